@@ -1,0 +1,251 @@
+import { isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+
+/**
+ * Every setting: the environment variable it comes from, its default, how it is read, and one line for people.
+ * This table is the only reader of the environment; docs/configuration.md lists the same names (a test checks).
+ */
+const settings = {
+  host: text('HOST', '127.0.0.1', 'Address to listen on. A public one needs QUARRY_SECRET.'),
+  port: integer('PORT', 8080, { min: 0, max: 65_535 }, 'Port to listen on; 0 takes any free one.'),
+  publicUrl: url('QUARRY_PUBLIC_URL', undefined, 'Base URL that clients reach the server by, used in links.'),
+  dataDir: path('QUARRY_DATA_DIR', './data', 'Directory of the embedded database, blobs, secret and credentials.'),
+  databaseUrl: secretText('DATABASE_URL', 'External PostgreSQL 15 or newer. Unset: the embedded one.'),
+  databaseDirectUrl: secretText(
+    'DATABASE_DIRECT_URL',
+    'Direct connection for LISTEN and session locks when DATABASE_URL is a transaction pooler.',
+  ),
+  databasePoolSize: integer('QUARRY_DB_POOL', 10, { min: 2, max: 500 }, 'Database connections for requests.'),
+  secret: secretText('QUARRY_SECRET', 'Root secret, at least 32 characters. Generated on the embedded default.'),
+  secretPrevious: secretText('QUARRY_SECRET_PREVIOUS', 'The root secret before rotation, still accepted.'),
+  logLevel: oneOf(
+    'QUARRY_LOG_LEVEL',
+    'info',
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    'Least severe log level that is written.',
+  ),
+  corsOrigins: list('QUARRY_CORS_ORIGINS', ['*'], 'Origins that browsers may call from, by comma; * for any.'),
+  trustProxy: list('QUARRY_TRUST_PROXY', [], 'Addresses or CIDRs of proxies whose X-Forwarded-* headers count.'),
+  bodyBytesMax: integer(
+    'QUARRY_BODY_BYTES_MAX',
+    48 * 1024 * 1024,
+    { min: 1024, max: 512 * 1024 * 1024 },
+    'Largest JSON request body in bytes; base64 needs 4/3 of the file.',
+  ),
+  uploadBytesMax: integer(
+    'QUARRY_UPLOAD_BYTES_MAX',
+    1024 * 1024 * 1024,
+    { min: 1, max: Number.MAX_SAFE_INTEGER },
+    'Largest streamed upload in bytes.',
+  ),
+  parseWorkers: integer(
+    'QUARRY_PARSE_WORKERS',
+    Math.max(1, Math.min(8, availableParallelism())),
+    { min: 1, max: 64 },
+    'Parser child processes.',
+  ),
+  parseMemoryMb: integer(
+    'QUARRY_PARSE_MEMORY_MB',
+    512,
+    { min: 64, max: 65_536 },
+    'Memory limit of one parser child process in MiB.',
+  ),
+  parseSeconds: integer('QUARRY_PARSE_SECONDS', 30, { min: 1, max: 3_600 }, 'Deadline of one document parse.'),
+  blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
+  s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),
+  s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),
+  s3Bucket: text('QUARRY_S3_BUCKET', undefined, 'S3 bucket; needed when the blob store is s3.'),
+  s3PathStyle: boolean('QUARRY_S3_PATH_STYLE', false, 'Put the bucket in the path instead of the host name.'),
+  s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 credentials; unset: the usual AWS sources.'),
+  s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 credentials; unset: the usual AWS sources.'),
+  s3SessionToken: secretText('AWS_SESSION_TOKEN', 'S3 session token, when the credentials are temporary.'),
+} as const;
+
+type Settings = typeof settings;
+/** The effective settings, read once at start. */
+export type Config = { [K in keyof Settings]: Settings[K] extends Setting<infer T> ? T : never };
+
+export class ConfigError extends Error {
+  readonly problems: string[];
+
+  constructor(problems: string[]) {
+    super(`The configuration has ${problems.length === 1 ? 'a mistake' : `${problems.length} mistakes`}:
+${problems.map((p) => `  - ${p}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+/** Reads all settings. Throws ConfigError with every mistake at once. */
+export function readConfig(env: Record<string, string | undefined> = process.env): Config {
+  const problems: string[] = [];
+  const config: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries<Setting<unknown>>(settings)) {
+    const raw = env[setting.variable];
+    if (raw === undefined || raw.trim() === '') {
+      config[key] = setting.fallback;
+      continue;
+    }
+    const read = setting.read(raw.trim());
+    if ('problem' in read) problems.push(`${setting.variable} ${read.problem}`);
+    else config[key] = read.value;
+  }
+  if (problems.length === 0) problems.push(...checkTogether(config as Config));
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config as Config;
+}
+
+/** Variables that look like settings and are none: most often a typing mistake, worth a warning at start. */
+export function unknownSettings(env: Record<string, string | undefined> = process.env): string[] {
+  const known = new Set(Object.values<Setting<unknown>>(settings).map((setting) => setting.variable));
+  return Object.keys(env).filter((name) => name.startsWith('QUARRY_') && !known.has(name));
+}
+
+/** Rules over more than one setting. */
+function checkTogether(config: Config): string[] {
+  const problems: string[] = [];
+  if (config.secret !== undefined && weakSecret(config.secret))
+    problems.push('QUARRY_SECRET is too short or a well-known value: use `openssl rand -hex 32`');
+  if (config.databaseUrl !== undefined && config.secret === undefined)
+    problems.push(
+      'QUARRY_SECRET is required with DATABASE_URL, the same for every process: use `openssl rand -hex 32`',
+    );
+  if (!isLoopback(config.host) && config.secret === undefined)
+    problems.push(
+      `QUARRY_SECRET is required to listen on the public address ${config.host}: use \`openssl rand -hex 32\`, or the contents of the file "secret" in the data directory if this server ran before`,
+    );
+  if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined)
+    problems.push('DATABASE_DIRECT_URL needs DATABASE_URL beside it');
+  if (config.blobStore === 's3' && config.s3Bucket === undefined)
+    problems.push('QUARRY_S3_BUCKET is required when QUARRY_BLOB_STORE is s3');
+  return problems;
+}
+
+function weakSecret(secret: string): boolean {
+  return secret.length < 32 || new Set(secret).size < 8 || /change.?me|example|secret|password/i.test(secret);
+}
+
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost' || host === '::1') return true;
+  return isIP(host) === 4 && host.startsWith('127.');
+}
+
+export type SettingView = {
+  variable: string;
+  value: string;
+  source: 'default' | 'environment';
+  description: string;
+};
+
+/** The effective values for people, secrets redacted. */
+export function describeConfig(config: Config, env: Record<string, string | undefined> = process.env): SettingView[] {
+  return Object.entries<Setting<unknown>>(settings).map(([key, setting]) => {
+    const value = config[key as keyof Config];
+    const shown = Array.isArray(value) ? value.join(',') : String(value ?? '');
+    return {
+      variable: setting.variable,
+      value: setting.secret && shown !== '' ? '[redacted]' : shown,
+      source: env[setting.variable]?.trim() ? 'environment' : 'default',
+      description: setting.description,
+    };
+  });
+}
+
+type Read<T> = { value: T } | { problem: string };
+type Setting<T> = {
+  variable: string;
+  fallback: T;
+  description: string;
+  secret?: boolean;
+  read(raw: string): Read<T>;
+};
+
+function text(variable: string, fallback: string, description: string): Setting<string>;
+function text(variable: string, fallback: undefined, description: string): Setting<string | undefined>;
+function text(variable: string, fallback: string | undefined, description: string): Setting<string | undefined> {
+  return { variable, fallback, description, read: (raw) => ({ value: raw }) };
+}
+
+function secretText(variable: string, description: string): Setting<string | undefined> {
+  return { variable, fallback: undefined, description, secret: true, read: (raw) => ({ value: raw }) };
+}
+
+function path(variable: string, fallback: string, description: string): Setting<string> {
+  return { variable, fallback: resolve(fallback), description, read: (raw) => ({ value: resolve(raw) }) };
+}
+
+function url(variable: string, fallback: undefined, description: string): Setting<string | undefined> {
+  return {
+    variable,
+    fallback,
+    description,
+    read: (raw) =>
+      URL.canParse(raw) && /^https?:$/.test(new URL(raw).protocol)
+        ? { value: raw.replace(/\/+$/, '') }
+        : { problem: `must be an http or https URL, not "${raw}"` },
+  };
+}
+
+function integer(
+  variable: string,
+  fallback: number,
+  range: { min: number; max: number },
+  description: string,
+): Setting<number> {
+  return {
+    variable,
+    fallback,
+    description,
+    read: (raw) => {
+      const value = Number(raw);
+      return /^-?\d+$/.test(raw) && value >= range.min && value <= range.max
+        ? { value }
+        : { problem: `must be a whole number from ${range.min} to ${range.max}, not "${raw}"` };
+    },
+  };
+}
+
+function boolean(variable: string, fallback: boolean, description: string): Setting<boolean> {
+  return {
+    variable,
+    fallback,
+    description,
+    read: (raw) => {
+      if (/^(true|1|yes|on)$/i.test(raw)) return { value: true };
+      if (/^(false|0|no|off)$/i.test(raw)) return { value: false };
+      return { problem: `must be true or false, not "${raw}"` };
+    },
+  };
+}
+
+function list(variable: string, fallback: string[], description: string): Setting<string[]> {
+  return {
+    variable,
+    fallback,
+    description,
+    read: (raw) => ({
+      value: raw
+        .split(',')
+        .map((item) => item.trim())
+        .filter((item) => item !== ''),
+    }),
+  };
+}
+
+function oneOf<const T extends string>(
+  variable: string,
+  fallback: T,
+  values: readonly T[],
+  description: string,
+): Setting<T> {
+  return {
+    variable,
+    fallback,
+    description,
+    read: (raw) =>
+      (values as readonly string[]).includes(raw)
+        ? { value: raw as T }
+        : { problem: `must be one of ${values.join(', ')}, not "${raw}"` },
+  };
+}

@@ -1,0 +1,77 @@
+/** Every error code of the API: its HTTP status and its type. Documented one by one in docs/errors.md (a test checks). */
+export const errorCodes = {
+  invalid_json: { status: 400, type: 'bad_request' },
+  invalid_cursor: { status: 400, type: 'bad_request' },
+  invalid_path: { status: 400, type: 'bad_request' },
+  user_required: { status: 400, type: 'bad_request' },
+  unauthenticated: { status: 401, type: 'authentication_error' },
+  invalid_credentials: { status: 401, type: 'authentication_error' },
+  expired_token: { status: 401, type: 'authentication_error' },
+  app_scope_required: { status: 403, type: 'forbidden' },
+  forbidden: { status: 403, type: 'forbidden' },
+  not_found: { status: 404, type: 'not_found' },
+  method_not_allowed: { status: 405, type: 'method_not_allowed' },
+  conflict: { status: 409, type: 'conflict' },
+  precondition_failed: { status: 412, type: 'precondition_failed' },
+  payload_too_large: { status: 413, type: 'payload_too_large' },
+  unsupported_media_type: { status: 415, type: 'unsupported_media_type' },
+  range_not_satisfiable: { status: 416, type: 'bad_request' },
+  invalid_parameters: { status: 422, type: 'validation_error' },
+  already_exists: { status: 422, type: 'validation_error' },
+  file_too_large: { status: 422, type: 'validation_error' },
+  unsupported_content: { status: 422, type: 'validation_error' },
+  extraction_failed: { status: 422, type: 'validation_error' },
+  not_an_image: { status: 422, type: 'validation_error' },
+  quota_exceeded: { status: 422, type: 'validation_error' },
+  rate_limited: { status: 429, type: 'rate_limited' },
+  internal_error: { status: 500, type: 'server_error' },
+  not_implemented: { status: 501, type: 'server_error' },
+  upstream_failed: { status: 502, type: 'server_error' },
+  unavailable: { status: 503, type: 'server_error' },
+  timeout: { status: 504, type: 'server_error' },
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export type FieldError = { field: string; message: string };
+
+export type AppErrorOptions = {
+  /** Which members of the request are wrong; nested ones joined with dots. */
+  fields?: FieldError[];
+  details?: Record<string, unknown>;
+  /** Response headers that belong to the error, such as Retry-After or Allow. */
+  headers?: Record<string, string>;
+  /** What happened underneath, for the log alone. */
+  cause?: unknown;
+};
+
+/** An error that the caller is told about. `message` is written for them; `cause` goes to the log alone. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly fields: FieldError[];
+  readonly details: Record<string, unknown>;
+  readonly headers: Record<string, string>;
+
+  constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'AppError';
+    this.code = code;
+    this.fields = options.fields ?? [];
+    this.details = options.details ?? {};
+    this.headers = options.headers ?? {};
+  }
+
+  get status(): number {
+    return errorCodes[this.code].status;
+  }
+}
+
+/** 422 `invalid_parameters` for one member of the request. */
+export function invalidField(field: string, message: string): AppError {
+  return new AppError('invalid_parameters', `${field}: ${message}`, { fields: [{ field, message }] });
+}
+
+/** 404, the one answer for what is absent and for what the caller may not see. */
+export function notFound(): AppError {
+  return new AppError('not_found', 'There is no such resource, or you may not see it.');
+}

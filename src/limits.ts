@@ -1,0 +1,15 @@
+/** Bounds that are not settings, each named with its unit. What an operator may change stands in config.ts. */
+export const limits = {
+  pageSizeDefault: 25,
+  pageSizeMax: 100,
+  journalPageSizeDefault: 50,
+  integerMax: 2_147_483_647,
+  requestTimeoutMs: 120_000,
+  drainTimeoutMs: 8_000,
+  nameCharactersMax: 500,
+  urlCharactersMax: 8_192,
+  metadataBytesMax: 262_144,
+  aclGrantsMax: 1_000,
+  /** 10 MB as the specification counts it; exactly this many bytes are still accepted. */
+  documentExtractionBytesMax: 10 * 1024 * 1024,
+} as const;

@@ -1,0 +1,38 @@
+import { type Logger, pino } from 'pino';
+
+export type { Logger };
+
+export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+
+/** What must never be readable in a log line, wherever it turns up in it. */
+const secretPatterns = [
+  /\b(?:sk|pk|rt|dvt|sat|whs)_[A-Za-z0-9_-]{8,}/g,
+  /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+/g,
+  /([?&](?:token|signature|secret|password|X-Amz-Signature|X-Amz-Security-Token)=)[^&\s"]+/gi,
+  /(\bpostgres(?:ql)?:\/\/[^:@/\s]+:)[^@\s]+(?=@)/g,
+];
+
+/** Replaces credentials in free text (messages, URLs, stacks). */
+export function redact(text: string): string {
+  let out = text;
+  for (const pattern of secretPatterns)
+    out = out.replace(pattern, (_all, kept) => `${typeof kept === 'string' ? kept : ''}[redacted]`);
+  return out;
+}
+
+/** Structured JSON lines on standard error; standard output stays free for what commands print. */
+export function createLogger(level: LogLevel): Logger {
+  return pino(
+    {
+      level,
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: {
+        paths: ['*.password', '*.secret', '*.token', '*.authorization', '*.cookie', 'headers.authorization'],
+        censor: '[redacted]',
+      },
+    },
+    { write: (line: string) => process.stderr.write(redact(line)) },
+  );
+}
