@@ -30,7 +30,7 @@ export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {
   const metadata = readMetadata(root, base);
   const links = linksOf(root, base);
   const body = findAll(root, 'body')[0] ?? root;
-  const content = mainContent(body, metadata.title);
+  const content = mainContent(body, metadata.title, metadata.description);
   return { ...metadata, markdown: toMarkdown(content, base), links };
 }
 

@@ -3,12 +3,13 @@ import {
   isCaption,
   isChrome,
   isHidden,
+  isLede,
   isLikelyContent,
   isUnlikely,
   pointerStart,
   relatedHeading,
 } from './signs.ts';
-import { collect, detach, findAll, type HtmlElement, type HtmlNode, textOf } from './tree.ts';
+import { collect, detach, findAll, type HtmlElement, type HtmlNode, hasAncestor, textOf, textStart } from './tree.ts';
 
 /**
  * The part of a page that a reader came for. Text is weighed where it stands (length, commas, links, names of the
@@ -16,12 +17,18 @@ import { collect, detach, findAll, type HtmlElement, type HtmlNode, textOf } fro
  * them is not the text itself (sharing, related links, author boxes, forms …) is cut out. When little is left, it
  * tries again with fewer cuts.
  */
-export function mainContent(body: HtmlElement, title: string | undefined): HtmlElement {
+export function mainContent(
+  body: HtmlElement,
+  title: string | undefined,
+  description: string | undefined,
+): HtmlElement {
   const attempts = [strict, lenient].map((cut) => () => {
     const copy = clone(body, undefined);
+    const lede = findLede(copy, description);
     removeNoise(copy, cut);
     const content = gather(titledArticle(copy, title));
     cleanUp(content, title, cut);
+    if (lede !== undefined) addLede(content, lede);
     return content;
   });
   let best: { content: HtmlElement; length: number } | undefined;
@@ -33,6 +40,48 @@ export function mainContent(body: HtmlElement, title: string | undefined): HtmlE
   }
   if (best !== undefined && best.length >= 1) return best.content;
   return body;
+}
+
+/**
+ * The summary that many pages set between title and text, in a box of its own: told by its name, or by beginning like
+ * the page's description.
+ */
+function findLede(body: HtmlElement, description: string | undefined): HtmlElement | undefined {
+  const start = simplify(description ?? '').slice(0, 50);
+  const heading = findAll(body, 'h1').at(-1);
+  let afterHeading = heading === undefined;
+  for (const element of collect(body, () => true)) {
+    if (element === heading) afterHeading = true;
+    if (!ledeNames.has(element.name)) continue;
+    const described = start.length >= 30 && simplify(textStart(element, 160)).startsWith(start);
+    if (!described && !(afterHeading && isLede(element))) continue;
+    const text = textOf(element);
+    if (text.length < 50 || text.length > 1_200 || linkDensity(element) > 0.4 || isHidden(element)) continue;
+    if (
+      hasAncestor(
+        element,
+        (at) =>
+          isChrome(at) ||
+          isHidden(at) ||
+          at.name === 'aside' ||
+          at.name === 'footer' ||
+          at.name === 'li' ||
+          at.name === 'a',
+      )
+    )
+      continue;
+    return clone(element, undefined);
+  }
+  return undefined;
+}
+
+const ledeNames = new Set(['p', 'div', 'h2', 'h3', 'strong', 'section']);
+
+function addLede(content: HtmlElement, lede: HtmlElement): void {
+  if (simplify(textOf(content)).includes(simplify(textOf(lede)).slice(0, 80))) return;
+  const paragraph: HtmlElement = { ...lede, name: lede.name === 'div' || lede.name === 'section' ? 'div' : 'p' };
+  content.children.unshift(paragraph);
+  paragraph.parent = content;
 }
 
 type Cut = { unlikely: boolean };
@@ -124,7 +173,8 @@ function titledArticle(body: HtmlElement, title: string | undefined): HtmlElemen
   const prose = proseLengths(body);
   for (const heading of collect(body, ({ name }) => name === 'h1' || name === 'h2')) {
     const text = simplify(textOf(heading));
-    if (text.length < 8 || !(wanted.includes(text) || text.includes(wanted))) continue;
+    const same = text === wanted || (heading.name === 'h1' && (wanted.includes(text) || text.includes(wanted)));
+    if (text.length < 8 || !same) continue;
     for (let at = heading.parent; at !== undefined && at !== body; at = at.parent)
       if ((at.name === 'article' || at.attributes.itemprop === 'articleBody') && (prose.get(at) ?? 0) >= 200) return at;
   }
@@ -159,7 +209,7 @@ function gather(body: HtmlElement): HtmlElement {
       topScore = score;
     }
   if (topScore === 0) return body;
-  top = climb(top, body, scores);
+  top = widen(climb(top, body, scores), body);
   return withSiblings(top, scores);
 }
 
@@ -226,6 +276,17 @@ function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, num
   }
   return at;
 }
+
+/** Pages made of many equal parts have no heaviest one: goes up until a good part of all running text is inside. */
+function widen(top: HtmlElement, body: HtmlElement): HtmlElement {
+  const prose = proseLengths(body);
+  const whole = prose.get(body) ?? 0;
+  let at = top;
+  while (at !== body && at.parent !== undefined && (prose.get(at) ?? 0) < whole * coverageMin) at = at.parent;
+  return at;
+}
+
+const coverageMin = 0.35;
 
 function withSiblings(top: HtmlElement, scores: Map<HtmlElement, number>): HtmlElement {
   const parent = top.parent;

@@ -138,7 +138,7 @@ function canonicalLink(root: HtmlElement, base: string): string | undefined {
 }
 
 /** What JSON-LD says about the article of the page. */
-export type LinkedData = {
+type LinkedData = {
   headline?: string;
   description?: string;
   datePublished?: string;
@@ -149,14 +149,14 @@ const articleTypes =
   /^(?:\w*Article|BlogPosting|Report|Review|WebPage|ReportageNewsArticle|LiveBlogPosting|Recipe|Question)$/;
 const linkedDataCharactersMax = 512 * 1024;
 
-export function linkedData(root: HtmlElement): LinkedData {
+function linkedData(root: HtmlElement): LinkedData {
   const found: LinkedData = {};
   for (const script of findAll(root, 'script')) {
     const text = script.children.map((child) => (child.kind === 'text' ? child.text : '')).join('');
     if (text.length > linkedDataCharactersMax) continue;
     try {
       // Line breaks inside strings are a common mistake of templates.
-      collectLinkedData(JSON.parse(text.replace(/[\u0000-\u001f]+/g, ' ')), found, 0);
+      collectLinkedData(JSON.parse(text.replace(/\s+/g, ' ')), found, 0);
     } catch {
       // Broken JSON-LD is as if there were none.
     }

@@ -119,6 +119,15 @@ export function isCaption(element: HtmlElement): boolean {
   );
 }
 
+/** The summary under a title. */
+export function isLede(element: HtmlElement): boolean {
+  if (element.attributes.itemprop === 'description') return true;
+  return wordsOf(element).some((word) => ledeWords.test(word));
+}
+
+const ledeWords =
+  /^(?:lead|lede|leadtext|intro|introtext|introduction|summary|standfirst|deck|dek|teasertext|subtitle|subheadline|subhead|abstract|perex|chapo|chapeau|vorspann|anleser|sommaire|ingress|entradilla|bajada)$/;
+
 /** How lines begin that only point to another page, in some languages. */
 export const pointerStart =
   /^\W*(?:read (?:more|also|next|this)|see (?:more|also)|also read|also see|more (?:on|from|about)|related(?: (?:story|stories|article|articles|content|posts?|news))?\s*[:\-–]|don'?t miss|watch(?: (?:more|now|also|video))?\s*:|click here|continue reading|view (?:more|gallery)|learn more\b.{0,30}$|up next|next (?:up|article)|lesen sie (?:auch|mehr|hier)|mehr (?:zum thema|dazu|lesen)|siehe auch|auch interessant|lire aussi|à lire|voir aussi|leia (?:mais|também|tambem)|veja (?:mais|também)|saiba mais|lea también|lee (?:también|más)|leer más|te puede interesar|ver más|leggi anche|guarda anche|lees (?:ook|meer)|zobacz (?:też|także|również)|czytaj (?:też|także|również|więcej)|читайте (?:также|ещё)|関連記事|相关阅读|延伸阅读)/i;

@@ -133,6 +133,21 @@ export function textOf(node: HtmlNode): string {
   return parts.join('').replace(/\s+/g, ' ').trim();
 }
 
+/** The beginning of `textOf`, at least `characters` long where there is so much; cheap on large elements. */
+export function textStart(element: HtmlElement, characters: number): string {
+  let out = '';
+  const visit = (node: HtmlNode): void => {
+    if (out.length >= characters) return;
+    if (node.kind === 'text') out += node.text.replace(/\s+/g, ' ');
+    else {
+      for (const child of node.children) visit(child);
+      if (blockNames.has(node.name)) out += ' ';
+    }
+  };
+  visit(element);
+  return out.trim();
+}
+
 export function detach(element: HtmlElement): void {
   const siblings = element.parent?.children;
   if (siblings === undefined) return;
