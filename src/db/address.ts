@@ -17,7 +17,7 @@ type PostgresOptions = Options<Record<string, PostgresType>>;
 /** What the `pg` driver (graphile-worker's) needs to connect. */
 export type PgConnection =
   | { connectionString: string }
-  | { host: string; port: number; database: string; user: string; password?: string };
+  | { host: string; port: number; database: string; user: string; password?: string; ssl: false };
 
 /**
  * The arguments for `postgres(url, options)` of postgres.js.
@@ -30,7 +30,15 @@ export function postgresArguments<T extends PostgresOptions>(
   if (typeof target === 'string') return [target, extra];
   const { host, port, database, username, password } = target;
   // The driver takes an empty URL for "look at the options"; PGHOST and its like are then overruled one by one.
-  const options = { ...extra, host, port, database, username, ...(password === undefined ? {} : { password }) };
+  const options = {
+    ...extra,
+    host,
+    port,
+    database,
+    username,
+    ssl: false,
+    ...(password === undefined ? {} : { password }),
+  };
   return ['', host.startsWith('/') ? { ...options, path: socketPath(target) } : options];
 }
 
@@ -38,7 +46,7 @@ export function postgresArguments<T extends PostgresOptions>(
 export function pgConnection(target: DatabaseTarget): PgConnection {
   if (typeof target === 'string') return { connectionString: target };
   const { host, port, database, username, password } = target;
-  return { host, port, database, user: username, ...(password === undefined ? {} : { password }) };
+  return { host, port, database, user: username, ssl: false, ...(password === undefined ? {} : { password }) };
 }
 
 /** The same server, another database. */
