@@ -1,5 +1,6 @@
 import { Ajv, type ErrorObject } from 'ajv';
 import addFormats from 'ajv-formats';
+import type { Static, TSchema } from 'typebox';
 import { AppError, type FieldError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { findTextProblem } from './unicode.ts';
@@ -44,6 +45,20 @@ export function buildValidator(
     };
   };
 }
+
+/** Checks a query string as a route does, for routes that leave it to their handler. 422 naming what is wrong. */
+export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static<T> {
+  let check = queryChecks.get(schema);
+  if (!check) {
+    check = buildValidator({})({ schema, httpPart: 'querystring' });
+    queryChecks.set(schema, check);
+  }
+  const result = check(query);
+  if ('error' in result) throw result.error;
+  return result.value as Static<T>;
+}
+
+const queryChecks = new WeakMap<TSchema, (query: unknown) => ValidationResult>();
 
 type ValidationResult = { value: unknown } | { error: Error };
 
