@@ -57,6 +57,11 @@ export function isForeignKeyViolation(error: unknown): boolean {
   return isPostgresError(error, '23503');
 }
 
+/** True for an error of the database with this SQLSTATE, such as one that a trigger of ours raises. */
+export function isDatabaseError(error: unknown, code: string): boolean {
+  return isPostgresError(error, code);
+}
+
 function isPostgresError(error: unknown, code: string): error is postgres.PostgresError {
   return error instanceof postgres.PostgresError && error.code === code;
 }
