@@ -2,10 +2,14 @@ import { cleanText, decodeText } from './charset.ts';
 import { csvToMarkdown, looksLikeCsv } from './csv.ts';
 import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
 import { parseDocx } from './docx.ts';
+import { parseEpub } from './epub.ts';
 import { parseHtml } from './html.ts';
+import { parseOdf } from './odf.ts';
 import { parsePdf } from './pdf.ts';
+import { parsePptx } from './pptx.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text.ts';
 import { failed, type ParsedDocument, type ParseInput, unsupported } from './types.ts';
+import { parseXlsx } from './xlsx.ts';
 
 /** A page image in Netpbm form and where its text belongs. */
 export type Scan = { placeholder: string; image: Uint8Array };
@@ -27,6 +31,18 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
       return parsePdf(bytes, ocr);
     case 'docx':
       return parseDocx(bytes);
+    case 'pptx':
+      return parsePptx(bytes);
+    case 'xlsx':
+      return parseXlsx(bytes);
+    case 'xlsb':
+      throw unsupported('Binary Excel workbooks (xlsb) cannot be read. Save the workbook as xlsx.');
+    case 'odt':
+    case 'ods':
+    case 'odp':
+      return parseOdf(bytes, kind);
+    case 'epub':
+      return parseEpub(bytes);
     case 'html':
       return parseHtml(bytes, input);
     case 'markdown':

@@ -156,7 +156,8 @@ function localName(name: string): string {
 
 const named: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'", nbsp: '\u00a0' };
 
-function decodeEntities(text: string): string {
+/** Character references and the five entities of XML as characters; others stay as they are. */
+export function decodeEntities(text: string): string {
   if (!text.includes('&')) return text;
   return text.replaceAll(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(\w{2,4}));/g, (all, decimal, hex, name) => {
     if (name !== undefined) return named[name] ?? all;
