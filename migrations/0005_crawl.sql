@@ -16,7 +16,11 @@ create table crawls (
   discovered integer not null default 0,
   done integer not null default 0,
   failed integer not null default 0,
+  -- Pages that were fetched and turned out to be another one: they count against the page cap, not as progress.
+  dropped integer not null default 0,
+  -- Rows of crawl_pages that tell why a page was left out; a bounded number is kept.
   left_out integer not null default 0,
+  finished_at timestamptz,
   created_at timestamptz not null default now(),
   primary key (app_id, id),
   foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade

@@ -25,14 +25,9 @@ export class HostGate {
   async run<T>(host: string, delayMs: number | undefined, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
     const gate = this.#hosts.get(host) ?? { running: 0, nextAtMs: 0, waiting: [] };
     this.#hosts.set(host, gate);
+    if (this.#hosts.size > hostsKept) this.#forgetIdle();
     const concurrency = delayMs ? 1 : this.#options.concurrencyMax;
-    while (gate.running >= concurrency) {
-      signal.throwIfAborted();
-      await new Promise<void>((resolve) => {
-        gate.waiting.push(resolve);
-        signal.addEventListener('abort', () => resolve(), { once: true });
-      });
-    }
+    while (gate.running >= concurrency) await turn(gate, signal);
     signal.throwIfAborted();
     gate.running += 1;
     try {
@@ -49,4 +44,29 @@ export class HostGate {
         this.#hosts.delete(host);
     }
   }
+
+  #forgetIdle(): void {
+    const now = performance.now();
+    for (const [name, host] of this.#hosts)
+      if (host.running === 0 && host.waiting.length === 0 && host.nextAtMs <= now) this.#hosts.delete(name);
+  }
+}
+
+const hostsKept = 1_000;
+
+/** Waits until somebody leaves. Whoever gives up meanwhile takes nobody's turn. */
+function turn(host: Host, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    const go = (): void => {
+      signal.removeEventListener('abort', giveUp);
+      resolve();
+    };
+    const giveUp = (): void => {
+      host.waiting.splice(host.waiting.indexOf(go), 1);
+      reject(signal.reason);
+    };
+    host.waiting.push(go);
+    signal.addEventListener('abort', giveUp, { once: true });
+  });
 }

@@ -33,7 +33,8 @@ export async function insertCrawl(db: Db, crawl: NewCrawl): Promise<void> {
 /** Takes the crawl up: whoever worked on it before can commit nothing more. Undefined when it is gone. */
 export async function takeCrawl(db: Db, appId: string, id: string): Promise<Crawl | undefined> {
   const [row] = await db<Crawl[]>`
-    update crawls set epoch = epoch + 1 where app_id = ${appId} and id = ${id} returning *`;
+    update crawls set epoch = epoch + 1
+    where app_id = ${appId} and id = ${id} and finished_at is null returning *`;
   return row;
 }
 
@@ -47,7 +48,8 @@ export async function lockCrawl(tx: Transaction, crawl: Crawl): Promise<Crawl | 
 export async function updateCrawl(tx: Transaction, crawl: Crawl): Promise<void> {
   await tx`
     update crawls set scope_url = ${crawl.scopeUrl}, sitemap_read = ${crawl.sitemapRead},
-      discovered = ${crawl.discovered}, done = ${crawl.done}, failed = ${crawl.failed}, left_out = ${crawl.leftOut}
+      discovered = ${crawl.discovered}, done = ${crawl.done}, failed = ${crawl.failed}, dropped = ${crawl.dropped},
+      left_out = ${crawl.leftOut}
     where app_id = ${crawl.appId} and id = ${crawl.id}`;
 }
 
@@ -135,20 +137,23 @@ export async function insertSettledPages(
   return added.count;
 }
 
-/** Whether a page of this crawl with the same canonical URL and the same text is done already. */
-export async function hasTwin(db: Db, crawl: Crawl, canonicalHash: Buffer, contentHash: Buffer): Promise<boolean> {
-  const rows = await db`
-    select 1 from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'done'
-      and canonical_hash = ${canonicalHash} and content_hash = ${contentHash} limit 1`;
-  return rows.length > 0;
+/** Canonical URL and text of those done pages that share one of these canonical URLs, as `canonical/content` in hex. */
+export async function listTwins(db: Db, crawl: Crawl, canonicalHashes: Buffer[]): Promise<Set<string>> {
+  const rows = await db<{ canonicalHash: Buffer; contentHash: Buffer }[]>`
+    select canonical_hash, content_hash from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id}
+      and state = 'done' and canonical_hash = any(${canonicalHashes}::bytea[])`;
+  return new Set(rows.map((row) => twinKey(row.canonicalHash, row.contentHash)));
 }
 
-/** The state of a known page; undefined when this crawl does not know the URL. */
-export async function findPageState(db: Db, crawl: Crawl, url: string): Promise<string | undefined> {
-  const [row] = await db<{ state: string }[]>`
-    select state from crawl_pages
-    where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and url_hash = ${hashUrl(url)}`;
-  return row?.state;
+export function twinKey(canonicalHash: Buffer, contentHash: Buffer): string {
+  return `${canonicalHash.toString('hex')}/${contentHash.toString('hex')}`;
+}
+
+/** Ends the crawl. What was left out stays, to be shown; the rest has done its work. */
+export async function finishCrawl(tx: Transaction, crawl: Crawl): Promise<void> {
+  await tx`update crawls set finished_at = now() where app_id = ${crawl.appId} and id = ${crawl.id}`;
+  await tx`delete from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state <> 'left_out'`;
+  await tx`delete from crawl_hosts where app_id = ${crawl.appId} and crawl_id = ${crawl.id}`;
 }
 
 /** What was left out of a crawl and why, in the order of discovery. */
@@ -184,6 +189,15 @@ export async function listKnownPages(db: Db, crawl: Crawl, urls: string[]): Prom
   return new Map(rows.map((row) => [row.url, row]));
 }
 
+/** URLs that an earlier crawl of the same collection had: a page that is unchanged does not tell its links again. */
+export async function listCollectionUrls(db: Db, crawl: Crawl, count: number): Promise<string[]> {
+  if (crawl.collectionId === null) return [];
+  const rows = await db<{ url: string }[]>`
+    select url from crawled_pages where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId}
+    order by fetched_at desc, url limit ${count}`;
+  return rows.map((row) => row.url);
+}
+
 export async function rememberPages(tx: Transaction, crawl: Crawl, pages: PageState[]): Promise<void> {
   if (crawl.collectionId === null || pages.length === 0) return;
   await tx`
@@ -205,6 +219,6 @@ export async function forgetPages(db: Db, appId: string, collectionId: string, u
 /** How many crawls of the app are older than this one and still there: its rank among them, from 0. */
 export async function countOlderCrawls(db: Db, appId: string, id: string): Promise<number> {
   const [row] = await db<[{ count: number }]>`
-    select count(*) from crawls where app_id = ${appId} and id < ${id}`;
+    select count(*) from crawls where app_id = ${appId} and id < ${id} and finished_at is null`;
   return row.count;
 }

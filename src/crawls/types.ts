@@ -26,6 +26,7 @@ export type Crawl = Scope & {
   discovered: number;
   done: number;
   failed: number;
+  dropped: number;
   leftOut: number;
 };
 
