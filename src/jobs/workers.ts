@@ -98,6 +98,8 @@ async function runTask(run: TaskRun, payload: unknown, helpers: JobHelpers): Pro
   const { job } = helpers;
   const log = run.log.child({ task: run.name, jobId: job.id });
   try {
+    // Fetched in the very moment of stopping: whoever has more time does it.
+    run.signal.throwIfAborted();
     await run.task(payload as JobPayload, { ...describe(job), signal: run.signal, log });
   } catch (error) {
     if (run.signal.aborted) {

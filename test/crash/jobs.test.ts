@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { after, before, test } from 'node:test';
+import { after, afterEach, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { addJob } from '../../src/jobs/queue.ts';
-import { startWorkers, type Task, type WorkersOptions } from '../../src/jobs/workers.ts';
+import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
 import { createLogger } from '../../src/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
-const log = createLogger('trace');
+const log = createLogger('silent');
 const workerFile = fileURLToPath(new URL('../support/job-worker.ts', import.meta.url));
 
 let database: TestDatabase;
@@ -17,8 +17,15 @@ before(async () => {
 });
 after(() => database.drop());
 
-function start(tasks: Record<string, Task>, more: Partial<WorkersOptions> = {}) {
-  return startWorkers({ target: database.target, tasks, concurrency: 2, log, ...more });
+const running: Workers[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((workers) => workers.stop(1_000)));
+});
+
+async function start(tasks: Record<string, Task>, more: Partial<WorkersOptions> = {}): Promise<Workers> {
+  const workers = await startWorkers({ target: database.target, tasks, concurrency: 2, log, ...more });
+  running.push(workers);
+  return workers;
 }
 
 test('the job of a worker that was killed runs elsewhere within seconds', async () => {
@@ -28,19 +35,18 @@ test('the job of a worker that was killed runs elsewhere within seconds', async 
   await addJob(database.db, 'stuck', { number: 7 });
   await once(victim.stdout, 'data');
   const ran = Promise.withResolvers<{ payload: object; attempt: number }>();
-  const survivor = await start({
+  await start({
     stuck: async (payload, { attempt }) => ran.resolve({ payload, attempt }),
   });
   victim.kill('SIGKILL');
   assert.deepEqual(await ran.promise, { payload: { number: 7 }, attempt: 2 });
-  await survivor.stop(1_000);
 });
 
 test('a worker that lives keeps its job, however long that takes', async () => {
   const begun = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();
   let runs = 0;
-  const owner = await start({
+  await start({
     async slow() {
       runs += 1;
       begun.resolve();
@@ -51,7 +57,7 @@ test('a worker that lives keeps its job, however long that takes', async () => {
   await begun.promise;
   // The other pool looks at least twice before it runs this job, which is due after two looks.
   const later = Promise.withResolvers<void>();
-  const other = await start({
+  await start({
     async slow() {
       runs += 1;
     },
@@ -61,7 +67,6 @@ test('a worker that lives keeps its job, however long that takes', async () => {
   await later.promise;
   assert.equal(runs, 1);
   finish.resolve();
-  await Promise.all([owner.stop(1_000), other.stop(1_000)]);
 });
 
 test('a job that is running when its process stops is given back and not counted as failed', async () => {
@@ -77,9 +82,8 @@ test('a job that is running when its process stops is given back and not counted
   await begun.promise;
   await first.stop(5_000);
   const attempt = Promise.withResolvers<number>();
-  const second = await start({ handed: async (_payload, context) => attempt.resolve(context.attempt) });
+  await start({ handed: async (_payload, context) => attempt.resolve(context.attempt) });
   assert.equal(await attempt.promise, 1);
-  await second.stop(1_000);
 });
 
 test('a job that does not finish in the time it is given is given back', async () => {
@@ -94,15 +98,14 @@ test('a job that does not finish in the time it is given is given back', async (
   await begun.promise;
   await first.stop(100);
   const again = Promise.withResolvers<void>();
-  const second = await start({ deaf: async () => again.resolve() });
+  await start({ deaf: async () => again.resolve() });
   await again.promise;
-  await second.stop(1_000);
 });
 
 test('a job exists only when the transaction that added it commits', async () => {
   const ran: object[] = [];
   const done = Promise.withResolvers<void>();
-  const workers = await start({
+  await start({
     counted: async (payload: { number?: number }) => {
       ran.push(payload);
       if (payload.number === 2) done.resolve();
@@ -117,7 +120,6 @@ test('a job exists only when the transaction that added it commits', async () =>
   await database.db.begin((transaction) => addJob(transaction, 'counted', { number: 2 }));
   await done.promise;
   assert.deepEqual(ran, [{ number: 2 }]);
-  await workers.stop(1_000);
 });
 
 test('a recurring task runs once a turn, however many processes share it', async () => {
@@ -141,7 +143,6 @@ test('of jobs with one key that wait, the last one runs', async () => {
   await addJob(database.db, 'keyed', { number: 1 }, { key: 'only' });
   await addJob(database.db, 'keyed', { number: 2 }, { key: 'only' });
   const ran = Promise.withResolvers<object>();
-  const workers = await start({ keyed: async (payload) => ran.resolve(payload) });
+  await start({ keyed: async (payload) => ran.resolve(payload) });
   assert.deepEqual(await ran.promise, { number: 2 });
-  await workers.stop(1_000);
 });
