@@ -46,6 +46,8 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   query?: Q;
   body?: B;
   responses: Record<number, TSchema | null>;
+  /** The query is documented but not checked: the handler does it (`checkQuery`), for the callers that it binds. */
+  uncheckedQuery?: boolean;
   /** What the body is when it is not JSON: the route then gets the raw request stream. */
   rawBody?: string;
   /** After it, what is remembered of callers is looked up anew. */
@@ -133,12 +135,14 @@ export class Api {
     callerOf: (request: FastifyRequest) => C,
   ): void {
     const { method, path, operationId } = definition;
+    for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
     const success = Number(Object.keys(definition.responses)[0]);
     this.routes.push({ method, path, operationId, access });
     this.#fastify.route({
       method,
       url: path,
       ...definition.options,
+      ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
       config: { access, operationId, changesRights: definition.changesRights ?? false },
       schema: {
         operationId,
@@ -177,8 +181,12 @@ export function strict<P extends Record<string, TSchema>>(properties: P, options
 /** A reference to a named schema (one with `$id`), typed as what it names. */
 export function ref<T extends TSchema & { $id?: string }>(schema: T) {
   if (schema.$id === undefined) throw new Error('Only a schema with an $id can be referred to.');
+  namedSchemas.set(schema.$id, schema);
   return Type.Unsafe<Static<T>>({ $ref: `${schema.$id}#` });
 }
+
+/** Every schema that something refers to, by `$id`: the components of the OpenAPI document. */
+const namedSchemas = new Map<string, TSchema>();
 
 /** A free key-value map, kept as given. */
 export const freeMap = (description: string) =>
