@@ -74,3 +74,20 @@ create table crawled_pages (
   primary key (app_id, collection_id, url_hash),
   foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade
 );
+
+-- Link and site extractions: how far they are, and under which names their outputs were written.
+alter table extractions
+  add column discovered integer,
+  add column done integer,
+  add column failed integer;
+alter table extraction_outputs add column name text;
+create unique index extraction_outputs_name on extraction_outputs (app_id, extraction_id, name) where name is not null;
+create table extraction_names (
+  app_id uuid not null,
+  extraction_id uuid not null,
+  stem text not null,
+  -- The highest number given to this stem; 1 is the stem by itself.
+  number integer not null,
+  primary key (app_id, extraction_id, stem),
+  foreign key (app_id, extraction_id) references extractions (app_id, id) on delete cascade
+);

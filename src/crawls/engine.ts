@@ -24,9 +24,12 @@ export type TurnOptions = {
   signal: AbortSignal;
   /** Asked now and then: whether to make room for others. */
   mustYield: () => boolean | Promise<boolean>;
+  /** Nobody tries again after this turn: what breaks it fails the crawl. */
+  isLastAttempt?: boolean;
 };
 
 const batchMax = 32;
+const lookAhead = 64;
 /** Waits up to this long stay inside the turn; for longer ones the turn is given up. */
 const waitInsideMsMax = 1_500;
 
@@ -60,7 +63,9 @@ class Turn {
   readonly #robots: RobotsCache;
   readonly #stop = new AbortController();
   readonly #inFlight = new Map<number, Promise<void>>();
+  readonly #due: { queued: store.QueuedPage; known: store.PageState | undefined }[] = [];
   readonly #settled: Settled[] = [];
+  #exhausted = false;
   #crawl: Crawl;
   #flushing: Promise<void> | undefined;
   #error: unknown;
@@ -86,6 +91,7 @@ class Turn {
       await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
       await this.#discard(this.#settled.splice(0));
       if (error instanceof CrawlLost) return { over: true };
+      if (this.#options.isLastAttempt === true && !this.#options.signal.aborted) await this.#giveUp();
       throw error;
     } finally {
       this.#options.signal.removeEventListener('abort', giveUp);
@@ -114,6 +120,7 @@ class Turn {
       }
       if (yielding || waitMs > waitInsideMsMax)
         return { over: false, runAt: new Date(Date.now() + Math.max(0, waitMs)) };
+      this.#exhausted = false;
       if (waitMs > 0) await pause(waitMs, this.#stop.signal);
     }
   }
@@ -122,21 +129,26 @@ class Turn {
   async #fill(): Promise<void> {
     const room = this.#deps.concurrency - this.#inFlight.size;
     if (room <= 0) return;
-    const due = await store.listDuePages(this.#deps.db, this.#crawl, [...this.#inFlight.keys()], room);
-    if (due.length === 0) return;
-    const known = await store.listKnownPages(
-      this.#deps.db,
-      this.#crawl,
-      due.map((page) => page.url),
-    );
-    for (const queued of due) {
-      const work = this.#process(queued, known.get(queued.url))
+    if (this.#due.length < room && !this.#exhausted) await this.#refill();
+    for (const { queued, known } of this.#due.splice(0, room)) {
+      const work = this.#process(queued, known)
         .catch((error: unknown) => {
           this.#error ??= error;
         })
         .finally(() => this.#inFlight.delete(queued.position));
       this.#inFlight.set(queued.position, work);
     }
+  }
+
+  /** Looks ahead, so that not every page costs a query. */
+  async #refill(): Promise<void> {
+    const held = [...this.#inFlight.keys(), ...this.#due.map(({ queued }) => queued.position)];
+    const due = await store.listDuePages(this.#deps.db, this.#crawl, held, lookAhead);
+    const urls = due.map((page) => page.url);
+    const known = await store.listKnownPages(this.#deps.db, this.#crawl, urls);
+    this.#due.push(...due.map((queued) => ({ queued, known: known.get(queued.url) })));
+    // Nothing more comes before something is committed or a pause is over.
+    this.#exhausted = due.length === 0;
   }
 
   /** One page from its URL to its commit. */
@@ -164,6 +176,7 @@ class Turn {
       const after = await this.#deps.db.begin((tx) => this.#commit(tx, batch));
       refused = batch.filter((settled) => !after.accepted.has(settled));
       this.#crawl = after.crawl;
+      this.#exhausted = false;
       this.#over = after.over;
     } catch (error) {
       this.#error ??= error;
@@ -190,6 +203,7 @@ class Turn {
     const failures: FailedPage[] = [];
     const rows: Parameters<typeof store.settlePages>[2] = [];
     const states: store.PageState[] = [];
+    const gone: string[] = [];
     const leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[] = [];
     const found: { url: string; depth: number }[] = [];
     const twins = await store.listTwins(
@@ -210,6 +224,7 @@ class Turn {
       } else if (outcome.kind === 'failed') {
         rows.push({ ...row, state: 'failed', reason: outcome.failure.code });
         crawl.failed += 1;
+        if (outcome.gone) gone.push(queued.url);
         failures.push({ url: queued.url, isStart: queued.depth === 0, failure: outcome.failure, gone: outcome.gone });
       } else {
         const canonicalHash = store.hashUrl(outcome.canonical);
@@ -242,6 +257,8 @@ class Turn {
     }
     await store.settlePages(tx, crawl, rows);
     await store.rememberPages(tx, crawl, states);
+    if (crawl.collectionId !== null && gone.length > 0)
+      await store.forgetPages(tx, crawl.appId, crawl.collectionId, gone);
     await this.#addPages(tx, crawl, found, leftOut);
     const progress = { discovered: crawl.discovered, done: crawl.done, failed: crawl.failed };
     await store.updateCrawl(tx, crawl);
@@ -304,6 +321,19 @@ class Turn {
         ),
       );
     await add([], true);
+  }
+
+  async #giveUp(): Promise<void> {
+    const failure = {
+      reason: 'internal_error',
+      code: 'internal_error',
+      message: 'The crawl could not go on.',
+    } as const;
+    await this.#deps.db.begin(async (tx) => {
+      const crawl = await this.#lock(tx);
+      await store.finishCrawl(tx, crawl);
+      await this.#sink.finish(tx, crawl, { state: 'failed', failure });
+    });
   }
 
   async #finish(): Promise<void> {

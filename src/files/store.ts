@@ -48,6 +48,30 @@ export async function insertFile(db: Db, file: NewFile): Promise<FileRow> {
   return row;
 }
 
+/** Many files with one statement. */
+export async function insertFiles(db: Db, files: readonly NewFile[]): Promise<void> {
+  if (files.length === 0) return;
+  await db`
+    insert into files ${db(
+      files,
+      'appId',
+      'id',
+      'sandboxId',
+      'filename',
+      'contentType',
+      'size',
+      'checksum',
+      'blobKey',
+      'width',
+      'height',
+      'shared',
+      'orgId',
+      'teamId',
+      'userId',
+      'agentId',
+    )}`;
+}
+
 /** A file that the caller sees, by ownership or by a grant. */
 export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<FileRow | undefined> {
   const [row] = await db<FileRow[]>`
