@@ -4,7 +4,12 @@ export const limits = {
   pageSizeMax: 100,
   journalPageSizeDefault: 50,
   integerMax: 2_147_483_647,
+  /** A connection on which nothing has moved for this long is ended. */
   requestTimeoutMs: 120_000,
+  /** A request has to be there whole by then, however large an upload it is. */
+  uploadTimeoutMs: 4 * 60 * 60 * 1_000,
+  uploadLinkSecondsDefault: 3_600,
+  uploadLinkSecondsMax: 24 * 3_600,
   drainTimeoutMs: 8_000,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
