@@ -1,6 +1,7 @@
 import { bootstrapIfEmpty } from '../apps/bootstrap.ts';
 import { readConfig, unknownSettings } from '../config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from '../credentials-file.ts';
+import { startSweeping } from '../files/sweep.ts';
 import { createLogger } from '../log.ts';
 import { createServer, type QuarryServer } from '../server.ts';
 import { createServices, type Services } from '../services.ts';
@@ -15,11 +16,13 @@ export async function run(): Promise<number> {
 
   const services = await createServices(config, log);
   let server: QuarryServer | undefined;
+  let sweeping: ReturnType<typeof startSweeping> | undefined;
   try {
     server = await createServer(services);
     const url = await server.listen();
     const credentials = await prepareCredentials(services);
     services.setReady();
+    sweeping = startSweeping(services);
     process.stdout.write(greeting(url, services.baseUrl(), credentials));
     const reason = await Promise.race([stop.asked, services.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
@@ -28,6 +31,7 @@ export async function run(): Promise<number> {
     // Past the limit the process ends whatever is left: who supervises us would kill it anyway.
     setTimeout(() => process.exit(1), stopTimeoutMs).unref();
     await server?.close();
+    await sweeping?.stop();
     await services.close();
     log.info('Stopped');
   }
