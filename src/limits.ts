@@ -8,6 +8,7 @@ export const limits = {
   /** Of the ten seconds that a stop may take: requests and jobs drain side by side, then the database ends. */
   drainTimeoutMs: 7_000,
   jobStopTimeoutMs: 5_000,
+  readinessTimeoutMs: 2_000,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
   virtualPathCharactersMax: 1_000,
