@@ -33,7 +33,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     max_lifetime: 60 * 60,
     onnotice: () => {},
     connection: { application_name: options.applicationName },
-    transform: { column: { from: postgres.toCamel }, undefined: null },
+    transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
     types: {
       bigint: {
         to: 20,

@@ -37,7 +37,7 @@ export function buildValidator(
     const validate = ajv.compile(schema as object);
     const part = (httpPart ?? 'body') as HttpPart;
     return (data) => {
-      const value = part === 'querystring' ? readQuery(data as Record<string, unknown>, schema as JsonSchema) : data;
+      const value = readPart(part, data, schema as JsonSchema);
       const problem = findTextProblem(value);
       if (problem) return { error: fieldsError(part, [{ field: problem.path || 'body', message: problem.message }]) };
       if (validate(value)) return { value };
@@ -59,6 +59,13 @@ export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static
 }
 
 const queryChecks = new WeakMap<TSchema, (query: unknown) => ValidationResult>();
+
+function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
+  if (part === 'querystring') return readQuery(data as Record<string, unknown>, schema);
+  // No body at all is the empty body where every member may be left out.
+  if (part === 'body' && data === undefined && schema.type === 'object' && !schema.required) return {};
+  return data;
+}
 
 type ValidationResult = { value: unknown } | { error: Error };
 
