@@ -46,6 +46,13 @@ export function buildValidator(
   };
 }
 
+function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
+  if (part === 'querystring') return readQuery(data as Record<string, unknown>, schema);
+  // No body at all is the empty body where every member may be left out.
+  if (part === 'body' && data === undefined && schema.type === 'object' && !schema.required) return {};
+  return data;
+}
+
 /** Checks a query string as a route does, for routes that leave it to their handler. 422 naming what is wrong. */
 export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static<T> {
   let check = queryChecks.get(schema);
@@ -59,13 +66,6 @@ export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static
 }
 
 const queryChecks = new WeakMap<TSchema, (query: unknown) => ValidationResult>();
-
-function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
-  if (part === 'querystring') return readQuery(data as Record<string, unknown>, schema);
-  // No body at all is the empty body where every member may be left out.
-  if (part === 'body' && data === undefined && schema.type === 'object' && !schema.required) return {};
-  return data;
-}
 
 type ValidationResult = { value: unknown } | { error: Error };
 
