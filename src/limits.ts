@@ -14,7 +14,6 @@ export const limits = {
   uploadTimeoutMs: 4 * 60 * 60 * 1_000,
   uploadLinkSecondsDefault: 3_600,
   uploadLinkSecondsMax: 24 * 3_600,
-  drainTimeoutMs: 8_000,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
   virtualPathCharactersMax: 1_000,
