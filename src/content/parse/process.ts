@@ -50,7 +50,7 @@ export class ParserProcess {
     });
     this.ready = this.#await(startTimeoutMs).then(() => {
       if (this.#child.pid !== undefined) lowerPriority(this.#child.pid);
-      (this.#child as { unref(): void }).unref();
+      this.#child.unref();
     });
   }
 
@@ -79,6 +79,7 @@ export class ParserProcess {
 
   async kill(reason?: ParseError): Promise<void> {
     this.#killedFor ??= reason;
+    this.#child.ref();
     if (this.alive) this.#child.kill('SIGKILL');
     await this.exited;
   }

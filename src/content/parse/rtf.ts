@@ -104,7 +104,7 @@ class RtfReader {
       } else if (character === '}') {
         this.#close();
         at += 1;
-        if (this.#stack.length === 0 && at > 10) break;
+        if (this.#stack.length === 0 && /^\s*\{\\rtf/.test(text.slice(0, 100))) break;
       } else if (character === '\\') at = this.#control(at);
       else if (character === '\r' || character === '\n') at += 1;
       else {
