@@ -43,7 +43,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     bodyLimit: options.bodyBytesMax,
     trustProxy: options.trustProxy.length === 0 ? false : options.trustProxy,
     routerOptions: { maxParamLength: limits.urlCharactersMax },
-    requestTimeout: limits.requestTimeoutMs,
+    requestTimeout: limits.uploadTimeoutMs,
+    connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
     frameworkErrors: (error, request, reply) => {
