@@ -4,6 +4,7 @@ import { createAuthService } from './auth/service.ts';
 import { createConfigService } from './configs/service.ts';
 import { createExtractionService } from './extractions/service.ts';
 import { createFileService } from './files/service.ts';
+import { createSweepTask, sweepJob } from './files/sweep.ts';
 import { createInstallationService } from './installations/service.ts';
 import { createKvService } from './kv/service.ts';
 import { createOrgService } from './orgs/service.ts';
@@ -27,6 +28,8 @@ export function createDomains(services: Services) {
     uploadBytesMax: config.uploadBytesMax,
     imageSize: (bytes) => parser.imageSize(bytes),
   });
+  services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
+  services.recurring.push(sweepJob);
   const users = createUserService(base);
   return {
     ...base,
