@@ -2,7 +2,7 @@ import type { Line } from './pdf-lines.ts';
 
 export type PageLines = { lines: Line[]; width: number; height: number };
 
-const marginShare = 0.13;
+const marginShare = 0.14;
 const outerLines = 3;
 
 /**

@@ -60,6 +60,7 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   const first = group[0];
   if (!last || !first) return false;
   if (Math.abs(last.size - line.size) > Math.max(last.size, line.size) * 0.12) return false;
+  if (last.font !== line.font && Math.abs(last.size - line.size) > 0.4) return false;
   if (last.bold !== line.bold && !isMixed(group, last, line)) return false;
   const item = listMarker(first.text) !== undefined;
   if (startsItem(line, group)) return false;
@@ -169,12 +170,17 @@ export function plainText(lines: Line[], words: WordList): string {
 /** Lines that end on purpose (addresses, verses, receipts) keep their ends. */
 function groupText(group: Line[], marker: string | undefined, all: Line[], words: WordList): string {
   let text = '';
+  const ragged = group.map((line, index) => {
+    const last = group[index - 1];
+    return last !== undefined && isRagged(last, line, all) && !isCentred(last, line);
+  });
+  const deliberate = ragged.filter(Boolean).length > (group.length - 1) * 0.5;
   group.forEach((line, index) => {
     const own = index === 0 && marker !== undefined ? line.text.slice(marker.length) : line.text;
     const last = group[index - 1];
     if (!last) text = own;
     else if (last.hyphenated && /[\p{L}\p{N}][-‐\u00ad]$/u.test(text)) text = words.join(text, own);
-    else if (isRagged(last, line, all) && !isCentred(last, line)) text = `${text}\n${own}`;
+    else if (deliberate && ragged[index]) text = `${text}\n${own}`;
     else text = joinText(text, own);
   });
   return text;

@@ -1,7 +1,7 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from './markdown.ts';
 import type { ParsedWithScans, Scan } from './parse.ts';
 import { dropFurniture } from './pdf-furniture.ts';
-import { type DocumentLook, headingLevels, lookOf, roleLevel } from './pdf-headings.ts';
+import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './pdf-headings.ts';
 import { buildLines, buildSegments, type Line, type Segment } from './pdf-lines.ts';
 import { orderLines } from './pdf-order.ts';
 import { buildParagraphs, type PdfBlock, type TextBlock } from './pdf-paragraphs.ts';
@@ -105,7 +105,10 @@ function scanPlaceholder(page: number): string {
 function writePages(pages: Page[], scans: Scan[]): string {
   const look = documentLook(pages);
   const words = new WordList();
-  for (const page of pages) for (const line of page.lines) words.add(line.text);
+  for (const { lines } of pages)
+    lines.forEach((line, index) => {
+      words.addLine(line.text, lines[index - 1]?.hyphenated === true, line.hyphenated);
+    });
   const kept = dropFurniture(pages, look.bodySize);
   const blocks: { page: number; blocks: PdfBlock[] }[] = pages.map((page, index) => ({
     page: page.number,
@@ -156,17 +159,9 @@ function pageBlocks(page: Page, lines: Line[], words: WordList): PdfBlock[] {
 }
 
 function documentLook(pages: Page[]): DocumentLook {
-  const sizes = new Map<number, number>();
-  let bold = 0;
-  let all = 0;
-  for (const page of pages)
-    for (const line of page.lines) {
-      const size = Math.round(line.size * 2) / 2;
-      sizes.set(size, (sizes.get(size) ?? 0) + line.text.length);
-      all += line.text.length;
-      if (line.bold) bold += line.text.length;
-    }
-  return lookOf(sizes, bold, all);
+  const counter = new LookCounter();
+  for (const page of pages) for (const line of page.lines) counter.add(line);
+  return counter.look();
 }
 
 function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>): Block[] {

@@ -124,7 +124,8 @@ export type TextStyle = {
   /** Height of the type in points, its matrix applied. */
   size: number;
   font: string;
-  bold: boolean;
+  /** 400 is regular, 700 bold. */
+  weight: number;
   italic: boolean;
   mono: boolean;
   /** Number of the marked content in the page's structure, or -1. */
@@ -390,10 +391,7 @@ export class PdfPage {
     return {
       size: nominal * scale,
       font: name,
-      bold:
-        /bold|black|heavy|semibold|demi|\bcmbx|-b(?:d|old)?\b/i.test(name) ||
-        (weight >= 600 && weight <= 1000) ||
-        (flags & 0x40000) !== 0,
+      weight: Math.max(weightOf(name), weight >= 600 && weight <= 1000 ? weight : 0, (flags & 0x40000) !== 0 ? 700 : 0),
       italic: /italic|oblique|\bcmti|slanted|-it\b/i.test(name),
       mono: (flags & 1) !== 0 || /mono|courier|consol|typewriter|menlo|\bcmtt/i.test(name),
       markedContent: object === 0 ? -1 : this.#call('_FPDFPageObj_GetMarkedContentID', object),
@@ -455,6 +453,16 @@ export class PdfPage {
   #call(name: string, ...values: number[]): number {
     return callPdfium(this.#pdfium, name, values);
   }
+}
+
+/** The weight that a font's name tells; TeX writes bold as `BX`. */
+function weightOf(name: string): number {
+  if (/black|heavy|extrabold|ultrabold/i.test(name)) return 800;
+  if (/semi-?bold|demi/i.test(name)) return 600;
+  if (/bold|(?:^|-)(?:cm|sf|ec|t1)?b[xf]\w*\d|-bd?\b|,b/i.test(name)) return 700;
+  if (/medium/i.test(name)) return 500;
+  if (/light|thin|hairline/i.test(name)) return 300;
+  return 400;
 }
 
 function characterOf(code: number): string {
