@@ -36,10 +36,11 @@ function outer(page: PageLines): Line[] {
   return [...new Set([...top, ...bottom])];
 }
 
+/** The text without its numbers, and its size: the title on the first page is not the running head that repeats it. */
 function shapeOf(line: Line): string {
-  return line.text
+  return `${Math.round(line.size)} ${line.text}`
     .toLowerCase()
-    .replaceAll(/\d+|\b[ivxlc]+\b/g, '#')
+    .replaceAll(/(?<=\s\S*)\d+|\b[ivxlc]+\b/g, '#')
     .replaceAll(/\s+/g, ' ')
     .trim();
 }

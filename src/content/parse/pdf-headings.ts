@@ -1,17 +1,18 @@
 import type { Line } from './pdf-lines.ts';
-import type { PdfBlock, TextBlock } from './pdf-paragraphs.ts';
+import { contentsLine, type PdfBlock, type TextBlock } from './pdf-paragraphs.ts';
 
 /** What the document's text usually looks like, to tell headings from it. */
 export type DocumentLook = {
   bodySize: number;
   bodyWeight: number;
   bodyFont: string;
+  bodyMono: boolean;
   /** Share of the text in type clearly heavier than the body's. */
   boldShare: number;
   hasHeadingRoles: boolean;
 };
 
-type Typeface = { size: number; weight: number; font: string; characters: number };
+type Typeface = { size: number; weight: number; font: string; mono: boolean; characters: number };
 
 /** Counts the type of every line; the most used one is the body's. */
 export class LookCounter {
@@ -20,7 +21,13 @@ export class LookCounter {
   add(line: Line): void {
     const size = Math.round(line.size * 2) / 2;
     const key = `${size} ${line.font}`;
-    const known = this.#faces.get(key) ?? { size, weight: line.weight, font: line.font, characters: 0 };
+    const known = this.#faces.get(key) ?? {
+      size,
+      weight: line.weight,
+      font: line.font,
+      mono: line.mono,
+      characters: 0,
+    };
     known.characters += line.text.length;
     this.#faces.set(key, known);
   }
@@ -40,6 +47,7 @@ export class LookCounter {
       bodySize,
       bodyWeight,
       bodyFont: body?.font ?? '',
+      bodyMono: body?.mono ?? false,
       boldShare: heavy / Math.max(1, all),
       hasHeadingRoles: false,
     };
@@ -86,11 +94,18 @@ function isHeading(
 ): boolean {
   const { text } = block;
   const letters = text.replaceAll(/[^\p{L}]/gu, '');
-  if (letters.length < 2 || text.length > 200 || block.mono || block.lines.length > 3 || block.role === 'LI')
+  if (
+    letters.length < 2 ||
+    text.length > 200 ||
+    (block.mono && !look.bodyMono) ||
+    block.lines.length > 3 ||
+    block.role === 'LI'
+  )
     return false;
   if (block.marker !== undefined && (!/[\p{L}\p{N}]/u.test(block.marker) || block.marker === 'o')) return false;
   const numbered = numberedTitle.test(`${block.marker ?? ''} ${text}`.trim());
   const heavy = block.lines.every((line) => isHeavier(line.weight, look.bodyWeight));
+  if (block.lines.some((line) => contentsLine.test(line.text))) return false;
   if (caption.test(text) && block.size < look.bodySize * 1.3) return false;
   const sentence = /[.,;。]$/.test(text) && !numbered;
   if (block.marker !== undefined && !heavy && (isListNeighbour(block, before) || isListNeighbour(block, next)))

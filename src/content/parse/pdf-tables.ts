@@ -296,6 +296,7 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
   const ruled = horizontal.filter(
     (bar) => bar.at > box.top - 12 && bar.at < box.bottom + 12 && bar.from < box.left + 20 && bar.to > box.right - 20,
   ).length;
+  if (ruled < 2 && several.filter((row) => row.mono).length > several.length / 2) return undefined; // code
   const cells = rows.map((row) => cellsOf(row, columns));
   if (!looksTabular(cells, columns.length, ruled)) return undefined;
   return { ...box, rows: mergeContinuations(rows, cells) };

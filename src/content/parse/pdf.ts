@@ -120,7 +120,7 @@ function writePages(pages: Page[], scans: Scan[]): string {
   const out: Block[] = [];
   const scanned = new Set(scans.map((scan) => scan.placeholder));
   blocks.forEach(({ page, blocks: own }, index) => {
-    const written = writeBlocks(own, levels);
+    const written = writeBlocks(own, levels, look);
     if (index > 0) joinAcrossPages(out, written, page, words);
     if (pages[index]?.scanned)
       out.push(
@@ -164,7 +164,7 @@ function documentLook(pages: Page[]): DocumentLook {
   return counter.look();
 }
 
-function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>): Block[] {
+function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: DocumentLook): Block[] {
   const out: Block[] = [];
   let lefts: number[] = [];
   for (const block of blocks) {
@@ -173,7 +173,11 @@ function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>): Block[]
       continue;
     }
     const level = levels.get(block);
-    const text = escapeText(block.text).replaceAll(/\s*\n\s*/g, '  \n');
+    if (level === undefined && block.mono && !look.bodyMono && block.lines.length > 0) {
+      addCode(out, block);
+      continue;
+    }
+    const text = escapeText(withoutLeaders(block.text)).replaceAll(/\s*\n\s*/g, '  \n');
     if (level !== undefined) out.push({ type: 'heading', level, text: oneLine(`${numberOf(block.marker)} ${text}`) });
     else if (block.role === 'Figure')
       out.push({ type: 'paragraph', text: `![${oneLine(text).replaceAll(/[[\]]/g, '\\$&')}](image)` });
@@ -187,6 +191,24 @@ function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>): Block[]
     if (level !== undefined) lefts = [];
   }
   return out;
+}
+
+/** Text in typewriter type keeps its lines and their indents; neighbours are one piece of code. */
+function addCode(out: Block[], block: TextBlock): void {
+  const [first] = block.lines;
+  if (!first) return;
+  const width = (first.right - first.left) / Math.max(1, first.text.length);
+  const text = block.lines
+    .map((line) => `${' '.repeat(Math.min(40, Math.max(0, Math.round((line.left - first.left) / width))))}${line.text}`)
+    .join('\n');
+  const last = out.at(-1);
+  if (last?.type === 'code') last.text += `\n${text}`;
+  else out.push({ type: 'code', text });
+}
+
+/** The dots of a table of contents are there for the eye alone. */
+function withoutLeaders(text: string): string {
+  return text.replaceAll(/\s*(?:\.\s?){5,}\s*/g, ' … ');
 }
 
 function ruleOrParagraph(text: string): Block {

@@ -219,7 +219,7 @@ export class PdfPage {
         const blank = code === 0x20 || code === 0x0d || code === 0x0a;
         const hyphen = code === 2 || code === 0xfffe || code === 0xad;
         glyphs.push({
-          character: hyphen ? '-' : characterOf(code),
+          character: hyphen ? '-' : characterOf(code, run.style.font),
           left: Math.min(x0, x1),
           right: Math.max(x0, x1),
           top: Math.min(y0, y1),
@@ -465,7 +465,27 @@ function weightOf(name: string): number {
   return 400;
 }
 
-function characterOf(code: number): string {
+/** Signs of the symbol fonts that stand for something; every other one of them serves as a bullet. */
+const wingdings: Record<number, string> = {
+  111: '☐',
+  113: '☐',
+  168: '☐',
+  251: '✗',
+  252: '✓',
+  253: '☒',
+  254: '☑',
+  216: '➢',
+  224: '→',
+  240: '→',
+  74: '☺',
+};
+
+/** The character of a glyph. Control characters, which damaged fonts give, are blanks (and no line end by themselves). */
+function characterOf(code: number, font: string): string {
+  if (/wingdings|webdings/i.test(font) && code !== 0x20 && (code < 0x2000 || (code >= 0xf000 && code <= 0xf0ff)))
+    return wingdings[code & 0xff] ?? '•';
+  if (code === 0xf0b7 || code === 0xf0a7) return '•';
+  if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
   return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);
 }
 
