@@ -27,7 +27,7 @@ export type ChunkOptions = {
   overlapTokens?: number;
 };
 
-export const chunkDefaults = { targetTokens: 320, maxTokens: 480, overlapTokens: 40 } as const;
+export const chunkDefaults = { targetTokens: 512, maxTokens: 768, overlapTokens: 64 } as const;
 
 /**
  * Cuts `text` into chunks in reading order. Text without any visible character gives none.
