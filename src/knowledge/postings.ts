@@ -91,7 +91,10 @@ export function packPostings(chunks: IndexedChunk[]): TermPostings[] {
   for (const chunk of chunks)
     for (const [term, positions] of chunk.terms) {
       let list = lists.get(term);
-      if (!list) lists.set(term, (list = { ordinals: [], lengths: [], positions: [] }));
+      if (!list) {
+        list = { ordinals: [], lengths: [], positions: [] };
+        lists.set(term, list);
+      }
       list.ordinals.push(chunk.ordinal);
       list.lengths.push(chunk.length);
       list.positions.push(positions);
@@ -231,7 +234,10 @@ export function mergeBundles(bundles: Buffer[]): TermPostings[] {
   for (const bundle of bundles)
     for (const entry of readBundle(bundle)) {
       let parts = merged.get(entry.term);
-      if (!parts) merged.set(entry.term, (parts = { postings: [], positions: [] }));
+      if (!parts) {
+        parts = { postings: [], positions: [] };
+        merged.set(entry.term, parts);
+      }
       parts.postings.push(entry.postings);
       parts.positions.push(entry.positions);
     }
