@@ -165,7 +165,6 @@ create table knowledge_indexes (
   next_ordinal integer not null default 0,
   chunk_count integer not null default 0,
   word_count bigint not null default 0,
-  next_segment integer not null default 0,
   bundled_documents integer not null default 0,
   bundled_chunks integer not null default 0,
   vector_version bigint not null default 0,
@@ -193,10 +192,12 @@ create table knowledge_bundles (
 );
 
 -- A segment holds the postings of a run of ordinals and never changes; small ones are merged into larger ones.
+create sequence knowledge_segment_numbers;
+
 create table knowledge_segments (
   app_id uuid not null,
   source_id uuid not null,
-  segment integer not null,
+  segment bigint not null,
   level integer not null,
   first_ordinal integer not null,
   last_ordinal integer not null,
@@ -207,7 +208,7 @@ create table knowledge_postings (
   app_id uuid not null,
   source_id uuid not null,
   term text collate "C" not null,
-  segment integer not null,
+  segment bigint not null,
   postings bytea not null,
   positions bytea not null,
   primary key (app_id, source_id, segment, term)

@@ -12,7 +12,6 @@ export type IndexState = {
   nextOrdinal: number;
   chunkCount: number;
   wordCount: number;
-  nextSegment: number;
   bundledDocuments: number;
   bundledChunks: number;
   vectorVersion: number;
@@ -31,7 +30,7 @@ export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage
 /** The source's index, locked until the transaction ends; undefined when the source is gone. */
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
   const [row] = await tx<IndexState[]>`
-    select language, first_ordinal, next_ordinal, chunk_count, word_count, next_segment, bundled_documents,
+    select language, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents,
       bundled_chunks, vector_version
     from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId} for update`;
   return row;
@@ -97,7 +96,7 @@ export async function removeChunks(
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
 }
 
-/** Sorts the bundled documents of the locked index by term into a segment, and merges segments that are due. */
+/** Sorts the bundled documents of the locked index by term into a segment. */
 export async function flushBundles(tx: Transaction, key: SourceKey, state: IndexState): Promise<void> {
   const bundles = await tx<{ firstOrdinal: number; chunkCount: number; content: Buffer }[]>`
     delete from knowledge_bundles where app_id = ${key.appId} and source_id = ${key.sourceId}
@@ -106,16 +105,14 @@ export async function flushBundles(tx: Transaction, key: SourceKey, state: Index
   const first = bundles[0];
   const last = bundles.at(-1);
   if (!first || !last) return;
-  const segment = state.nextSegment;
+  const segment = await nextSegment(tx);
   await insertPostings(tx, key, segment, mergeBundles(bundles.map((bundle) => bundle.content)));
   await tx`
     insert into knowledge_segments (app_id, source_id, segment, level, first_ordinal, last_ordinal)
     values (${key.appId}, ${key.sourceId}, ${segment}, 0, ${first.firstOrdinal},
       ${last.firstOrdinal + last.chunkCount - 1})`;
-  state.nextSegment += 1;
-  await mergeSegments(tx, key, state);
   await tx`
-    update knowledge_indexes set next_segment = ${state.nextSegment}, bundled_documents = 0, bundled_chunks = 0
+    update knowledge_indexes set bundled_documents = 0, bundled_chunks = 0
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
   state.bundledDocuments = 0;
   state.bundledChunks = 0;
@@ -130,40 +127,51 @@ async function insertPostings(tx: Transaction, key: SourceKey, segment: number, 
     const rows = entries.slice(from, from + postingRowsPerInsert);
     await tx`
       insert into knowledge_postings (app_id, source_id, segment, term, postings, positions)
-      select ${key.appId}::uuid, ${key.sourceId}::uuid, ${segment}::int, p.*
+      select ${key.appId}::uuid, ${key.sourceId}::uuid, ${segment}::bigint, p.*
       from unnest(${rows.map((row) => row.term)}::text[], ${rows.map((row) => row.postings)}::bytea[],
         ${rows.map((row) => row.positions)}::bytea[]) p`;
   }
 }
 
-/** While a level is full, joins its segments inside the database into one of the next level. */
-async function mergeSegments(tx: Transaction, key: SourceKey, state: IndexState): Promise<void> {
-  for (let level = 0; ; level++) {
-    const segments = await tx<{ segment: number; firstOrdinal: number; lastOrdinal: number }[]>`
-      select segment, first_ordinal, last_ordinal from knowledge_segments
-      where app_id = ${key.appId} and source_id = ${key.sourceId} and level = ${level} order by first_ordinal`;
-    if (segments.length < segmentsPerLevel) return;
-    const old = segments.map((row) => row.segment);
-    const merged = state.nextSegment;
-    state.nextSegment += 1;
-    await tx`
-      insert into knowledge_postings (app_id, source_id, segment, term, postings, positions)
-      select app_id, source_id, ${merged}::int, term, string_agg(postings, ''::bytea order by segment),
-        string_agg(positions, ''::bytea order by segment)
-      from knowledge_postings
-      where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${old}::int[])
-      group by app_id, source_id, term order by term`;
-    await tx`
-      delete from knowledge_postings
-      where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${old}::int[])`;
-    await tx`
-      delete from knowledge_segments
-      where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${old}::int[])`;
-    await tx`
-      insert into knowledge_segments (app_id, source_id, segment, level, first_ordinal, last_ordinal)
-      values (${key.appId}, ${key.sourceId}, ${merged}, ${level + 1}, ${segments[0]?.firstOrdinal ?? 0},
-        ${segments.at(-1)?.lastOrdinal ?? 0})`;
-  }
+/**
+ * Joins the segments of one full level, inside the database, into one of the next. Answers whether it did: call again
+ * until it does not. Searches and writers go on meanwhile: segments never change, and the old ones vanish at the commit.
+ */
+export async function mergeSegments(tx: Transaction, key: SourceKey): Promise<boolean> {
+  const [lock] = await tx<{ mine: boolean }[]>`
+    select pg_try_advisory_xact_lock(hashtextextended('knowledge-merge ' || ${key.sourceId}::text, 0)) as mine`;
+  if (!lock?.mine) return false;
+  const full = await tx<{ level: number; segments: number[]; firstOrdinal: number; lastOrdinal: number }[]>`
+    select level, array_agg(segment order by first_ordinal) as segments, min(first_ordinal) as first_ordinal,
+      max(last_ordinal) as last_ordinal
+    from knowledge_segments where app_id = ${key.appId} and source_id = ${key.sourceId}
+    group by level having count(*) >= ${segmentsPerLevel} order by level limit 1`;
+  const [level] = full;
+  if (!level) return false;
+  const merged = await nextSegment(tx);
+  await tx`
+    insert into knowledge_postings (app_id, source_id, segment, term, postings, positions)
+    select app_id, source_id, ${merged}::bigint, term, string_agg(postings, ''::bytea order by segment),
+      string_agg(positions, ''::bytea order by segment)
+    from knowledge_postings
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${level.segments}::bigint[])
+    group by app_id, source_id, term order by term`;
+  await tx`
+    delete from knowledge_postings
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${level.segments}::bigint[])`;
+  await tx`
+    delete from knowledge_segments
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${level.segments}::bigint[])`;
+  await tx`
+    insert into knowledge_segments (app_id, source_id, segment, level, first_ordinal, last_ordinal)
+    values (${key.appId}, ${key.sourceId}, ${merged}, ${level.level + 1}, ${level.firstOrdinal}, ${level.lastOrdinal})`;
+  return true;
+}
+
+async function nextSegment(tx: Transaction): Promise<number> {
+  const [row] = await tx<{ segment: number }[]>`select nextval('knowledge_segment_numbers') as segment`;
+  if (!row) throw new Error('A sequence always has a next number.');
+  return row.segment;
 }
 
 /** A run of chunks of one document with their vectors, one after another. */
