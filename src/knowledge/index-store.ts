@@ -58,7 +58,7 @@ export async function appendChunks(
       ${chunks.map((chunk) => chunk.startByte)}::int[], ${chunks.map((chunk) => chunk.endByte)}::int[],
       ${chunks.map((chunk) => chunk.startLine)}::int[], ${chunks.map((chunk) => chunk.endLine)}::int[],
       ${chunks.map((chunk) => JSON.stringify(chunk.headingPath))}::text[]::jsonb[],
-      ${chunks.map((chunk) => chunk.hash)}::bytea[]) c`;
+      ${byteTexts(chunks.map((chunk) => chunk.hash))}::text[]::bytea[]) c`;
   await tx`
     insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
     values (${key.appId}, ${key.sourceId}, ${first}, ${chunks.length}, ${bundle})`;
@@ -128,8 +128,8 @@ async function insertPostings(tx: Transaction, key: SourceKey, segment: number, 
     await tx`
       insert into knowledge_postings (app_id, source_id, segment, term, postings, positions)
       select ${key.appId}::uuid, ${key.sourceId}::uuid, ${segment}::bigint, p.*
-      from unnest(${rows.map((row) => row.term)}::text[], ${rows.map((row) => row.postings)}::bytea[],
-        ${rows.map((row) => row.positions)}::bytea[]) p`;
+      from unnest(${rows.map((row) => row.term)}::text[], ${byteTexts(rows.map((row) => row.postings))}::text[]::bytea[],
+        ${byteTexts(rows.map((row) => row.positions))}::text[]::bytea[]) p`;
   }
 }
 
@@ -205,4 +205,9 @@ export async function deleteOtherVectors(tx: Transaction, key: SourceKey, model:
     delete from knowledge_vectors
     where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
       and first_ordinal >= ${from} and first_ordinal < ${to}`;
+}
+
+/** The driver sends no arrays of bytes; their text form it does. */
+function byteTexts(values: Buffer[]): string[] {
+  return values.map((value) => `\\x${value.toString('hex')}`);
 }
