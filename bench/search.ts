@@ -102,17 +102,21 @@ async function fillSource(db: Database, sourceId: string): Promise<void> {
           ${chunks.length * wordsPerChunk}, jsonb_build_object('shelf', ${randomInt(10)}::int), ${embedder.model})`;
       await tx`insert into knowledge_texts (app_id, document_id, content) values (${appId}, ${documentId}, ${text})`;
       await appendChunks(tx, key, state, documentId, chunks);
-      const codes = chunks.map(() =>
-        signCode(vectors[randomInt(64)] ?? fakeVector()).map((word) => word ^ randomInt(2 ** 32)),
+      await insertVectors(
+        tx,
+        key,
+        embedder.model,
+        chunks.map((_chunk, i) => {
+          const pick = randomInt(64);
+          return {
+            ordinal: first + i,
+            vector: packed[pick] ?? Buffer.alloc(0),
+            code: signCode(vectors[pick] ?? fakeVector()).map(
+              (word) => word ^ (randomInt(2 ** 32) & randomInt(2 ** 32)),
+            ),
+          };
+        }),
       );
-      await insertVectors(tx, key, embedder.model, [
-        {
-          firstOrdinal: first,
-          chunkCount: chunks.length,
-          codes: Buffer.concat(codes.map((code) => Buffer.from(code.buffer))),
-          vectors: Buffer.concat(chunks.map(() => packed[randomInt(64)] ?? Buffer.alloc(0))),
-        },
-      ]);
       if (state.bundledDocuments >= 32) await flushBundles(tx, key, state);
     });
     while (await db.begin((tx) => mergeSegments(tx, key)));
@@ -127,8 +131,9 @@ async function copySource(db: Database, from: string, to: string): Promise<void>
   await db`insert into knowledge_indexes select app_id, ${to}::uuid, language, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents, bundled_chunks, vector_version from knowledge_indexes where source_id = ${from}`;
   await db`insert into knowledge_segments select app_id, ${to}::uuid, segment + ${add}, level, first_ordinal, last_ordinal from knowledge_segments where source_id = ${from}`;
   await db`insert into knowledge_bundles select app_id, ${to}::uuid, first_ordinal, chunk_count, content from knowledge_bundles where source_id = ${from}`;
-  await db`insert into knowledge_postings select app_id, ${to}::uuid, term, segment + ${add}, postings, positions from knowledge_postings where source_id = ${from}`;
-  await db`insert into knowledge_vectors select app_id, ${to}::uuid, model, first_ordinal, chunk_count, version, codes, vectors from knowledge_vectors where source_id = ${from}`;
+  await db`insert into knowledge_postings select app_id, segment + ${add}, term, postings, positions from knowledge_postings where segment in (select segment from knowledge_segments where source_id = ${from})`;
+  await db`insert into knowledge_vectors select app_id, ${to}::uuid, ordinal, model, content from knowledge_vectors where source_id = ${from}`;
+  await db`insert into knowledge_codes select app_id, ${to}::uuid, model, first_ordinal, chunk_count, version, content from knowledge_codes where source_id = ${from}`;
 }
 
 function percentile(sorted: number[], share: number): number {

@@ -206,29 +206,37 @@ create table knowledge_segments (
 
 create table knowledge_postings (
   app_id uuid not null,
-  source_id uuid not null,
-  term text collate "C" not null,
   segment bigint not null,
+  term text collate "C" not null,
   postings bytea not null,
   positions bytea not null,
-  primary key (app_id, source_id, segment, term)
+  primary key (app_id, segment, term)
 );
 
--- Vectors of a run of a document's chunks: 16-bit floats, and their sign codes.
+-- The vector of a chunk as 16-bit floats, in the row itself: a search reads a few hundred of them.
 create table knowledge_vectors (
+  app_id uuid not null,
+  source_id uuid not null,
+  ordinal integer not null,
+  model text not null,
+  content bytea not null,
+  primary key (app_id, source_id, ordinal, model)
+) with (toast_tuple_target = 8160);
+alter table knowledge_vectors alter column content set storage main;
+
+-- Sign codes of vectors, packed by runs of ordinals: a search looks through all of a source's.
+create table knowledge_codes (
   app_id uuid not null,
   source_id uuid not null,
   model text not null,
   first_ordinal integer not null,
   chunk_count integer not null,
   version bigint not null,
-  codes bytea not null,
-  vectors bytea not null,
+  content bytea not null,
   primary key (app_id, source_id, model, first_ordinal)
 );
-alter table knowledge_vectors alter column codes set storage external;
-alter table knowledge_vectors alter column vectors set storage external;
-create index knowledge_vectors_version on knowledge_vectors (app_id, source_id, model, version);
+alter table knowledge_codes alter column content set storage external;
+create index knowledge_codes_version on knowledge_codes (app_id, source_id, model, version);
 
 -- Sources that are gone, whatever removed them; a job clears what the index holds of them.
 create table removed_knowledge_sources (

@@ -90,7 +90,7 @@ async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache
   const bundles = await loadBundles(db, appId, scope, cache);
 
   /** Puts the postings of these terms into reach: whatever the cache lacks is read at once. */
-  async function load(wanted: { sourceId: string; segment: number; term: string }[]) {
+  async function load(wanted: { segment: number; term: string }[]) {
     const found = new Map<string, PostingColumns | null>();
     const missing: typeof wanted = [];
     for (const one of wanted) {
@@ -117,12 +117,11 @@ async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache
 
     /** For each wanted thing its postings in every source. */
     async columns(wanted: Map<StemLanguage, string[]>[]) {
-      const needed = new Map<string, { sourceId: string; segment: number; term: string }>();
+      const needed = new Map<string, { segment: number; term: string }>();
       for (const byLanguage of wanted)
         for (const source of scope.sources)
           for (const term of byLanguage.get(source.language) ?? [])
-            for (const segment of source.segments)
-              needed.set(postingsKey(segment, term), { sourceId: source.sourceId, segment, term });
+            for (const segment of source.segments) needed.set(postingsKey(segment, term), { segment, term });
       const found = await load([...needed.values()]);
       return wanted.map((byLanguage) =>
         scope.sources.flatMap((source) => {
@@ -141,10 +140,8 @@ async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache
 
     async termsByPrefix(language: StemLanguage, prefix: string): Promise<string[]> {
       const sources = scope.sources.filter((source) => source.language === language);
-      const places = sources.flatMap((source) =>
-        source.segments.map((segment) => ({ sourceId: source.sourceId, segment })),
-      );
-      const terms = new Set(await listTermsByPrefix(db, appId, places, prefix, prefixTermsMax));
+      const segments = sources.flatMap((source) => source.segments);
+      const terms = new Set(await listTermsByPrefix(db, appId, segments, prefix, prefixTermsMax));
       for (const source of sources)
         for (const first of source.bundles) {
           const bundle = bundles.get(bundleKey(source.sourceId, first));
@@ -159,9 +156,7 @@ async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache
     /** Where each word stands in each chunk of a source. */
     async positions(source: PlacedSource, words: string[]): Promise<Map<string, Map<number, number[]>>> {
       const found = new Map(words.map((word) => [word, new Map<number, number[]>()]));
-      const wanted = source.segments.flatMap((segment) =>
-        words.map((term) => ({ sourceId: source.sourceId, segment, term })),
-      );
+      const wanted = source.segments.flatMap((segment) => words.map((term) => ({ segment, term })));
       const take = (term: string, postings: Buffer, positions: Buffer) => {
         const list = found.get(term);
         if (list) readPositions(postings, positions, (ordinal, at) => list.set(ordinal, at));

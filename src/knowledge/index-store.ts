@@ -89,6 +89,9 @@ export async function removeChunks(
       and ordinal >= ${range.firstOrdinal} and ordinal < ${end}`;
   await tx`
     delete from knowledge_vectors where app_id = ${key.appId} and source_id = ${key.sourceId}
+      and ordinal >= ${range.firstOrdinal} and ordinal < ${end}`;
+  await tx`
+    delete from knowledge_codes where app_id = ${key.appId} and source_id = ${key.sourceId}
       and first_ordinal >= ${range.firstOrdinal} and first_ordinal < ${end}`;
   await tx`
     update knowledge_indexes set chunk_count = chunk_count - ${range.chunkCount},
@@ -126,8 +129,8 @@ async function insertPostings(tx: Transaction, key: SourceKey, segment: number, 
   for (let from = 0; from < entries.length; from += postingRowsPerInsert) {
     const rows = entries.slice(from, from + postingRowsPerInsert);
     await tx`
-      insert into knowledge_postings (app_id, source_id, segment, term, postings, positions)
-      select ${key.appId}::uuid, ${key.sourceId}::uuid, ${segment}::bigint, p.*
+      insert into knowledge_postings (app_id, segment, term, postings, positions)
+      select ${key.appId}::uuid, ${segment}::bigint, p.*
       from unnest(${rows.map((row) => row.term)}::text[], ${byteTexts(rows.map((row) => row.postings))}::text[]::bytea[],
         ${byteTexts(rows.map((row) => row.positions))}::text[]::bytea[]) p`;
   }
@@ -150,15 +153,15 @@ export async function mergeSegments(tx: Transaction, key: SourceKey): Promise<bo
   if (!level) return false;
   const merged = await nextSegment(tx);
   await tx`
-    insert into knowledge_postings (app_id, source_id, segment, term, postings, positions)
-    select app_id, source_id, ${merged}::bigint, term, string_agg(postings, ''::bytea order by segment),
+    insert into knowledge_postings (app_id, segment, term, postings, positions)
+    select app_id, ${merged}::bigint, term, string_agg(postings, ''::bytea order by segment),
       string_agg(positions, ''::bytea order by segment)
     from knowledge_postings
-    where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${level.segments}::bigint[])
-    group by app_id, source_id, term order by term`;
+    where app_id = ${key.appId} and segment = any(${level.segments}::bigint[])
+    group by app_id, term order by term`;
   await tx`
     delete from knowledge_postings
-    where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${level.segments}::bigint[])`;
+    where app_id = ${key.appId} and segment = any(${level.segments}::bigint[])`;
   await tx`
     delete from knowledge_segments
     where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${level.segments}::bigint[])`;
@@ -174,36 +177,70 @@ async function nextSegment(tx: Transaction): Promise<number> {
   return row.segment;
 }
 
-/** A run of chunks of one document with their vectors, one after another. */
-export type VectorRun = { firstOrdinal: number; chunkCount: number; codes: Buffer; vectors: Buffer };
+/** A chunk's vector, packed, with its sign code. */
+export type StoredVector = { ordinal: number; vector: Buffer; code: Uint32Array };
 
-/** Stores vectors in the locked index. */
-export async function insertVectors(tx: Transaction, key: SourceKey, model: string, runs: VectorRun[]): Promise<void> {
-  if (runs.length === 0) return;
+/** Stores vectors in the locked index, in ascending order of their ordinals. */
+export async function insertVectors(
+  tx: Transaction,
+  key: SourceKey,
+  model: string,
+  vectors: StoredVector[],
+): Promise<void> {
+  if (vectors.length === 0) return;
   const [row] = await tx<{ vectorVersion: number }[]>`
     update knowledge_indexes set vector_version = vector_version + 1
     where app_id = ${key.appId} and source_id = ${key.sourceId} returning vector_version`;
-  for (const run of runs)
-    await tx`
-      insert into knowledge_vectors (app_id, source_id, model, first_ordinal, chunk_count, version, codes, vectors)
-      values (${key.appId}, ${key.sourceId}, ${model}, ${run.firstOrdinal}, ${run.chunkCount},
-        ${row?.vectorVersion ?? 0}, ${run.codes}, ${run.vectors})
-      on conflict do nothing`;
-}
-
-/** The stored vectors of a range of ordinals. */
-export function listVectors(db: Db, key: SourceKey, model: string, from: number, to: number): Promise<VectorRun[]> {
-  return db<VectorRun[]>`
-    select first_ordinal, chunk_count, codes, vectors from knowledge_vectors
-    where app_id = ${key.appId} and source_id = ${key.sourceId} and model = ${model}
-      and first_ordinal >= ${from} and first_ordinal < ${to}
-    order by first_ordinal`;
-}
-
-export async function deleteOtherVectors(tx: Transaction, key: SourceKey, model: string, from: number, to: number) {
   await tx`
-    delete from knowledge_vectors
-    where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
+    insert into knowledge_vectors (app_id, source_id, ordinal, model, content)
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, v.ordinal, ${model}::text, v.content
+    from unnest(${vectors.map((one) => one.ordinal)}::int[],
+      ${byteTexts(vectors.map((one) => one.vector))}::text[]::bytea[]) v (ordinal, content)
+    on conflict do nothing`;
+  const runs = joinRuns(vectors);
+  await tx`
+    insert into knowledge_codes (app_id, source_id, model, first_ordinal, chunk_count, version, content)
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, ${model}::text, r.first_ordinal, r.chunk_count,
+      ${row?.vectorVersion ?? 0}::bigint, r.content
+    from unnest(${runs.map((run) => run.first)}::int[], ${runs.map((run) => run.codes.length)}::int[],
+      ${byteTexts(runs.map((run) => Buffer.concat(run.codes)))}::text[]::bytea[]) r (first_ordinal, chunk_count, content)
+    on conflict do nothing`;
+}
+
+/** Codes of ordinals that follow each other, together. */
+function joinRuns(vectors: StoredVector[]): { first: number; codes: Buffer[] }[] {
+  const runs: { first: number; codes: Buffer[] }[] = [];
+  for (const { ordinal, code } of vectors) {
+    const bytes = Buffer.from(code.buffer, code.byteOffset, code.byteLength);
+    const run = runs.at(-1);
+    if (run && run.first + run.codes.length === ordinal) run.codes.push(bytes);
+    else runs.push({ first: ordinal, codes: [bytes] });
+  }
+  return runs;
+}
+
+/** The stored vectors of a range of ordinals, in ascending order. */
+export function listVectors(db: Db, key: SourceKey, model: string, from: number, to: number) {
+  return db<{ ordinal: number; content: Buffer }[]>`
+    select ordinal, content from knowledge_vectors
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and model = ${model}
+      and ordinal >= ${from} and ordinal < ${to}
+    order by ordinal`;
+}
+
+/** Removes the vectors of all other models from a range of ordinals. */
+export async function deleteOtherVectors(
+  tx: Transaction,
+  key: SourceKey,
+  model: string,
+  from: number,
+  to: number,
+): Promise<void> {
+  await tx`
+    delete from knowledge_vectors where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
+      and ordinal >= ${from} and ordinal < ${to}`;
+  await tx`
+    delete from knowledge_codes where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
       and first_ordinal >= ${from} and first_ordinal < ${to}`;
 }
 

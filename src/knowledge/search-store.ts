@@ -54,16 +54,15 @@ export type PostingRow = { segment: number; term: string; postings: Buffer; posi
 export async function listPostings(
   db: Db,
   appId: string,
-  wanted: { sourceId: string; segment: number; term: string }[],
+  wanted: { segment: number; term: string }[],
   withPositions: boolean,
 ): Promise<PostingRow[]> {
   if (wanted.length === 0) return [];
   return db<PostingRow[]>`
     select p.segment, p.term, p.postings ${withPositions ? db`, p.positions` : db``}
-    from unnest(${wanted.map((one) => one.sourceId)}::uuid[], ${wanted.map((one) => one.segment)}::bigint[],
-      ${wanted.map((one) => one.term)}::text[]) w (source_id, segment, term)
-    join knowledge_postings p on p.app_id = ${appId} and p.source_id = w.source_id and p.segment = w.segment
-      and p.term = w.term`;
+    from unnest(${wanted.map((one) => one.segment)}::bigint[], ${wanted.map((one) => one.term)}::text[])
+      w (segment, term)
+    join knowledge_postings p on p.app_id = ${appId} and p.segment = w.segment and p.term = w.term`;
 }
 
 export async function listBundles(
@@ -84,45 +83,45 @@ export async function listBundles(
 export async function listTermsByPrefix(
   db: Db,
   appId: string,
-  scope: { sourceId: string; segment: number }[],
+  segments: number[],
   prefix: string,
   termsMax: number,
 ): Promise<string[]> {
-  if (scope.length === 0) return [];
+  if (segments.length === 0) return [];
   const rows = await db<{ term: string }[]>`
     select distinct p.term
-    from unnest(${scope.map((one) => one.sourceId)}::uuid[], ${scope.map((one) => one.segment)}::bigint[])
-      w (source_id, segment)
+    from unnest(${segments}::bigint[]) w (segment)
     cross join lateral (
       select term from knowledge_postings p
-      where p.app_id = ${appId} and p.source_id = w.source_id and p.segment = w.segment
-        and p.term >= ${prefix} collate "C" and p.term < ${`${prefix}\u{10FFFF}`} collate "C"
+      where p.app_id = ${appId} and p.segment = w.segment and p.term >= ${prefix} collate "C" and p.term < ${`${prefix}\u{10FFFF}`} collate "C"
       order by p.term limit ${termsMax}) p
     order by p.term limit ${termsMax}`;
   return rows.map((row) => row.term);
 }
 
-export type CodeRun = { firstOrdinal: number; chunkCount: number; version: number; codes: Buffer };
+export type CodeRun = { firstOrdinal: number; chunkCount: number; content: Buffer };
 
 /** Sign codes that were stored after `version`, in pieces, oldest first. */
 export function readCodes(tx: Transaction, appId: string, sourceId: string, model: string, version: number) {
   return tx<CodeRun[]>`
-    select first_ordinal, chunk_count, version, codes from knowledge_vectors
+    select first_ordinal, chunk_count, content from knowledge_codes
     where app_id = ${appId} and source_id = ${sourceId} and model = ${model} and version > ${version}
     order by version, first_ordinal`.cursor(1_000);
 }
 
-export type VectorPlace = { sourceId: string; ordinal: number; runFirst: number };
-
 /** The 16-bit vectors at these places, in no order. */
-export async function listVectorsAt(db: Db, appId: string, model: string, dimensions: number, places: VectorPlace[]) {
-  const bytes = dimensions * 2;
-  return db<{ sourceId: string; ordinal: number; vector: Buffer }[]>`
-    select v.source_id, w.ordinal, substring(v.vectors from (w.ordinal - w.run_first) * ${bytes}::int + 1 for ${bytes}::int) as vector
-    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[],
-      ${places.map((place) => place.runFirst)}::int[]) w (source_id, ordinal, run_first)
-    join knowledge_vectors v on v.app_id = ${appId} and v.source_id = w.source_id and v.model = ${model}
-      and v.first_ordinal = w.run_first`;
+export async function listVectorsAt(
+  db: Db,
+  appId: string,
+  model: string,
+  places: { sourceId: string; ordinal: number }[],
+) {
+  return db<{ sourceId: string; ordinal: number; content: Buffer }[]>`
+    select v.source_id, v.ordinal, v.content
+    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
+      w (source_id, ordinal)
+    join knowledge_vectors v on v.app_id = ${appId} and v.source_id = w.source_id and v.ordinal = w.ordinal
+      and v.model = ${model}`;
 }
 
 export type HitRow = {

@@ -42,7 +42,7 @@ export type SearchResult = {
 };
 
 /** Each ranking gives this many to the fusion. */
-const rankedPerLeg = 300;
+const rankedPerLeg = 200;
 
 export type SearchIndex = { search(request: SearchRequest): Promise<SearchResult> };
 

@@ -11,15 +11,13 @@ export type CodeTable = {
   version: number;
   count: number;
   ordinals: Int32Array;
-  /** The first ordinal of the stored run that each code belongs to. */
-  runs: Int32Array;
   codes: Uint32Array;
 };
 
 export type CodeCache = ByteCache<CodeTable>;
 
 /** Candidates that the exact cosine decides between: enough for .95 of the exact top ten with every embedder tried. */
-export const candidatesMin = 300;
+export const candidatesMin = 200;
 
 /** Ranks the scope's allowed chunks that have vectors of this model by cosine; at most `count`, best first. */
 export async function rankByVector(
@@ -42,7 +40,6 @@ export async function rankByVector(
   const total = tables.reduce((sum, { table }) => sum + table.count, 0);
   const distances = new Uint16Array(total);
   const rows = new Int32Array(total);
-  const runs = new Int32Array(total);
   const code = signCode(query);
   let found = 0;
   for (const { base, table } of tables) {
@@ -53,24 +50,18 @@ export async function rankByVector(
       if (((scope.rows[row] ?? 0) & allowedBit) === 0) continue;
       distances[found] = distances[start + i] as number;
       rows[found] = row;
-      runs[found] = table.runs[i] as number;
       found += 1;
     }
   }
-  const runOfRow = new Map<number, number>();
-  const indexes = Int32Array.from({ length: found }, (_v, i) => i);
-  const nearest = nearestRows(distances.subarray(0, found), indexes, words * 32, Math.max(candidatesMin, count));
-  const places = nearest.map((index) => {
-    const row = rows[index] ?? 0;
-    runOfRow.set(row, runs[index] ?? 0);
-    return { row, ...placeOfRow(scope, row), runFirst: runs[index] ?? 0 };
-  });
+  const allowed = { distances: distances.subarray(0, found), rows: rows.subarray(0, found) };
+  const nearest = nearestRows(allowed.distances, allowed.rows, words * 32, Math.max(candidatesMin, count));
+  const places = nearest.map((row) => ({ row, ...placeOfRow(scope, row) }));
   const rowOf = new Map(places.map((place) => [`${place.sourceId}/${place.ordinal}`, place.row]));
-  const vectors = await listVectorsAt(tx, appId, embedder.model, embedder.dimensions, places);
+  const vectors = await listVectorsAt(tx, appId, embedder.model, places);
   return vectors
-    .map(({ sourceId, ordinal, vector }) => ({
+    .map(({ sourceId, ordinal, content }) => ({
       row: rowOf.get(`${sourceId}/${ordinal}`) ?? 0,
-      score: packedCosine(query, vector),
+      score: packedCosine(query, content),
     }))
     .filter(({ score }) => score >= minSimilarity)
     .sort((a, b) => b.score - a.score || a.row - b.row)
@@ -101,11 +92,8 @@ async function loadTable(
       if (shared || table.count + run.chunkCount > table.ordinals.length) table = grown(table, run.chunkCount, words);
       shared = false;
       // Copied as bytes: the database's buffers are not aligned to words.
-      new Uint8Array(table.codes.buffer, table.count * words * 4, run.codes.length).set(run.codes);
-      for (let i = 0; i < run.chunkCount; i++) {
-        table.ordinals[table.count + i] = run.firstOrdinal + i;
-        table.runs[table.count + i] = run.firstOrdinal;
-      }
+      new Uint8Array(table.codes.buffer, table.count * words * 4, run.content.length).set(run.content);
+      for (let i = 0; i < run.chunkCount; i++) table.ordinals[table.count + i] = run.firstOrdinal + i;
       table.count += run.chunkCount;
     }
   table = { ...table, version: source.vectorVersion };
@@ -114,20 +102,18 @@ async function loadTable(
 }
 
 function emptyTable(): CodeTable {
-  return { version: 0, count: 0, ordinals: new Int32Array(0), runs: new Int32Array(0), codes: new Uint32Array(0) };
+  return { version: 0, count: 0, ordinals: new Int32Array(0), codes: new Uint32Array(0) };
 }
 
 function grown(table: CodeTable, more: number, words: number): CodeTable {
   const capacity = Math.max(256, Math.ceil((table.count + more) * 1.25));
   const ordinals = new Int32Array(capacity);
-  const runs = new Int32Array(capacity);
   const codes = new Uint32Array(capacity * words);
   ordinals.set(table.ordinals.subarray(0, table.count));
-  runs.set(table.runs.subarray(0, table.count));
   codes.set(table.codes.subarray(0, table.count * words));
-  return { version: table.version, count: table.count, ordinals, runs, codes };
+  return { version: table.version, count: table.count, ordinals, codes };
 }
 
 function tableBytes(table: CodeTable): number {
-  return table.codes.byteLength + table.ordinals.byteLength + table.runs.byteLength + 200;
+  return table.codes.byteLength + table.ordinals.byteLength + 200;
 }
