@@ -17,8 +17,9 @@ create table knowledge_sources (
   parent_source_id uuid,
   -- When the schedule in the payload is due next; null without a schedule and while paused.
   next_pull_at timestamptz,
-  -- What an inbound URL of this source must carry, as SHA-256.
+  -- What an inbound URL of this source must carry: its SHA-256, and itself wrapped by the root secret.
   inbound_digest bytea,
+  inbound_token bytea,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (app_id, id),
@@ -42,6 +43,8 @@ create index knowledge_sources_installation on knowledge_sources (app_id, instal
   where installation_id is not null;
 create index knowledge_sources_parent on knowledge_sources (app_id, parent_source_id)
   where parent_source_id is not null;
+create unique index knowledge_sources_inbound on knowledge_sources (app_id, inbound_digest)
+  where inbound_digest is not null;
 create index knowledge_sources_due on knowledge_sources (next_pull_at) where next_pull_at is not null;
 
 create table knowledge_ingestions (
@@ -56,6 +59,9 @@ create table knowledge_ingestions (
   metadata jsonb not null default '{}',
   stats jsonb not null default '{}',
   error jsonb,
+  -- Whoever works on it says so again and again; when that stops, another may take over.
+  lease_holder uuid,
+  lease_until timestamptz,
   started_at timestamptz,
   completed_at timestamptz,
   created_at timestamptz not null default now(),
