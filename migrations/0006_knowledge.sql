@@ -85,6 +85,8 @@ create table knowledge_ingestion_items (
   document_id uuid,
   file_id uuid,
   content bytea,
+  -- The content is text that a client sent as text.
+  is_text boolean not null default false,
   content_type text,
   filename text,
   title text,

@@ -36,6 +36,7 @@ export type ItemRow = {
   documentId: string | null;
   fileId: string | null;
   content: Buffer | null;
+  isText: boolean;
   contentType: string | null;
   filename: string | null;
   title: string | null;
@@ -46,7 +47,7 @@ export type ItemRow = {
 
 export type NewItem = Pick<
   ItemRow,
-  'documentId' | 'fileId' | 'content' | 'contentType' | 'filename' | 'title' | 'metadata' | 'dedupe'
+  'documentId' | 'fileId' | 'content' | 'isText' | 'contentType' | 'filename' | 'title' | 'metadata' | 'dedupe'
 >;
 
 /** Adds the ingestion unless another of the source is active and this one is not to queue: then undefined. */
@@ -67,10 +68,10 @@ export async function insertIngestion(
 export async function insertItems(db: Db, appId: string, ingestionId: string, items: NewItem[]): Promise<void> {
   for (const [ordinal, item] of items.entries())
     await db`
-      insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, content_type,
-        filename, title, metadata, dedupe)
+      insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, is_text,
+        content_type, filename, title, metadata, dedupe)
       values (${appId}, ${ingestionId}, ${ordinal}, ${item.documentId}, ${item.fileId}, ${item.content},
-        ${item.contentType}, ${item.filename}, ${item.title}, ${jsonOrNull(item.metadata)}::text::jsonb,
+        ${item.isText}, ${item.contentType}, ${item.filename}, ${item.title}, ${jsonOrNull(item.metadata)}::text::jsonb,
         ${item.dedupe})`;
 }
 
@@ -146,7 +147,7 @@ export async function lockLease(db: Db, appId: string, id: string, holder: strin
 
 export function listItems(db: Db, appId: string, ingestionId: string) {
   return db<ItemRow[]>`
-    select app_id, ingestion_id, ordinal, state, document_id, file_id, null::bytea as content, content_type, filename,
+    select app_id, ingestion_id, ordinal, state, document_id, file_id, null::bytea as content, is_text, content_type, filename,
       title, metadata, dedupe, result
     from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${ingestionId} order by ordinal`;
 }

@@ -3,6 +3,8 @@ export type Embedder = {
   /** Names the vector space: vectors of two models are never compared. */
   readonly model: string;
   readonly dimensions: number;
+  /** Costs microseconds and cannot fail: a document can be embedded before it is written. */
+  readonly local: boolean;
   /**
    * How much a rank by these vectors counts beside a rank by full text when both are fused: 1 for a model that knows
    * meanings, less for one that only sees spellings.

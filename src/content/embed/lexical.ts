@@ -15,6 +15,7 @@ export function lexicalEmbedder(language: StemLanguage = 'english'): Embedder {
   return {
     model: `lexical-1-${language}`,
     dimensions,
+    local: true,
     fusionWeight: 0.2,
     similarityFloor: 0.1,
     batchTexts: 64,

@@ -43,6 +43,7 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
   return {
     model: `openai:${options.model}:${options.dimensions}`,
     dimensions: options.dimensions,
+    local: false,
     fusionWeight: options.fusionWeight ?? 1,
     similarityFloor: options.similarityFloor ?? 0.2,
     batchTexts: 64,

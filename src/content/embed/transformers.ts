@@ -29,6 +29,7 @@ export function transformersEmbedder(options: TransformersOptions): Embedder {
   return {
     model: `transformers:${options.model}:${options.dimensions}`,
     dimensions: options.dimensions,
+    local: false,
     fusionWeight: options.fusionWeight ?? 1,
     similarityFloor: options.similarityFloor ?? 0.2,
     batchTexts: 16,
