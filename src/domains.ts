@@ -17,11 +17,16 @@ export type Domains = ReturnType<typeof createDomains>;
 
 /** Each domain's service, given what it needs of what the server stands on. Routes and background work share them. */
 export function createDomains(services: Services) {
-  const { db, secrets, clock, blobs, baseUrl, config, parser } = services;
+  const { db, secrets, clock, log, blobs, baseUrl, config, parser } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
   const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities };
-  const files = createFileService(base);
+  const files = createFileService({
+    ...base,
+    log,
+    uploadBytesMax: config.uploadBytesMax,
+    imageSize: (bytes) => parser.imageSize(bytes),
+  });
   const users = createUserService(base);
   return {
     ...base,

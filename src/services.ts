@@ -11,6 +11,9 @@ import { type Database, openDatabase } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
 import { migrate } from './db/migrate.ts';
 import { Metrics } from './http/metrics.ts';
+import { migrateJobs } from './jobs/migrate.ts';
+import { type Recurring, startWorkers, type Task, type Workers } from './jobs/workers.ts';
+import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
 import { Credentials } from './tenancy/credentials.ts';
@@ -36,6 +39,13 @@ export type Services = {
   baseUrl(): string;
   /** Says where the server came to listen, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
+  /** What background jobs do, by the name that they are stored under; filled before the workers start. */
+  tasks: Record<string, Task>;
+  recurring: Recurring[];
+  /** Begins to run background jobs, once the server listens. */
+  startWorkers(): Promise<void>;
+  /** Finishes or gives back the jobs that run; `close()` does it too. */
+  stopWorkers(): Promise<void>;
   /** True from the moment when everything that a request may need is there. */
   isReady(): boolean;
   setReady(): void;
@@ -78,6 +88,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
+  await migrateJobs(direct, directTarget, log);
 
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
@@ -97,32 +108,74 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     () => credentials.forget(),
   );
 
+  return assemble({
+    ...{ config, log, clock, metrics, target, db, directTarget, direct, blobs, parser, secrets, credentials, started },
+    databaseEnded: embedded?.ended ?? new Promise(() => {}),
+  });
+}
+
+/**
+ * The same without any connection, for what only looks at the routes: using it fails at the first query.
+ */
+export async function createUnconnectedServices(config: Config, log: Logger): Promise<Services> {
+  const started = new Started(log);
+  const nowhere = { host: '127.0.0.1', port: 1, database: 'none', username: 'none' };
+  const db = openDatabase(nowhere, { poolSize: 1, applicationName: 'quarry' });
+  const secrets = new Secrets('');
+  const parser = new ParserPool({ workers: 1, memoryMb: config.parseMemoryMb, deadlineMs: 1, log });
+  started.add('parser pool', () => parser.close());
+  return assemble({
+    ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
+    ...{ direct: db, blobs: await openBlobStore(config), parser, secrets, started },
+    credentials: new Credentials({ db, secrets, clock: systemClock }),
+    databaseEnded: new Promise(() => {}),
+  });
+}
+
+type Parts = Pick<
+  Services,
+  | 'config'
+  | 'log'
+  | 'clock'
+  | 'metrics'
+  | 'target'
+  | 'db'
+  | 'directTarget'
+  | 'direct'
+  | 'blobs'
+  | 'parser'
+  | 'secrets'
+  | 'credentials'
+  | 'databaseEnded'
+> & { started: Started };
+
+function assemble({ started, ...parts }: Parts): Services {
+  const { config, log, directTarget } = parts;
   let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
   let ready = false;
-  return {
-    config,
-    log,
-    clock,
-    metrics,
-    target,
-    db,
-    directTarget,
-    direct,
-    blobs,
-    parser,
-    secrets,
-    credentials,
+  let workers: Workers | undefined;
+  started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
+  const services: Services = {
+    ...parts,
     baseUrl: () => config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
     },
+    tasks: {},
+    recurring: [],
+    async startWorkers() {
+      const { tasks, recurring } = services;
+      if (config.jobWorkers === 0 || Object.keys(tasks).length === 0) return;
+      workers = await startWorkers({ target: directTarget, tasks, recurring, concurrency: config.jobWorkers, log });
+    },
+    stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),
     isReady: () => ready,
     setReady: () => {
       ready = true;
     },
-    databaseEnded: embedded?.ended ?? new Promise(() => {}),
     close: () => started.end(),
   };
+  return services;
 }
 
 const directPoolSize = 2;
