@@ -2,9 +2,11 @@ import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAuthService } from './auth/service.ts';
 import { createConfigService } from './configs/service.ts';
+import { openEmbedder } from './content/embed/open.ts';
 import { createExtractionService } from './extractions/service.ts';
 import { createFileService } from './files/service.ts';
 import { createInstallationService } from './installations/service.ts';
+import { createKnowledge } from './knowledge/knowledge.ts';
 import { createKvService } from './kv/service.ts';
 import { createOrgService } from './orgs/service.ts';
 import type { Services } from './services.ts';
@@ -28,6 +30,18 @@ export function createDomains(services: Services) {
     imageSize: (bytes) => parser.imageSize(bytes),
   });
   const users = createUserService(base);
+  const knowledge = createKnowledge({
+    ...base,
+    log,
+    parser,
+    embedder: openEmbedder(config),
+    language: config.searchLanguage,
+    pages: undefined,
+    cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    bodyBytesMax: config.bodyBytesMax,
+  });
+  Object.assign(services.tasks, knowledge.tasks);
+  services.recurring.push(...knowledge.recurring);
   return {
     ...base,
     apps: createAppService(base),
@@ -37,7 +51,8 @@ export function createDomains(services: Services) {
     teams: createTeamService(base),
     agents: createAgentService({ db, files }),
     threads: createThreadService(base),
-    installations: createInstallationService(base),
+    installations: createInstallationService({ ...base, onInstalled: knowledge.inbound.install }),
+    knowledge,
     files,
     configs: createConfigService(base),
     extractions: createExtractionService({ db, blobs, parser, files }),

@@ -1,32 +1,6 @@
 import { newStemmer } from 'snowball-stemmers';
+import { stemLanguages } from '../config.ts';
 import { stopWords } from './stop-words.ts';
-
-/** Languages that words can be stemmed in (Snowball's; `english` is Porter2). `none` leaves words as they are. */
-export const stemLanguages = [
-  'none',
-  'arabic',
-  'basque',
-  'catalan',
-  'czech',
-  'danish',
-  'dutch',
-  'english',
-  'finnish',
-  'french',
-  'german',
-  'hungarian',
-  'irish',
-  'italian',
-  'norwegian',
-  'portuguese',
-  'romanian',
-  'russian',
-  'slovene',
-  'spanish',
-  'swedish',
-  'tamil',
-  'turkish',
-] as const;
 
 export type StemLanguage = (typeof stemLanguages)[number];
 

@@ -30,7 +30,9 @@ function compileAll(
     budget.left -= 1;
     if (budget.left < 0) throw invalidField('filter', `has more than ${conditionsMax} conditions`);
     if (key === 'and' || key === 'or') return compileGroup(db, key, condition, place, depth, budget);
-    return isRecord(condition) ? compileOperators(db, key, condition, place) : equals(db, key, scalar(condition, place));
+    return isRecord(condition)
+      ? compileOperators(db, key, condition, place)
+      : equals(db, key, scalar(condition, place));
   });
   return join(db, parts, 'and', true);
 }
@@ -101,7 +103,10 @@ function scalar(value: unknown, at: string): Scalar {
 function join(db: Db, parts: Fragment[], operator: 'and' | 'or', whenEmpty: boolean): Fragment {
   const [first, ...others] = parts;
   if (!first) return whenEmpty ? db`true` : db`false`;
-  const all = others.reduce((left, right) => (operator === 'and' ? db`${left} and ${right}` : db`${left} or ${right}`), first);
+  const all = others.reduce(
+    (left, right) => (operator === 'and' ? db`${left} and ${right}` : db`${left} or ${right}`),
+    first,
+  );
   return db`(${all})`;
 }
 

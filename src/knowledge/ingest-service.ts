@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
-import { readBase64 } from '../files/service.ts';
+import { readBase64 } from '../files/input.ts';
 import { findVisibleFile } from '../files/store.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';

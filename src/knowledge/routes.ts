@@ -1,6 +1,6 @@
+import { Type } from 'typebox';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, ref } from '../http/route.ts';
-import { Type } from 'typebox';
 import type { Knowledge } from './knowledge.ts';
 import { presentContent, presentDocument, presentIngestion, presentSearch, presentSource } from './present.ts';
 import * as schema from './schema.ts';

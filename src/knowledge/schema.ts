@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { pageQuery } from '../http/pages.ts';
-import { freeMap, strict } from '../http/route.ts';
+import { freeMap, ref, strict } from '../http/route.ts';
 
 const text = Type.String();
 const optionalText = Type.Optional(Type.String());
@@ -234,7 +234,7 @@ export const searchHitSchema = Type.Object(
 );
 
 export const searchResultSchema = Type.Object({
-  data: Type.Array(Type.Unsafe<unknown>({ $ref: 'SearchHit#' })),
+  data: Type.Array(ref(searchHitSchema)),
   explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
 
@@ -243,4 +243,12 @@ export const inboundUrlSchema = Type.Object({ url: text });
 export const threadMessageSchema = strict({
   content: Type.String({ minLength: 1 }),
   metadata,
+});
+
+export const threadMessageAnswerSchema = Type.Object({
+  id: Type.String({ description: 'msg_…' }),
+  thread: text,
+  content: text,
+  metadata: Type.Record(Type.String(), Type.Unknown()),
+  created_at: text,
 });
