@@ -6,9 +6,13 @@ import { registerConfigRoutes } from './configs/routes.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
+import { registerDocs } from './http/docs.ts';
+import { registerHealthRoutes } from './http/health.ts';
+import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
+import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
@@ -39,7 +43,11 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
+  await collectOpenApi(fastify);
+  registerHealthRoutes(api, services);
+  registerOpenApiRoute(api, fastify);
   registerRoutes(api, createDomains(services));
+  await registerDocs(fastify);
 
   let closing: Promise<void> | undefined;
   return {
@@ -74,6 +82,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerConfigRoutes(api, domains);
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
+  registerKnowledgeRoutes(api, domains);
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

@@ -118,25 +118,61 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     () => credentials.forget(),
   );
 
+  return assemble({
+    ...{ config, log, clock, metrics, target, db, directTarget, direct, blobs, parser, fetcher, streams },
+    ...{ secrets, credentials, started },
+    databaseEnded: embedded?.ended ?? new Promise(() => {}),
+  });
+}
+
+/**
+ * The same without any connection, for what only looks at the routes: using it fails at the first query.
+ */
+export async function createUnconnectedServices(config: Config, log: Logger): Promise<Services> {
+  const started = new Started(log);
+  const nowhere = { host: '127.0.0.1', port: 1, database: 'none', username: 'none' };
+  const db = openDatabase(nowhere, { poolSize: 1, applicationName: 'quarry' });
+  const secrets = new Secrets('');
+  const parser = new ParserPool({ workers: 1, memoryMb: config.parseMemoryMb, deadlineMs: 1, log });
+  started.add('parser pool', () => parser.close());
+  const fetcher = createFetcher({ allow: [], contact: undefined });
+  started.add('connections to sites', () => fetcher.close());
+  const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds });
+  return assemble({
+    ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
+    ...{ direct: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
+    credentials: new Credentials({ db, secrets, clock: systemClock }),
+    databaseEnded: new Promise(() => {}),
+  });
+}
+
+type Parts = Pick<
+  Services,
+  | 'config'
+  | 'log'
+  | 'clock'
+  | 'metrics'
+  | 'target'
+  | 'db'
+  | 'directTarget'
+  | 'direct'
+  | 'blobs'
+  | 'parser'
+  | 'fetcher'
+  | 'streams'
+  | 'secrets'
+  | 'credentials'
+  | 'databaseEnded'
+> & { started: Started };
+
+function assemble({ started, ...parts }: Parts): Services {
+  const { config, log, directTarget } = parts;
   let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
   let ready = false;
   let workers: Workers | undefined;
   started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
   const services: Services = {
-    config,
-    log,
-    clock,
-    metrics,
-    target,
-    db,
-    directTarget,
-    direct,
-    blobs,
-    parser,
-    fetcher,
-    streams,
-    secrets,
-    credentials,
+    ...parts,
     baseUrl: () => config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
@@ -153,7 +189,6 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     setReady: () => {
       ready = true;
     },
-    databaseEnded: embedded?.ended ?? new Promise(() => {}),
     close: () => started.end(),
   };
   return services;
@@ -176,12 +211,17 @@ async function startDatabase(
 
 /** The root secret of the embedded default, made at the first start. Losing it ends every session and signed URL. */
 export function readOrMakeSecret(dataDir: string): string {
-  const file = join(dataDir, 'secret');
-  if (existsSync(file)) return readFileSync(file, 'utf8').trim();
+  const found = findSecret(dataDir);
+  if (found !== undefined) return found;
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const secret = randomBytes(32).toString('hex');
-  writePrivateFile(file, `${secret}\n`);
+  writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
   return secret;
+}
+
+export function findSecret(dataDir: string): string | undefined {
+  const file = join(dataDir, 'secret');
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
 }
 
 /** An address as it stands in a URL: IPv6 in brackets, "any address" as the loopback that reaches it. */
