@@ -50,6 +50,13 @@ export async function lockCrawl(tx: Transaction, crawl: Crawl): Promise<Crawl | 
   return row;
 }
 
+/** Whether the crawl is still there and nobody else has taken it up. */
+export async function isHeld(db: Db, crawl: Crawl): Promise<boolean> {
+  const rows = await db`
+    select 1 from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch}`;
+  return rows.length > 0;
+}
+
 export async function updateCrawl(tx: Transaction, crawl: Crawl): Promise<void> {
   await tx`
     update crawls set scope_url = ${crawl.scopeUrl}, sitemap_read = ${crawl.sitemapRead},
