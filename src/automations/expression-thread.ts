@@ -57,8 +57,8 @@ function checkSchema(request: Extract<ExpressionRequest, { kind: 'schema' }>): E
   }
   if (validate(JSON.parse(request.value))) return { json: '[]' };
   const problems = (validate.errors ?? []).slice(0, 50).map((error) => {
-    const missing = error.keyword === 'required' ? `/${String(error.params['missingProperty'])}` : '';
-    const extra = error.keyword === 'additionalProperties' ? `/${String(error.params['additionalProperty'])}` : '';
+    const missing = error.keyword === 'required' ? `/${String(error.params.missingProperty)}` : '';
+    const extra = error.keyword === 'additionalProperties' ? `/${String(error.params.additionalProperty)}` : '';
     return {
       path: `${error.instancePath}${missing}${extra}`,
       message: missing ? 'is missing' : extra ? 'is not a known member' : (error.message ?? 'is not valid'),

@@ -3,12 +3,7 @@ import { after, test } from 'node:test';
 import fc from 'fast-check';
 import jsonata from 'jsonata';
 import { createExpressions, plainPath, type Scope } from '../../src/automations/expressions.ts';
-import {
-  ExpressionSyntaxError,
-  parseTemplate,
-  redactInput,
-  resolveTemplates,
-} from '../../src/automations/template.ts';
+import { ExpressionSyntaxError, parseTemplate, redactInput, resolveTemplates } from '../../src/automations/template.ts';
 
 const expressions = createExpressions();
 after(() => expressions.close());
@@ -114,7 +109,12 @@ test('the journal shows neither secrets nor credential headers', async () => {
 });
 
 test('a payload is checked against a schema, however odd', async () => {
-  const schema = { type: 'object', required: ['bug'], properties: { bug: { type: 'integer' } }, additionalProperties: false };
+  const schema = {
+    type: 'object',
+    required: ['bug'],
+    properties: { bug: { type: 'integer' } },
+    additionalProperties: false,
+  };
   assert.deepEqual(await expressions.checkSchema(schema, { bug: 1 }), []);
   assert.deepEqual(await expressions.checkSchema(schema, { bug: 'x', other: 1 }), [
     { path: '/other', message: 'is not a known member' },
