@@ -10,6 +10,7 @@ export const limits = {
   urlCharactersMax: 8_192,
   metadataBytesMax: 262_144,
   aclGrantsMax: 1_000,
+  jsonDepthMax: 100,
   /** 10 MB as the specification counts it; exactly this many bytes are still accepted. */
   documentExtractionBytesMax: 10 * 1024 * 1024,
 } as const;
