@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts';
 import { changeChannel } from '../http/sse.ts';
-import { newUuid } from '../ids.ts';
+import { formatId, newUuid } from '../ids.ts';
 import type { RunStatus } from './engine.ts';
 import type { DraftEntry, JournalEntry } from './journal.ts';
 
@@ -111,6 +111,17 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
   return row;
 }
 
+/** A run as the worker takes it up; `limited` when its automation bounds how many run at once. */
+export type WorkRow = RunRow & { limited: boolean };
+
+export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
+  const [row] = await db<WorkRow[]>`
+    select r.*, a.max_concurrent_runs is not null as limited
+    from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
+    where r.app_id = ${appId} and r.id = ${id}`;
+  return row;
+}
+
 export async function lockRun(db: Db, appId: string, id: string): Promise<RunRow | undefined> {
   const [row] = await db<RunRow[]>`select * from automation_runs where app_id = ${appId} and id = ${id} for update`;
   return row;
@@ -146,6 +157,8 @@ export function readEntry(row: EntryRow): JournalEntry {
 
 export type Append = {
   run: { appId: string; id: string };
+  /** The automation's id, for the event of a run's end. */
+  automation: string;
   /** The journal's highest sequence as the writer knows it. */
   expected: number;
   entries: readonly DraftEntry[];
@@ -182,7 +195,8 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
           and status in ('pending', 'running') for update) old
       where r.app_id = old.app_id and r.id = old.id
-      returning r.app_id, r.id, r.parent_run_id, old.status as status_before),
+      returning r.app_id, r.id, r.sandbox_id, r.parent_run_id, r.event_depth, r.org_id, r.team_id, r.user_id, r.result, r.error,
+        old.status as status_before),
     written as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
       select moved.app_id, moved.id, ${expected}::integer + e.place::integer, e.id, e.type, e.node_id, e.command_id, e.timer_id,
@@ -190,8 +204,20 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
       from moved, unnest(${entries.map(() => newUuid())}::uuid[], ${entries.map((entry) => entry.type)}::text[],
         ${entries.map((entry) => entry.nodeId ?? null)}::text[], ${entries.map((entry) => entry.commandId ?? null)}::text[],
         ${entries.map((entry) => entry.timerId ?? null)}::text[], ${entries.map((entry) => JSON.stringify(entry.record))}::text[])
-        with ordinality as e (id, type, node_id, command_id, timer_id, record, place))
+        with ordinality as e (id, type, node_id, command_id, timer_id, record, place)),
+    listened as (
+      insert into events (app_id, id, sandbox_id, name, payload, depth, org_id, team_id, user_id)
+      select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
+        json_build_object('run', ${ended ? formatId('automationRun', run.id) : ''}::text, 'automation', ${append.automation}::text,
+          'status', ${status}::text, 'result', moved.result, 'error', moved.error),
+        moved.event_depth + 1, moved.org_id, moved.team_id, moved.user_id
+      from moved where ${ended} and exists (select 1 from automations a where a.app_id = moved.app_id
+        and a.sandbox_id = moved.sandbox_id and a.trigger = ${`automation_run.${status}`} and a.type = 'trigger'
+        and a.status = 'running')
+      returning app_id, id)
     select
+      (select graphile_worker.add_job('dispatch_event', json_build_object('appId', listened.app_id, 'eventId', listened.id))
+        from listened) as event,
       case when moved.status_before <> ${status}
         then pg_notify(${changeChannel}, 'run/' || moved.app_id || '/' || moved.id) end as told,
       case when ${ended} and moved.parent_run_id is not null then graphile_worker.add_job(
