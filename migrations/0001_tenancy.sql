@@ -253,3 +253,16 @@ create trigger team_memberships_changed after insert or update or delete on team
   for each statement execute function announce_tenancy_change();
 create trigger sandboxes_changed after insert or delete on sandboxes
   for each statement execute function announce_tenancy_change();
+
+-- Deleting an org deletes what is org-level in the table that the trigger names; what a team, user or agent owns only
+-- loses its org (by the foreign key). The second argument says whether the table has agents as owners.
+create function delete_org_level_rows() returns trigger language plpgsql as $$
+begin
+  execute format(
+    'delete from %I where app_id = $1 and org_id = $2 and team_id is null and user_id is null %s',
+    tg_argv[0], case when tg_argv[1] = 'agent' then 'and agent_id is null' else '' end)
+  using old.app_id, old.id;
+  return old;
+end $$;
+create trigger delete_agents before delete on orgs for each row execute function delete_org_level_rows('agents', '');
+create trigger delete_threads before delete on orgs for each row execute function delete_org_level_rows('threads', 'agent');

@@ -57,3 +57,10 @@ begin
   return null;
 end $$;
 create trigger files_removed after delete on files for each row execute function remember_removed_blob();
+create trigger delete_files before delete on orgs for each row execute function delete_org_level_rows('files', 'agent');
+
+-- A picture that is deleted as a file is a picture no more.
+alter table orgs add foreign key (app_id, logo_file_id) references files (app_id, id) on delete set null (logo_file_id);
+alter table agents
+  add foreign key (app_id, profile_picture_file_id) references files (app_id, id)
+  on delete set null (profile_picture_file_id);

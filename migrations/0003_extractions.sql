@@ -86,3 +86,7 @@ create table config_versions (
   foreign key (app_id, file_id) references files (app_id, id) on delete cascade
 );
 create index config_versions_file on config_versions (app_id, file_id);
+
+create trigger delete_extractions before delete on orgs
+  for each row execute function delete_org_level_rows('extractions', 'agent');
+create trigger delete_configs before delete on orgs for each row execute function delete_org_level_rows('configs', 'agent');

@@ -39,6 +39,19 @@ const settings = {
     { min: 1, max: Number.MAX_SAFE_INTEGER },
     'Largest streamed upload in bytes.',
   ),
+  kvKeyBytesMax: integer('QUARRY_KV_KEY_BYTES_MAX', 1024, { min: 1, max: 2048 }, 'Longest key of an entry in bytes.'),
+  kvValueBytesMax: integer(
+    'QUARRY_KV_VALUE_BYTES_MAX',
+    1024 * 1024,
+    { min: 1, max: 64 * 1024 * 1024 },
+    'Longest value of an entry in bytes.',
+  ),
+  kvUserBytesMax: integer(
+    'QUARRY_KV_USER_BYTES_MAX',
+    64 * 1024 * 1024,
+    { min: 1, max: 1024 * 1024 * 1024 },
+    'What one user may store as entries in all, keys and values together, in bytes.',
+  ),
   parseWorkers: integer(
     'QUARRY_PARSE_WORKERS',
     Math.max(1, Math.min(8, availableParallelism())),

@@ -94,6 +94,19 @@ export function parseId(kind: IdKind, text: string): string | undefined {
     value = value * 62n + BigInt(digit);
   }
   if (value > uuidMax) return undefined;
-  const hex = value.toString(16).padStart(32, '0');
+  return dashed(value.toString(16).padStart(32, '0'));
+}
+
+/** The 16 bytes of a uuid. */
+export function uuidBytes(uuid: string): Buffer {
+  return Buffer.from(uuid.replaceAll('-', ''), 'hex');
+}
+
+/** The uuid of 16 bytes. */
+export function formatUuidBytes(bytes: Uint8Array): string {
+  return dashed(Buffer.from(bytes).toString('hex'));
+}
+
+function dashed(hex: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }

@@ -33,7 +33,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     max_lifetime: 60 * 60,
     onnotice: () => {},
     connection: { application_name: options.applicationName },
-    transform: { column: { from: postgres.toCamel }, undefined: null },
+    transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
     types: {
       bigint: {
         to: 20,
@@ -55,6 +55,11 @@ export function isUniqueViolation(error: unknown, constraint: string): boolean {
 /** True for a violation of any foreign key (SQLSTATE 23503): what the row refers to is gone. */
 export function isForeignKeyViolation(error: unknown): boolean {
   return isPostgresError(error, '23503');
+}
+
+/** True for an error of the database with this SQLSTATE, such as one that a trigger of ours raises. */
+export function isDatabaseError(error: unknown, code: string): boolean {
+  return isPostgresError(error, code);
 }
 
 function isPostgresError(error: unknown, code: string): error is postgres.PostgresError {

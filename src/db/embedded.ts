@@ -36,6 +36,13 @@ export type EmbeddedPostgres = {
   stop(): Promise<void>;
 };
 
+export type EmbeddedOptions = {
+  dataDir: string;
+  log: Logger;
+  /** Server settings beside our own, such as `fsync: 'off'` for tests. */
+  settings?: Record<string, string>;
+};
+
 /**
  * Takes the data directory for this process and starts the PostgreSQL in it, made at the first start.
  * @param options.dataDir absolute path; made when absent. Everything of PostgreSQL's is below `postgres/` in it, or,
@@ -43,13 +50,12 @@ export type EmbeddedPostgres = {
  * @throws DirectoryLockedError when another server uses the directory.
  * @throws EmbeddedPostgresError when PostgreSQL cannot run here, with words that say how to mend it.
  */
-export async function startEmbeddedPostgres(options: { dataDir: string; log: Logger }): Promise<EmbeddedPostgres> {
-  const { log } = options;
+export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const binaries = findBinaries();
   const dataDir = makeDataDir(options.dataDir);
   const lock = lockDirectory(dataDir);
   try {
-    return await startLocked(dataDir, binaries, lock, log);
+    return await startLocked(dataDir, binaries, lock, options);
   } catch (error) {
     lock.release();
     throw error;
@@ -60,8 +66,13 @@ export async function startEmbeddedPostgres(options: { dataDir: string; log: Log
 export function findEmbeddedPostgres(dataDir: string): DatabaseAddress | undefined {
   if (!existsSync(dataDir)) return undefined;
   const real = realpathSync(dataDir);
-  const postmaster = findPostmaster(join(readPlace(real) ?? defaultPlace(real), 'cluster'));
+  const postmaster = findPostmaster(findCluster(real));
   return postmaster && addressAt(postmaster.socketDirectory, postmaster.port);
+}
+
+/** Where PostgreSQL's own data directory is, given ours with every symbolic link resolved. */
+export function findCluster(dataDir: string): string {
+  return join(readPlace(dataDir) ?? defaultPlace(dataDir), 'cluster');
 }
 
 const port = 5432;
@@ -76,7 +87,7 @@ async function startLocked(
   dataDir: string,
   installed: PostgresBinaries,
   lock: DirectoryLock,
-  log: Logger,
+  { log, settings = {} }: EmbeddedOptions,
 ): Promise<EmbeddedPostgres> {
   const { place, account } = choosePlace(dataDir);
   const cluster = join(place, 'cluster');
@@ -90,7 +101,16 @@ async function startLocked(
   await stopOrphan(cluster, log);
   const socketDirectory = makeSocketDirectory(place, account);
   const logFile = join(dataDir, 'postgres.log');
-  const postmaster = await startPostmaster({ binaries, cluster, socketDirectory, port, logFile, account, log });
+  const postmaster = await startPostmaster({
+    binaries,
+    cluster,
+    socketDirectory,
+    port,
+    logFile,
+    account,
+    log,
+    settings,
+  });
   let stopped: Promise<void> | undefined;
   return {
     address: addressAt(socketDirectory, port),

@@ -17,6 +17,7 @@ export type PostmasterOptions = {
   /** Set when this process is root and PostgreSQL must run as another user. */
   account: Account | undefined;
   log: Logger;
+  settings: Record<string, string>;
 };
 
 export type Postmaster = {
@@ -122,7 +123,7 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
 }
 
 /** Settings belong to the code, not to the cluster, so that an upgrade of Quarry brings its own. */
-function serverSettings({ socketDirectory, port }: PostmasterOptions): string[] {
+function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOptions): string[] {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
   const sharedMegabytes = Math.round(Math.max(64, Math.min(512, memory / 16 / 1024 / 1024)));
   const settings: Record<string, string> = {
@@ -143,6 +144,7 @@ function serverSettings({ socketDirectory, port }: PostmasterOptions): string[] 
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
     ...(hasSmallSharedMemory() ? { dynamic_shared_memory_type: 'mmap' } : {}),
+    ...extra,
   };
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }

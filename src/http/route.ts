@@ -46,6 +46,8 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   query?: Q;
   body?: B;
   responses: Record<number, TSchema | null>;
+  /** The query is documented but not checked: the handler does it (`checkQuery`), for the callers that it binds. */
+  uncheckedQuery?: boolean;
   /** What the body is when it is not JSON: the route then gets the raw request stream. */
   rawBody?: string;
   /** After it, what is remembered of callers is looked up anew. */
@@ -77,6 +79,11 @@ export class Api {
 
   constructor(fastify: FastifyInstance) {
     this.#fastify = fastify;
+  }
+
+  /** Makes a schema with an `$id` one that `ref` can name. */
+  addSchema(schema: TSchema): void {
+    this.#fastify.addSchema(schema);
   }
 
   /** An operation inside one app. */
@@ -139,6 +146,7 @@ export class Api {
       method,
       url: path,
       ...definition.options,
+      ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
       config: { access, operationId, changesRights: definition.changesRights ?? false },
       schema: {
         operationId,

@@ -5,6 +5,7 @@ import Fastify, {
   type FastifyHttpOptions,
   type FastifyInstance,
   type FastifyRequest,
+  LogController,
 } from 'fastify';
 import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
@@ -34,7 +35,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const { log, credentials, metrics, rewriteUrl } = options;
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && requestIdPattern.test(given) ? given : newUuid();

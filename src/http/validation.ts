@@ -1,5 +1,6 @@
 import { Ajv, type ErrorObject } from 'ajv';
 import addFormats from 'ajv-formats';
+import type { Static, TSchema } from 'typebox';
 import { AppError, type FieldError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { findTextProblem } from './unicode.ts';
@@ -36,7 +37,7 @@ export function buildValidator(
     const validate = ajv.compile(schema as object);
     const part = (httpPart ?? 'body') as HttpPart;
     return (data) => {
-      const value = part === 'querystring' ? readQuery(data as Record<string, unknown>, schema as JsonSchema) : data;
+      const value = readPart(part, data, schema as JsonSchema);
       const problem = findTextProblem(value);
       if (problem) return { error: fieldsError(part, [{ field: problem.path || 'body', message: problem.message }]) };
       if (validate(value)) return { value };
@@ -44,6 +45,27 @@ export function buildValidator(
     };
   };
 }
+
+function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
+  if (part === 'querystring') return readQuery(data as Record<string, unknown>, schema);
+  // No body at all is the empty body where every member may be left out.
+  if (part === 'body' && data === undefined && schema.type === 'object' && !schema.required) return {};
+  return data;
+}
+
+/** Checks a query string as a route does, for routes that leave it to their handler. 422 naming what is wrong. */
+export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static<T> {
+  let check = queryChecks.get(schema);
+  if (!check) {
+    check = buildValidator({})({ schema, httpPart: 'querystring' });
+    queryChecks.set(schema, check);
+  }
+  const result = check(query);
+  if ('error' in result) throw result.error;
+  return result.value as Static<T>;
+}
+
+const queryChecks = new WeakMap<TSchema, (query: unknown) => ValidationResult>();
 
 type ValidationResult = { value: unknown } | { error: Error };
 

@@ -1,0 +1,30 @@
+import { PDFiumLibrary } from '@hyzyla/pdfium';
+import { parseOffice } from 'officeparser';
+import TurndownService from 'turndown';
+
+/** What the engine for that format gives by itself, with nothing of ours round it; undefined where there is none. */
+export async function plainEngine(format: string, bytes: Buffer): Promise<string | undefined> {
+  try {
+    if (format === 'pdf') return await plainPdf(bytes);
+    if (format === 'html') return new TurndownService({ headingStyle: 'atx' }).turndown(bytes.toString('utf8'));
+    if (['docx', 'pptx', 'xlsx', 'odt', 'odp', 'ods', 'epub'].includes(format)) return await plainOffice(format, bytes);
+    return format === 'md' || format === 'csv' ? bytes.toString('utf8') : '';
+  } catch {
+    return '';
+  }
+}
+
+async function plainPdf(bytes: Buffer): Promise<string> {
+  const library = await PDFiumLibrary.init();
+  const document = await library.loadDocument(bytes);
+  const pages = [...document.pages()].map((page) => page.getText());
+  document.destroy();
+  library.destroy();
+  return pages.join('\n\n');
+}
+
+async function plainOffice(format: string, bytes: Buffer): Promise<string> {
+  const parsed = await parseOffice(bytes, { fileType: format as 'docx' });
+  const { value } = await parsed.to('md');
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,225 @@
+import { looksLikeText } from './charset.ts';
+import { imageType } from './image-size.ts';
+import { failed } from './types.ts';
+import { ZipArchive } from './zip.ts';
+
+export type DocumentKind =
+  | 'pdf'
+  | 'docx'
+  | 'pptx'
+  | 'xlsx'
+  | 'xlsb'
+  | 'odt'
+  | 'ods'
+  | 'odp'
+  | 'epub'
+  | 'cfb'
+  | 'rtf'
+  | 'mail'
+  | 'html'
+  | 'markdown'
+  | 'csv'
+  | 'json'
+  | 'xml'
+  | 'text'
+  | 'code'
+  | 'image'
+  | 'archive'
+  | 'media'
+  | 'binary';
+
+export type DetectInput = { bytes: Uint8Array; filename?: string; contentType?: string };
+
+/** The format: by content where it tells, then by the name, then by the claimed type. Throws ParseError on a damaged archive. */
+export function detectKind(input: DetectInput): DocumentKind {
+  const { bytes } = input;
+  const binary = binaryKind(bytes);
+  if (binary) return binary;
+  if (!looksLikeText(bytes)) return mailByName(input) ?? 'binary';
+  const head = textHead(bytes);
+  return textKind(head) ?? kindByName(input.filename) ?? kindByType(input.contentType) ?? shapeOfText(head) ?? 'text';
+}
+
+/** The name's ending in lower case, without the dot. */
+export function extensionOf(filename: string | undefined): string {
+  return /\.([A-Za-z0-9]{1,10})$/.exec(filename ?? '')?.[1]?.toLowerCase() ?? '';
+}
+
+function binaryKind(bytes: Uint8Array): DocumentKind | undefined {
+  const latin = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(1024, bytes.byteLength)).toString('latin1');
+  if (latin.includes('%PDF-')) return 'pdf';
+  if (latin.startsWith('PK\u0003\u0004') || latin.startsWith('PK\u0005\u0006')) return zipKind(bytes);
+  if (latin.startsWith('\u00d0\u00cf\u0011\u00e0\u00a1\u00b1\u001a\u00e1')) return 'cfb';
+  if (/^\s*\{\\rtf/.test(latin)) return 'rtf';
+  if (imageType(bytes)) return 'image';
+  if (archiveMarks.some((mark) => latin.startsWith(mark)) || latin.slice(257, 262) === 'ustar') return 'archive';
+  if (mediaMarks.some((mark) => latin.startsWith(mark)) || latin.slice(4, 8) === 'ftyp') return 'media';
+  return undefined;
+}
+
+const archiveMarks = ['\u001f\u008b', 'BZh', '7z\u00bc\u00af', 'Rar!', '\u00fd7zXZ', '\u0028\u00b5\u002f\u00fd'];
+const mediaMarks = [
+  'ID3',
+  'OggS',
+  'fLaC',
+  'RIFF',
+  '\u001aE\u00df\u00a3',
+  '\u00ff\u00fb',
+  '\u00ff\u00f3',
+  '\u00ff\u00f2',
+];
+
+function zipKind(bytes: Uint8Array): DocumentKind {
+  const zip = new ZipArchive(bytes);
+  const mimetype = zip.has('mimetype')
+    ? Buffer.from(zip.read('mimetype') ?? [])
+        .toString('latin1')
+        .trim()
+    : '';
+  if (mimetype === 'application/epub+zip') return 'epub';
+  const open = /^application\/vnd\.oasis\.opendocument\.(text|spreadsheet|presentation|graphics)/.exec(mimetype)?.[1];
+  if (open !== undefined) return open === 'text' ? 'odt' : open === 'spreadsheet' ? 'ods' : 'odp';
+  const names = zip.names;
+  if (names.some((name) => /^word\/document\d*\.xml$/i.test(name))) return 'docx';
+  if (names.some((name) => /^ppt\/presentation\d*\.xml$/i.test(name))) return 'pptx';
+  if (names.some((name) => /^xl\/workbook\d*\.bin$/i.test(name))) return 'xlsb';
+  if (names.some((name) => /^xl\/workbook\d*\.xml$/i.test(name))) return 'xlsx';
+  if (zip.has('META-INF/container.xml')) return 'epub';
+  const types = zip.has('[Content_Types].xml') ? (zip.readText('[Content_Types].xml') ?? '') : '';
+  if (types.includes('wordprocessingml')) return 'docx';
+  if (types.includes('presentationml')) return 'pptx';
+  if (types.includes('spreadsheetml')) return 'xlsx';
+  if (zip.has('content.xml')) return contentXmlKind(zip);
+  return 'archive';
+}
+
+function contentXmlKind(zip: ZipArchive): DocumentKind {
+  const content = zip.readText('content.xml')?.slice(0, 1_000_000) ?? '';
+  if (content.includes('<office:spreadsheet')) return 'ods';
+  if (content.includes('<office:presentation') || content.includes('<office:drawing')) return 'odp';
+  if (content.includes('<office:text')) return 'odt';
+  throw failed('The file is an archive that looks like an OpenDocument file but holds no document.');
+}
+
+function textHead(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(16_384, bytes.byteLength))
+    .toString('latin1')
+    .replaceAll('\0', '')
+    .replace(/^(?:\u00ef\u00bb\u00bf|\u00ff\u00fe|\u00fe\u00ff)/, '')
+    .trimStart();
+}
+
+/** What the first characters say beyond doubt. */
+function textKind(head: string): DocumentKind | undefined {
+  if (/^<!doctype\s+html|^<html[\s>]/i.test(head)) return 'html';
+  if (/^<\?xml\b/i.test(head)) return /<(?:!doctype\s+)?html[\s>]/i.test(head.slice(0, 2000)) ? 'html' : 'xml';
+  if (/^(?:<!--[\s\S]*?-->\s*)+(?:<!doctype\s+html|<html[\s>])/i.test(head)) return 'html';
+  if (looksLikeMail(head)) return 'mail';
+  return undefined;
+}
+
+/** Three or more mail headers at the top, one of them naming sender, way or structure. */
+function looksLikeMail(head: string): boolean {
+  const top = head.replace(/^From [^\n]*\n/, '').split(/\r?\n\r?\n/, 1)[0] ?? '';
+  const lines = top.split(/\r?\n/);
+  const names = lines
+    .filter((line) => /^[A-Za-z][A-Za-z0-9-]*:/.test(line))
+    .map((line) => line.slice(0, line.indexOf(':')).toLowerCase());
+  const wellFormed = lines.every(
+    (line, index) => /^[A-Za-z][A-Za-z0-9-]*:/.test(line) || (index > 0 && /^[ \t]/.test(line)),
+  );
+  const telling = ['from', 'received', 'return-path', 'message-id', 'mime-version', 'delivered-to', 'x-sender'];
+  const known = names.filter(
+    (name) => telling.includes(name) || ['to', 'subject', 'date', 'content-type', 'cc'].includes(name),
+  );
+  return known.length >= 3 && names.some((name) => telling.includes(name)) && (wellFormed || head.length >= 16_000);
+}
+
+function mailByName(input: DetectInput): DocumentKind | undefined {
+  return extensionOf(input.filename) === 'eml' ? 'mail' : undefined;
+}
+
+const kindOfExtension: Record<string, DocumentKind> = {
+  html: 'html',
+  htm: 'html',
+  xhtml: 'html',
+  md: 'markdown',
+  markdown: 'markdown',
+  mdx: 'markdown',
+  csv: 'csv',
+  tsv: 'csv',
+  tab: 'csv',
+  json: 'json',
+  jsonl: 'json',
+  ndjson: 'json',
+  geojson: 'json',
+  ipynb: 'json',
+  xml: 'xml',
+  svg: 'xml',
+  rss: 'xml',
+  atom: 'xml',
+  eml: 'mail',
+  mbox: 'mail',
+  txt: 'text',
+  text: 'text',
+  log: 'text',
+  rst: 'text',
+  srt: 'text',
+  vtt: 'text',
+};
+
+/** Endings whose contents are code: kept in a fence that names the language. */
+export const codeLanguages: Record<string, string> = {
+  js: 'javascript',
+  mjs: 'javascript',
+  ts: 'typescript',
+  tsx: 'tsx',
+  jsx: 'jsx',
+  py: 'python',
+  rb: 'ruby',
+  go: 'go',
+  rs: 'rust',
+  java: 'java',
+  kt: 'kotlin',
+  c: 'c',
+  h: 'c',
+  cpp: 'cpp',
+  cs: 'csharp',
+  php: 'php',
+  sh: 'sh',
+  sql: 'sql',
+  css: 'css',
+  yaml: 'yaml',
+  yml: 'yaml',
+  toml: 'toml',
+  ini: 'ini',
+};
+
+function kindByName(filename: string | undefined): DocumentKind | undefined {
+  const extension = extensionOf(filename);
+  if (Object.hasOwn(codeLanguages, extension)) return 'code';
+  return Object.hasOwn(kindOfExtension, extension) ? kindOfExtension[extension] : undefined;
+}
+
+function kindByType(contentType: string | undefined): DocumentKind | undefined {
+  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
+  if (type === 'text/markdown' || type === 'text/x-markdown') return 'markdown';
+  if (type === 'text/csv' || type === 'text/tab-separated-values') return 'csv';
+  if (type === 'message/rfc822') return 'mail';
+  if (type === 'application/json' || type.endsWith('+json')) return 'json';
+  if (type === 'application/xml' || type === 'text/xml' || type.endsWith('+xml')) return 'xml';
+  return undefined;
+}
+
+/** With neither a name nor a type to go by: the look of the text. */
+function shapeOfText(head: string): DocumentKind | undefined {
+  if (
+    /^<(?:head|body|div|table|p|h[1-6]|article|section|ul|ol|meta|title|span|a|b|strong|em|img|br)\b[^>]*>/i.test(head)
+  )
+    return 'html';
+  if (/^[{[]\s*(?:["{[\]}\d-]|true|false|null)/.test(head)) return 'json';
+  if (/^<[A-Za-z][\w:.-]*(?:\s[^<>]*)?>/.test(head)) return 'xml';
+  if (/^#{1,6} \S/m.test(head) && /\n/.test(head)) return 'markdown';
+  return undefined;
+}

@@ -1,0 +1,69 @@
+/**
+ * Messages between the pool and a parser process: a JSON header and raw bytes after it, so that documents and
+ * Markdown cross the pipe without being encoded, and nothing a parser process says is deserialised as objects.
+ *
+ *   u32 header bytes | u32 blob bytes | header (JSON, with the blobs' lengths) | blobs
+ */
+export type Frame = { header: FrameHeader; blobs: Uint8Array[] };
+type FrameHeader = Record<string, unknown>;
+
+/** The parts of one message, in order, to be written one after another. */
+export function encodeFrame(header: FrameHeader, blobs: Uint8Array[]): Uint8Array[] {
+  const json = Buffer.from(JSON.stringify({ ...header, blobs: blobs.map((blob) => blob.byteLength) }));
+  const prefix = Buffer.alloc(8);
+  prefix.writeUInt32LE(json.byteLength, 0);
+  prefix.writeUInt32LE(
+    blobs.reduce((sum, blob) => sum + blob.byteLength, 0),
+    4,
+  );
+  return [prefix, json, ...blobs];
+}
+
+/** Collects chunks of a stream and gives whole messages. A message over `frameBytesMax` throws. */
+export class FrameReader {
+  #chunks: Uint8Array[] = [];
+  #length = 0;
+  #needed = 8;
+  readonly #frameBytesMax: number;
+
+  constructor(frameBytesMax: number) {
+    this.#frameBytesMax = frameBytesMax;
+  }
+
+  push(chunk: Uint8Array): Frame[] {
+    this.#chunks.push(chunk);
+    this.#length += chunk.byteLength;
+    const frames: Frame[] = [];
+    while (this.#length >= this.#needed) {
+      const bytes = Buffer.concat(this.#chunks);
+      const headerLength = bytes.readUInt32LE(0);
+      const total = 8 + headerLength + bytes.readUInt32LE(4);
+      if (total > this.#frameBytesMax) throw new RangeError(`message of ${total} bytes`);
+      if (bytes.byteLength >= total) {
+        frames.push(decode(bytes.subarray(0, total), headerLength));
+        this.#chunks = [bytes.subarray(total)];
+        this.#needed = 8;
+      } else {
+        this.#chunks = [bytes];
+        this.#needed = total;
+      }
+      this.#length = bytes.byteLength - (bytes.byteLength >= total ? total : 0);
+    }
+    return frames;
+  }
+}
+
+function decode(bytes: Buffer, headerLength: number): Frame {
+  const header: unknown = JSON.parse(bytes.toString('utf8', 8, 8 + headerLength));
+  if (typeof header !== 'object' || header === null) throw new TypeError('message without a header');
+  const fields = header as FrameHeader;
+  const lengths: unknown[] = Array.isArray(fields.blobs) ? fields.blobs : [];
+  const blobs: Uint8Array[] = [];
+  let offset = 8 + headerLength;
+  for (const length of lengths) {
+    if (typeof length !== 'number') throw new TypeError('message with a bad blob length');
+    blobs.push(bytes.subarray(offset, offset + length));
+    offset += length;
+  }
+  return { header: fields, blobs };
+}

@@ -1,0 +1,161 @@
+/** What every format is turned into before it is written as Markdown. Texts are inline Markdown, already escaped. */
+export type Block =
+  | { type: 'heading'; level: number; text: string }
+  | { type: 'paragraph'; text: string }
+  | { type: 'item'; depth: number; marker: string; text: string }
+  | { type: 'table'; rows: string[][] }
+  | { type: 'code'; text: string; language?: string }
+  | { type: 'quote'; blocks: Block[] }
+  | { type: 'rule' }
+  | { type: 'comment'; text: string }
+  | { type: 'raw'; text: string };
+
+/** Markdown with one blank line between blocks and none between the items of a list, ending in a newline. */
+export function writeMarkdown(blocks: Block[]): string {
+  const out: string[] = [];
+  let previous: Block | undefined;
+  for (const block of blocks) {
+    const text = writeBlock(block, previous);
+    if (text.trim() === '') continue;
+    if (previous !== undefined) out.push(block.type === 'item' && previous.type === 'item' ? '\n' : '\n\n');
+    out.push(text);
+    previous = block;
+  }
+  return out.length === 0 ? '' : `${out.join('')}\n`;
+}
+
+/** The blocks on one line, as a table cell holds them. */
+export function writeInline(blocks: Block[]): string {
+  return blocks
+    .map((block) => {
+      if (block.type === 'table') return block.rows.flat().filter(Boolean).join(' ');
+      if (block.type === 'item') return `${block.marker} ${block.text}`;
+      if (block.type === 'quote') return writeInline(block.blocks);
+      if (block.type === 'rule') return '';
+      if (block.type === 'code') return codeSpan(block.text.replaceAll(/\s+/g, ' '));
+      if (block.type === 'comment') return `<!-- ${block.text} -->`;
+      return block.text;
+    })
+    .filter((text) => text.trim() !== '')
+    .join('<br>');
+}
+
+function writeBlock(block: Block, previous: Block | undefined): string {
+  switch (block.type) {
+    case 'heading': {
+      const text = oneLine(block.text);
+      return text === '' ? '' : `${'#'.repeat(Math.min(6, Math.max(1, block.level)))} ${text}`;
+    }
+    case 'paragraph':
+      return guardLineStarts(block.text.trim());
+    case 'item': {
+      const indent = '    '.repeat(
+        previous?.type === 'item' ? Math.min(block.depth, previous.depth + 1) : Math.min(block.depth, 3),
+      );
+      const text = block.text.trim().replaceAll('\n', `\n${indent}  `);
+      return text === '' ? '' : `${indent}${block.marker} ${text}`;
+    }
+    case 'table':
+      return writeTable(block.rows);
+    case 'code': {
+      const fence = '`'.repeat(Math.max(3, longestRun(block.text, '`') + 1));
+      return `${fence}${block.language ?? ''}\n${block.text.replace(/\n+$/, '')}\n${fence}`;
+    }
+    case 'quote': {
+      const inner = writeMarkdown(block.blocks).trimEnd();
+      return inner === '' ? '' : inner.replaceAll(/^/gm, '> ').replaceAll(/ +$/gm, '');
+    }
+    case 'rule':
+      return '---';
+    case 'comment':
+      return `<!-- ${block.text.replaceAll('--', '- -')} -->`;
+    case 'raw':
+      return block.text;
+  }
+}
+
+/** A GFM table; the first row is its head. Empty rows and columns at the edges are dropped. */
+export function writeTable(rows: string[][]): string {
+  const filled = rows.filter((row) => row.some((cell) => cell.trim() !== ''));
+  const width = filled.reduce((max, row) => Math.max(max, lastFilled(row) + 1), 0);
+  const [head, ...body] = filled;
+  if (!head || width === 0) return '';
+  const line = (row: string[]): string => {
+    const cells = Array.from({ length: width }, (_, index) => cellText(row[index] ?? ''));
+    return `| ${cells.join(' | ')} |`;
+  };
+  return [line(head), `| ${Array.from({ length: width }, () => '---').join(' | ')} |`, ...body.map(line)].join('\n');
+}
+
+function lastFilled(row: string[]): number {
+  for (let index = row.length - 1; index >= 0; index--) if (row[index]?.trim()) return index;
+  return -1;
+}
+
+function cellText(cell: string): string {
+  return cell
+    .trim()
+    .replaceAll(/[ \t]*\\?\r?\n\s*/g, '<br>')
+    .replaceAll(/(?<!\\)\|/g, '\\|');
+}
+
+/** Plain text made safe inside Markdown: what would be read as markup gets a backslash, ordinary prose stays as it is. */
+export function escapeText(text: string): string {
+  return text
+    .replaceAll(/\\(?=[!-/:-@[-`{-~])/g, '\\\\')
+    .replaceAll(/[`*]/g, '\\$&')
+    .replaceAll(/(?<![\p{L}\p{N}])_(?=\S)|(?<=\S)_(?![\p{L}\p{N}])/gu, '\\_')
+    .replaceAll(/~~/g, '\\~\\~')
+    .replaceAll(/<(?=[A-Za-z/!?])/g, '&lt;')
+    .replaceAll(/&(?=#?\w{1,31};)(?!lt;)/g, '&amp;')
+    .replaceAll(/\](?=[([:])/g, '\\]');
+}
+
+/** Escapes what only counts at the start of a line: headings, lists, quotes, rules. */
+export function guardLineStarts(text: string): string {
+  return text
+    .replaceAll(/^([ \t]*)(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|={2,}\s*$|-{3,}\s*$)/gm, '$1\\$2')
+    .replaceAll(/^([ \t]*\d{1,9})([.)])(?=\s|$)/gm, '$1\\$2');
+}
+
+export function codeSpan(text: string): string {
+  if (text === '') return '';
+  const fence = '`'.repeat(longestRun(text, '`') + 1);
+  const pad = text.startsWith('`') || text.endsWith('`') ? ' ' : '';
+  return `${fence}${pad}${text}${pad}${fence}`;
+}
+
+/** Puts an inline mark (`**`, `*`, `~~`) round the text, its outer spaces left outside, as CommonMark wants them. */
+export function mark(text: string, delimiter: string): string {
+  const inner = text.trim();
+  if (inner === '') return text;
+  const start = text.indexOf(inner);
+  return `${text.slice(0, start)}${delimiter}${inner}${delimiter}${text.slice(start + inner.length)}`;
+}
+
+/** A link, unless its target is empty or a script. */
+export function link(text: string, target: string): string {
+  const url = target.trim();
+  if (url === '' || text.trim() === '' || /^\s*(?:javascript|vbscript|data):/i.test(url)) return text;
+  const safe = url
+    .replaceAll(/[\s<>]/g, encodeURIComponent)
+    .replaceAll('(', '%28')
+    .replaceAll(')', '%29');
+  const inner = text.trim();
+  const start = text.indexOf(inner);
+  return `${text.slice(0, start)}[${inner}](${safe})${text.slice(start + inner.length)}`;
+}
+
+export function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim();
+}
+
+function longestRun(text: string, character: string): number {
+  let longest = 0;
+  let run = 0;
+  for (const one of text) {
+    run = one === character ? run + 1 : 0;
+    longest = Math.max(longest, run);
+  }
+  return longest;
+}

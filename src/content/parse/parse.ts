@@ -1,0 +1,77 @@
+import { cleanText, decodeText } from './charset.ts';
+import { csvToMarkdown, looksLikeCsv } from './csv.ts';
+import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
+import { parseDocx } from './docx.ts';
+import { parseEpub } from './epub.ts';
+import { parseHtml } from './html.ts';
+import { parseOdf } from './odf.ts';
+import { parsePdf } from './pdf.ts';
+import { parsePptx } from './pptx.ts';
+import { parseCodeText, parseMarkdownText, parsePlainText } from './text.ts';
+import { failed, type ParsedDocument, type ParseInput, unsupported } from './types.ts';
+import { parseXlsx } from './xlsx.ts';
+
+/** A page image in Netpbm form and where its text belongs. */
+export type Scan = { placeholder: string; image: Uint8Array };
+export type ParsedWithScans = ParsedDocument & { scans?: Scan[] };
+
+/** A document of any known format as Markdown. Runs in a parser process. `ocr`: page images may be handed back. Throws ParseError. */
+export async function parseDocument(input: ParseInput, ocr: boolean): Promise<ParsedWithScans> {
+  if (input.bytes.byteLength === 0) throw failed('The file is empty.');
+  const kind = detectKind(input);
+  const document = await parseKind(kind, input, ocr);
+  if (document.markdown.trim() === '' && document.scans === undefined) throw failed('The document holds no text.');
+  return document;
+}
+
+async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): Promise<ParsedWithScans> {
+  const { bytes } = input;
+  switch (kind) {
+    case 'pdf':
+      return parsePdf(bytes, ocr);
+    case 'docx':
+      return parseDocx(bytes);
+    case 'pptx':
+      return parsePptx(bytes);
+    case 'xlsx':
+      return parseXlsx(bytes);
+    case 'xlsb':
+      throw unsupported('Binary Excel workbooks (xlsb) cannot be read. Save the workbook as xlsx.');
+    case 'odt':
+    case 'ods':
+    case 'odp':
+      return parseOdf(bytes, kind);
+    case 'epub':
+      return parseEpub(bytes);
+    case 'html':
+      return parseHtml(bytes, input);
+    case 'markdown':
+      return parseMarkdownText(textOf(input));
+    case 'csv':
+      return { kind: 'csv', markdown: csvToMarkdown(cleanText(textOf(input))) };
+    case 'json':
+    case 'xml':
+      return parseCodeText(textOf(input), kind);
+    case 'code':
+      return parseCodeText(textOf(input), codeLanguages[extensionOf(input.filename)] ?? '');
+    case 'text': {
+      const text = textOf(input);
+      return extensionOf(input.filename) === '' && looksLikeCsv(text)
+        ? { kind: 'csv', markdown: csvToMarkdown(cleanText(text)) }
+        : parsePlainText(text);
+    }
+    case 'image':
+      throw unsupported('The file is a picture, and no OCR engine is installed to read its text.');
+    case 'archive':
+      throw unsupported('The file is an archive. Upload the documents in it one by one.');
+    case 'media':
+      throw unsupported('The file is sound or video, which has no text to read.');
+    default:
+      throw unsupported('The file is in no format that can be read as a document.');
+  }
+}
+
+function textOf(input: ParseInput): string {
+  const charset = /charset\s*=\s*"?([\w.:-]+)/i.exec(input.contentType ?? '')?.[1];
+  return decodeText(input.bytes, charset).text;
+}

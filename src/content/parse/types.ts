@@ -1,0 +1,63 @@
+/** What a document parser is given. The bytes decide the type first, then the name, then the claimed type. */
+export type ParseInput = {
+  bytes: Uint8Array;
+  filename?: string;
+  contentType?: string;
+  url?: string;
+};
+
+/** A document as Markdown, with what the file says about itself. Dates are ISO 8601. */
+export type ParsedDocument = {
+  markdown: string;
+  /** The format that was found: `pdf`, `docx`, `csv`, … */
+  kind: string;
+  title?: string;
+  language?: string;
+  author?: string;
+  created?: string;
+  modified?: string;
+  /** Pages of a PDF, slides of a presentation, sheets of a workbook. */
+  pages?: number;
+  /** Names of files inside the document (mail attachments, embedded files); their contents are not read. */
+  attachments?: string[];
+};
+
+export type ImageSize = { width: number; height: number };
+
+export type ParseFailure = 'unsupported_content' | 'extraction_failed' | 'timeout';
+
+/** A document that gives no Markdown. The message is in plain words for the person who sent it. */
+export class ParseError extends Error {
+  readonly reason: ParseFailure;
+
+  constructor(reason: ParseFailure, message: string, options: { cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'ParseError';
+    this.reason = reason;
+  }
+}
+
+export function unsupported(message: string): ParseError {
+  return new ParseError('unsupported_content', message);
+}
+
+export function failed(message: string, cause?: unknown): ParseError {
+  return new ParseError('extraction_failed', message, { cause });
+}
+
+/** Bounds of a parse, each with its unit. Memory and time are the pool's; these stop what would merely waste them. */
+export const parseLimits = {
+  markdownCharactersMax: 32 * 1024 * 1024,
+  pdfPagesMax: 10_000,
+  zipEntriesMax: 20_000,
+  zipEntryBytesMax: 128 * 1024 * 1024,
+  zipTotalBytesMax: 256 * 1024 * 1024,
+  xmlDepthMax: 512,
+  xmlNodesMax: 4_000_000,
+  htmlDepthMax: 256,
+  sheetRowsMax: 100_000,
+  sheetCellsMax: 1_000_000,
+  imagePixelsMax: 100_000_000,
+  mailDepthMax: 8,
+  ocrPagesMax: 50,
+} as const;

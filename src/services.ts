@@ -1,0 +1,178 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BlobStore } from './blob/blob-store.ts';
+import { openBlobStore } from './blob/open.ts';
+import { type Clock, systemClock } from './clock.ts';
+import type { Config } from './config.ts';
+import type { DatabaseTarget } from './db/address.ts';
+import { type Database, openDatabase } from './db/database.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
+import { migrate } from './db/migrate.ts';
+import { Metrics } from './http/metrics.ts';
+import type { Logger } from './log.ts';
+import { writePrivateFile } from './private-file.ts';
+import { Credentials } from './tenancy/credentials.ts';
+import { Secrets } from './tenancy/secrets.ts';
+
+/** What the whole server stands on, built once. Routes and domain services take from it what they need. */
+export type Services = {
+  config: Config;
+  log: Logger;
+  clock: Clock;
+  metrics: Metrics;
+  /** Where `db` connects to. */
+  target: DatabaseTarget;
+  db: Database;
+  /** Connections past any transaction pooler, for LISTEN and session locks. */
+  directTarget: DatabaseTarget;
+  direct: Database;
+  blobs: BlobStore;
+  secrets: Secrets;
+  credentials: Credentials;
+  /** What clients reach the server by, without a slash at the end. */
+  baseUrl(): string;
+  /** Says where the server came to listen, which is its base URL unless the settings name another. */
+  setListeningUrl(url: string): void;
+  /** True from the moment when everything that a request may need is there. */
+  isReady(): boolean;
+  setReady(): void;
+  /** Resolves when the embedded database has ended; never with an external one. */
+  databaseEnded: Promise<void>;
+  /** Ends everything, the last started first. Safe to call again. */
+  close(): Promise<void>;
+};
+
+export type ServicesOptions = {
+  /** A database that runs already. Absent: the one that the settings name, or the embedded one. */
+  database?: DatabaseTarget;
+  clock?: Clock;
+};
+
+/**
+ * Starts what the settings ask for: database, migrations, blobs, keys, parsers, jobs. A failure on the way ends what
+ * had started before it is thrown.
+ */
+export async function createServices(config: Config, log: Logger, options: ServicesOptions = {}): Promise<Services> {
+  const started = new Started(log);
+  try {
+    return await start(config, log, options, started);
+  } catch (error) {
+    await started.end();
+    throw error;
+  }
+}
+
+async function start(config: Config, log: Logger, options: ServicesOptions, started: Started): Promise<Services> {
+  const clock = options.clock ?? systemClock;
+  const metrics = new Metrics();
+  const embedded = await startDatabase(config, log, options, started);
+  const target = embedded?.address ?? options.database ?? config.databaseUrl;
+  if (target === undefined) throw new Error('There is no database to connect to.');
+  const directTarget = (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
+
+  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry' });
+  started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
+  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
+  started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
+  for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
+
+  const blobs = await openBlobStore(config);
+  started.add('blob store', () => blobs.close());
+  const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
+  const credentials = new Credentials({ db, secrets, clock });
+  // A connection that was lost may have missed news, so listening anew counts as news too.
+  await direct.listen(
+    'quarry_tenancy',
+    () => credentials.forget(),
+    () => credentials.forget(),
+  );
+
+  let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
+  let ready = false;
+  return {
+    config,
+    log,
+    clock,
+    metrics,
+    target,
+    db,
+    directTarget,
+    direct,
+    blobs,
+    secrets,
+    credentials,
+    baseUrl: () => config.publicUrl ?? listeningUrl,
+    setListeningUrl: (url) => {
+      listeningUrl = url;
+    },
+    isReady: () => ready,
+    setReady: () => {
+      ready = true;
+    },
+    databaseEnded: embedded?.ended ?? new Promise(() => {}),
+    close: () => started.end(),
+  };
+}
+
+const directPoolSize = 2;
+const databaseEndSeconds = 1;
+
+async function startDatabase(
+  config: Config,
+  log: Logger,
+  options: ServicesOptions,
+  started: Started,
+): Promise<EmbeddedPostgres | undefined> {
+  if (options.database !== undefined || config.databaseUrl !== undefined) return undefined;
+  const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
+  started.add('embedded PostgreSQL', () => embedded.stop());
+  return embedded;
+}
+
+/** The root secret of the embedded default, made at the first start. Losing it ends every session and signed URL. */
+export function readOrMakeSecret(dataDir: string): string {
+  const file = join(dataDir, 'secret');
+  if (existsSync(file)) return readFileSync(file, 'utf8').trim();
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const secret = randomBytes(32).toString('hex');
+  writePrivateFile(file, `${secret}\n`);
+  return secret;
+}
+
+/** An address as it stands in a URL: IPv6 in brackets, "any address" as the loopback that reaches it. */
+export function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** What has been started, so that it can be ended in the opposite order. */
+class Started {
+  readonly #log: Logger;
+  readonly #parts: { name: string; end: () => Promise<unknown> }[] = [];
+  #ending: Promise<void> | undefined;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  add(name: string, end: () => Promise<unknown>): void {
+    this.#parts.push({ name, end });
+  }
+
+  end(): Promise<void> {
+    this.#ending ??= this.#endAll();
+    return this.#ending;
+  }
+
+  async #endAll(): Promise<void> {
+    for (const { name, end } of this.#parts.reverse()) {
+      try {
+        await end();
+      } catch (error) {
+        // One part that cannot end must not keep the others, above all the database, running.
+        this.#log.error({ err: error, part: name }, 'Could not be ended in order');
+      }
+    }
+  }
+}

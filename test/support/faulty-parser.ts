@@ -1,0 +1,60 @@
+/** A parser process that misbehaves on demand, for the tests of the pool. */
+import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import { Worker } from 'node:worker_threads';
+import { serve } from '../../src/content/parse/worker-loop.ts';
+
+declare const WebAssembly: {
+  Memory: new (size: { initial: number; maximum: number }) => { grow(pages: number): number; buffer: ArrayBuffer };
+};
+
+serve({
+  page: (bytes) => {
+    const what = Buffer.from(bytes).toString();
+    if (what === 'crash') process.abort();
+    if (what === 'hang') for (;;);
+    if (what === 'heap') fillHeap();
+    if (what === 'buffers') fillBuffers();
+    if (what === 'webassembly') fillWebAssembly();
+    return { value: what === 'confinement' ? confinement() : what };
+  },
+});
+
+function fillHeap(): never {
+  const kept: unknown[] = [];
+  for (;;) kept.push(new Array(1000).fill(kept.length));
+}
+
+function fillBuffers(): never {
+  const kept: Buffer[] = [];
+  for (;;) kept.push(Buffer.alloc(1 << 20, 1));
+}
+
+function fillWebAssembly(): never {
+  const memory = new WebAssembly.Memory({ initial: 1, maximum: 65_536 });
+  for (;;) {
+    memory.grow(256);
+    new Uint8Array(memory.buffer).fill(1);
+  }
+}
+
+function confinement(): Record<string, string> {
+  const attempt = (act: () => unknown): string => {
+    try {
+      act();
+      return 'allowed';
+    } catch (error) {
+      return error instanceof Error && 'code' in error ? String(error.code) : (error as Error).message;
+    }
+  };
+  return {
+    environment: Object.keys(process.env).join(),
+    readPasswd: attempt(() => readFileSync('/etc/passwd')),
+    writeFile: attempt(() => writeFileSync('/tmp/quarry-parser-test', '')),
+    spawn: attempt(() => spawn('true')),
+    thread: attempt(() => new Worker('', { eval: true })),
+    connect: attempt(() => net.connect(1)),
+    fetch: typeof globalThis.fetch,
+  };
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { ParserPool } from '../../src/content/parse/pool.ts';
+import { ParseError } from '../../src/content/parse/types.ts';
+import { createLogger } from '../../src/log.ts';
+
+const log = createLogger('silent');
+const workerFile = fileURLToPath(new URL('../support/faulty-parser.ts', import.meta.url));
+let pool: ParserPool;
+
+before(() => {
+  pool = new ParserPool({ workers: 1, memoryMb: 192, deadlineMs: 3_000, log, workerFile });
+});
+
+after(() => pool.close());
+
+/** Runs a task of the faulty parser and gives the error it ends in. */
+async function failureOf(what: string, options: { signal?: AbortSignal } = {}): Promise<unknown> {
+  return pool.run('page', { bytes: Buffer.from(what) }, options).then(
+    () => assert.fail('the task succeeded'),
+    (error: unknown) => error,
+  );
+}
+
+async function assertStillServes(): Promise<void> {
+  assert.equal(await pool.run('page', { bytes: Buffer.from('echo') }), 'echo');
+}
+
+test('a crash costs one process and is extraction_failed', async () => {
+  const error = await failureOf('crash');
+  assert.ok(error instanceof ParseError);
+  assert.equal(error.reason, 'extraction_failed');
+  await assertStillServes();
+});
+
+test('a hang ends at the deadline with timeout', async () => {
+  const error = await failureOf('hang');
+  assert.ok(error instanceof ParseError);
+  assert.equal(error.reason, 'timeout');
+  await assertStillServes();
+});
+
+for (const memory of ['heap', 'buffers', 'webassembly'])
+  test(`unbounded ${memory} memory ends one process with a plain reason`, async () => {
+    const error = await failureOf(memory);
+    assert.ok(error instanceof ParseError);
+    assert.equal(error.reason, 'extraction_failed');
+    await assertStillServes();
+  });
+
+test('a parser process has no network, environment, files outside the code, processes or threads', async () => {
+  const found = await pool.run<Record<string, string>>('page', { bytes: Buffer.from('confinement') });
+  assert.deepEqual(found, {
+    environment: '',
+    readPasswd: 'ERR_ACCESS_DENIED',
+    writeFile: 'ERR_ACCESS_DENIED',
+    spawn: 'ERR_ACCESS_DENIED',
+    thread: 'ERR_ACCESS_DENIED',
+    connect: 'A parser process has no network.',
+    fetch: 'undefined',
+  });
+});
+
+test('an aborted task frees its process and gives the reason of the signal', async () => {
+  const abort = new AbortController();
+  const running = failureOf('hang', { signal: abort.signal });
+  const waiting = failureOf('echo', { signal: abort.signal });
+  abort.abort(new Error('the client left'));
+  assert.equal(String(await running), 'Error: the client left');
+  assert.equal(String(await waiting), 'Error: the client left');
+  await assertStillServes();
+});
+
+test('lanes take turns: one that sends many does not keep another waiting', async () => {
+  const order: string[] = [];
+  const send = (lane: string): Promise<void> =>
+    pool.run('page', { bytes: Buffer.from('echo') }, { lane }).then(() => {
+      order.push(lane);
+    });
+  await Promise.all([send('busy'), send('busy'), send('busy'), send('busy'), send('other')]);
+  assert.ok(order.indexOf('other') <= 2, order.join(' '));
+});
+
+test('more waiting documents than the queue holds are refused with unavailable', async () => {
+  const small = new ParserPool({ workers: 1, memoryMb: 192, deadlineMs: 3_000, log, workerFile, queueMax: 2 });
+  const sent = Array.from({ length: 6 }, () => small.run('page', { bytes: Buffer.from('echo') }));
+  const settled = await Promise.allSettled(sent);
+  await small.close();
+  const refused = settled.filter((one) => one.status === 'rejected').map((one) => String(one.reason));
+  assert.ok(refused.length >= 3, String(refused.length));
+  assert.ok(refused.every((reason) => reason.includes('Too many documents are waiting')));
+});
