@@ -113,10 +113,8 @@ class Advance {
     for (let step = 0; step < stepsMax; step++) {
       const decision = decide(this.#graph, this.#state, this.#around());
       if (decision.ended) return;
-      if (this.#stopping.aborted) {
-        await store.queueAdvance(this.#deps.db, this.#row);
-        return;
-      }
+      // Thrown, the job is given back and the run goes on elsewhere.
+      this.#stopping.throwIfAborted();
       this.#abortAbandoned();
       const finished = this.#finished.shift();
       const command = finished ? undefined : decision.commands.find((candidate) => this.#isOurs(candidate));
@@ -174,6 +172,7 @@ class Advance {
         ...failureEntries(node, attempt, error, this.#around()),
       ]);
     let context: Record<string, unknown> | undefined;
+    const before = this.#state.sequence;
     try {
       const { members, shown } = await this.#resolve(node, command.parent, command.index);
       context = { input: shown };
@@ -226,6 +225,7 @@ class Advance {
     } catch (error) {
       if (error instanceof Conflict) return this.#lost();
       if (error instanceof NotWritten) throw error.cause;
+      if (this.#state.sequence !== before) throw error;
       return fail(nodeErrorOf(error, this.#deps.log), context);
     }
   }
@@ -420,6 +420,7 @@ class Advance {
     const write = (connection: Db) =>
       store.appendEntries(connection, {
         run: this.#row,
+        automation: formatId('automation', this.#row.automationId),
         expected,
         entries: all.map((entry) => ({
           ...entry,
@@ -432,10 +433,12 @@ class Advance {
         wakeAt: sleep?.wakeAtMs === undefined ? null : new Date(sleep.wakeAtMs),
         now,
       });
-    const written =
-      this.#limited() && this.#state.status !== 'pending'
-        ? await this.#writeLimited(db, expected, write)
-        : await write(db);
+    let written: boolean;
+    try {
+      written = await (this.#row.limited ? this.#writeLimited(db, all[0]?.type === 'run_started', write) : write(db));
+    } catch (error) {
+      throw new NotWritten(error);
+    }
     if (!written) throw new Conflict();
     this.#slept = { waiting: sleep !== undefined, wakeAtMs: sleep?.wakeAtMs };
     return true;
@@ -525,6 +528,16 @@ class Advance {
 
 /** The journal has gone on without us. */
 class Conflict extends Error {}
+
+/** The journal could not be written at all: no failure of the node, the job is tried again. */
+class NotWritten extends Error {
+  override readonly cause: unknown;
+
+  constructor(cause: unknown) {
+    super('The journal could not be written.');
+    this.cause = cause;
+  }
+}
 
 const childIdKinds = { run: 'automationRun', extraction: 'extraction', ingestion: 'ingestion' } as const;
 
