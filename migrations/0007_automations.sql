@@ -69,9 +69,9 @@ create table automation_runs (
   graph_version integer,
   type text not null,
   status text not null default 'pending' check (status in ('pending', 'running', 'completed', 'failed', 'cancelled')),
-  -- What the graph sees as `$`; `payload` is the member of the run, the same for invoked runs.
-  input json not null,
   payload json not null,
+  -- What the graph sees as `$` when that is not the payload itself.
+  input json,
   participants json,
   result json,
   error json,
@@ -99,6 +99,7 @@ create table automation_runs (
   wake_at timestamptz,
   -- Runs worked from outside: until when the claim holds.
   lease_until timestamptz,
+  lease_seconds integer,
   -- Counts the changes that streams show.
   version bigint not null default 1,
   started_at timestamptz,

@@ -518,7 +518,7 @@ class Advance {
   #around(): Surroundings {
     return {
       nowMs: this.#deps.clock.now().getTime(),
-      input: this.#row.input,
+      input: this.#row.input ?? this.#row.payload,
       timeoutSeconds: this.#row.timeoutSeconds ?? undefined,
       newCommandId: () => formatId('command', newUuid()),
       newTimerId: () => formatId('timer', newUuid()),

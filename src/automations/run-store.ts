@@ -38,6 +38,7 @@ export type RunRow = {
   waiting: boolean;
   wakeAt: Date | null;
   leaseUntil: Date | null;
+  leaseSeconds: number | null;
   version: number;
   startedAt: Date | null;
   completedAt: Date | null;
@@ -58,8 +59,9 @@ export type EntryRow = {
 
 export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'graphVersion' | 'type'> & {
   id: string;
-  input: unknown;
   payload: unknown;
+  /** What the graph sees as `$`, unless it is the payload. */
+  input?: unknown;
   participants?: Record<string, string> | null;
   eventId?: string | null;
   scheduledAt?: Date | null;
@@ -90,7 +92,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
         invoked_by_user_id, acts_as_user_id, acts_as_agent_id, org_id, team_id, user_id, timeout_seconds,
         completed_at, created_at, updated_at)
       values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.type}, ${status},
-        ${JSON.stringify(run.input ?? null)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
+        ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
         ${run.error ? JSON.stringify(run.error) : null}::text::json,
         ${run.eventId ?? null}, ${run.scheduledAt ?? null}, ${run.depth ?? 0}, ${run.eventDepth ?? 0},
@@ -281,6 +283,20 @@ export async function queueNextPending(db: Db, appId: string, automationId: stri
     from (select app_id, id from automation_runs
       where app_id = ${appId} and automation_id = ${automationId} and status = 'pending' and graph_version is not null
       order by created_at, id limit 1) oldest`;
+}
+
+/** After a limit has changed: queues the oldest runs that wait their turn, as many as may find a place. */
+export async function queuePendingRuns(
+  db: Db,
+  appId: string,
+  automationId: string,
+  countMax: number | null,
+): Promise<void> {
+  await db`
+    select graphile_worker.add_job('advance_run', json_build_object('appId', oldest.app_id, 'runId', oldest.id))
+    from (select app_id, id from automation_runs
+      where app_id = ${appId} and automation_id = ${automationId} and status = 'pending' and graph_version is not null
+      order by created_at, id limit ${countMax ?? 10_000}) oldest`;
 }
 
 export async function findGraph(db: Db, appId: string, automationId: string, version: number): Promise<unknown> {

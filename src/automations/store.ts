@@ -209,11 +209,12 @@ export async function claimRun(
   db: Db,
   automation: { appId: string; id: string },
   now: Date,
-  leaseUntil: Date,
+  leaseSeconds: number,
 ): Promise<RunRow | undefined> {
+  const leaseUntil = new Date(now.getTime() + leaseSeconds * 1_000);
   const [row] = await db<RunRow[]>`
-    update automation_runs r set status = 'running', lease_until = ${leaseUntil}, version = r.version + 1,
-      started_at = coalesce(r.started_at, ${now}), updated_at = ${now}
+    update automation_runs r set status = 'running', lease_until = ${leaseUntil}, lease_seconds = ${leaseSeconds},
+      version = r.version + 1, started_at = coalesce(r.started_at, ${now}), updated_at = ${now}
     from (select app_id, id from automation_runs
       where app_id = ${automation.appId} and automation_id = ${automation.id} and status = 'pending'
         and graph_version is null
