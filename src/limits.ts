@@ -8,6 +8,8 @@ export const limits = {
   drainTimeoutMs: 8_000,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
+  virtualPathCharactersMax: 1_000,
+  configBytesMax: 64 * 1024 * 1024,
   metadataBytesMax: 262_144,
   aclGrantsMax: 1_000,
   jsonDepthMax: 100,

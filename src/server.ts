@@ -1,8 +1,22 @@
 import type { FastifyInstance } from 'fastify';
+import { registerAgentRoutes } from './agents/routes.ts';
+import { registerAppRoutes } from './apps/routes.ts';
+import { registerAuthRoutes } from './auth/routes.ts';
+import { registerConfigRoutes } from './configs/routes.ts';
+import { createDomains, type Domains } from './domains.ts';
+import { registerExtractionRoutes } from './extractions/routes.ts';
+import { registerFileRoutes } from './files/routes.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
+import { registerInstallationRoutes } from './installations/routes.ts';
+import { rewriteKvUrl } from './kv/paths.ts';
+import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
+import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
+import { registerTeamRoutes } from './teams/routes.ts';
+import { registerThreadRoutes } from './threads/routes.ts';
+import { registerUserRoutes } from './users/routes.ts';
 
 export type QuarryServer = {
   fastify: FastifyInstance;
@@ -23,8 +37,9 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     bodyBytesMax: config.bodyBytesMax,
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
+    rewriteUrl: rewriteKvUrl,
   });
-  registerRoutes(api, services);
+  registerRoutes(api, createDomains(services));
 
   let closing: Promise<void> | undefined;
   return {
@@ -46,7 +61,20 @@ export async function createServer(services: Services): Promise<QuarryServer> {
 }
 
 /** Every route of the API, one line per domain. */
-function registerRoutes(_api: Api, _services: Services): void {}
+function registerRoutes(api: Api, domains: Domains): void {
+  registerAppRoutes(api, domains);
+  registerAuthRoutes(api, domains);
+  registerOrgRoutes(api, domains);
+  registerUserRoutes(api, domains);
+  registerTeamRoutes(api, domains);
+  registerAgentRoutes(api, domains);
+  registerThreadRoutes(api, domains);
+  registerInstallationRoutes(api, domains);
+  registerFileRoutes(api, domains);
+  registerConfigRoutes(api, domains);
+  registerExtractionRoutes(api, domains);
+  registerKvRoutes(api, domains);
+}
 
 async function drain(fastify: FastifyInstance): Promise<void> {
   // A connection that is kept alive falls idle when its last answer is out, and Node would then wait for its timeout.

@@ -5,6 +5,7 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
+import { ParserPool } from './content/parse/pool.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
@@ -28,6 +29,7 @@ export type Services = {
   directTarget: DatabaseTarget;
   direct: Database;
   blobs: BlobStore;
+  parser: ParserPool;
   secrets: Secrets;
   credentials: Credentials;
   /** What clients reach the server by, without a slash at the end. */
@@ -79,6 +81,13 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
+  const parser = new ParserPool({
+    workers: config.parseWorkers,
+    memoryMb: config.parseMemoryMb,
+    deadlineMs: config.parseSeconds * 1000,
+    log,
+  });
+  started.add('parser pool', () => parser.close());
   const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
   const credentials = new Credentials({ db, secrets, clock });
   // A connection that was lost may have missed news, so listening anew counts as news too.
@@ -100,6 +109,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     directTarget,
     direct,
     blobs,
+    parser,
     secrets,
     credentials,
     baseUrl: () => config.publicUrl ?? listeningUrl,

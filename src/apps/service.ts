@@ -1,18 +1,16 @@
-import { randomBytes } from 'node:crypto';
 import { type Database, production } from '../db/database.ts';
 import { AppError, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
-import { formatId, newUuid } from '../ids.ts';
+import { newUuid } from '../ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import { newCapabilityKey } from './bootstrap.ts';
 import * as store from './store.ts';
-
-export type Bootstrap = { app: string; developer_token: string; secret_key: string; publishable_key: string };
 
 export type AppService = ReturnType<typeof createAppService>;
 
-/** Apps, their sandboxes and keys; and the first credentials of a new installation. */
+/** Apps, their sandboxes and keys. */
 export function createAppService({ db, secrets }: { db: Database; secrets: Secrets }) {
   /** A key belongs to where its maker is; from production a sandbox may be named. */
   async function keySandbox(caller: Caller, named: string | undefined): Promise<string> {
@@ -25,7 +23,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
 
   return {
     async create(developerId: string, name: string): Promise<store.AppRow> {
-      const capabilityKey = secrets.wrap(randomBytes(32));
+      const capabilityKey = newCapabilityKey(secrets);
       return db.begin((tx) => store.insertApp(tx, { id: newUuid(), developerId, name, capabilityKey }));
     },
 
@@ -89,54 +87,6 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
 
     async revokeKey(caller: Caller, id: string): Promise<void> {
       if (!(await store.revokeKey(db, caller, pathId('key', id)))) throw notFound();
-    },
-
-    /**
-     * New credentials for the first developer and their first app, both made when there are none. What was minted
-     * before stays valid.
-     */
-    bootstrap(): Promise<Bootstrap> {
-      return db.begin(async (tx) => {
-        await tx`lock table developers in share row exclusive mode`;
-        let developer = await store.findFirstDeveloper(tx);
-        if (!developer) {
-          developer = { id: newUuid() };
-          await store.insertDeveloper(tx, { id: developer.id, name: 'Developer' });
-        }
-        const developerId = developer.id;
-        const app =
-          (await store.findFirstApp(tx, developerId)) ??
-          (await store.insertApp(tx, {
-            id: newUuid(),
-            developerId,
-            name: 'My app',
-            capabilityKey: secrets.wrap(randomBytes(32)),
-          }));
-        const token = newCredential('dvt');
-        await store.insertDeveloperToken(tx, {
-          id: newUuid(),
-          developerId,
-          digest: digest(token),
-          name: 'First token',
-        });
-        const mint = async (type: 'secret' | 'publishable') => {
-          const key = newCredential(type === 'secret' ? 'sk' : 'pk');
-          const row = { appId: app.id, id: newUuid(), sandboxId: production, type, name: null };
-          await store.insertKey(tx, { ...row, hint: key.slice(0, 8), digest: digest(key) });
-          return key;
-        };
-        return {
-          app: formatId('app', app.id),
-          developer_token: token,
-          secret_key: await mint('secret'),
-          publishable_key: await mint('publishable'),
-        };
-      });
-    },
-
-    /** True on a database that nobody has used yet. */
-    async isEmpty(): Promise<boolean> {
-      return (await store.findFirstDeveloper(db)) === undefined;
     },
   };
 }

@@ -15,23 +15,6 @@ export type KeyRow = {
   revokedAt: Date | null;
 };
 
-export async function insertDeveloper(db: Db, developer: { id: string; name: string }): Promise<void> {
-  await db`insert into developers ${db(developer, 'id', 'name')}`;
-}
-
-export async function findFirstDeveloper(db: Db): Promise<{ id: string } | undefined> {
-  const [row] = await db<{ id: string }[]>`select id from developers order by created_at, id limit 1`;
-  return row;
-}
-
-export async function insertDeveloperToken(
-  db: Db,
-  token: { id: string; developerId: string; digest: Buffer; name: string },
-): Promise<void> {
-  await db`insert into developer_tokens (id, developer_id, digest, name)
-    values (${token.id}, ${token.developerId}, ${token.digest}, ${token.name})`;
-}
-
 /** The app with its production row, which is a sandbox that lists never show. */
 export async function insertApp(
   db: Db,
@@ -57,14 +40,6 @@ export async function listApps(db: Db, developerId: string, page: PageRequest): 
 export async function findApp(db: Db, id: string): Promise<AppRow | undefined> {
   const [row] = await db<AppRow[]>`
     select id, developer_id, name, created_at, updated_at from apps where id = ${id}`;
-  return row;
-}
-
-/** The developer's oldest app. */
-export async function findFirstApp(db: Db, developerId: string): Promise<AppRow | undefined> {
-  const [row] = await db<AppRow[]>`
-    select id, developer_id, name, created_at, updated_at from apps where developer_id = ${developerId}
-    order by created_at, id limit 1`;
   return row;
 }
 

@@ -1,5 +1,4 @@
 import { production } from '../db/database.ts';
-import type { Links } from '../http/links.ts';
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import type { Capabilities, CapabilityRole, SignedLinks } from '../tenancy/capability.ts';
@@ -8,19 +7,19 @@ import type { FileRow } from './store.ts';
 /** How long a signed download link works. */
 export const signedLinkSeconds = 3600;
 
-export type FileLinks = { links: Links; signedLinks: SignedLinks; capabilities: Capabilities };
+export type FileLinks = { baseUrl: () => string; signedLinks: SignedLinks; capabilities: Capabilities };
 
 /** The signed download URL of a file on local storage. */
-export function downloadUrl({ links, signedLinks }: FileLinks, file: FileRow, now: Date): string {
+export function downloadUrl({ baseUrl, signedLinks }: FileLinks, file: FileRow, now: Date): string {
   const expires = Math.floor(now.getTime() / 1000) + signedLinkSeconds;
   const signature = signedLinks.signature('download', file.appId, file.id, expires);
-  return `${links.baseUrl}/api/v1/files/${formatId('file', file.id)}/content?expires=${expires}&signature=${signature}`;
+  return `${baseUrl()}/api/v1/files/${formatId('file', file.id)}/content?expires=${expires}&signature=${signature}`;
 }
 
 /** The lasting URL that opens a file in one role. */
 export async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, role: CapabilityRole) {
   const token = await deps.capabilities.token(appId, fileId, role);
-  return `${deps.links.baseUrl}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
+  return `${deps.baseUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
 }
 
 /** A file as answers carry it. */
@@ -40,7 +39,7 @@ export async function presentFile(deps: FileLinks, file: FileRow, now: Date) {
       ? compact({
           file: id,
           url,
-          refresh_url: `${deps.links.baseUrl}/api/v1/files/${id}`,
+          refresh_url: `${deps.baseUrl()}/api/v1/files/${id}`,
           mime_type: file.contentType,
           width: file.width,
           height: file.height,

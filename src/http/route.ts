@@ -81,11 +81,6 @@ export class Api {
     this.#fastify = fastify;
   }
 
-  /** Makes a schema with an `$id` one that `ref` can name. */
-  addSchema(schema: TSchema): void {
-    this.#fastify.addSchema(schema);
-  }
-
   /** An operation inside one app. */
   app<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
     callers: readonly AppCallerKind[],
@@ -140,6 +135,7 @@ export class Api {
     callerOf: (request: FastifyRequest) => C,
   ): void {
     const { method, path, operationId } = definition;
+    for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
     const success = Number(Object.keys(definition.responses)[0]);
     this.routes.push({ method, path, operationId, access });
     this.#fastify.route({
@@ -185,8 +181,12 @@ export function strict<P extends Record<string, TSchema>>(properties: P, options
 /** A reference to a named schema (one with `$id`), typed as what it names. */
 export function ref<T extends TSchema & { $id?: string }>(schema: T) {
   if (schema.$id === undefined) throw new Error('Only a schema with an $id can be referred to.');
+  namedSchemas.set(schema.$id, schema);
   return Type.Unsafe<Static<T>>({ $ref: `${schema.$id}#` });
 }
+
+/** Every schema that something refers to, by `$id`: the components of the OpenAPI document. */
+const namedSchemas = new Map<string, TSchema>();
 
 /** A free key-value map, kept as given. */
 export const freeMap = (description: string) =>

@@ -14,7 +14,7 @@ import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
-import { Api, errorSchema, requireAccess } from './route.ts';
+import { Api, requireAccess } from './route.ts';
 import { buildValidator } from './validation.ts';
 
 export type HttpOptions = {
@@ -36,6 +36,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
+    requestIdLogLabel: 'requestId',
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && requestIdPattern.test(given) ? given : newUuid();
@@ -59,7 +60,6 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   };
   const fastify: FastifyInstance = Fastify(settings);
   const api = new Api(fastify);
-  fastify.addSchema(errorSchema);
   fastify.decorateRequest('identity');
   parseJsonStrictly(fastify);
   await fastify.register(cors, {
@@ -91,7 +91,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   fastify.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'unknown';
     metrics.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
-    const line = { requestId: request.id, method: request.method, route, status: reply.statusCode };
+    const line = { method: request.method, route, status: reply.statusCode };
     request.log.info({ ...line, ms: Math.round(reply.elapsedTime) }, 'request');
   });
   fastify.setErrorHandler((error, request, reply) => sendError(error, request, reply));

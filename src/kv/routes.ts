@@ -9,7 +9,6 @@ import {
   createKvBody,
   deleteKvBody,
   kvEntrySchema,
-  kvListEntrySchema,
   kvListSchema,
   kvUserQuery,
   listKvQuery,
@@ -27,8 +26,6 @@ const keyPath = '/api/v1/kv/:key';
 /** Key-value storage. The server must be made with `rewriteUrl: rewriteKvUrl`. */
 export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
   const { keyBytesMax } = kv.limits;
-  api.addSchema(kvEntrySchema);
-  api.addSchema(kvListEntrySchema);
 
   api.app(callers, {
     method: 'GET',

@@ -1,0 +1,65 @@
+import { invalidField } from '../errors.ts';
+
+export type ExtractionBody = {
+  destination_kind: 'config' | 'storage';
+  destination_path?: string | undefined;
+  file?: string | undefined;
+  url?: string | undefined;
+  mode?: 'link' | 'site' | undefined;
+  max_pages?: number | undefined;
+  agent?: string | undefined;
+  org?: string | undefined;
+};
+
+/** `prefix` has no leading or trailing slash; undefined means the names stand by themselves. */
+export type Destination = { kind: 'config' | 'storage'; prefix: string | undefined };
+
+export type ExtractionRequest =
+  | { kind: 'document'; file: string; destination: Destination }
+  | { kind: 'link' | 'site'; url: string; maxPages: number; destination: Destination };
+
+const maxPagesDefault = 100;
+
+/** What the body asks for, exactly one thing. 422 on the member that is missing or too many. */
+export function readExtractionRequest(body: ExtractionBody): ExtractionRequest {
+  const destination = readDestination(body);
+  if (body.file !== undefined) {
+    if (body.url !== undefined) throw invalidField('url', 'give either file or url, not both');
+    if (body.mode !== undefined) throw invalidField('mode', 'is for url; a document has none');
+    if (body.max_pages !== undefined) throw invalidField('max_pages', 'is for url; a document has none');
+    return { kind: 'document', file: body.file, destination };
+  }
+  if (body.url === undefined) throw invalidField('file', 'give either file, or url with mode');
+  if (body.mode === undefined) throw invalidField('mode', 'is required with url: link or site');
+  const maxPages = body.mode === 'link' ? 1 : (body.max_pages ?? maxPagesDefault);
+  return { kind: body.mode, url: body.url, maxPages, destination };
+}
+
+function readDestination(body: ExtractionBody): Destination {
+  const segments = (body.destination_path ?? '').split('/').filter((segment) => !['', '.', '..'].includes(segment));
+  const prefix = segments.length > 0 ? segments.join('/') : undefined;
+  if (body.destination_kind === 'config' && prefix === undefined)
+    throw invalidField('destination_path', 'must name at least one segment when destination_kind is config');
+  return { kind: body.destination_kind, prefix };
+}
+
+/** The output's name for a document: its filename's stem, other characters than letters, digits, `.`, `_`, `-` as `-`. */
+export function documentOutputName(filename: string): string {
+  const last = filename.split(/[/\\]/).at(-1) ?? '';
+  const dot = last.lastIndexOf('.');
+  return `${safeName(dot > 0 ? last.slice(0, dot) : last) || 'document'}.md`;
+}
+
+/** A name without characters that mean something in a path; `.` and `..` by themselves are none. */
+export function safeName(text: string): string {
+  const name = text.replace(/[^\p{L}\p{N}._-]/gu, '-');
+  return name === '.' || name === '..' ? '' : name;
+}
+
+/** The name under its prefix; the `taken` ones get `-2`, `-3` … before the ending. */
+export function outputPath(prefix: string | undefined, name: string, taken: (path: string) => boolean): string {
+  const path = prefix === undefined ? name : `${prefix}/${name}`;
+  if (!taken(path)) return path;
+  const stem = path.replace(/\.md$/, '');
+  for (let number = 2; ; number++) if (!taken(`${stem}-${number}.md`)) return `${stem}-${number}.md`;
+}
