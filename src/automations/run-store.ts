@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts';
-import { changeChannel } from '../http/sse.ts';
+import { announceChange, changeChannel } from '../http/sse.ts';
 import { formatId, newUuid } from '../ids.ts';
 import type { RunStatus } from './engine.ts';
 import type { DraftEntry, JournalEntry } from './journal.ts';
@@ -253,6 +253,11 @@ export async function wakeDueRuns(db: Db, now: Date, countMax: number): Promise<
       returning r.app_id, r.id)
     select graphile_worker.add_job('advance_run', json_build_object('appId', woken.app_id, 'runId', woken.id)) from woken`;
   return rows.length;
+}
+
+/** Tells the streams of a run that it has changed. */
+export async function announceRun(db: Db, run: { appId: string; id: string }): Promise<void> {
+  await announceChange(db, 'run', run.appId, run.id);
 }
 
 /** Queues the job that advances a run. In the transaction of what the run is to notice. */

@@ -196,12 +196,23 @@ export async function claimInvocation(
     insert into automation_invocations (app_id, automation_id, caller, idempotency_key, request_digest, run_id)
     values (${appId}, ${automationId}, ${caller}, ${idempotencyKey}, ${requestDigest}, ${runId})
     on conflict do nothing returning 1`;
-  if (inserted.length === 1) return undefined;
+  return inserted.length === 1 ? undefined : findInvocation(db, invocation);
+}
+
+export async function findInvocation(
+  db: Db,
+  invocation: { appId: string; automationId: string; caller: string; idempotencyKey: string },
+): Promise<InvocationRow | undefined> {
   const [row] = await db<InvocationRow[]>`
     select request_digest, run_id from automation_invocations
-    where app_id = ${appId} and automation_id = ${automationId} and caller = ${caller}
-      and idempotency_key = ${idempotencyKey}`;
+    where app_id = ${invocation.appId} and automation_id = ${invocation.automationId}
+      and caller = ${invocation.caller} and idempotency_key = ${invocation.idempotencyKey}`;
   return row;
+}
+
+/** Forgets idempotency keys of invocations before this time. */
+export async function deleteInvocationsBefore(db: Db, time: Date): Promise<void> {
+  await db`delete from automation_invocations where created_at < ${time}`;
 }
 
 /** The oldest run that waits to be worked from outside, now claimed. */
