@@ -156,8 +156,6 @@ export const journalPageSchema = Type.Object(
   { $id: 'RunJournalPage', description: 'Entries in order. `resume_cursor` points after the last one returned.' },
 );
 
-export const namedSchemas = [automationSchema, runSchema, entrySchema, journalSchema, journalPageSchema];
-
 export const journalQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: limits.integerMax, description: 'Default 50, at most 100.' }),

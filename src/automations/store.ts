@@ -210,9 +210,10 @@ export async function findInvocation(
   return row;
 }
 
-/** Forgets idempotency keys of invocations before this time. */
-export async function deleteInvocationsBefore(db: Db, time: Date): Promise<void> {
-  await db`delete from automation_invocations where created_at < ${time}`;
+/** Forgets idempotency keys and dispatched events from before this time. */
+export async function deleteForgotten(db: Db, before: Date): Promise<void> {
+  await db`delete from automation_invocations where created_at < ${before}`;
+  await db`delete from events where created_at < ${before} and dispatched_at is not null`;
 }
 
 /** The oldest run that waits to be worked from outside, now claimed. */
