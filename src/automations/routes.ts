@@ -75,7 +75,6 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
       summary: verb === 'activate' ? 'Let an automation start runs' : 'Stop new runs; those under way go on',
       params: Type.Object({ automation: Type.String() }),
       responses: { 200: ref(automationSchema) },
-      changesRights: false,
       handler: async ({ caller, params }) => presentAutomation(await run(caller, params.automation)),
     });
   api.provisioning(managers, {
