@@ -65,6 +65,12 @@ const settings = {
     'Memory limit of one parser child process in MiB.',
   ),
   parseSeconds: integer('QUARRY_PARSE_SECONDS', 30, { min: 1, max: 3_600 }, 'Deadline of one document parse.'),
+  jobWorkers: integer(
+    'QUARRY_JOB_WORKERS',
+    10,
+    { min: 0, max: 500 },
+    'Background jobs that this process runs at the same time; 0 leaves them to other processes.',
+  ),
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
   s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),
   s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),

@@ -5,7 +5,9 @@ export const limits = {
   journalPageSizeDefault: 50,
   integerMax: 2_147_483_647,
   requestTimeoutMs: 120_000,
-  drainTimeoutMs: 8_000,
+  /** Of the ten seconds that a stop may take: requests and jobs drain side by side, then the database ends. */
+  drainTimeoutMs: 7_000,
+  jobStopTimeoutMs: 5_000,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
   virtualPathCharactersMax: 1_000,

@@ -11,6 +11,9 @@ import { type Database, openDatabase } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
 import { migrate } from './db/migrate.ts';
 import { Metrics } from './http/metrics.ts';
+import { migrateJobs } from './jobs/migrate.ts';
+import { type Recurring, startWorkers, type Task, type Workers } from './jobs/workers.ts';
+import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
 import { Credentials } from './tenancy/credentials.ts';
@@ -36,6 +39,13 @@ export type Services = {
   baseUrl(): string;
   /** Says where the server came to listen, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
+  /** What background jobs do, by the name that they are stored under; filled before the workers start. */
+  tasks: Record<string, Task>;
+  recurring: Recurring[];
+  /** Begins to run background jobs, once the server listens. */
+  startWorkers(): Promise<void>;
+  /** Finishes or gives back the jobs that run; `close()` does it too. */
+  stopWorkers(): Promise<void>;
   /** True from the moment when everything that a request may need is there. */
   isReady(): boolean;
   setReady(): void;
@@ -78,6 +88,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
+  await migrateJobs(direct, directTarget, log);
 
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
@@ -99,7 +110,9 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 
   let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
   let ready = false;
-  return {
+  let workers: Workers | undefined;
+  started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
+  const services: Services = {
     config,
     log,
     clock,
@@ -116,6 +129,14 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     setListeningUrl: (url) => {
       listeningUrl = url;
     },
+    tasks: {},
+    recurring: [],
+    async startWorkers() {
+      const { tasks, recurring } = services;
+      if (config.jobWorkers === 0 || Object.keys(tasks).length === 0) return;
+      workers = await startWorkers({ target: directTarget, tasks, recurring, concurrency: config.jobWorkers, log });
+    },
+    stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),
     isReady: () => ready,
     setReady: () => {
       ready = true;
@@ -123,6 +144,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
     close: () => started.end(),
   };
+  return services;
 }
 
 const directPoolSize = 2;

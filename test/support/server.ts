@@ -92,6 +92,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     });
     const server = await createServer(services);
     const baseUrl = await server.listen();
+    await services.startWorkers();
     services.setReady();
     const opened = services;
     return {
