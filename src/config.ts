@@ -71,6 +71,12 @@ const settings = {
     { min: 0, max: 500 },
     'Background jobs that this process runs at the same time; 0 leaves them to other processes.',
   ),
+  streamSeconds: integer(
+    'QUARRY_STREAM_SECONDS',
+    3_600,
+    { min: 1, max: 86_400 },
+    'Longest time that one event stream stays open, in seconds; clients then come back.',
+  ),
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
   s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),
   s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),

@@ -1,17 +1,22 @@
+import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAuthService } from './auth/service.ts';
+import { createAutomations } from './automations/automations.ts';
 import { createConfigService } from './configs/service.ts';
 import { createExtractionService } from './extractions/service.ts';
 import { createFileService } from './files/service.ts';
 import { createInstallationService } from './installations/service.ts';
 import { createKvService } from './kv/service.ts';
+import { createNodeDomains } from './node-domains.ts';
 import { createOrgService } from './orgs/service.ts';
 import type { Services } from './services.ts';
 import { createTeamService } from './teams/service.ts';
 import { Capabilities, SignedLinks } from './tenancy/capability.ts';
 import { createThreadService } from './threads/service.ts';
 import { createUserService } from './users/service.ts';
+
+const { version } = packageFile;
 
 export type Domains = ReturnType<typeof createDomains>;
 
@@ -22,6 +27,11 @@ export function createDomains(services: Services) {
   const capabilities = new Capabilities({ db, secrets });
   const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities };
   const files = createFileService(base);
+  const kvLimits = {
+    keyBytesMax: config.kvKeyBytesMax,
+    valueBytesMax: config.kvValueBytesMax,
+    userBytesMax: config.kvUserBytesMax,
+  };
   const users = createUserService(base);
   return {
     ...base,
@@ -36,13 +46,7 @@ export function createDomains(services: Services) {
     files,
     configs: createConfigService(base),
     extractions: createExtractionService({ db, blobs, parser, files }),
-    kv: createKvService({
-      db,
-      limits: {
-        keyBytesMax: config.kvKeyBytesMax,
-        valueBytesMax: config.kvValueBytesMax,
-        userBytesMax: config.kvUserBytesMax,
-      },
-    }),
+    kv: createKvService({ db, limits: kvLimits }),
+    ...createAutomations({ ...services, version }, createNodeDomains({ ...base, parser }, { kvLimits })),
   };
 }

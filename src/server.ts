@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { registerAgentRoutes } from './agents/routes.ts';
 import { registerAppRoutes } from './apps/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
+import { registerAutomationRoutes } from './automations/routes.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
@@ -39,9 +40,16 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
-  registerRoutes(api, createDomains(services));
+  const domains = createDomains(services);
+  registerRoutes(api, domains, services);
+  const { automationWork } = domains;
+  Object.assign(services.tasks, automationWork.tasks);
 
   let closing: Promise<void> | undefined;
+  const stopWork = async () => {
+    await services.streams.close();
+    await automationWork.stopTicking();
+  };
   return {
     fastify,
     api,
@@ -51,17 +59,18 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       const port = typeof address === 'object' && address !== null ? address.port : config.port;
       const url = `http://${urlHost(config.host)}:${port}`;
       services.setListeningUrl(url);
+      if (config.jobWorkers > 0) automationWork.startTicking();
       return url;
     },
     close() {
-      closing ??= drain(fastify);
+      closing ??= stopWork().then(() => drain(fastify));
       return closing;
     },
   };
 }
 
 /** Every route of the API, one line per domain. */
-function registerRoutes(api: Api, domains: Domains): void {
+function registerRoutes(api: Api, domains: Domains, { streams }: Services): void {
   registerAppRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerOrgRoutes(api, domains);
@@ -74,6 +83,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerConfigRoutes(api, domains);
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
+  registerAutomationRoutes(api, { ...domains, streams });
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

@@ -11,6 +11,7 @@ import { type Database, openDatabase } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
 import { migrate } from './db/migrate.ts';
 import { Metrics } from './http/metrics.ts';
+import { StreamHub } from './http/sse.ts';
 import { migrateJobs } from './jobs/migrate.ts';
 import { type Recurring, startWorkers, type Task, type Workers } from './jobs/workers.ts';
 import { limits } from './limits.ts';
@@ -31,7 +32,11 @@ export type Services = {
   /** Connections past any transaction pooler, for LISTEN and session locks. */
   directTarget: DatabaseTarget;
   direct: Database;
+  /** One connection that is one session, for advisory locks that outlive a statement. */
+  session: Database;
   blobs: BlobStore;
+  /** Event streams of everything that changes. */
+  streams: StreamHub;
   parser: ParserPool;
   secrets: Secrets;
   credentials: Credentials;
@@ -90,6 +95,12 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
   await migrateJobs(direct, directTarget, log);
 
+  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
+  started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
+  const streams = new StreamHub({ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds });
+  await streams.start();
+  started.add('event streams', () => streams.close());
+
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
   const parser = new ParserPool({
@@ -121,7 +132,9 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     db,
     directTarget,
     direct,
+    session,
     blobs,
+    streams,
     parser,
     secrets,
     credentials,

@@ -1,4 +1,3 @@
-import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
 import { nestedDatabase } from '../db/database.ts';
 import { AppError } from '../errors.ts';
@@ -37,7 +36,7 @@ export type NodeDomains = {
   fetch?: (request: HttpRequest) => Promise<HttpResponse>;
 };
 
-export type NodeServiceDeps = { db: Database; clock: Clock; runs: RunService; domains: NodeDomains };
+export type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
 
 /** The services of nodes, bound to the identity that a run acts as. */
 export function createNodeServices(deps: NodeServiceDeps) {

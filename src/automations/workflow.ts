@@ -20,7 +20,7 @@ import * as store from './store.ts';
 export type WorkflowDeps = {
   db: Database;
   /** One session past any pooler, for the locks of work outside. */
-  direct: Database;
+  session: Database;
   clock: Clock;
   log: Logger;
   expressions: Expressions;
@@ -57,7 +57,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     db,
     clock,
     log,
-    locks: new CommandLocks(deps.direct),
+    locks: new CommandLocks(deps.session),
     expressions: deps.expressions,
     environment: {
       worker: `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`,
