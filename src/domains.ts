@@ -22,11 +22,17 @@ export type Domains = ReturnType<typeof createDomains>;
 
 /** Each domain's service, given what it needs of what the server stands on. Routes and background work share them. */
 export function createDomains(services: Services) {
-  const { db, secrets, clock, blobs, baseUrl, config, parser } = services;
+  const { db, secrets, clock, log, blobs, baseUrl, config, parser } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
   const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities };
-  const files = createFileService(base);
+  const fileDeps = {
+    ...base,
+    log,
+    uploadBytesMax: config.uploadBytesMax,
+    imageSize: (bytes: Uint8Array) => parser.imageSize(bytes),
+  };
+  const files = createFileService(fileDeps);
   const kvLimits = {
     keyBytesMax: config.kvKeyBytesMax,
     valueBytesMax: config.kvValueBytesMax,
@@ -47,6 +53,6 @@ export function createDomains(services: Services) {
     configs: createConfigService(base),
     extractions: createExtractionService({ db, blobs, parser, files }),
     kv: createKvService({ db, limits: kvLimits }),
-    ...createAutomations({ ...services, version }, createNodeDomains({ ...base, parser }, { kvLimits })),
+    ...createAutomations({ ...services, version }, createNodeDomains({ ...fileDeps, parser }, { kvLimits })),
   };
 }

@@ -1,14 +1,14 @@
 import type { NodeDomains } from './automations/node-services.ts';
 import { presentExtraction } from './extractions/present.ts';
 import { createExtractionService, type ExtractionDeps } from './extractions/service.ts';
-import { presentFile } from './files/present.ts';
+import { type FileLinks, presentFile } from './files/present.ts';
 import { createFileService, type FileDeps, type UploadInput } from './files/service.ts';
 import { presentEntry } from './kv/routes.ts';
 import { createKvService, type KvLimits } from './kv/service.ts';
 
 /** The operations of other domains that nodes of workflows carry out, bodies and answers as the API has them. */
 export function createNodeDomains(
-  base: FileDeps & Pick<ExtractionDeps, 'parser'>,
+  base: FileDeps & FileLinks & Pick<ExtractionDeps, 'parser'>,
   options: { kvLimits: KvLimits },
 ): NodeDomains {
   const kv = (db: FileDeps['db']) => createKvService({ db, limits: options.kvLimits });
@@ -21,8 +21,10 @@ export function createNodeDomains(
       delete: (db, caller, key, user) => kv(db).delete(caller, key, user, undefined),
     },
     files: {
-      upload: async (db, caller, body) =>
-        presentFile(base, await files(db).upload(caller, body as UploadInput), base.clock.now()),
+      async upload(db, caller, body) {
+        const { file } = await files(db).upload(caller, body as UploadInput);
+        return presentFile(base, file, base.clock.now());
+      },
     },
     extractions: {
       async start(db, caller, body) {

@@ -7,6 +7,9 @@ import { registerConfigRoutes } from './configs/routes.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
+import { registerDocs } from './http/docs.ts';
+import { registerHealthRoutes } from './http/health.ts';
+import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
@@ -40,8 +43,12 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
+  await collectOpenApi(fastify);
+  registerHealthRoutes(api, services);
+  registerOpenApiRoute(api, fastify);
   const domains = createDomains(services);
   registerRoutes(api, domains, services);
+  await registerDocs(fastify);
   const { automationWork } = domains;
   Object.assign(services.tasks, automationWork.tasks);
 

@@ -119,25 +119,59 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     () => credentials.forget(),
   );
 
+  return assemble({
+    ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, streams, parser },
+    ...{ secrets, credentials, started },
+    databaseEnded: embedded?.ended ?? new Promise(() => {}),
+  });
+}
+
+/**
+ * The same without any connection, for what only looks at the routes: using it fails at the first query.
+ */
+export async function createUnconnectedServices(config: Config, log: Logger): Promise<Services> {
+  const started = new Started(log);
+  const nowhere = { host: '127.0.0.1', port: 1, database: 'none', username: 'none' };
+  const db = openDatabase(nowhere, { poolSize: 1, applicationName: 'quarry' });
+  const secrets = new Secrets('');
+  const parser = new ParserPool({ workers: 1, memoryMb: config.parseMemoryMb, deadlineMs: 1, log });
+  started.add('parser pool', () => parser.close());
+  return assemble({
+    ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
+    ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, secrets, started },
+    streams: new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds }),
+    credentials: new Credentials({ db, secrets, clock: systemClock }),
+    databaseEnded: new Promise(() => {}),
+  });
+}
+
+type Parts = Pick<
+  Services,
+  | 'config'
+  | 'log'
+  | 'clock'
+  | 'metrics'
+  | 'target'
+  | 'db'
+  | 'directTarget'
+  | 'direct'
+  | 'session'
+  | 'blobs'
+  | 'streams'
+  | 'parser'
+  | 'secrets'
+  | 'credentials'
+  | 'databaseEnded'
+> & { started: Started };
+
+function assemble({ started, ...parts }: Parts): Services {
+  const { config, log, directTarget } = parts;
   let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
   let ready = false;
   let workers: Workers | undefined;
   started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
   const services: Services = {
-    config,
-    log,
-    clock,
-    metrics,
-    target,
-    db,
-    directTarget,
-    direct,
-    session,
-    blobs,
-    streams,
-    parser,
-    secrets,
-    credentials,
+    ...parts,
     baseUrl: () => config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
@@ -154,7 +188,6 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     setReady: () => {
       ready = true;
     },
-    databaseEnded: embedded?.ended ?? new Promise(() => {}),
     close: () => started.end(),
   };
   return services;
