@@ -2,7 +2,6 @@ import { bootstrapIfEmpty, rewrapKeys } from '../apps/bootstrap.ts';
 import { readConfig, unknownSettings } from '../config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from '../credentials-file.ts';
 import { killEmbeddedPostgres } from '../db/embedded.ts';
-import { startSweeping } from '../files/sweep.ts';
 import { createLogger } from '../log.ts';
 import { createServer, type QuarryServer } from '../server.ts';
 import { createServices, type Services } from '../services.ts';
@@ -17,7 +16,6 @@ export async function run(): Promise<number> {
 
   const services = await createServices(config, log);
   let server: QuarryServer | undefined;
-  let sweeping: ReturnType<typeof startSweeping> | undefined;
   try {
     server = await createServer(services);
     const url = await server.listen();
@@ -28,7 +26,6 @@ export async function run(): Promise<number> {
     }
     await services.startWorkers();
     services.setReady();
-    sweeping = startSweeping(services);
     process.stdout.write(greeting(url, services.baseUrl(), credentials));
     const reason = await Promise.race([stop.asked, services.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
@@ -36,7 +33,7 @@ export async function run(): Promise<number> {
   } finally {
     // Past the limit the process ends whatever is left: who supervises us would kill it anyway.
     setTimeout(() => forceExit(config.dataDir), stopTimeoutMs).unref();
-    await Promise.all([server?.close(), services.stopWorkers(), sweeping?.stop()]);
+    await Promise.all([server?.close(), services.stopWorkers()]);
     await services.close();
     log.info('Stopped');
   }

@@ -1,6 +1,6 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
-import type { Logger } from '../log.ts';
+import type { Task } from '../jobs/workers.ts';
 import { deleteDoomedBlob, takeDueBlobs } from './store.ts';
 
 const batchSize = 100;
@@ -8,32 +8,10 @@ const batchesMax = 1_000;
 /** A write that is still going on touches its temporary file; nothing is silent for this long and alive. */
 const temporaryAgeMs = 24 * 60 * 60 * 1_000;
 
+/** How often the recurring job runs, and the name that it is stored under. */
+export const sweepJob = { task: 'sweep_blobs', everySeconds: 600 };
+
 export type Swept = { blobs: number; temporary: number };
-
-const sweepIntervalMs = 10 * 60 * 1_000;
-
-/** Sweeps now and then for as long as the server runs. `stop` ends it and waits for a sweep that is under way. */
-export function startSweeping(deps: { db: Database; blobs: BlobStore; log: Logger }): { stop(): Promise<void> } {
-  let sweeping: Promise<void> = Promise.resolve();
-  const sweep = async () => {
-    try {
-      const { blobs, temporary } = await sweepBlobs(deps);
-      if (blobs + temporary > 0) deps.log.info({ blobs, temporary }, 'Swept the blob store');
-    } catch (error) {
-      deps.log.error({ err: error }, 'The blob store could not be swept; the next sweep tries again');
-    }
-  };
-  const timer = setInterval(() => {
-    sweeping = sweeping.then(sweep);
-  }, sweepIntervalMs);
-  timer.unref();
-  return {
-    async stop() {
-      clearInterval(timer);
-      await sweeping;
-    },
-  };
-}
 
 /**
  * Deletes the blobs that no row refers to any more, and what interrupted writes left in the blob store. Any number of
@@ -54,4 +32,11 @@ export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore
     if (due.length < batchSize) break;
   }
   return { blobs: removed, temporary: await blobs.sweepTemporary(temporaryAgeMs) };
+}
+
+export function createSweepTask(deps: { db: Database; blobs: BlobStore }): Task {
+  return async (_payload, { log }) => {
+    const { blobs, temporary } = await sweepBlobs(deps);
+    if (blobs + temporary > 0) log.info({ blobs, temporary }, 'Swept the blob store');
+  };
 }
