@@ -1,4 +1,5 @@
--- Stored files. The contents are a blob of their own, named by blob_key and complete before the row exists.
+-- Stored files. The contents are a blob of their own, named by blob_key and complete before the row exists. A blob
+-- belongs to one row.
 create table files (
   app_id uuid not null,
   id uuid not null,
@@ -25,6 +26,7 @@ create table files (
   foreign key (app_id, user_id) references users (app_id, id) on delete cascade,
   foreign key (app_id, agent_id) references agents (app_id, id) on delete cascade
 );
+create unique index files_blob on files (blob_key);
 create index files_newest on files (app_id, sandbox_id, created_at desc, id desc);
 create index files_org on files (app_id, org_id) where org_id is not null;
 create index files_team on files (app_id, team_id) where team_id is not null;
@@ -45,22 +47,56 @@ create table file_grants (
 );
 create index file_grants_principal on file_grants (app_id, principal_type, principal_id);
 
--- Blobs whose row is gone, whatever removed it; a sweep deletes the bytes.
-create table removed_blobs (
-  blob_key text primary key,
-  removed_at timestamptz not null default now()
+-- Blobs to delete from due_at on, unless a file refers to them: those whose row is gone, whatever removed it, and those
+-- that are being written, so that a process that dies between blob and row leaves nothing behind for ever.
+create table doomed_blobs (
+  app_id uuid not null,
+  blob_key text not null,
+  due_at timestamptz not null default now(),
+  primary key (app_id, blob_key)
 );
+create index doomed_blobs_due on doomed_blobs (due_at);
 
-create function remember_removed_blob() returns trigger language plpgsql as $$
+create function doom_blob() returns trigger language plpgsql as $$
 begin
-  insert into removed_blobs (blob_key) values (old.blob_key) on conflict do nothing;
+  insert into doomed_blobs (app_id, blob_key) values (old.app_id, old.blob_key)
+    on conflict (app_id, blob_key) do update set due_at = now();
   return null;
 end $$;
-create trigger files_removed after delete on files for each row execute function remember_removed_blob();
-create trigger delete_files before delete on orgs for each row execute function delete_org_level_rows('files', 'agent');
+create trigger files_removed after delete on files for each row execute function doom_blob();
 
--- A picture that is deleted as a file is a picture no more.
-alter table orgs add foreign key (app_id, logo_file_id) references files (app_id, id) on delete set null (logo_file_id);
-alter table agents
-  add foreign key (app_id, profile_picture_file_id) references files (app_id, id)
+-- A grant ends with its principal.
+create function remove_grants() returns trigger language plpgsql as $$
+begin
+  delete from file_grants where app_id = old.app_id and principal_type = tg_argv[0] and principal_id = old.id;
+  return null;
+end $$;
+create trigger users_grants after delete on users for each row execute function remove_grants('user');
+create trigger teams_grants after delete on teams for each row execute function remove_grants('team');
+create trigger orgs_grants after delete on orgs for each row execute function remove_grants('org');
+create trigger agents_grants after delete on agents for each row execute function remove_grants('agent');
+
+-- A picture lives as long as it is shown: it goes when another takes its place and when its agent or org goes, and
+-- whoever showed it shows nothing once it is gone.
+alter table agents add foreign key (app_id, profile_picture_file_id) references files (app_id, id)
   on delete set null (profile_picture_file_id);
+alter table orgs add foreign key (app_id, logo_file_id) references files (app_id, id)
+  on delete set null (logo_file_id);
+
+create function remove_agent_picture() returns trigger language plpgsql as $$
+begin
+  delete from files where app_id = old.app_id and id = old.profile_picture_file_id;
+  return null;
+end $$;
+create trigger agents_picture_replaced after update of profile_picture_file_id on agents for each row
+  when (old.profile_picture_file_id is distinct from new.profile_picture_file_id) execute function remove_agent_picture();
+create trigger agents_picture_removed after delete on agents for each row execute function remove_agent_picture();
+
+create function remove_org_logo() returns trigger language plpgsql as $$
+begin
+  delete from files where app_id = old.app_id and id = old.logo_file_id;
+  return null;
+end $$;
+create trigger orgs_logo_replaced after update of logo_file_id on orgs for each row
+  when (old.logo_file_id is distinct from new.logo_file_id) execute function remove_org_logo();
+create trigger orgs_logo_removed after delete on orgs for each row execute function remove_org_logo();

@@ -4,8 +4,16 @@ export const limits = {
   pageSizeMax: 100,
   journalPageSizeDefault: 50,
   integerMax: 2_147_483_647,
+  /** A connection on which nothing has moved for this long is ended. */
   requestTimeoutMs: 120_000,
-  drainTimeoutMs: 8_000,
+  /** Of the ten seconds that a stop may take: requests and jobs drain side by side, then the database ends. */
+  drainTimeoutMs: 7_000,
+  jobStopTimeoutMs: 5_000,
+  readinessTimeoutMs: 2_000,
+  /** A request has to be there whole by then, however large an upload it is. */
+  uploadTimeoutMs: 4 * 60 * 60 * 1_000,
+  uploadLinkSecondsDefault: 3_600,
+  uploadLinkSecondsMax: 24 * 3_600,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
   virtualPathCharactersMax: 1_000,

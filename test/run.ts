@@ -9,6 +9,7 @@ import { lockDirectory } from '../src/db/directory-lock.ts';
 import { type EmbeddedPostgres, findCluster, startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { stopOrphan } from '../src/db/postmaster.ts';
+import { migrateJobs } from '../src/jobs/migrate.ts';
 import { createLogger } from '../src/log.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
 
@@ -99,6 +100,7 @@ async function makeTemplate(target: DatabaseTarget): Promise<void> {
   const db = openDatabase(withDatabase(target, templateDatabase), { poolSize: 2, applicationName: 'quarry-test' });
   try {
     await migrate(db);
+    await migrateJobs(db, withDatabase(target, templateDatabase), log);
   } finally {
     // A database with a connection cannot be copied.
     await db.end({ timeout: 5 });

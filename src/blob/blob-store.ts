@@ -22,9 +22,9 @@ export type PutOptions = {
 
 export type PresignOptions = {
   expiresSeconds: number;
-  filename: string;
   contentType: string;
-  disposition: 'inline' | 'attachment';
+  /** The header value, already safe. */
+  contentDisposition: string;
 };
 
 /**

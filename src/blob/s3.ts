@@ -12,7 +12,6 @@ import {
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { create as contentDisposition } from 'content-disposition';
 import { systemClock } from '../clock.ts';
 import {
   assertBlobKey,
@@ -198,14 +197,14 @@ async function presignedUrl(
   client: S3Client,
   bucket: string,
   key: string,
-  { expiresSeconds, filename, contentType, disposition }: PresignOptions,
+  { expiresSeconds, contentType, contentDisposition }: PresignOptions,
 ): Promise<string> {
   assertBlobKey(key);
   const command = new GetObjectCommand({
     Bucket: bucket,
     Key: key,
     ResponseContentType: contentType,
-    ResponseContentDisposition: contentDisposition(filename, { type: disposition }),
+    ResponseContentDisposition: contentDisposition,
   });
   return getSignedUrl(client, command, { expiresIn: expiresSeconds });
 }

@@ -1,6 +1,7 @@
-import { bootstrapIfEmpty } from '../apps/bootstrap.ts';
+import { bootstrapIfEmpty, rewrapKeys } from '../apps/bootstrap.ts';
 import { readConfig, unknownSettings } from '../config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from '../credentials-file.ts';
+import { killEmbeddedPostgres } from '../db/embedded.ts';
 import { createLogger } from '../log.ts';
 import { createServer, type QuarryServer } from '../server.ts';
 import { createServices, type Services } from '../services.ts';
@@ -11,7 +12,7 @@ export async function run(): Promise<number> {
   const log = createLogger(config.logLevel);
   for (const name of unknownSettings()) log.warn({ name }, 'This variable looks like a setting but is none');
   // Listened for before anything starts, so that a stop during the start leaves nothing running either.
-  const stop = listenForStop();
+  const stop = listenForStop(() => forceExit(config.dataDir));
 
   const services = await createServices(config, log);
   let server: QuarryServer | undefined;
@@ -19,6 +20,11 @@ export async function run(): Promise<number> {
     server = await createServer(services);
     const url = await server.listen();
     const credentials = await prepareCredentials(services);
+    if (config.secretPrevious !== undefined) {
+      const rewrapped = await rewrapKeys(services.db, services.secrets);
+      log.info({ rewrapped }, 'Stored keys are wrapped by the current secret');
+    }
+    await services.startWorkers();
     services.setReady();
     process.stdout.write(greeting(url, services.baseUrl(), credentials));
     const reason = await Promise.race([stop.asked, services.databaseEnded.then(() => 'database' as const)]);
@@ -26,8 +32,8 @@ export async function run(): Promise<number> {
     return reason === 'database' ? 1 : 0;
   } finally {
     // Past the limit the process ends whatever is left: who supervises us would kill it anyway.
-    setTimeout(() => process.exit(1), stopTimeoutMs).unref();
-    await server?.close();
+    setTimeout(() => forceExit(config.dataDir), stopTimeoutMs).unref();
+    await Promise.all([server?.close(), services.stopWorkers()]);
     await services.close();
     log.info('Stopped');
   }
@@ -36,18 +42,24 @@ export async function run(): Promise<number> {
 const stopTimeoutMs = 9_500;
 const sameSignalMs = 500;
 
-function listenForStop(): { asked: Promise<NodeJS.Signals> } {
+function listenForStop(force: () => void): { asked: Promise<NodeJS.Signals> } {
   const asked = new Promise<NodeJS.Signals>((resolve) => {
     let firstAt: number | undefined;
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
       process.on(signal, () => {
         firstAt ??= performance.now();
         // Ctrl-C reaches us from the terminal and once more from npm: only a later one means "at once".
-        if (performance.now() - firstAt > sameSignalMs) process.exit(1);
+        if (performance.now() - firstAt > sameSignalMs) force();
         resolve(signal);
       });
   });
   return { asked };
+}
+
+/** Ends at once. What the embedded database had not written, it replays at the next start. */
+function forceExit(dataDir: string): void {
+  killEmbeddedPostgres(dataDir);
+  process.exit(1);
 }
 
 /** Makes the first credentials of an empty database; otherwise keeps the base URL in the file true. */

@@ -70,6 +70,12 @@ export function findEmbeddedPostgres(dataDir: string): DatabaseAddress | undefin
   return postmaster && addressAt(postmaster.socketDirectory, postmaster.port);
 }
 
+/** Ends the PostgreSQL of a server that cannot wait for it. Nothing committed is lost. */
+export function killEmbeddedPostgres(dataDir: string): void {
+  const postmaster = existsSync(dataDir) ? findPostmaster(findCluster(realpathSync(dataDir))) : undefined;
+  if (postmaster) process.kill(postmaster.pid, 'SIGQUIT');
+}
+
 /** Where PostgreSQL's own data directory is, given ours with every symbolic link resolved. */
 export function findCluster(dataDir: string): string {
   return join(readPlace(dataDir) ?? defaultPlace(dataDir), 'cluster');

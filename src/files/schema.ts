@@ -1,6 +1,8 @@
 import { Type } from 'typebox';
+import { pageQuery } from '../http/pages.ts';
 import { freeMap, ref, strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
+import { mediaTypePattern } from './media-types.ts';
 
 export const imageSourceSchema = Type.Object(
   {
@@ -71,18 +73,57 @@ export const fileSchema = Type.Object(
 );
 
 const filename = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax, description: 'With its ending.' });
-const contentType = Type.String({ minLength: 1, maxLength: 255, description: 'MIME type.' });
+const contentType = Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'MIME type.' });
+
+const owners = {
+  agent: Type.Optional(Type.String({ description: 'Associated agent; the org is then the agent’s.' })),
+  org: Type.Optional(Type.String({ description: 'Default: the caller’s.' })),
+  team: Type.Optional(Type.String({ description: 'Owner; goes before `user`.' })),
+  user: Type.Optional(Type.String({ description: 'Owner. Default: the caller, when no team is named.' })),
+};
+const share = Type.Optional(Type.Boolean({ description: 'Make the file public by a lasting URL. Images only.' }));
 
 export const fileCreateSchema = strict({
   filename,
   content_type: contentType,
   data: Type.String({ description: 'The contents in base64 (RFC 4648, section 4).' }),
   acl: Type.Optional(ref(aclInputSchema)),
-  agent: Type.Optional(Type.String()),
-  org: Type.Optional(Type.String()),
-  team: Type.Optional(Type.String()),
-  user: Type.Optional(Type.String()),
-  share: Type.Optional(Type.Boolean({ description: 'Make the file public by a lasting URL. Images only.' })),
+  ...owners,
+  share,
+});
+
+/** What a raw upload says in its query; name, type and digest are headers. */
+export const rawUploadQuery = Type.Object({ ...owners, share });
+
+export const uploadLinkCreateSchema = strict({
+  filename,
+  content_type: contentType,
+  size: Type.Optional(Type.Integer({ minimum: 0, description: 'Most bytes that may come.' })),
+  checksum: Type.Optional(
+    Type.String({ pattern: '^[0-9A-Fa-f]{64}$', description: 'SHA-256 in hex that the bytes must have.' }),
+  ),
+  expires_in: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limits.uploadLinkSecondsMax, description: 'Seconds. Default an hour.' }),
+  ),
+  ...owners,
+  share,
+});
+
+export const uploadLinkSchema = Type.Object(
+  {
+    file: Type.String({ description: 'The id that the file will have.' }),
+    method: Type.Literal('PUT'),
+    url: Type.String({ description: 'Takes the bytes, once, without any other credential.' }),
+    expires_at: Type.String(),
+  },
+  { $id: 'UploadLink', description: 'Where somebody without a credential may upload one file.' },
+);
+
+export const fileListQuery = Type.Object({
+  ...pageQuery,
+  ...owners,
+  content_type: Type.Optional(Type.String({ description: 'A MIME type, or a family such as `image/*`.' })),
+  search: Type.Optional(Type.String({ description: 'Part of the filename, in any case.' })),
 });
 
 export const fileUpdateSchema = strict({
@@ -97,7 +138,7 @@ export const pictureSchema = strict(
   {
     data: Type.String({ description: 'The image in base64.' }),
     filename,
-    mime_type: Type.String({ minLength: 1, maxLength: 255, description: 'image/…' }),
+    mime_type: Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'image/…' }),
   },
   { $id: 'Picture', description: 'An image to store.' },
 );

@@ -48,9 +48,9 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   responses: Record<number, TSchema | null>;
   /** The query is documented but not checked: the handler does it (`checkQuery`), for the callers that it binds. */
   uncheckedQuery?: boolean;
-  /** What the body is when it is not JSON: the route then gets the raw request stream. */
+  /** What the body is when it is not JSON: nothing reads it, and the handler takes it from `request.raw`. */
   rawBody?: string;
-  /** After it, what is remembered of callers is looked up anew. */
+  /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
   changesRights?: boolean;
   options?: Pick<RouteShorthandOptions, 'bodyLimit'>;
   handler: Handler<C, P, Q, B>;
@@ -97,7 +97,7 @@ export class Api {
     callers: readonly AppCallerKind[],
     definition: RouteDefinition<Caller, P, Q, B>,
   ): void {
-    const changing = { ...definition, changesRights: definition.method !== 'GET' };
+    const changing = { ...definition, changesRights: definition.changesRights ?? definition.method !== 'GET' };
     this.app(callers, { ...changing, path: `/api/v1${definition.path}` });
     const id = definition.operationId;
     this.app(['developer'], {
@@ -138,39 +138,52 @@ export class Api {
     for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
     const success = Number(Object.keys(definition.responses)[0]);
     this.routes.push({ method, path, operationId, access });
-    this.#fastify.route({
-      method,
-      url: path,
-      ...definition.options,
-      ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
-      config: { access, operationId, changesRights: definition.changesRights ?? false },
-      schema: {
-        operationId,
-        tags: [definition.tag],
-        summary: definition.summary,
-        ...(definition.description === undefined ? {} : { description: definition.description }),
-        params: definition.params ?? pathParams(path),
-        ...(definition.query === undefined ? {} : { querystring: definition.query }),
-        ...(definition.body === undefined ? {} : { body: definition.body }),
-        ...(definition.rawBody === undefined ? {} : { consumes: [definition.rawBody] }),
-        response: responseSchemas(definition.responses),
-        security: securityOf(access),
-      },
-      handler: async (request, reply) => {
-        reply.code(success);
-        const answer = await definition.handler({
-          caller: callerOf(request),
-          params: request.params as Static<P>,
-          query: request.query as Static<Q>,
-          body: request.body as Static<B>,
-          request,
-          reply,
-        });
-        if (reply.sent) return reply;
-        return answer;
-      },
-    });
+    const add = (fastify: FastifyInstance) =>
+      fastify.route({
+        method,
+        url: path,
+        ...definition.options,
+        ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
+        config: { access, operationId, changesRights: definition.changesRights ?? false },
+        schema: {
+          operationId,
+          tags: [definition.tag],
+          summary: definition.summary,
+          ...(definition.description === undefined ? {} : { description: definition.description }),
+          params: definition.params ?? pathParams(path),
+          ...(definition.query === undefined ? {} : { querystring: definition.query }),
+          ...(definition.body === undefined ? {} : { body: definition.body }),
+          ...(definition.rawBody === undefined ? {} : { consumes: [definition.rawBody] }),
+          response: responseSchemas(definition.responses),
+          security: securityOf(access),
+        },
+        handler: async (request, reply) => {
+          reply.code(success);
+          const answer = await definition.handler({
+            caller: callerOf(request),
+            params: request.params as Static<P>,
+            query: request.query as Static<Q>,
+            body: request.body as Static<B>,
+            request,
+            reply,
+          });
+          if (reply.sent) return reply;
+          return answer;
+        },
+      });
+    if (definition.rawBody === undefined) add(this.#fastify);
+    else
+      this.#fastify.register(async (inner) => {
+        leaveBodiesAlone(inner);
+        add(inner);
+      });
   }
+}
+
+/** Within this context no parser waits for a body, whatever its type. */
+function leaveBodiesAlone(fastify: FastifyInstance): void {
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser('*', (_request, _body, done) => done(null, undefined));
 }
 
 /** A strict object: a member that it does not name is refused. For request bodies. */

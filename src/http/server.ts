@@ -35,8 +35,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const { log, credentials, metrics, rewriteUrl } = options;
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
-    logController: new LogController({ disableRequestLogging: true }),
-    requestIdLogLabel: 'requestId',
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && requestIdPattern.test(given) ? given : newUuid();
@@ -44,7 +43,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     bodyLimit: options.bodyBytesMax,
     trustProxy: options.trustProxy.length === 0 ? false : options.trustProxy,
     routerOptions: { maxParamLength: limits.urlCharactersMax },
-    requestTimeout: limits.requestTimeoutMs,
+    requestTimeout: limits.uploadTimeoutMs,
+    connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
     frameworkErrors: (error, request, reply) => {

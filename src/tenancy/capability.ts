@@ -6,6 +6,9 @@ import type { Secrets } from './secrets.ts';
 /** What a capability token opens; the token of one role opens no other. */
 export type CapabilityRole = 'avatar' | 'org_logo' | 'share';
 
+/** What a token says: which app's key it was made with. */
+export type CapabilityClaim = { appId: string; mac: Buffer; wellFormed: boolean };
+
 const appBytes = 16;
 const macBytes = 32;
 
@@ -17,10 +20,12 @@ export class Capabilities {
   readonly #db: Database;
   readonly #secrets: Secrets;
   readonly #keys = new Map<string, Buffer>();
+  readonly #decoy: Buffer;
 
   constructor(deps: { db: Database; secrets: Secrets }) {
     this.#db = deps.db;
     this.#secrets = deps.secrets;
+    this.#decoy = deps.secrets.wrap(Buffer.alloc(macBytes));
   }
 
   async token(appId: string, fileId: string, role: CapabilityRole): Promise<string> {
@@ -29,16 +34,23 @@ export class Capabilities {
     return Buffer.concat([uuidBytes(appId), mac(key, appId, fileId, role)]).toString('base64url');
   }
 
-  /** The app whose file the token opens in this role, or undefined. An unknown app costs the same as a wrong token. */
-  async verify(token: string, fileId: string, role: CapabilityRole): Promise<string | undefined> {
-    const bytes = Buffer.from(token, 'base64url');
+  /** What a token says, unproved. Anything that is no token reads as one that opens nothing, so both go one way. */
+  read(token: unknown): CapabilityClaim {
+    const bytes = Buffer.from(typeof token === 'string' ? token : '', 'base64url');
     // Only the one spelling that we made is a token: no padding, no stray characters.
     const wellFormed = bytes.length === appBytes + macBytes && bytes.toString('base64url') === token;
-    const appId = formatUuidBytes(wellFormed ? bytes.subarray(0, appBytes) : Buffer.alloc(appBytes));
-    const key = await this.#key(appId);
-    const expected = mac(key ?? decoyKey, appId, fileId, role);
-    const given = wellFormed ? bytes.subarray(appBytes) : Buffer.alloc(macBytes);
-    return timingSafeEqual(expected, given) && wellFormed && key !== undefined ? appId : undefined;
+    const whole = wellFormed ? bytes : Buffer.alloc(appBytes + macBytes);
+    return { appId: formatUuidBytes(whole.subarray(0, appBytes)), mac: whole.subarray(appBytes), wellFormed };
+  }
+
+  /**
+   * Whether the claim was made with this app's key, for this file and role. `wrappedKey` is the app's as it is stored;
+   * an app that does not exist costs the same as a wrong token.
+   */
+  proves(claim: CapabilityClaim, wrappedKey: Buffer | undefined, fileId: string, role: CapabilityRole): boolean {
+    const { plain } = this.#secrets.unwrap(wrappedKey ?? this.#decoy);
+    const equal = timingSafeEqual(mac(plain, claim.appId, fileId, role), claim.mac);
+    return equal && claim.wellFormed && wrappedKey !== undefined;
   }
 
   async #key(appId: string): Promise<Buffer | undefined> {
@@ -56,7 +68,6 @@ export class Capabilities {
 }
 
 const keysMax = 10_000;
-const decoyKey = Buffer.alloc(macBytes);
 
 function mac(key: Buffer, appId: string, fileId: string, role: CapabilityRole): Buffer {
   return createHmac('sha256', key)

@@ -28,7 +28,7 @@ function convert(element: XmlElement): string {
     case 'sSubSup':
       return `${base(part('e'))}_{${part('sub')}}^{${part('sup')}}`;
     case 'sPre':
-      return `{}_{${part('sub')}}^{${part('sup')}}${part('e')}`;
+      return `{}${script('_', part('sub'))}${script('^', part('sup'))}${part('e')}`;
     case 'rad': {
       const degree = part('deg');
       return degree === '' ? `\\sqrt{${part('e')}}` : `\\sqrt[${degree}]{${part('e')}}`;
@@ -79,6 +79,10 @@ function convert(element: XmlElement): string {
   }
 }
 
+function script(sign: string, text: string): string {
+  return text.trim() === '' ? '' : `${sign}{${text}}`;
+}
+
 /** A base of more than one symbol is grouped, or the script would bind to its last symbol alone. */
 function base(text: string): string {
   return text.startsWith('\\frac') || (/ |[+=-]/.test(text) && !text.startsWith('\\left')) ? `{${text}}` : text;
@@ -117,6 +121,11 @@ const operators: Record<string, string> = {
   '∮': '\\oint ',
   '⋃': '\\bigcup ',
   '⋂': '\\bigcap ',
+  '⋀': '\\bigwedge ',
+  '⋁': '\\bigvee ',
+  '∭': '\\iiint ',
+  '∯': '\\oiint ',
+  '∰': '\\oiiint ',
 };
 const accents: Record<string, string> = {
   '\u0302': '\\hat',

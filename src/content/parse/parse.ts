@@ -1,12 +1,15 @@
 import { cleanText, decodeText } from './charset.ts';
+import { parseCompound } from './compound.ts';
 import { csvToMarkdown, looksLikeCsv } from './csv.ts';
 import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
 import { parseDocx } from './docx.ts';
 import { parseEpub } from './epub.ts';
 import { parseHtml } from './html.ts';
+import { parseMail } from './mail.ts';
 import { parseOdf } from './odf.ts';
 import { parsePdf } from './pdf.ts';
 import { parsePptx } from './pptx.ts';
+import { parseRtf } from './rtf.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text.ts';
 import { failed, type ParsedDocument, type ParseInput, unsupported } from './types.ts';
 import { parseXlsx } from './xlsx.ts';
@@ -43,6 +46,12 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
       return parseOdf(bytes, kind);
     case 'epub':
       return parseEpub(bytes);
+    case 'rtf':
+      return parseRtf(bytes);
+    case 'cfb':
+      return parseCompound(bytes);
+    case 'mail':
+      return parseMail(bytes);
     case 'html':
       return parseHtml(bytes, input);
     case 'markdown':

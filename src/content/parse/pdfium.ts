@@ -8,6 +8,10 @@ type Pdfium = Record<string, Call> & { HEAPU8: Uint8Array };
 const errorPassword = 4;
 const errorSecurity = 5;
 const infoTextBytesMax = 8_192;
+const annotationsMax = 500;
+const freeTextAnnotation = 3;
+const widgetAnnotation = 20;
+const flattened = 1;
 
 let loading: Promise<Pdfium> | undefined;
 
@@ -57,7 +61,11 @@ export class PdfDocument {
 
   /** Opens a page for the length of `use`. A page that is damaged counts as empty (`undefined`). */
   withPage<T>(index: number, use: (page: PdfPage) => T): T {
-    const page = this.#call('_FPDF_LoadPage', this.#handle, index);
+    let page = this.#call('_FPDF_LoadPage', this.#handle, index);
+    if (page !== 0 && this.#hasFilledFields(page) && this.#call('_FPDFPage_Flatten', page, 0) === flattened) {
+      this.#call('_FPDF_ClosePage', page);
+      page = this.#call('_FPDF_LoadPage', this.#handle, index);
+    }
     const text = page === 0 ? 0 : this.#call('_FPDFText_LoadPage', page);
     try {
       return use(new PdfPage(this.#pdfium, page, text));
@@ -65,6 +73,19 @@ export class PdfDocument {
       if (text !== 0) this.#call('_FPDFText_ClosePage', text);
       if (page !== 0) this.#call('_FPDF_ClosePage', page);
     }
+  }
+
+  /** Form fields and free text on top of the page: their text counts only once they are part of the page. */
+  #hasFilledFields(page: number): boolean {
+    const count = Math.min(annotationsMax, this.#call('_FPDFPage_GetAnnotCount', page));
+    for (let index = 0; index < count; index++) {
+      const annotation = this.#call('_FPDFPage_GetAnnot', page, index);
+      if (annotation === 0) continue;
+      const kind = this.#call('_FPDFAnnot_GetSubtype', annotation);
+      this.#call('_FPDFPage_CloseAnnot', annotation);
+      if (kind === freeTextAnnotation || kind === widgetAnnotation) return true;
+    }
+    return false;
   }
 
   metadata(): Omit<ParsedDocument, 'kind' | 'markdown'> {
@@ -98,35 +119,335 @@ export class PdfDocument {
   }
 }
 
+/** Everything about a run of text that the file draws in one go. */
+export type TextStyle = {
+  /** Height of the type in points, its matrix applied. */
+  size: number;
+  font: string;
+  /** 400 is regular, 700 bold. */
+  weight: number;
+  italic: boolean;
+  mono: boolean;
+  /** Number of the marked content in the page's structure, or -1. */
+  markedContent: number;
+  artifact: boolean;
+};
+
+/** One character and its place, in points from the upper left corner of the page as it is shown. */
+export type Glyph = {
+  character: string;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  baseline: number;
+  /** Direction of the text: 0 to the right, 1 up, 2 to the left, 3 down. */
+  turn: number;
+  style: TextStyle;
+  /** The engine put it in (a space or a line end); its place means nothing. */
+  generated: boolean;
+  hyphen: boolean;
+};
+
+/** A straight line or thin bar, as tables are ruled with. */
+export type Rule = { left: number; right: number; top: number; bottom: number };
+
+/** An element of the page's logical structure. */
+export type StructureElement = { role: string; alternative: string; children: (StructureElement | number)[] };
+
+type Run = { style: TextStyle; turn: number; baseline: number };
+
+const glyphsPerPageMax = 400_000;
+const objectsPerPageMax = 100_000;
+const structureDepthMax = 60;
+const pathObject = 2;
+const imageObject = 3;
+const formObject = 5;
+
 export class PdfPage {
   readonly #pdfium: Pdfium;
   readonly #page: number;
   readonly #text: number;
+  readonly width: number;
+  readonly height: number;
+  readonly #rotation: number;
+  #originX = 0;
+  #originY = 0;
 
   constructor(pdfium: Pdfium, page: number, text: number) {
     this.#pdfium = pdfium;
     this.#page = page;
     this.#text = text;
+    this.width = page === 0 ? 0 : this.#call('_FPDF_GetPageWidthF', page);
+    this.height = page === 0 ? 0 : this.#call('_FPDF_GetPageHeightF', page);
+    this.#rotation = page === 0 ? 0 : this.#call('_FPDFPage_GetRotation', page) & 3;
+    if (page === 0) return;
+    this.#scratch(16, (address) => {
+      if (this.#call('_FPDF_GetPageBoundingBox', page, address) === 0) return;
+      const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
+      this.#originX = view.getFloat32(0, true);
+      this.#originY = view.getFloat32(12, true);
+    });
   }
 
-  /** The page's text in the order of the engine. */
-  text(): string {
-    if (this.#text === 0) return '';
-    const count = this.#call('_FPDFText_CountChars', this.#text);
-    if (count <= 0) return '';
-    const buffer = this.#call('_malloc', (count + 1) * 2);
+  /** Every character in the order in which the file draws them. */
+  glyphs(): Glyph[] {
+    if (this.#text === 0) return [];
+    const count = Math.min(glyphsPerPageMax, this.#call('_FPDFText_CountChars', this.#text));
+    const glyphs: Glyph[] = [];
+    const runs = new Map<number, Run>();
+    const text = this.#text;
+    // The functions are looked up once: this loop runs for every character of every document.
+    const unicodeAt = pdfiumFunction(this.#pdfium, '_FPDFText_GetUnicode');
+    const objectAt = pdfiumFunction(this.#pdfium, '_FPDFText_GetTextObject');
+    const boxAt = pdfiumFunction(this.#pdfium, '_FPDFText_GetLooseCharBox');
+    this.#scratch(64, (address) => {
+      let view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
+      for (let index = 0; index < count; index++) {
+        const code = unicodeAt(text, index);
+        if (code === 0) continue;
+        const object = objectAt(text, index);
+        let run = runs.get(object);
+        if (!run) {
+          run = this.#run(object, index, address);
+          runs.set(object, run);
+        }
+        boxAt(text, index, address);
+        if (view.buffer !== this.#pdfium.HEAPU8.buffer) view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
+        const [x0, y0] = this.#place(view.getFloat32(0, true), view.getFloat32(4, true));
+        const [x1, y1] = this.#place(view.getFloat32(8, true), view.getFloat32(12, true));
+        const blank = code === 0x20 || code === 0x0d || code === 0x0a;
+        const hyphen = code === 2 || code === 0xfffe || code === 0xad;
+        glyphs.push({
+          character: hyphen ? '-' : characterOf(code, run.style.font),
+          left: Math.min(x0, x1),
+          right: Math.max(x0, x1),
+          top: Math.min(y0, y1),
+          bottom: Math.max(y0, y1),
+          baseline: run.baseline,
+          turn: run.turn,
+          style: run.style,
+          generated: blank && (code !== 0x20 || this.#call('_FPDFText_IsGenerated', text, index) === 1),
+          hyphen: hyphen || code === 0x2d || code === 0x2010,
+        });
+      }
+    });
+    return glyphs;
+  }
+
+  /** Lines and thin bars that the page draws. */
+  rules(): Rule[] {
+    if (this.#page === 0) return [];
+    const rules: Rule[] = [];
+    this.#scratch(16, (address) => {
+      this.#eachObject((object, kind) => {
+        if (kind !== pathObject) return;
+        if (this.#call('_FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
+        const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
+        const [x0, y0] = this.#place(view.getFloat32(0, true), view.getFloat32(4, true));
+        const [x1, y1] = this.#place(view.getFloat32(8, true), view.getFloat32(12, true));
+        rules.push({
+          left: Math.min(x0, x1),
+          right: Math.max(x0, x1),
+          top: Math.min(y0, y1),
+          bottom: Math.max(y0, y1),
+        });
+      });
+    });
+    return rules;
+  }
+
+  /** How much of the page pictures cover, from 0 to 1. */
+  imageShare(): number {
+    if (this.#page === 0) return 0;
+    let area = 0;
+    this.#scratch(16, (address) => {
+      this.#eachObject((object, kind) => {
+        if (kind !== imageObject && kind !== formObject) return;
+        if (this.#call('_FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
+        const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
+        area +=
+          Math.abs(view.getFloat32(8, true) - view.getFloat32(0, true)) *
+          Math.abs(view.getFloat32(12, true) - view.getFloat32(4, true));
+      });
+    });
+    return Math.min(1, area / Math.max(1, this.width * this.height));
+  }
+
+  /** The page's part of the logical structure; empty when the file has none. */
+  structure(): StructureElement[] {
+    const tree = this.#page === 0 ? 0 : this.#call('_FPDF_StructTree_GetForPage', this.#page);
+    if (tree === 0) return [];
     try {
-      const written = this.#call('_FPDFText_GetText', this.#text, 0, count, buffer);
-      return new TextDecoder('utf-16le').decode(
-        this.#pdfium.HEAPU8.slice(buffer, buffer + Math.max(0, written - 1) * 2),
-      );
+      const budget = { left: 200_000 };
+      const count = this.#call('_FPDF_StructTree_CountChildren', tree);
+      const elements: StructureElement[] = [];
+      for (let index = 0; index < count; index++) {
+        const child = this.#call('_FPDF_StructTree_GetChildAtIndex', tree, index);
+        if (child !== 0) elements.push(this.#element(child, 0, budget));
+      }
+      return elements;
     } finally {
-      this.#call('_free', buffer);
+      this.#call('_FPDF_StructTree_Close', tree);
     }
   }
 
-  get empty(): boolean {
-    return this.#page === 0;
+  /** The page as a greyscale picture in Netpbm form (PGM), for text recognition. */
+  renderGrey(dotsPerInch: number, pixelsMax: number): Uint8Array | undefined {
+    if (this.#page === 0) return undefined;
+    const scale = Math.min(dotsPerInch / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
+    const width = Math.max(1, Math.round(this.width * scale));
+    const height = Math.max(1, Math.round(this.height * scale));
+    const bitmap = this.#call('_FPDFBitmap_CreateEx', width, height, 1, 0, 0);
+    if (bitmap === 0) return undefined;
+    try {
+      this.#call('_FPDFBitmap_FillRect', bitmap, 0, 0, width, height, 0xffffffff);
+      this.#call('_FPDF_RenderPageBitmap', bitmap, this.#page, 0, 0, width, height, 0, 0x08);
+      const buffer = this.#call('_FPDFBitmap_GetBuffer', bitmap);
+      const stride = this.#call('_FPDFBitmap_GetStride', bitmap);
+      const header = new TextEncoder().encode(`P5\n${width} ${height}\n255\n`);
+      const picture = new Uint8Array(header.length + width * height);
+      picture.set(header);
+      for (let row = 0; row < height; row++) {
+        const from = buffer + row * stride;
+        picture.set(this.#pdfium.HEAPU8.subarray(from, from + width), header.length + row * width);
+      }
+      return picture;
+    } finally {
+      this.#call('_FPDFBitmap_Destroy', bitmap);
+    }
+  }
+
+  #element(handle: number, depth: number, budget: { left: number }): StructureElement {
+    const element: StructureElement = {
+      role: this.#elementText('_FPDF_StructElement_GetType', handle),
+      alternative: this.#elementText('_FPDF_StructElement_GetAltText', handle),
+      children: [],
+    };
+    const count = this.#call('_FPDF_StructElement_CountChildren', handle);
+    for (let index = 0; index < count && budget.left > 0; index++) {
+      budget.left -= 1;
+      const child = this.#call('_FPDF_StructElement_GetChildAtIndex', handle, index);
+      if (child !== 0) {
+        if (depth < structureDepthMax) element.children.push(this.#element(child, depth + 1, budget));
+        continue;
+      }
+      const content = this.#call('_FPDF_StructElement_GetChildMarkedContentID', handle, index);
+      if (content >= 0) element.children.push(content);
+    }
+    return element;
+  }
+
+  #elementText(name: string, handle: number): string {
+    let text = '';
+    this.#scratch(1024, (address) => {
+      const length = Math.min(1024, this.#call(name, handle, address, 1024));
+      if (length > 2)
+        text = new TextDecoder('utf-16le').decode(this.#pdfium.HEAPU8.slice(address, address + length - 2));
+    });
+    return text;
+  }
+
+  /** Objects of the page in drawing order, those inside forms too. */
+  #eachObject(visit: (object: number, kind: number) => void): void {
+    const count = Math.min(objectsPerPageMax, this.#call('_FPDFPage_CountObjects', this.#page));
+    let left = objectsPerPageMax;
+    const inside = (object: number, depth: number): void => {
+      const kind = this.#call('_FPDFPageObj_GetType', object);
+      left -= 1;
+      if (kind !== formObject || depth > 5 || this.#pdfium._FPDFFormObj_CountObjects === undefined) {
+        visit(object, kind);
+        return;
+      }
+      const inner = this.#call('_FPDFFormObj_CountObjects', object);
+      for (let index = 0; index < inner && left > 0; index++)
+        inside(this.#call('_FPDFFormObj_GetObject', object, index), depth + 1);
+    };
+    for (let index = 0; index < count && left > 0; index++)
+      inside(this.#call('_FPDFPage_GetObject', this.#page, index), 0);
+  }
+
+  /** What all characters of a text object share. */
+  #run(object: number, index: number, address: number): Run {
+    const style = this.#style(object, index, address);
+    const turn = (this.#turn(object, address) + 4 - this.#rotation) & 3;
+    this.#call('_FPDFText_GetCharOrigin', this.#text, index, address, address + 8);
+    const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
+    const [x, y] = this.#place(view.getFloat64(0, true), view.getFloat64(8, true));
+    return { style, turn, baseline: turn & 1 ? x : y };
+  }
+
+  #style(object: number, index: number, address: number): TextStyle {
+    const nominal = this.#call('_FPDFText_GetFontSize', this.#text, index);
+    let scale = 1;
+    if (this.#call('_FPDFText_GetMatrix', this.#text, index, address) === 1) {
+      const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 24);
+      scale = Math.hypot(view.getFloat32(8, true), view.getFloat32(12, true)) || 1;
+    }
+    const font = object === 0 ? 0 : this.#call('_FPDFTextObj_GetFont', object);
+    const name = font === 0 ? '' : this.#fontName(font, address);
+    const flags = font === 0 ? 0 : this.#call('_FPDFFont_GetFlags', font);
+    const weight = this.#call('_FPDFText_GetFontWeight', this.#text, index);
+    return {
+      size: nominal * scale,
+      font: name,
+      weight: Math.max(weightOf(name), weight >= 600 && weight <= 1000 ? weight : 0, (flags & 0x40000) !== 0 ? 700 : 0),
+      italic: /italic|oblique|\bcmti|slanted|-it\b/i.test(name),
+      mono: (flags & 1) !== 0 || /mono|courier|consol|typewriter|menlo|\bcmtt/i.test(name),
+      markedContent: object === 0 ? -1 : this.#call('_FPDFPageObj_GetMarkedContentID', object),
+      artifact: object !== 0 && this.#isArtifact(object, address),
+    };
+  }
+
+  #fontName(font: number, address: number): string {
+    const length = Math.min(60, this.#call('_FPDFFont_GetBaseFontName', font, address, 60));
+    const bytes = this.#pdfium.HEAPU8.slice(address, address + Math.max(0, length - 1));
+    return new TextDecoder('latin1').decode(bytes).replace(/^[A-Z]{6}\+/, '');
+  }
+
+  #isArtifact(object: number, address: number): boolean {
+    const count = Math.min(8, this.#call('_FPDFPageObj_CountMarks', object));
+    for (let index = 0; index < count; index++) {
+      const mark = this.#call('_FPDFPageObj_GetMark', object, index);
+      if (mark === 0 || this.#call('_FPDFPageObjMark_GetName', mark, address, 40, address + 48) === 0) continue;
+      const length = new DataView(this.#pdfium.HEAPU8.buffer, address + 48, 4).getUint32(0, true);
+      const bytes = this.#pdfium.HEAPU8.slice(address, address + Math.min(40, Math.max(0, length - 2)));
+      if (new TextDecoder('utf-16le').decode(bytes) === 'Artifact') return true;
+    }
+    return false;
+  }
+
+  /** Which way the text runs, in quarter turns anticlockwise. */
+  #turn(object: number, address: number): number {
+    if (object === 0 || this.#call('_FPDFPageObj_GetMatrix', object, address) === 0) return 0;
+    const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 8);
+    const angle = Math.atan2(view.getFloat32(4, true), view.getFloat32(0, true));
+    return (Math.round(angle / (Math.PI / 2)) + 4) & 3;
+  }
+
+  /** A point of the file as it is shown: from the upper left, the page's rotation applied. */
+  #place(pageX: number, pageY: number): [number, number] {
+    const x = pageX - this.#originX;
+    const y = pageY - this.#originY;
+    switch (this.#rotation) {
+      case 1:
+        return [y, x];
+      case 2:
+        return [this.width - x, y];
+      case 3:
+        return [this.width - y, this.height - x];
+      default:
+        return [x, this.height - y];
+    }
+  }
+
+  #scratch(bytes: number, use: (address: number) => void): void {
+    const address = this.#call('_malloc', bytes);
+    try {
+      use(address);
+    } finally {
+      this.#call('_free', address);
+    }
   }
 
   #call(name: string, ...values: number[]): number {
@@ -134,10 +455,48 @@ export class PdfPage {
   }
 }
 
+/** The weight that a font's name tells; TeX writes bold as `BX`. */
+function weightOf(name: string): number {
+  if (/black|heavy|extrabold|ultrabold/i.test(name)) return 800;
+  if (/semi-?bold|demi/i.test(name)) return 600;
+  if (/bold|(?:^|-)(?:cm|sf|ec|t1)?b[xf]\w*\d|-bd?\b|,b/i.test(name)) return 700;
+  if (/medium/i.test(name)) return 500;
+  if (/light|thin|hairline/i.test(name)) return 300;
+  return 400;
+}
+
+/** Signs of the symbol fonts that stand for something; every other one of them serves as a bullet. */
+const wingdings: Record<number, string> = {
+  111: '☐',
+  113: '☐',
+  168: '☐',
+  251: '✗',
+  252: '✓',
+  253: '☒',
+  254: '☑',
+  216: '➢',
+  224: '→',
+  240: '→',
+  74: '☺',
+};
+
+/** The character of a glyph. Control characters, which damaged fonts give, are blanks (and no line end by themselves). */
+function characterOf(code: number, font: string): string {
+  if (/wingdings|webdings/i.test(font) && code !== 0x20 && (code < 0x2000 || (code >= 0xf000 && code <= 0xf0ff)))
+    return wingdings[code & 0xff] ?? '•';
+  if (code === 0xf0b7 || code === 0xf0a7) return '•';
+  if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
+  return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);
+}
+
+function pdfiumFunction(pdfium: Pdfium, name: string): Call {
+  const found = pdfium[name];
+  if (!found) throw new Error(`pdfium has no ${name}`);
+  return found;
+}
+
 function callPdfium(pdfium: Pdfium, name: string, values: number[]): number {
-  const call = pdfium[name];
-  if (!call) throw new Error(`pdfium has no ${name}`);
-  return call(...values);
+  return pdfiumFunction(pdfium, name)(...values);
 }
 
 function allocateText(pdfium: Pdfium, text: string): number {

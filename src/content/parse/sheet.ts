@@ -35,7 +35,7 @@ export function sheetBlocks(grid: SheetGrid): Block[] {
   const blocks: Block[] = [];
   const rows = [...grid.rows.keys()].sort((a, b) => a - b);
   const columns = [...new Set([...grid.rows.values()].flatMap((cells) => [...cells.keys()]))].sort((a, b) => a - b);
-  for (const area of islands(grid, { rows, columns }, 0)) blocks.push(areaBlock(grid, area));
+  for (const area of islands(grid, { rows, columns }, 0)) blocks.push(...areaBlocks(grid, area));
   if (grid.truncated) blocks.push({ type: 'comment', text: `only the first ${parseLimits.sheetRowsMax} rows` });
   return blocks;
 }
@@ -82,10 +82,13 @@ function split(numbers: number[]): number[][] {
   return runs;
 }
 
-function areaBlock(grid: SheetGrid, area: Area): Block {
+/** A first row that is one cell merged over the whole width is the table's title. */
+function areaBlocks(grid: SheetGrid, area: Area): Block[] {
   const rows = area.rows.map((row) => area.columns.map((column) => grid.rows.get(row)?.get(column) ?? ''));
-  const texts = new Set(rows.flat());
-  return texts.size === 1 ? { type: 'paragraph', text: [...texts][0] ?? '' } : { type: 'table', rows };
+  const blocks: Block[] = [];
+  while (rows.length > 0 && new Set(rows[0]).size === 1 && (rows.length === 1 || area.columns.length > 1))
+    blocks.push({ type: 'paragraph', text: rows.shift()?.[0] ?? '' });
+  return rows.length === 0 ? blocks : [...blocks, { type: 'table', rows }];
 }
 
 const dayMs = 86_400_000;

@@ -1,0 +1,43 @@
+/** Words of the whole document, to tell a hyphen of a line end from one of a compound. */
+export class WordList {
+  readonly #counts = new Map<string, number>();
+
+  /** Counts the words of a line but for pieces that a line end may have cut off. */
+  addLine(text: string, cutAtStart: boolean, cutAtEnd: boolean): void {
+    let whole = text;
+    if (cutAtStart) whole = whole.replace(/^\S+/, '');
+    if (cutAtEnd) whole = whole.replace(/\S+$/, '');
+    this.#add(whole);
+  }
+
+  #add(text: string): void {
+    for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+(?:[-‐][\p{L}\p{N}]+)*/gu) ?? [])
+      this.#counts.set(word, (this.#counts.get(word) ?? 0) + 1);
+  }
+
+  has(word: string): boolean {
+    return this.#counts.has(word.toLowerCase());
+  }
+
+  /** Joins a line that ends in a hyphen with the next one. */
+  join(first: string, second: string): string {
+    const head = /([\p{L}\p{N}]+)[-‐\u00ad]$/u.exec(first)?.[1] ?? '';
+    const tail = /^[\p{L}\p{N}]+/u.exec(second)?.[0] ?? '';
+    if (head === '' || tail === '') return `${first}${second}`;
+    return this.#keepsHyphen(head, tail) ? `${first.slice(0, -1)}-${second}` : `${first.slice(0, -1)}${second}`;
+  }
+
+  #keepsHyphen(head: string, tail: string): boolean {
+    if (/\p{N}$/u.test(head) || /^[\p{N}\p{Lu}]/u.test(tail)) return true;
+    if (this.has(`${head}-${tail}`)) return true;
+    if (this.has(`${head}${tail}`)) return false;
+    return head.length > 2 && tail.length > 2 && this.has(head) && this.has(tail);
+  }
+}
+
+/** Two pieces of running text on following lines as one: a space between, none between Chinese or Japanese characters. */
+export function joinText(first: string, second: string): string {
+  if (first === '' || second === '') return first + second;
+  const wide = /[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3000-\u303f\uff00-\uffef]/;
+  return wide.test(first.at(-1) ?? '') && wide.test(second.charAt(0)) ? first + second : `${first} ${second}`;
+}
