@@ -304,7 +304,7 @@ async function play(operations: Operation[]): Promise<void> {
 
 test('files and key-value entries do what the model of the rules says, whoever does what in whatever order', async () => {
   await fc.assert(fc.asyncProperty(fc.array(operation, { minLength: 40, maxLength: 100 }), play), {
-    numRuns: 25,
+    numRuns: 15,
     interruptAfterTimeLimit: 90_000,
   });
 });
