@@ -36,7 +36,7 @@ export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
 
 /** Adds the document, or puts it in the place of the one with the same id. */
 export async function upsertDocument(db: Db, document: DocumentWrite, text: Buffer): Promise<void> {
-  await db`
+  const row = db`
     insert into knowledge_documents (app_id, id, source_id, title, file_id, metadata, content_type, bytes_hash,
       content_hash, total_lines, total_size, source_url, upstream, first_ordinal, chunk_count, word_count,
       embedding_model)
@@ -51,9 +51,10 @@ export async function upsertDocument(db: Db, document: DocumentWrite, text: Buff
       source_url = excluded.source_url, upstream = excluded.upstream, first_ordinal = excluded.first_ordinal,
       chunk_count = excluded.chunk_count, word_count = excluded.word_count, embedding_model = excluded.embedding_model,
       indexed_at = now(), updated_at = now()`;
-  await db`
+  const content = db`
     insert into knowledge_texts (app_id, document_id, content) values (${document.appId}, ${document.id}, ${text})
     on conflict (app_id, document_id) do update set content = excluded.content`;
+  await Promise.all([row, content]);
 }
 
 export async function findDocument(db: Db, caller: Caller, id: string): Promise<DocumentView | undefined> {

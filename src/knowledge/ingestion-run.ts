@@ -91,6 +91,8 @@ export type Ready = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
   vectors: KnownVectors;
+  /** The document exists already. */
+  replaces: boolean;
   embedded: number;
   pages: number;
   bytes: number;
@@ -182,6 +184,7 @@ export class IngestionRun {
       },
       prepared,
       vectors,
+      replaces: old !== undefined,
       embedded,
       pages: parsed.pages ?? 1,
       bytes: input.bytes.length,
@@ -193,7 +196,15 @@ export class IngestionRun {
     const key = { appId: source.appId, sourceId: source.id };
     const { embedder, addJob } = this.deps;
     const result = await this.commit(async (tx) => {
-      const written = await writeDocument(tx, key, ready.facts, ready.prepared, ready.vectors, embedder.model);
+      const written = await writeDocument(
+        tx,
+        key,
+        ready.facts,
+        ready.prepared,
+        ready.vectors,
+        embedder.model,
+        ready.replaces,
+      );
       if (!written) throw new LeaseLost();
       if (written.flushed) await addJob(tx, 'knowledge.merge', key, { key: `knowledge.merge/${source.id}` });
       await also?.(tx);
