@@ -11,7 +11,11 @@ const key = world.app.secretKey;
 type Json = Record<string, unknown>;
 
 function sdk() {
-  return new PlatformClient({ baseUrl: server.baseUrl, apiKey: world.app.publishableKey, accessToken: world.member.token } as never);
+  return new PlatformClient({
+    baseUrl: server.baseUrl,
+    apiKey: world.app.publishableKey,
+    accessToken: world.member.token,
+  } as never);
 }
 
 async function makeSource(body: Json = {}, auth: { key?: string; token?: string } = { key }): Promise<string> {
