@@ -27,7 +27,7 @@ import { type PreparedDocument, withContext } from './prepare.ts';
 /** What a document is besides its text; where its chunks are is decided when it is written. */
 export type DocumentFacts = Pick<
   DocumentWrite,
-  'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'upstream'
+  'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
 >;
 
 /** Packed vectors by the hash (hex) of the chunk's context. */
