@@ -6,6 +6,7 @@ import { createAutomations } from './automations/automations.ts';
 import { createConfigService } from './configs/service.ts';
 import { createExtractionService } from './extractions/service.ts';
 import { createFileService } from './files/service.ts';
+import { createSweepTask, sweepJob } from './files/sweep.ts';
 import { createInstallationService } from './installations/service.ts';
 import { createKvService } from './kv/service.ts';
 import { createNodeDomains } from './node-domains.ts';
@@ -38,6 +39,8 @@ export function createDomains(services: Services) {
     valueBytesMax: config.kvValueBytesMax,
     userBytesMax: config.kvUserBytesMax,
   };
+  services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
+  services.recurring.push(sweepJob);
   const users = createUserService(base);
   return {
     ...base,

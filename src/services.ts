@@ -210,12 +210,17 @@ async function startDatabase(
 
 /** The root secret of the embedded default, made at the first start. Losing it ends every session and signed URL. */
 export function readOrMakeSecret(dataDir: string): string {
-  const file = join(dataDir, 'secret');
-  if (existsSync(file)) return readFileSync(file, 'utf8').trim();
+  const found = findSecret(dataDir);
+  if (found !== undefined) return found;
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const secret = randomBytes(32).toString('hex');
-  writePrivateFile(file, `${secret}\n`);
+  writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
   return secret;
+}
+
+export function findSecret(dataDir: string): string | undefined {
+  const file = join(dataDir, 'secret');
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
 }
 
 /** An address as it stands in a URL: IPv6 in brackets, "any address" as the loopback that reaches it. */

@@ -228,3 +228,25 @@ export async function findVisiblePrincipals(
     select p.id from ${db(`${type}s`)} p where p.id = any(${[...ids]}::uuid[]) and ${seen}`;
   return new Set(rows.map(({ id }) => id));
 }
+
+/** Some files by their blobs' keys, those after `after` (or exactly it), in the order of the keys. */
+export function pageFilesByBlob(
+  db: Db,
+  after: string,
+  limit: number,
+  exactly = false,
+): Promise<Pick<FileRow, 'appId' | 'id' | 'blobKey' | 'size' | 'checksum'>[]> {
+  return db`
+    select app_id, id, blob_key, size, checksum from files
+    where ${exactly ? db`blob_key = ${after}` : db`blob_key > ${after}`} order by blob_key limit ${limit}`;
+}
+
+/** Those of these blobs that no file refers to and no note says are being written or about to go. */
+export async function findUnreferredBlobs(db: Db, blobKeys: readonly string[]): Promise<string[]> {
+  if (blobKeys.length === 0) return [];
+  const rows = await db<{ blobKey: string }[]>`
+    select k.blob_key from unnest(${[...blobKeys]}::text[]) k (blob_key)
+    where not exists (select 1 from files f where f.blob_key = k.blob_key)
+      and not exists (select 1 from doomed_blobs d where d.blob_key = k.blob_key)`;
+  return rows.map(({ blobKey }) => blobKey);
+}
