@@ -15,8 +15,8 @@ import { startTestServer, type TestServer } from '../support/server.ts';
  * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are under way.
  * `npm run crash` makes it 50 kills and 500 runs; npm test a short round.
  */
-const kills = Number(process.env.CRASH_KILLS ?? 4);
-const runCount = Number(process.env.CRASH_RUNS ?? 30);
+const kills = Number(process.env.CRASH_KILLS ?? 2);
+const runCount = Number(process.env.CRASH_RUNS ?? 15);
 const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
 const workerCount = 2;
 
