@@ -8,7 +8,7 @@ import { createKvService, type KvLimits } from './kv/service.ts';
 
 /** The operations of other domains that nodes of workflows carry out, bodies and answers as the API has them. */
 export function createNodeDomains(
-  base: FileDeps & FileLinks & Pick<ExtractionDeps, 'parser'>,
+  base: FileDeps & FileLinks & Pick<ExtractionDeps, 'parser' | 'fetcher'>,
   options: { kvLimits: KvLimits },
 ): NodeDomains {
   const kv = (db: FileDeps['db']) => createKvService({ db, limits: options.kvLimits });

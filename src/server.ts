@@ -13,6 +13,7 @@ import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
+import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
@@ -47,7 +48,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   registerHealthRoutes(api, services);
   registerOpenApiRoute(api, fastify);
   const domains = createDomains(services);
-  registerRoutes(api, domains, services);
+  registerRoutes(api, domains);
   await registerDocs(fastify);
   const { automationWork } = domains;
   Object.assign(services.tasks, automationWork.tasks);
@@ -77,7 +78,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
 }
 
 /** Every route of the API, one line per domain. */
-function registerRoutes(api: Api, domains: Domains, { streams }: Services): void {
+function registerRoutes(api: Api, domains: Domains): void {
   registerAppRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerOrgRoutes(api, domains);
@@ -90,7 +91,8 @@ function registerRoutes(api: Api, domains: Domains, { streams }: Services): void
   registerConfigRoutes(api, domains);
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
-  registerAutomationRoutes(api, { ...domains, streams });
+  registerKnowledgeRoutes(api, domains);
+  registerAutomationRoutes(api, domains);
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

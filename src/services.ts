@@ -5,6 +5,7 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
+import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
 import { ParserPool } from './content/parse/pool.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase } from './db/database.ts';
@@ -35,9 +36,11 @@ export type Services = {
   /** One connection that is one session, for advisory locks that outlive a statement. */
   session: Database;
   blobs: BlobStore;
+  parser: ParserPool;
+  /** The one way out for URLs that somebody else chose. */
+  fetcher: Fetcher;
   /** Event streams of everything that changes. */
   streams: StreamHub;
-  parser: ParserPool;
   secrets: Secrets;
   credentials: Credentials;
   /** What clients reach the server by, without a slash at the end. */
@@ -110,6 +113,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     log,
   });
   started.add('parser pool', () => parser.close());
+  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
+  started.add('connections to sites', () => fetcher.close());
   const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
   const credentials = new Credentials({ db, secrets, clock });
   // A connection that was lost may have missed news, so listening anew counts as news too.
@@ -120,8 +125,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   );
 
   return assemble({
-    ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, streams, parser },
-    ...{ secrets, credentials, started },
+    ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
+    ...{ fetcher, streams, secrets, credentials, started },
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
 }
@@ -136,10 +141,12 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   const secrets = new Secrets('');
   const parser = new ParserPool({ workers: 1, memoryMb: config.parseMemoryMb, deadlineMs: 1, log });
   started.add('parser pool', () => parser.close());
+  const fetcher = createFetcher({ allow: [], contact: undefined });
+  started.add('connections to sites', () => fetcher.close());
+  const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds });
   return assemble({
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
-    ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, secrets, started },
-    streams: new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds }),
+    ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
     credentials: new Credentials({ db, secrets, clock: systemClock }),
     databaseEnded: new Promise(() => {}),
   });
@@ -157,8 +164,9 @@ type Parts = Pick<
   | 'direct'
   | 'session'
   | 'blobs'
-  | 'streams'
   | 'parser'
+  | 'fetcher'
+  | 'streams'
   | 'secrets'
   | 'credentials'
   | 'databaseEnded'
