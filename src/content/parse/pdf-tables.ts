@@ -10,6 +10,7 @@ type Interval = { left: number; right: number };
 const barThickness = 3.5;
 const touch = 3;
 const barsMax = 4_000;
+const crossingsMax = 400_000;
 
 /** Tables in a page's lines: first those ruled as a grid, then those whose cells merely line up. Order is kept. */
 export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
@@ -90,12 +91,13 @@ function linesOf(segments: Segment[]): Line[] {
 
 /** Groups of crossing bars that make at least two columns and two rows, or a box of them. */
 function findGrids(horizontal: Bar[], vertical: Bar[]): Grid[] {
-  if (horizontal.length < 2 || vertical.length < 2) return [];
+  if (horizontal.length < 2 || vertical.length < 2 || horizontal.length * vertical.length > crossingsMax) return [];
   const parents = new Map<Bar, Bar>();
   const root = (bar: Bar): Bar => {
     let current = bar;
     for (let parent = parents.get(current); parent && parent !== current; parent = parents.get(current))
       current = parent;
+    if (current !== bar) parents.set(bar, current);
     return current;
   };
   for (const across of horizontal)
