@@ -163,8 +163,13 @@ function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
   }
   const filled = cells.size;
   if (filled < 3 || new Set(owner).size < 4) return undefined;
+  // A heading over three columns is worth repeating in each; a nested table would repeat half the page.
+  const repeats = owner.filter((cell, index) => cell !== index && cells.has(cell)).length <= cells.size * 0.7;
   const texts = Array.from({ length: rows }, (_, y) =>
-    Array.from({ length: columns }, (_unused, x) => cellText(cells.get(owner[y * columns + x] ?? 0) ?? [])),
+    Array.from({ length: columns }, (_unused, x) => {
+      const cell = owner[y * columns + x] ?? 0;
+      return repeats || cell === y * columns + x ? cellText(cells.get(cell) ?? []) : '';
+    }),
   );
   const kept = texts.filter((row) => row.some((text) => text !== ''));
   if (kept.length < 2) return undefined;
