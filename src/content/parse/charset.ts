@@ -110,7 +110,6 @@ function mostlyUtf8(bytes: Uint8Array): boolean {
 
 /** Characters that no charset means to write: the bytes were in another one. */
 function looksBroken(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what gives it away
   return /[\u0080-\u0084\u0086-\u009f\ufffd]/.test(text);
 }
 

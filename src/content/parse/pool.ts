@@ -182,7 +182,7 @@ export class ParserPool {
       waiting.reject(this.#closed ? closedError() : error);
     }
     this.#busy.delete(process);
-    if (process.alive && !this.#closed && process.tasksDone < tasksPerProcessMax && !process.bloated)
+    if (process.alive && !this.#closed && process.tasksDone < tasksPerProcessMax && !process.spent)
       this.#idle.push(process);
     else await process.kill();
     this.#fill();
