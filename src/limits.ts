@@ -4,12 +4,23 @@ export const limits = {
   pageSizeMax: 100,
   journalPageSizeDefault: 50,
   integerMax: 2_147_483_647,
+  /** A connection on which nothing has moved for this long is ended. */
   requestTimeoutMs: 120_000,
-  drainTimeoutMs: 8_000,
+  /** Of the ten seconds that a stop may take: requests and jobs drain side by side, then the database ends. */
+  drainTimeoutMs: 7_000,
+  jobStopTimeoutMs: 5_000,
+  readinessTimeoutMs: 2_000,
+  /** A request has to be there whole by then, however large an upload it is. */
+  uploadTimeoutMs: 4 * 60 * 60 * 1_000,
+  uploadLinkSecondsDefault: 3_600,
+  uploadLinkSecondsMax: 24 * 3_600,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
+  virtualPathCharactersMax: 1_000,
+  configBytesMax: 64 * 1024 * 1024,
   metadataBytesMax: 262_144,
   aclGrantsMax: 1_000,
+  jsonDepthMax: 100,
   /** 10 MB as the specification counts it; exactly this many bytes are still accepted. */
   documentExtractionBytesMax: 10 * 1024 * 1024,
 } as const;

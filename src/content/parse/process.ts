@@ -32,6 +32,7 @@ export class ParserProcess {
   readonly #reader = new FrameReader(replyBytesMax);
   #running: Running | undefined;
   #killedFor: ParseError | undefined;
+  #ending = false;
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -50,7 +51,7 @@ export class ParserProcess {
     });
     this.ready = this.#await(startTimeoutMs).then(() => {
       if (this.#child.pid !== undefined) lowerPriority(this.#child.pid);
-      this.#child.unref();
+      if (!this.#ending) (this.#child as { unref(): void }).unref();
     });
   }
 
@@ -81,8 +82,10 @@ export class ParserProcess {
 
   async kill(reason?: ParseError): Promise<void> {
     this.#killedFor ??= reason;
-    this.#child.ref();
     if (this.alive) this.#child.kill('SIGKILL');
+    // Whoever waits for its end must see it, also when nothing else keeps this process running.
+    this.#ending = true;
+    (this.#child as { ref(): void }).ref();
     await this.exited;
   }
 

@@ -1,4 +1,5 @@
 import { imageSize } from './image-size.ts';
+import { parsePage } from './page.ts';
 import { parseDocument } from './parse.ts';
 import { loadPdfium } from './pdfium.ts';
 import { samplePdf } from './sample-pdf.ts';
@@ -18,6 +19,9 @@ const tasks: Record<string, Task> = {
       blobs: [new TextEncoder().encode(markdown), ...(scans ?? []).map((scan) => scan.image)],
     };
   },
+  page: (bytes, fields) => ({
+    value: parsePage({ bytes, contentType: String(fields.contentType ?? ''), url: String(fields.url) }),
+  }),
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
 

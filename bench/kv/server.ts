@@ -1,0 +1,53 @@
+/** One of the two servers that bench/kv.ts compares; prints its URL. */
+import Fastify from 'fastify';
+import { systemClock } from '../../src/clock.ts';
+import type { DatabaseTarget } from '../../src/db/address.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { Metrics } from '../../src/http/metrics.ts';
+import { createHttpServer } from '../../src/http/server.ts';
+import { rewriteKvUrl } from '../../src/kv/paths.ts';
+import { registerKvRoutes } from '../../src/kv/routes.ts';
+import { createKvService } from '../../src/kv/service.ts';
+import { createLogger } from '../../src/log.ts';
+import { Credentials } from '../../src/tenancy/credentials.ts';
+import { Secrets } from '../../src/tenancy/secrets.ts';
+
+const target = JSON.parse(process.env.BENCH_DATABASE ?? '') as DatabaseTarget;
+const db = openDatabase(target, { poolSize: 10, applicationName: 'bench' });
+const fastify = process.argv[2] === 'bare' ? bare() : await quarry(process.env.BENCH_SECRET ?? '');
+console.log(await fastify.listen({ host: '127.0.0.1', port: 0 }));
+
+/** The least that does the same: a point select, a durable upsert, both with a schema-serialised answer. */
+function bare() {
+  const app = Fastify();
+  const entry = { type: 'object', properties: { key: { type: 'string' }, value: { type: 'string' } } };
+  const response = { 200: entry };
+  app.get('/kv/:key', { schema: { response } }, async (request) => {
+    const [row] = await db`select key, value from bare_entries where key = ${(request.params as { key: string }).key}`;
+    return row;
+  });
+  app.put('/kv/:key', { schema: { response } }, async (request) => {
+    const { key } = request.params as { key: string };
+    const { value } = request.body as { value: string };
+    const [row] = await db`insert into bare_entries (key, value) values (${key}, ${value})
+      on conflict (key) do update set value = excluded.value returning key, value`;
+    return row;
+  });
+  return app;
+}
+
+async function quarry(secret: string) {
+  const secrets = new Secrets(secret);
+  const { fastify: app, api } = await createHttpServer({
+    log: createLogger('info'),
+    credentials: new Credentials({ db, secrets, clock: systemClock }),
+    metrics: new Metrics(),
+    bodyBytesMax: 1024 * 1024,
+    corsOrigins: ['*'],
+    trustProxy: [],
+    rewriteUrl: rewriteKvUrl,
+  });
+  const limits = { keyBytesMax: 1024, valueBytesMax: 1024 * 1024, userBytesMax: 64 * 1024 * 1024 };
+  registerKvRoutes(api, { kv: createKvService({ db, limits }) });
+  return app;
+}

@@ -1,0 +1,58 @@
+import { Type } from 'typebox';
+import { imageSourceSchema, pictureSchema } from '../files/schema.ts';
+import { freeMap, ref, strict } from '../http/route.ts';
+import { limits } from '../limits.ts';
+
+const optionalText = Type.Optional(Type.String());
+
+export const agentSchema = Type.Object(
+  {
+    id: Type.String({ description: 'agt_…' }),
+    app: Type.String(),
+    name: Type.String(),
+    lookup_key: optionalText,
+    description: optionalText,
+    identity: Type.Optional(Type.String({ description: 'Who the agent is, in words for a language model.' })),
+    default_model: optionalText,
+    email: optionalText,
+    phone_number: optionalText,
+    originator: optionalText,
+    profile_picture: Type.Optional(ref(imageSourceSchema)),
+    metadata: Type.Record(Type.String(), Type.Unknown()),
+    org: optionalText,
+    team: optionalText,
+    user: optionalText,
+    sandbox: optionalText,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'Agent', description: 'An agent, owned by a user, a team or an organisation.' },
+);
+
+const text = (maxLength: number, description?: string) =>
+  Type.Optional(Type.String({ maxLength, ...(description === undefined ? {} : { description }) }));
+const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+
+const details = {
+  lookup_key: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'Your own name for it, unique in the app.' }),
+  ),
+  description: text(10_000),
+  identity: text(100_000, 'Who the agent is, in words for a language model.'),
+  model: text(200, 'The model that it uses by default.'),
+  email: text(254),
+  phone_number: text(50),
+  originator: text(200),
+  metadata: Type.Optional(freeMap('Kept as given; replaces the whole map.')),
+  profile_picture: Type.Optional(Type.Union([ref(pictureSchema), Type.Null()])),
+};
+
+export const agentCreateSchema = strict({
+  name,
+  ...details,
+  org: Type.Optional(Type.String({ description: 'org_…' })),
+  team: Type.Optional(Type.String({ description: 'tem_…' })),
+  user: Type.Optional(Type.String({ description: 'usr_…' })),
+});
+
+export const agentUpdateSchema = strict({ name: Type.Optional(name), ...details });

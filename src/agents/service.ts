@@ -1,0 +1,160 @@
+import { type Database, isUniqueViolation } from '../db/database.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
+import type { FileService, PictureInput } from '../files/service.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { newUuid } from '../ids.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { fieldId, findNamedOwners, getPathAgent, requireCreateFor } from '../tenancy/references.ts';
+import { mayChangeOwned } from '../tenancy/visible.ts';
+import * as store from './store.ts';
+
+export type AgentInput = {
+  name?: string | undefined;
+  lookup_key?: string | undefined;
+  description?: string | undefined;
+  identity?: string | undefined;
+  model?: string | undefined;
+  email?: string | undefined;
+  phone_number?: string | undefined;
+  originator?: string | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  profile_picture?: PictureInput | null | undefined;
+};
+
+export type AgentOwnerInput = { org?: string | undefined; team?: string | undefined; user?: string | undefined };
+
+export type AgentService = ReturnType<typeof createAgentService>;
+
+export function createAgentService({ db, files }: { db: Database; files: FileService }) {
+  async function get(caller: Caller, idOrKey: string): Promise<store.AgentRow> {
+    const { id } = await getPathAgent(db, caller, idOrKey);
+    return found(await store.findAgent(db, caller, id));
+  }
+
+  async function getChangeable(caller: Caller, idOrKey: string, change: 'update' | 'delete'): Promise<store.AgentRow> {
+    const agent = await get(caller, idOrKey);
+    const self = caller.kind === 'agent' && caller.agentId === agent.id;
+    if (!self && !mayChangeOwned(caller, { ...agent, agentId: null }, change))
+      throw new AppError('forbidden', 'You see this agent but may not change it.');
+    return agent;
+  }
+
+  /** A new picture is a new file of the agent; the old one, and so its capability URL, goes with the same commit. */
+  async function replacePicture(
+    caller: Caller,
+    agent: { id: string; orgId: string | null },
+    old: string | null,
+    picture: PictureInput | null,
+  ) {
+    if (picture !== null) {
+      const owned = { orgId: agent.orgId, teamId: null, userId: null, agentId: agent.id };
+      await files.writePicture(caller, 'profile_picture', picture, owned, async (tx, file) => {
+        await store.setPicture(tx, caller, agent.id, file.id);
+        if (old !== null) await files.remove(tx, caller.appId, old);
+      });
+    } else if (old !== null) {
+      await db.begin(async (tx) => {
+        await store.setPicture(tx, caller, agent.id, null);
+        await files.remove(tx, caller.appId, old);
+      });
+    }
+  }
+
+  /** The owner that the body names; without one a user's own, an app-level agent for a key. */
+  async function resolveOwner(caller: Caller, input: AgentOwnerInput): Promise<store.AgentOwner> {
+    if (input.team !== undefined && input.user !== undefined)
+      throw invalidField('user', 'give either team or user, not both');
+    const named = await findNamedOwners(db, caller, input);
+    const unnamed = !named.team && !named.user && !named.org;
+    const userId = named.user?.id ?? (unnamed && caller.kind === 'user' ? caller.userId : null);
+    const own = caller.kind === 'user' && userId === caller.userId ? caller.orgId : undefined;
+    const owner = {
+      orgId: named.org?.id ?? named.team?.orgId ?? named.user?.orgId ?? own ?? null,
+      teamId: named.team?.id ?? null,
+      userId,
+    };
+    requireCreateFor(caller, { ...owner, agentId: null });
+    return owner;
+  }
+
+  return {
+    get,
+
+    async create(caller: Caller, input: AgentInput & AgentOwnerInput & { name: string }): Promise<store.AgentRow> {
+      if (input.profile_picture) files.checkPicture('profile_picture', input.profile_picture);
+      const owner = await resolveOwner(caller, input);
+      const id = newUuid();
+      await uniqueLookupKey(() =>
+        store.insertAgent(db, caller, {
+          id,
+          ...owner,
+          name: input.name,
+          lookupKey: input.lookup_key ?? null,
+          description: input.description ?? null,
+          identity: input.identity ?? null,
+          defaultModel: input.model ?? null,
+          email: input.email ?? null,
+          phoneNumber: input.phone_number ?? null,
+          originator: input.originator ?? null,
+          metadata: input.metadata ?? {},
+        }),
+      );
+      if (input.profile_picture) await replacePicture(caller, { id, orgId: owner.orgId }, null, input.profile_picture);
+      return found(await store.findAgent(db, caller, id));
+    },
+
+    async list(
+      caller: Caller,
+      page: PageRequest,
+      query: { search?: string | undefined; user?: string | undefined; org?: string | undefined },
+    ): Promise<[store.AgentRow[], number]> {
+      return store.listAgents(db, caller, page, {
+        search: query.search,
+        userId: query.user === undefined ? undefined : fieldId('user', 'user', query.user),
+        orgId: query.org === undefined ? undefined : fieldId('org', 'org', query.org),
+      });
+    },
+
+    async update(caller: Caller, idOrKey: string, input: AgentInput): Promise<store.AgentRow> {
+      const agent = await getChangeable(caller, idOrKey, 'update');
+      if (input.profile_picture) files.checkPicture('profile_picture', input.profile_picture);
+      await uniqueLookupKey(() =>
+        store.updateAgent(db, caller, agent.id, {
+          name: input.name,
+          lookupKey: input.lookup_key,
+          description: input.description,
+          identity: input.identity,
+          defaultModel: input.model,
+          email: input.email,
+          phoneNumber: input.phone_number,
+          originator: input.originator,
+          metadata: input.metadata,
+        }),
+      );
+      if (input.profile_picture !== undefined)
+        await replacePicture(caller, agent, agent.profilePictureFileId, input.profile_picture);
+      return found(await store.findAgent(db, caller, agent.id));
+    },
+
+    async remove(caller: Caller, idOrKey: string): Promise<void> {
+      const agent = await getChangeable(caller, idOrKey, 'delete');
+      await store.deleteAgent(db, caller, agent.id);
+    },
+  };
+}
+
+function found<T>(row: T | undefined): T {
+  if (row === undefined) throw notFound();
+  return row;
+}
+
+async function uniqueLookupKey<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isUniqueViolation(error, 'agents_lookup_key')) throw error;
+    throw new AppError('already_exists', 'Another agent has this lookup key.', {
+      fields: [{ field: 'lookup_key', message: 'is taken' }],
+    });
+  }
+}

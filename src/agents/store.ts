@@ -1,0 +1,111 @@
+import type { Db } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
+import type { Caller, Scope } from '../tenancy/caller.ts';
+import { agentVisible, inScope } from '../tenancy/visible.ts';
+
+export type AgentRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  name: string;
+  lookupKey: string | null;
+  description: string | null;
+  identity: string | null;
+  defaultModel: string | null;
+  email: string | null;
+  phoneNumber: string | null;
+  originator: string | null;
+  metadata: Record<string, unknown>;
+  orgId: string | null;
+  teamId: string | null;
+  userId: string | null;
+  profilePictureFileId: string | null;
+  pictureContentType: string | null;
+  pictureWidth: number | null;
+  pictureHeight: number | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+export type AgentDetails = {
+  name: string;
+  lookupKey: string | null;
+  description: string | null;
+  identity: string | null;
+  defaultModel: string | null;
+  email: string | null;
+  phoneNumber: string | null;
+  originator: string | null;
+};
+
+export type AgentOwner = { orgId: string | null; teamId: string | null; userId: string | null };
+
+const withPicture = (db: Db) => db`
+  select a.*, f.content_type as picture_content_type, f.width as picture_width, f.height as picture_height
+  from agents a left join files f on f.app_id = a.app_id and f.id = a.profile_picture_file_id`;
+
+export async function insertAgent(
+  db: Db,
+  scope: Scope,
+  agent: AgentDetails & AgentOwner & { id: string; metadata: Record<string, unknown> },
+): Promise<void> {
+  const { metadata, ...columns } = agent;
+  const row = { ...columns, appId: scope.appId, sandboxId: scope.sandboxId, metadata: db.json(metadata as never) };
+  await db`insert into agents ${db(row as unknown as Record<string, string | null>)}`;
+}
+
+export async function findAgent(db: Db, caller: Caller, id: string): Promise<AgentRow | undefined> {
+  const [row] = await db<AgentRow[]>`${withPicture(db)} where a.id = ${id} and ${agentVisible(db, caller, 'a')}`;
+  return row;
+}
+
+export type AgentFilter = { search?: string | undefined; userId?: string | undefined; orgId?: string | undefined };
+
+export async function listAgents(
+  db: Db,
+  caller: Caller,
+  page: PageRequest,
+  filter: AgentFilter,
+): Promise<[AgentRow[], number]> {
+  const search = filter.search ?? null;
+  const where = db`${agentVisible(db, caller, 'a')}
+    and (${search}::text is null or position(lower(${search}) in lower(a.name || ' ' || coalesce(a.lookup_key, ''))) > 0)
+    and (${filter.userId ?? null}::uuid is null or a.user_id = ${filter.userId ?? null})
+    and (${filter.orgId ?? null}::uuid is null or a.org_id = ${filter.orgId ?? null})`;
+  const rows = await db<AgentRow[]>`${withPicture(db)} where ${where}
+    order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from agents a where ${where}`;
+  return [rows, count.total];
+}
+
+export async function updateAgent(
+  db: Db,
+  scope: Scope,
+  id: string,
+  change: { [K in keyof AgentDetails]?: string | undefined } & { metadata?: Record<string, unknown> | undefined },
+): Promise<void> {
+  const value = (text: string | undefined) => text ?? null;
+  await db`
+    update agents a set
+      name = coalesce(${value(change.name)}, a.name),
+      lookup_key = coalesce(${value(change.lookupKey)}, a.lookup_key),
+      description = coalesce(${value(change.description)}, a.description),
+      identity = coalesce(${value(change.identity)}, a.identity),
+      default_model = coalesce(${value(change.defaultModel)}, a.default_model),
+      email = coalesce(${value(change.email)}, a.email),
+      phone_number = coalesce(${value(change.phoneNumber)}, a.phone_number),
+      originator = coalesce(${value(change.originator)}, a.originator),
+      metadata = coalesce(${change.metadata ? db.json(change.metadata as never) : null}::jsonb, a.metadata),
+      updated_at = now()
+    where ${inScope(db, scope, 'a')} and a.id = ${id}`;
+}
+
+export async function setPicture(db: Db, scope: Scope, id: string, fileId: string | null): Promise<void> {
+  await db`update agents set profile_picture_file_id = ${fileId}, updated_at = now()
+    where app_id = ${scope.appId} and id = ${id}`;
+}
+
+export async function deleteAgent(db: Db, scope: Scope, id: string): Promise<boolean> {
+  const gone = await db`delete from agents a where ${inScope(db, scope, 'a')} and a.id = ${id}`;
+  return gone.count > 0;
+}

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto';
+import { type Database, nobody, production, type Transaction } from '../db/database.ts';
+import { formatId, newUuid } from '../ids.ts';
+import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+
+/** What somebody needs to use the API of an app, as plain text that is shown once and kept nowhere. */
+export type AppCredentials = {
+  app: string;
+  developerToken: string;
+  secretKey: string;
+  publishableKey: string;
+};
+
+/**
+ * On a database without developers: makes one, with an app and its first credentials. Undefined when there was one.
+ * `keep` receives the credentials before anything is committed, so that none exist that nobody ever saw.
+ * However many processes start together, one of them does it.
+ */
+export function bootstrapIfEmpty(
+  db: Database,
+  secrets: Secrets,
+  keep: (credentials: AppCredentials) => void,
+): Promise<AppCredentials | undefined> {
+  return db.begin(async (transaction) => {
+    await transaction`select pg_advisory_xact_lock(${bootstrapLockKey})`;
+    const [developer] = await transaction`select id from developers limit 1`;
+    if (developer) return undefined;
+    const developerId = newUuid();
+    await transaction`insert into developers (id, name) values (${developerId}, 'Developer')`;
+    const appId = newUuid();
+    await insertApp(transaction, { id: appId, developerId, name: 'My app', capabilityKey: newCapabilityKey(secrets) });
+    const credentials = await mint(transaction, developerId, appId);
+    keep(credentials);
+    return credentials;
+  });
+}
+
+/** New credentials for the oldest app of the oldest developer, beside those that exist. Undefined when there is none. */
+export function mintCredentials(db: Database): Promise<AppCredentials | undefined> {
+  return db.begin(async (transaction) => {
+    const [app] = await transaction<{ id: string; developerId: string }[]>`
+      select id, developer_id from apps order by id limit 1`;
+    return app && mint(transaction, app.developerId, app.id);
+  });
+}
+
+/** After the root secret was rotated: wraps what the previous one wrapped with the current one. Answers how many. */
+export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
+  let rewrapped = 0;
+  let after = nobody;
+  for (;;) {
+    const apps = await db<{ id: string; capabilityKey: Buffer }[]>`
+      select id, capability_key from apps where id > ${after} order by id limit ${rewrapBatch}`;
+    for (const { id, capabilityKey } of apps) {
+      after = id;
+      const { plain, stale } = secrets.unwrap(capabilityKey);
+      if (!stale) continue;
+      await db`update apps set capability_key = ${secrets.wrap(plain)}
+        where id = ${id} and capability_key = ${capabilityKey}`;
+      rewrapped += 1;
+    }
+    if (apps.length < rewrapBatch) return rewrapped;
+  }
+}
+
+const rewrapBatch = 500;
+const bootstrapLockKey = 7_130_241_002;
+const capabilityKeyBytes = 32;
+
+/** The random key of an app's capability URLs, as it is stored. */
+export function newCapabilityKey(secrets: Secrets): Buffer {
+  return secrets.wrap(randomBytes(capabilityKeyBytes));
+}
+
+async function insertApp(
+  db: Transaction,
+  app: { id: string; developerId: string; name: string; capabilityKey: Buffer },
+): Promise<void> {
+  await db`insert into apps (id, developer_id, name, capability_key)
+    values (${app.id}, ${app.developerId}, ${app.name}, ${app.capabilityKey})`;
+  await db`insert into sandboxes (app_id, id, name) values (${app.id}, ${production}, 'Production')`;
+}
+
+async function mint(db: Transaction, developerId: string, appId: string): Promise<AppCredentials> {
+  const developerToken = newCredential('dvt');
+  await db`insert into developer_tokens (digest, id, developer_id, name)
+    values (${digest(developerToken)}, ${newUuid()}, ${developerId}, 'quarry credentials')`;
+  return {
+    app: formatId('app', appId),
+    developerToken,
+    secretKey: await insertKey(db, appId, 'secret'),
+    publishableKey: await insertKey(db, appId, 'publishable'),
+  };
+}
+
+async function insertKey(db: Transaction, appId: string, type: 'secret' | 'publishable'): Promise<string> {
+  const key = newCredential(type === 'secret' ? 'sk' : 'pk');
+  await db`insert into api_keys (app_id, id, sandbox_id, type, name, digest, hint)
+    values (${appId}, ${newUuid()}, ${production}, ${type}, 'quarry credentials', ${digest(key)}, ${key.slice(0, 8)})`;
+  return key;
+}

@@ -1,0 +1,143 @@
+import { Type } from 'typebox';
+import { production } from '../db/database.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
+import { compact, iso } from '../http/present.ts';
+import { registerResource } from '../http/resource.ts';
+import { type Api, ref } from '../http/route.ts';
+import { formatId } from '../ids.ts';
+import {
+  appCreateSchema,
+  appSchema,
+  appUpdateSchema,
+  keyCreateSchema,
+  keySchema,
+  sandboxCreateSchema,
+  sandboxSchema,
+  sandboxUpdateSchema,
+} from './schema.ts';
+import type { AppService } from './service.ts';
+import type { AppRow, KeyRow, SandboxRow } from './store.ts';
+
+const tag = 'Apps';
+const developerApps = '/protected/api/v1/developer/apps';
+
+/** Apps for their developers; sandboxes and keys also for secret keys. */
+export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): void {
+  api.developer({
+    method: 'POST',
+    path: developerApps,
+    operationId: 'createApp',
+    tag,
+    summary: 'Create an app',
+    body: appCreateSchema,
+    responses: { 201: ref(appSchema) },
+    handler: async ({ caller, body }) => presentApp(await apps.create(caller.developerId, body.name)),
+  });
+  api.developer({
+    method: 'GET',
+    path: developerApps,
+    operationId: 'listApps',
+    tag,
+    summary: 'List your apps',
+    query: Type.Object(pageQuery),
+    responses: { 200: pageOf(ref(appSchema)) },
+    handler: async ({ caller, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await apps.list(caller, request);
+      return page(request, rows.map(presentApp), total);
+    },
+  });
+  api.app(['developer'], {
+    method: 'GET',
+    path: `${developerApps}/:app`,
+    operationId: 'getApp',
+    tag,
+    summary: 'Get an app',
+    responses: { 200: ref(appSchema) },
+    handler: async ({ caller }) => presentApp(await apps.get(caller)),
+  });
+  api.app(['developer'], {
+    method: 'PATCH',
+    path: `${developerApps}/:app`,
+    operationId: 'updateApp',
+    tag,
+    summary: 'Rename an app',
+    body: appUpdateSchema,
+    responses: { 200: ref(appSchema) },
+    handler: async ({ caller, body }) => presentApp(await apps.update(caller, body.name)),
+  });
+  registerSandboxRoutes(api, apps);
+  registerKeyRoutes(api, apps);
+}
+
+function registerSandboxRoutes(api: Api, apps: AppService): void {
+  const callers = ['server', 'developer'] as const;
+  registerResource(api, {
+    path: '/sandboxes',
+    param: 'sandbox',
+    ids: ['Sandbox', 'Sandboxes'],
+    words: ['a sandbox', 'sandboxes'],
+    tag,
+    schema: sandboxSchema,
+    present: presentSandbox,
+    create: { callers, body: sandboxCreateSchema, run: (caller, body) => apps.createSandbox(caller, body.name) },
+    list: { callers, run: apps.listSandboxes },
+    get: { callers, run: apps.getSandbox },
+    update: {
+      callers,
+      body: sandboxUpdateSchema,
+      run: (caller, id, body) => apps.updateSandbox(caller, id, body.name),
+    },
+    remove: { callers, run: apps.removeSandbox },
+  });
+}
+
+function registerKeyRoutes(api: Api, apps: AppService): void {
+  const callers = ['server', 'developer'] as const;
+  registerResource(api, {
+    path: '/keys',
+    param: 'key',
+    ids: ['Key', 'Keys'],
+    words: ['an API key', 'API keys, revoked ones too'],
+    tag,
+    schema: keySchema,
+    present: presentKey,
+    create: { callers, body: keyCreateSchema, run: apps.createKey },
+    list: { callers, run: apps.listKeys },
+    get: { callers, run: apps.getKey },
+    remove: { callers, run: apps.revokeKey },
+  });
+}
+
+function presentApp(row: AppRow) {
+  return {
+    id: formatId('app', row.id),
+    name: row.name,
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  };
+}
+
+function presentSandbox(row: SandboxRow) {
+  return {
+    id: formatId('sandbox', row.id),
+    app: formatId('app', row.appId),
+    name: row.name,
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  };
+}
+
+function presentKey(row: KeyRow & { fullKey?: string }) {
+  return compact({
+    id: formatId('key', row.id),
+    app: formatId('app', row.appId),
+    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+    type: row.type,
+    name: row.name,
+    hint: row.hint,
+    full_key: row.fullKey,
+    created_at: iso(row.createdAt),
+    revoked_at: row.revokedAt && iso(row.revokedAt),
+  });
+}

@@ -1,0 +1,53 @@
+import { Type } from 'typebox';
+import { strict } from '../http/route.ts';
+import { limits } from '../limits.ts';
+
+export const nameField = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+
+export const appSchema = Type.Object(
+  {
+    id: Type.String({ description: 'dap_…' }),
+    name: Type.String(),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'App', description: 'One tenant: everything else belongs to an app.' },
+);
+
+export const appCreateSchema = strict({ name: nameField });
+export const appUpdateSchema = strict({ name: Type.Optional(nameField) });
+
+export const sandboxSchema = Type.Object(
+  {
+    id: Type.String({ description: 'sbx_…' }),
+    app: Type.String(),
+    name: Type.String(),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'Sandbox', description: 'A copy of the app with data of its own, walled off from production.' },
+);
+
+export const sandboxCreateSchema = strict({ name: nameField });
+export const sandboxUpdateSchema = strict({ name: Type.Optional(nameField) });
+
+export const keySchema = Type.Object(
+  {
+    id: Type.String({ description: 'dak_…' }),
+    app: Type.String(),
+    sandbox: Type.Optional(Type.String()),
+    type: Type.Enum(['secret', 'publishable']),
+    name: Type.Optional(Type.String()),
+    hint: Type.String({ description: 'The first characters of the key.' }),
+    full_key: Type.Optional(Type.String({ description: 'The key itself; only in the answer that creates it.' })),
+    created_at: Type.String(),
+    revoked_at: Type.Optional(Type.String()),
+  },
+  { $id: 'ApiKey', description: 'A secret key acts for the whole app; a publishable key only names it.' },
+);
+
+export const keyCreateSchema = strict({
+  type: Type.Enum(['secret', 'publishable']),
+  name: Type.Optional(nameField),
+  sandbox: Type.Optional(Type.String({ description: 'sbx_…; the key then works in that sandbox alone.' })),
+});

@@ -1,0 +1,105 @@
+import { type Database, production } from '../db/database.ts';
+import { AppError, notFound } from '../errors.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { newUuid } from '../ids.ts';
+import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
+import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
+import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import { newCapabilityKey } from './bootstrap.ts';
+import * as store from './store.ts';
+
+export type AppService = ReturnType<typeof createAppService>;
+
+/** Apps, their sandboxes and keys. */
+export function createAppService({ db, secrets }: { db: Database; secrets: Secrets }) {
+  /** A key belongs to where its maker is; from production a sandbox may be named. */
+  async function keySandbox(caller: Caller, named: string | undefined): Promise<string> {
+    if (named === undefined) return caller.sandboxId;
+    const id = fieldId('sandbox', 'sandbox', named);
+    const inside = caller.sandboxId !== production && id !== caller.sandboxId;
+    if (inside || !(await store.findSandbox(db, caller.appId, id))) throw unknownReference('sandbox');
+    return id;
+  }
+
+  return {
+    async create(developerId: string, name: string): Promise<store.AppRow> {
+      const capabilityKey = newCapabilityKey(secrets);
+      return db.begin((tx) => store.insertApp(tx, { id: newUuid(), developerId, name, capabilityKey }));
+    },
+
+    list: (developer: DeveloperIdentity | DeveloperCaller, page: PageRequest) =>
+      store.listApps(db, developer.developerId, page),
+
+    async get(caller: Scope): Promise<store.AppRow> {
+      return found(await store.findApp(db, caller.appId));
+    },
+
+    async update(caller: Scope, name: string | undefined): Promise<store.AppRow> {
+      return found(await store.updateApp(db, caller.appId, name));
+    },
+
+    createSandbox(caller: Caller, name: string): Promise<store.SandboxRow> {
+      outsideSandbox(caller);
+      return store.insertSandbox(db, caller.appId, newUuid(), name);
+    },
+
+    listSandboxes: (caller: Caller, page: PageRequest) => {
+      outsideSandbox(caller);
+      return store.listSandboxes(db, caller.appId, page);
+    },
+
+    async getSandbox(caller: Caller, id: string): Promise<store.SandboxRow> {
+      outsideSandbox(caller);
+      return found(await store.findSandbox(db, caller.appId, pathId('sandbox', id)));
+    },
+
+    async updateSandbox(caller: Caller, id: string, name: string | undefined): Promise<store.SandboxRow> {
+      outsideSandbox(caller);
+      return found(await store.updateSandbox(db, caller.appId, pathId('sandbox', id), name));
+    },
+
+    async removeSandbox(caller: Caller, id: string): Promise<void> {
+      outsideSandbox(caller);
+      if (!(await store.deleteSandbox(db, caller.appId, pathId('sandbox', id)))) throw notFound();
+    },
+
+    /** The key's row and, this once, the key itself. */
+    async createKey(caller: Caller, input: KeyInput): Promise<store.KeyRow & { fullKey: string }> {
+      const sandboxId = await keySandbox(caller, input.sandbox);
+      const fullKey = newCredential(input.type === 'secret' ? 'sk' : 'pk');
+      const row = await store.insertKey(db, {
+        appId: caller.appId,
+        id: newUuid(),
+        sandboxId,
+        type: input.type,
+        name: input.name ?? null,
+        hint: fullKey.slice(0, 8),
+        digest: digest(fullKey),
+      });
+      return { ...row, fullKey };
+    },
+
+    listKeys: (caller: Caller, page: PageRequest) => store.listKeys(db, caller, page),
+
+    async getKey(caller: Caller, id: string): Promise<store.KeyRow> {
+      return found(await store.findKey(db, caller, pathId('key', id)));
+    },
+
+    async revokeKey(caller: Caller, id: string): Promise<void> {
+      if (!(await store.revokeKey(db, caller, pathId('key', id)))) throw notFound();
+    },
+  };
+}
+
+export type KeyInput = { type: 'secret' | 'publishable'; name?: string | undefined; sandbox?: string | undefined };
+
+function found<T>(row: T | undefined): T {
+  if (row === undefined) throw notFound();
+  return row;
+}
+
+/** Sandboxes are managed from production: from inside one, no other exists. */
+function outsideSandbox(caller: Scope): void {
+  if (caller.sandboxId !== production)
+    throw new AppError('forbidden', 'Sandboxes are managed from production, not from inside a sandbox.');
+}

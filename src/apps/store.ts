@@ -1,0 +1,127 @@
+import { type Db, production } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
+import type { Scope } from '../tenancy/caller.ts';
+
+export type AppRow = { id: string; developerId: string; name: string; createdAt: Date; updatedAt: Date };
+export type SandboxRow = { appId: string; id: string; name: string; createdAt: Date; updatedAt: Date };
+export type KeyRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  type: 'secret' | 'publishable';
+  name: string | null;
+  hint: string;
+  createdAt: Date;
+  revokedAt: Date | null;
+};
+
+/** The app with its production row, which is a sandbox that lists never show. */
+export async function insertApp(
+  db: Db,
+  app: { id: string; developerId: string; name: string; capabilityKey: Buffer },
+): Promise<AppRow> {
+  const [row] = await db<[AppRow]>`
+    insert into apps (id, developer_id, name, capability_key)
+    values (${app.id}, ${app.developerId}, ${app.name}, ${app.capabilityKey})
+    returning id, developer_id, name, created_at, updated_at`;
+  await db`insert into sandboxes (app_id, id, name) values (${app.id}, ${production}, 'production')`;
+  return row;
+}
+
+export async function listApps(db: Db, developerId: string, page: PageRequest): Promise<[AppRow[], number]> {
+  const rows = await db<AppRow[]>`
+    select id, developer_id, name, created_at, updated_at from apps where developer_id = ${developerId}
+    order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`
+    select count(*) as total from apps where developer_id = ${developerId}`;
+  return [rows, count.total];
+}
+
+export async function findApp(db: Db, id: string): Promise<AppRow | undefined> {
+  const [row] = await db<AppRow[]>`
+    select id, developer_id, name, created_at, updated_at from apps where id = ${id}`;
+  return row;
+}
+
+export async function updateApp(db: Db, id: string, name: string | undefined): Promise<AppRow | undefined> {
+  const [row] = await db<AppRow[]>`
+    update apps set name = coalesce(${name ?? null}, name), updated_at = now() where id = ${id}
+    returning id, developer_id, name, created_at, updated_at`;
+  return row;
+}
+
+export async function insertSandbox(db: Db, appId: string, id: string, name: string): Promise<SandboxRow> {
+  const [row] = await db<[SandboxRow]>`
+    insert into sandboxes (app_id, id, name) values (${appId}, ${id}, ${name}) returning *`;
+  return row;
+}
+
+export async function listSandboxes(db: Db, appId: string, page: PageRequest): Promise<[SandboxRow[], number]> {
+  const rows = await db<SandboxRow[]>`
+    select * from sandboxes where app_id = ${appId} and id <> ${production}
+    order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`
+    select count(*) as total from sandboxes where app_id = ${appId} and id <> ${production}`;
+  return [rows, count.total];
+}
+
+export async function findSandbox(db: Db, appId: string, id: string): Promise<SandboxRow | undefined> {
+  const [row] = await db<SandboxRow[]>`
+    select * from sandboxes where app_id = ${appId} and id = ${id} and id <> ${production}`;
+  return row;
+}
+
+export async function updateSandbox(db: Db, appId: string, id: string, name: string | undefined) {
+  const [row] = await db<SandboxRow[]>`
+    update sandboxes set name = coalesce(${name ?? null}, name), updated_at = now()
+    where app_id = ${appId} and id = ${id} and id <> ${production} returning *`;
+  return row;
+}
+
+export async function deleteSandbox(db: Db, appId: string, id: string): Promise<boolean> {
+  const gone = await db`
+    delete from sandboxes where app_id = ${appId} and id = ${id} and id <> ${production}`;
+  return gone.count > 0;
+}
+
+export async function insertKey(
+  db: Db,
+  key: Pick<KeyRow, 'appId' | 'id' | 'sandboxId' | 'type' | 'hint'> & { name: string | null; digest: Buffer },
+): Promise<KeyRow> {
+  const [row] = await db<[KeyRow]>`
+    insert into api_keys (app_id, id, sandbox_id, type, name, digest, hint)
+    values (${key.appId}, ${key.id}, ${key.sandboxId}, ${key.type}, ${key.name}, ${key.digest}, ${key.hint})
+    returning app_id, id, sandbox_id, type, name, hint, created_at, revoked_at`;
+  return row;
+}
+
+/**
+ * The app's keys. A developer in production manages those of all sandboxes; whoever is inside a sandbox, only its own.
+ */
+export async function listKeys(db: Db, scope: Scope, page: PageRequest): Promise<[KeyRow[], number]> {
+  const where = keysInScope(db, scope);
+  const rows = await db<KeyRow[]>`
+    select app_id, id, sandbox_id, type, name, hint, created_at, revoked_at from api_keys
+    where ${where} order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from api_keys where ${where}`;
+  return [rows, count.total];
+}
+
+export async function findKey(db: Db, scope: Scope, id: string): Promise<KeyRow | undefined> {
+  const [row] = await db<KeyRow[]>`
+    select app_id, id, sandbox_id, type, name, hint, created_at, revoked_at from api_keys
+    where ${keysInScope(db, scope)} and id = ${id}`;
+  return row;
+}
+
+export async function revokeKey(db: Db, scope: Scope, id: string): Promise<boolean> {
+  const changed = await db`
+    update api_keys set revoked_at = now() where ${keysInScope(db, scope)} and id = ${id} and revoked_at is null`;
+  return changed.count > 0;
+}
+
+function keysInScope(db: Db, scope: Scope) {
+  return scope.sandboxId === production
+    ? db`app_id = ${scope.appId}`
+    : db`app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}`;
+}

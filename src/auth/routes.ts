@@ -1,0 +1,152 @@
+import { Type } from 'typebox';
+import { AppError, notFound } from '../errors.ts';
+import { compact, iso } from '../http/present.ts';
+import { type Api, ref } from '../http/route.ts';
+import { formatId } from '../ids.ts';
+import type { Caller, Scope } from '../tenancy/caller.ts';
+import { pathId } from '../tenancy/references.ts';
+import { presentUser } from '../users/routes.ts';
+import type { UserService } from '../users/service.ts';
+import type { UserRow } from '../users/store.ts';
+import { loginSchema, mintedTokenSchema, personalTokenSchema, refreshSchema, tokenCreateSchema } from './schema.ts';
+import type { AuthService, Session } from './service.ts';
+
+const tag = 'Sign-in';
+const userParams = Type.Object({ user: Type.String() });
+
+/** Signing in needs only the app's publishable key. */
+export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthService; users: UserService }): void {
+  async function answer(scope: Scope, session: Session) {
+    const user = await users.findSignedIn(scope, session.userId);
+    if (!user) throw new AppError('invalid_credentials', 'The user was deleted.');
+    return presentSession(session, user);
+  }
+
+  api.key({
+    method: 'POST',
+    path: '/api/v1/auth/login',
+    operationId: 'login',
+    tag,
+    summary: 'Sign in with e-mail and password',
+    body: loginSchema,
+    responses: { 200: ref(mintedTokenSchema) },
+    handler: async ({ caller, body, request }) =>
+      answer(caller, await auth.login(caller, request.ip, body.email, body.password)),
+  });
+  api.key({
+    method: 'POST',
+    path: '/api/v1/auth/refresh',
+    operationId: 'refreshSession',
+    tag,
+    summary: 'Exchange a refresh token for a new pair',
+    description: 'A refresh token works once. Using it again ends the session for whoever holds it.',
+    body: refreshSchema,
+    responses: { 200: ref(mintedTokenSchema) },
+    handler: async ({ caller, body }) => answer(caller, await auth.refresh(caller, body.refresh_token)),
+  });
+  api.key({
+    method: 'POST',
+    path: '/api/v1/auth/logout',
+    operationId: 'logout',
+    tag,
+    summary: 'End a session',
+    body: refreshSchema,
+    responses: { 204: null },
+    handler: ({ caller, body }) => auth.logout(caller, body.refresh_token),
+  });
+  registerTokenRoutes(api, users, auth);
+}
+
+/** A key or a developer mints sessions for any user; a user makes personal tokens for themselves. */
+function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): void {
+  const callers = ['user', 'server', 'developer'] as const;
+  api.provisioning(callers, {
+    method: 'POST',
+    path: '/users/:user/tokens',
+    operationId: 'createUserToken',
+    tag,
+    summary: 'Mint a token for a user',
+    description: 'A session (access and refresh token) for keys and developers, a personal token for the user.',
+    params: userParams,
+    body: tokenCreateSchema,
+    responses: { 201: ref(mintedTokenSchema) },
+    handler: async ({ caller, params, body }) => {
+      const user = await ownUser(users, caller, params.user);
+      if ((body.type ?? (caller.kind === 'user' ? 'personal' : 'session')) === 'session') {
+        if (caller.kind === 'user')
+          throw new AppError('forbidden', 'Sign in for a new session; here you make personal tokens.');
+        return presentSession(await auth.openSession(caller, user.id), user);
+      }
+      const { row, token, expiresIn } = await auth.createPersonalToken(
+        caller,
+        user.id,
+        body.name,
+        body.expires_in_days,
+      );
+      return { ...presentToken(row), token, token_type: 'Bearer', expires_in: expiresIn };
+    },
+  });
+  api.provisioning(callers, {
+    method: 'GET',
+    path: '/users/:user/tokens',
+    operationId: 'listUserTokens',
+    tag,
+    summary: "List a user's personal tokens",
+    params: userParams,
+    responses: { 200: Type.Object({ data: Type.Array(ref(personalTokenSchema)) }) },
+    handler: async ({ caller, params }) => {
+      const user = await ownUser(users, caller, params.user);
+      return { data: (await auth.listPersonalTokens(caller, user.id)).map(presentToken) };
+    },
+  });
+  api.provisioning(callers, {
+    method: 'DELETE',
+    path: '/users/:user/tokens/:token',
+    operationId: 'revokeUserToken',
+    tag,
+    summary: 'Revoke a personal token',
+    params: Type.Object({ user: Type.String(), token: Type.String() }),
+    responses: { 204: null },
+    handler: async ({ caller, params }) => {
+      const user = await ownUser(users, caller, params.user);
+      await auth.revokePersonalToken(caller, user.id, pathId('token', params.token));
+    },
+  });
+}
+
+/** Tokens are a matter of the user alone, or of who runs the app: others do not even see them. */
+async function ownUser(users: UserService, caller: Caller, id: string): Promise<UserRow> {
+  const user = await users.get(caller, id);
+  if (caller.kind === 'user' && caller.userId !== user.id) throw notFound();
+  return user;
+}
+
+type SessionTokens = { accessToken: string; refreshToken: string; expiresIn: number };
+
+/** A session as clients read it: the access token under both of its names. */
+export function presentSession(session: SessionTokens, user: UserRow) {
+  return {
+    token: session.accessToken,
+    access_token: session.accessToken,
+    refresh_token: session.refreshToken,
+    token_type: 'Bearer',
+    expires_in: session.expiresIn,
+    user: presentUser(user),
+  };
+}
+
+function presentToken(row: {
+  id: string;
+  name: string | null;
+  createdAt: Date;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+}) {
+  return compact({
+    id: formatId('token', row.id),
+    name: row.name,
+    created_at: iso(row.createdAt),
+    expires_at: row.expiresAt && iso(row.expiresAt),
+    revoked_at: row.revokedAt && iso(row.revokedAt),
+  });
+}

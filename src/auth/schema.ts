@@ -1,0 +1,52 @@
+import { Type } from 'typebox';
+import { ref, strict } from '../http/route.ts';
+import { limits } from '../limits.ts';
+import { userSchema } from '../users/schema.ts';
+
+const optionalText = Type.Optional(Type.String());
+
+export const loginSchema = strict({
+  email: Type.String({ minLength: 1, maxLength: 254 }),
+  password: Type.String({ minLength: 1, maxLength: 1024 }),
+});
+
+export const refreshSchema = strict({ refresh_token: Type.String({ minLength: 1, maxLength: 500 }) });
+
+/** One shape for both kinds of token: a session (access and refresh token) or a personal token. */
+export const mintedTokenSchema = Type.Object(
+  {
+    token: Type.String({ description: 'The access token, or the personal token.' }),
+    access_token: optionalText,
+    refresh_token: optionalText,
+    token_type: Type.Literal('Bearer'),
+    expires_in: Type.Optional(Type.Integer({ description: 'Seconds.' })),
+    user: Type.Optional(ref(userSchema)),
+    id: optionalText,
+    name: optionalText,
+    expires_at: optionalText,
+    created_at: optionalText,
+  },
+  { $id: 'MintedToken', description: 'A new credential of a user; never shown again.' },
+);
+
+export const tokenCreateSchema = strict({
+  type: Type.Optional(
+    Type.Enum(['session', 'personal'], { description: 'Default: session; for end users: personal.' }),
+  ),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharactersMax })),
+  expires_in_days: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 3650, description: 'Personal tokens; default 30.' }),
+  ),
+  scopes: Type.Optional(Type.String({ maxLength: 1000, description: 'Only full_access exists.' })),
+});
+
+export const personalTokenSchema = Type.Object(
+  {
+    id: Type.String({ description: 'tok_…' }),
+    name: optionalText,
+    created_at: Type.String(),
+    expires_at: optionalText,
+    revoked_at: optionalText,
+  },
+  { $id: 'PersonalToken', description: 'A long-lived token of a user, without its value.' },
+);

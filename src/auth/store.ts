@@ -1,0 +1,79 @@
+import type { Db } from '../db/database.ts';
+
+export type RefreshTokenRow = {
+  familyId: string;
+  userId: string;
+  sandboxId: string;
+  expiresAt: Date;
+  usedAt: Date | null;
+  revokedAt: Date | null;
+};
+
+export async function insertRefreshToken(
+  db: Db,
+  token: { appId: string; digest: Buffer; familyId: string; userId: string; expiresAt: Date },
+): Promise<void> {
+  await db`insert into refresh_tokens (app_id, digest, family_id, user_id, expires_at)
+    values (${token.appId}, ${token.digest}, ${token.familyId}, ${token.userId}, ${token.expiresAt})`;
+}
+
+/** The token's row, locked: of two that come at once, the second sees it used. */
+export async function lockRefreshToken(db: Db, appId: string, digest: Buffer): Promise<RefreshTokenRow | undefined> {
+  const [row] = await db<RefreshTokenRow[]>`
+    select t.family_id, t.user_id, u.sandbox_id, t.expires_at, t.used_at, t.revoked_at
+    from refresh_tokens t join users u on u.app_id = t.app_id and u.id = t.user_id
+    where t.app_id = ${appId} and t.digest = ${digest} for update of t`;
+  return row;
+}
+
+export async function markRefreshTokenUsed(db: Db, appId: string, digest: Buffer, now: Date): Promise<void> {
+  await db`update refresh_tokens set used_at = ${now} where app_id = ${appId} and digest = ${digest}`;
+}
+
+export async function revokeRefreshFamily(db: Db, appId: string, familyId: string, now: Date): Promise<void> {
+  await db`update refresh_tokens set revoked_at = ${now}
+    where app_id = ${appId} and family_id = ${familyId} and revoked_at is null`;
+}
+
+export type PersonalTokenRow = {
+  id: string;
+  name: string | null;
+  createdAt: Date;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+};
+
+export async function insertPersonalToken(
+  db: Db,
+  token: { appId: string; id: string; userId: string; name: string | null; digest: Buffer; expiresAt: Date },
+): Promise<PersonalTokenRow> {
+  const [row] = await db<[PersonalTokenRow]>`
+    insert into personal_tokens (app_id, id, user_id, name, digest, expires_at)
+    values (${token.appId}, ${token.id}, ${token.userId}, ${token.name}, ${token.digest}, ${token.expiresAt})
+    returning id, name, created_at, expires_at, revoked_at`;
+  return row;
+}
+
+export function listPersonalTokens(db: Db, appId: string, userId: string): Promise<PersonalTokenRow[]> {
+  return db<PersonalTokenRow[]>`
+    select id, name, created_at, expires_at, revoked_at from personal_tokens
+    where app_id = ${appId} and user_id = ${userId} order by created_at desc, id desc limit 200`;
+}
+
+export async function revokePersonalToken(db: Db, appId: string, userId: string, id: string): Promise<boolean> {
+  const changed = await db`update personal_tokens set revoked_at = now()
+    where app_id = ${appId} and user_id = ${userId} and id = ${id} and revoked_at is null`;
+  return changed.count > 0;
+}
+
+/** Counts one more hit in the window that begins at `windowStart`, across all processes; answers how many there are. */
+export async function countHit(db: Db, bucket: string, windowStart: Date): Promise<number> {
+  const [row] = await db<[{ hits: number }]>`
+    insert into rate_counters (bucket, window_start, hits) values (${bucket}, ${windowStart}, 1)
+    on conflict (bucket, window_start) do update set hits = rate_counters.hits + 1 returning hits`;
+  return row.hits;
+}
+
+export async function deleteOldHits(db: Db, before: Date): Promise<void> {
+  await db`delete from rate_counters where window_start < ${before}`;
+}

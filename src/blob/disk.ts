@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { systemClock } from '../clock.ts';
+import {
+  assertBlobKey,
+  type BlobEntry,
+  BlobMeter,
+  BlobMissing,
+  type BlobStat,
+  type BlobStore,
+  BlobTooLarge,
+  type ByteRange,
+  type PutOptions,
+  type StoredBlob,
+} from './blob-store.ts';
+
+/** What one read of the disk asks for: fewer, larger reads than the 64 KiB of Node's default. */
+const readBytes = 256 * 1024;
+
+/**
+ * Blobs as files below one directory: `<app>/<last two characters of the name>/<name>`, so that no directory grows with
+ * all files of an app. Bytes come under a name in `tmp/`, are made durable there, and get their own name only then: a
+ * file under its own name is whole, whatever happens.
+ */
+export async function openDiskBlobStore(root: string): Promise<BlobStore> {
+  const temporary = join(root, 'tmp');
+  await makeDirectory(temporary);
+  return {
+    kind: 'disk',
+    put: (key, body, options) => put(root, temporary, key, body, options),
+    read: (key, range) => read(pathOf(root, key), key, range),
+    readAll: (key, sizeMax) => readAll(pathOf(root, key), key, sizeMax),
+    stat: (key) => findStat(pathOf(root, key)),
+    remove: (key) => remove(pathOf(root, key)),
+    list: (prefix = '') => list(root, prefix),
+    sweepTemporary: (olderThanMs) => sweep(temporary, olderThanMs),
+    close: async () => {},
+  };
+}
+
+function pathOf(root: string, key: string): string {
+  assertBlobKey(key);
+  const slash = key.indexOf('/');
+  const name = key.slice(slash + 1);
+  return join(root, key.slice(0, slash), shardOf(name), name);
+}
+
+/** The end of a UUIDv7 is random, its beginning is the time. */
+function shardOf(name: string): string {
+  return name.slice(-2);
+}
+
+async function put(
+  root: string,
+  temporary: string,
+  key: string,
+  body: Uint8Array | AsyncIterable<Uint8Array>,
+  options: PutOptions,
+): Promise<StoredBlob> {
+  const path = pathOf(root, key);
+  const meter = new BlobMeter(key, options);
+  const unfinished = join(temporary, randomUUID());
+  const file = await open(unfinished, 'wx', 0o600);
+  try {
+    try {
+      for await (const chunk of chunksOf(body)) {
+        meter.take(chunk);
+        await writeWhole(file, chunk);
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    const stored = meter.finish();
+    const directory = dirname(path);
+    await makeDirectory(directory);
+    await rename(unfinished, path);
+    await syncDirectory(directory);
+    return stored;
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    throw error;
+  }
+}
+
+async function* chunksOf(body: Uint8Array | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  if (body instanceof Uint8Array) yield body;
+  else yield* body;
+}
+
+/** A write may take only a part of what it is given, on a disk that is almost full for one. */
+async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
+  let written = 0;
+  while (written < chunk.byteLength) {
+    const { bytesWritten } = await file.write(chunk, written, chunk.byteLength - written);
+    written += bytesWritten;
+  }
+}
+
+async function read(path: string, key: string, range: ByteRange | undefined): Promise<Readable> {
+  const file = await openToRead(path, key);
+  if (range === undefined) return file.createReadStream({ highWaterMark: readBytes });
+  if (range.end <= range.start) {
+    await file.close();
+    return Readable.from([]);
+  }
+  return file.createReadStream({ start: range.start, end: range.end - 1, highWaterMark: readBytes });
+}
+
+async function readAll(path: string, key: string, sizeMax: number): Promise<Uint8Array> {
+  const file = await openToRead(path, key);
+  try {
+    const { size } = await file.stat();
+    if (size > sizeMax) throw new BlobTooLarge(key, sizeMax);
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
+}
+
+async function openToRead(path: string, key: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'r');
+  } catch (error) {
+    if (isAbsent(error)) throw new BlobMissing(key, error);
+    throw error;
+  }
+}
+
+async function findStat(path: string): Promise<BlobStat | undefined> {
+  try {
+    return { size: (await stat(path)).size };
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
+async function remove(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (isAbsent(error)) return;
+    throw error;
+  }
+}
+
+async function* list(root: string, prefix: string): AsyncGenerator<BlobEntry> {
+  const slash = prefix.indexOf('/');
+  for await (const app of namesIn(root)) {
+    if (app === 'tmp') continue;
+    if (slash < 0 ? !app.startsWith(prefix) : app !== prefix.slice(0, slash)) continue;
+    for await (const shard of namesIn(join(root, app)))
+      for await (const name of namesIn(join(root, app, shard))) {
+        const key = `${app}/${name}`;
+        if (!key.startsWith(prefix)) continue;
+        const found = await findTimes(join(root, app, shard, name));
+        if (found !== undefined) yield { key, ...found };
+      }
+  }
+}
+
+async function sweep(temporary: string, olderThanMs: number): Promise<number> {
+  let removed = 0;
+  for await (const name of namesIn(temporary)) {
+    const path = join(temporary, name);
+    const found = await findTimes(path);
+    if (found === undefined || systemClock.now().getTime() - found.modifiedAt.getTime() < olderThanMs) continue;
+    await remove(path);
+    removed += 1;
+  }
+  return removed;
+}
+
+async function findTimes(path: string): Promise<{ size: number; modifiedAt: Date } | undefined> {
+  try {
+    const { size, mtime } = await stat(path);
+    return { size, modifiedAt: mtime };
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
+async function* namesIn(directory: string): AsyncGenerator<string> {
+  try {
+    for await (const entry of await opendir(directory)) yield entry.name;
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+  }
+}
+
+/** Makes the directory and durably names it, and each parent that was made with it, in the one above. */
+async function makeDirectory(directory: string): Promise<void> {
+  const firstMade = await mkdir(directory, { recursive: true, mode: 0o700 });
+  if (firstMade === undefined) return;
+  for (let made = directory; ; made = dirname(made)) {
+    await syncDirectory(dirname(made));
+    if (made === firstMade || made === dirname(made)) return;
+  }
+}
+
+/** A new name is durable only when its directory is. Windows cannot open one to say so, and keeps it by itself. */
+async function syncDirectory(directory: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}

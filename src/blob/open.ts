@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+import type { Config } from '../config.ts';
+import type { BlobStore } from './blob-store.ts';
+import { openDiskBlobStore } from './disk.ts';
+
+type BlobConfig = Pick<
+  Config,
+  | 'blobStore'
+  | 'dataDir'
+  | 's3Bucket'
+  | 's3Region'
+  | 's3Endpoint'
+  | 's3PathStyle'
+  | 's3AccessKeyId'
+  | 's3SecretAccessKey'
+  | 's3SessionToken'
+>;
+
+/** The blob store that the settings name: `blobs` in the data directory, or a bucket. */
+export async function openBlobStore(config: BlobConfig): Promise<BlobStore> {
+  if (config.blobStore === 'disk') return openDiskBlobStore(join(config.dataDir, 'blobs'));
+  if (config.s3Bucket === undefined) throw new Error('A bucket is required, and the settings are checked at start.');
+  // The SDK is large: only those who use it wait for it and give it memory.
+  const { openS3BlobStore } = await import('./s3.ts');
+  return openS3BlobStore({
+    bucket: config.s3Bucket,
+    region: config.s3Region,
+    endpoint: config.s3Endpoint,
+    pathStyle: config.s3PathStyle,
+    credentials: credentialsOf(config),
+  });
+}
+
+function credentialsOf({ s3AccessKeyId, s3SecretAccessKey, s3SessionToken }: BlobConfig) {
+  if (s3AccessKeyId === undefined || s3SecretAccessKey === undefined) return undefined;
+  return { accessKeyId: s3AccessKeyId, secretAccessKey: s3SecretAccessKey, sessionToken: s3SessionToken };
+}

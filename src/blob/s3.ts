@@ -1,0 +1,254 @@
+import { Readable } from 'node:stream';
+import {
+  AbortMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
+import { Upload } from '@aws-sdk/lib-storage';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { systemClock } from '../clock.ts';
+import {
+  assertBlobKey,
+  type BlobEntry,
+  BlobMeter,
+  BlobMissing,
+  type BlobStat,
+  type BlobStore,
+  BlobTooLarge,
+  type ByteRange,
+  type PresignOptions,
+  type PutOptions,
+  type StoredBlob,
+} from './blob-store.ts';
+
+export type S3Options = {
+  bucket: string;
+  region: string;
+  endpoint?: string | undefined;
+  pathStyle: boolean;
+  /** Absent: the usual AWS sources (shared files, container and instance roles). */
+  credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string | undefined } | undefined;
+};
+
+const connectTimeoutMs = 5_000;
+/** A socket with no byte either way for this long is dead. A client that reads slowly keeps its own alive. */
+const idleTimeoutMs = 120_000;
+/** Each download holds a socket as long as its reader takes; with none free, other requests wait. */
+const socketsMax = 512;
+/** What one part of an upload holds in memory; two are on their way at once. S3 takes no smaller part than 5 MiB. */
+const partBytesMin = 8 * 1024 * 1024;
+const partsInFlight = 2;
+/** S3 takes no more parts than this in one object. */
+const partsMax = 10_000;
+
+/** Blobs as objects in a bucket of S3, or of a service that speaks its protocol. */
+export function openS3BlobStore(options: S3Options): BlobStore {
+  const { bucket } = options;
+  const client = makeClient(options);
+  return {
+    kind: 's3',
+    put: (key, body, putOptions) => put(client, bucket, key, body, putOptions),
+    read: (key, range) => read(client, bucket, key, range),
+    readAll: (key, sizeMax) => readAll(client, bucket, key, sizeMax),
+    stat: (key) => findStat(client, bucket, key),
+    remove: (key) => remove(client, bucket, key),
+    list: (prefix = '') => list(client, bucket, prefix),
+    presignedUrl: (key, presignOptions) => presignedUrl(client, bucket, key, presignOptions),
+    sweepTemporary: (olderThanMs) => sweep(client, bucket, olderThanMs),
+    close: async () => client.destroy(),
+  };
+}
+
+function makeClient({ region, endpoint, pathStyle, credentials }: S3Options): S3Client {
+  return new S3Client({
+    region,
+    forcePathStyle: pathStyle,
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(credentials === undefined ? {} : { credentials: withoutUndefined(credentials) }),
+    // We hash by ourselves, and services other than AWS's own refuse the trailing checksums that the SDK would add.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: connectTimeoutMs,
+      socketTimeout: idleTimeoutMs,
+      httpAgent: { keepAlive: true, maxSockets: socketsMax },
+      httpsAgent: { keepAlive: true, maxSockets: socketsMax },
+    },
+  });
+}
+
+function withoutUndefined({ accessKeyId, secretAccessKey, sessionToken }: NonNullable<S3Options['credentials']>) {
+  return sessionToken === undefined ? { accessKeyId, secretAccessKey } : { accessKeyId, secretAccessKey, sessionToken };
+}
+
+async function put(
+  client: S3Client,
+  bucket: string,
+  key: string,
+  body: Uint8Array | AsyncIterable<Uint8Array>,
+  options: PutOptions,
+): Promise<StoredBlob> {
+  assertBlobKey(key);
+  const meter = new BlobMeter(key, options);
+  const place = { Bucket: bucket, Key: key, ContentType: options.contentType };
+  if (body instanceof Uint8Array) {
+    meter.take(body);
+    const stored = meter.finish();
+    await client.send(new PutObjectCommand({ ...place, Body: body }));
+    return stored;
+  }
+  let stored: StoredBlob | undefined;
+  // The judgement falls before the last part ends, so a body that fails it never becomes an object.
+  async function* metered(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
+      meter.take(chunk);
+      yield chunk;
+    }
+    stored = meter.finish();
+  }
+  const upload = new Upload({
+    client,
+    params: { ...place, Body: Readable.from(metered(body), { objectMode: false }) },
+    partSize: Math.max(partBytesMin, Math.ceil((options.sizeMax ?? 0) / partsMax)),
+    queueSize: partsInFlight,
+  });
+  await upload.done();
+  if (stored === undefined) throw new Error('An upload ended before its body.');
+  return stored;
+}
+
+async function read(client: S3Client, bucket: string, key: string, range: ByteRange | undefined): Promise<Readable> {
+  assertBlobKey(key);
+  if (range !== undefined && range.end <= range.start) {
+    if ((await findStat(client, bucket, key)) === undefined) throw new BlobMissing(key);
+    return Readable.from([]);
+  }
+  try {
+    const { Body } = await client.send(
+      new GetObjectCommand({
+        Bucket: bucket,
+        Key: key,
+        ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
+      }),
+    );
+    if (!(Body instanceof Readable)) throw new Error('S3 answered without a body.');
+    return Body;
+  } catch (error) {
+    if (isAbsent(error)) throw new BlobMissing(key, error);
+    throw error;
+  }
+}
+
+async function readAll(client: S3Client, bucket: string, key: string, sizeMax: number): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of await read(client, bucket, key, undefined)) {
+    size += chunk.byteLength;
+    if (size > sizeMax) throw new BlobTooLarge(key, sizeMax);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+async function findStat(client: S3Client, bucket: string, key: string): Promise<BlobStat | undefined> {
+  assertBlobKey(key);
+  try {
+    const { ContentLength } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
+    return { size: ContentLength ?? 0 };
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
+async function remove(client: S3Client, bucket: string, key: string): Promise<void> {
+  assertBlobKey(key);
+  try {
+    await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+  }
+}
+
+async function* list(client: S3Client, bucket: string, prefix: string): AsyncGenerator<BlobEntry> {
+  let after: string | undefined;
+  do {
+    const page = await client.send(
+      new ListObjectsV2Command({
+        Bucket: bucket,
+        Prefix: prefix,
+        ...(after === undefined ? {} : { ContinuationToken: after }),
+      }),
+    );
+    for (const { Key, Size, LastModified } of page.Contents ?? [])
+      if (Key !== undefined && LastModified !== undefined)
+        yield { key: Key, size: Size ?? 0, modifiedAt: LastModified };
+    after = page.NextContinuationToken;
+  } while (after !== undefined);
+}
+
+async function presignedUrl(
+  client: S3Client,
+  bucket: string,
+  key: string,
+  { expiresSeconds, contentType, contentDisposition }: PresignOptions,
+): Promise<string> {
+  assertBlobKey(key);
+  const command = new GetObjectCommand({
+    Bucket: bucket,
+    Key: key,
+    ResponseContentType: contentType,
+    ResponseContentDisposition: contentDisposition,
+  });
+  return getSignedUrl(client, command, { expiresIn: expiresSeconds });
+}
+
+/** An interrupted multipart upload is no object, but its parts are kept, and paid for, until somebody ends it. */
+async function sweep(client: S3Client, bucket: string, olderThanMs: number): Promise<number> {
+  const before = systemClock.now().getTime() - olderThanMs;
+  let removed = 0;
+  let marker: { KeyMarker?: string; UploadIdMarker?: string } | undefined = {};
+  while (marker !== undefined) {
+    const page = await listUploads(client, bucket, marker);
+    for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
+      if (Key === undefined || UploadId === undefined || Initiated === undefined) continue;
+      if (Initiated.getTime() > before) continue;
+      await abort(client, bucket, Key, UploadId);
+      removed += 1;
+    }
+    const { NextKeyMarker, NextUploadIdMarker } = page ?? {};
+    marker =
+      page?.IsTruncated === true && NextKeyMarker !== undefined && NextUploadIdMarker !== undefined
+        ? { KeyMarker: NextKeyMarker, UploadIdMarker: NextUploadIdMarker }
+        : undefined;
+  }
+  return removed;
+}
+
+/** Undefined from a service that cannot list them: such a one ends them by its own rules. */
+async function listUploads(client: S3Client, bucket: string, marker: { KeyMarker?: string; UploadIdMarker?: string }) {
+  try {
+    return await client.send(new ListMultipartUploadsCommand({ Bucket: bucket, ...marker }));
+  } catch (error) {
+    if (error instanceof S3ServiceException && error.name === 'NotImplemented') return undefined;
+    throw error;
+  }
+}
+
+async function abort(client: S3Client, bucket: string, key: string, uploadId: string): Promise<void> {
+  try {
+    await client.send(new AbortMultipartUploadCommand({ Bucket: bucket, Key: key, UploadId: uploadId }));
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+  }
+}
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof S3ServiceException && ['NoSuchKey', 'NotFound', 'NoSuchUpload'].includes(error.name);
+}

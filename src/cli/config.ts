@@ -1,0 +1,14 @@
+import { describeConfig, readConfig, unknownSettings } from '../config.ts';
+
+export async function run(options: { json?: string | boolean | undefined }): Promise<number> {
+  const settings = describeConfig(readConfig());
+  const lines = options.json
+    ? [JSON.stringify(settings, null, 2)]
+    : settings.map(
+        ({ variable, value, source }) =>
+          `${variable.padEnd(26)} ${value === '' ? '(unset)' : value}${source === 'environment' ? '' : '  (default)'}`,
+      );
+  process.stdout.write(`${lines.join('\n')}\n`);
+  for (const name of unknownSettings()) process.stderr.write(`${name} looks like a setting but is none.\n`);
+  return 0;
+}

@@ -1,0 +1,55 @@
+import { Command, CommanderError } from 'commander';
+import { explain } from './explain.ts';
+
+/** Runs one `quarry` command. Answers the exit code: 0, 1 when it failed, 2 when it was called wrongly. */
+export async function runCommand(args: string[]): Promise<number> {
+  const program = new Command('quarry')
+    .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
+    .exitOverride();
+  let code = 0;
+  const action =
+    (load: () => Promise<{ run(options: Record<string, string | boolean | undefined>): Promise<number> }>) =>
+    async (options: Record<string, string | boolean | undefined>) => {
+      code = await (await load()).run(options);
+    };
+  program
+    .command('serve')
+    .description('run the server')
+    .action(action(() => import('./serve.ts')));
+  program
+    .command('migrate')
+    .description('bring the database to this release and stop')
+    .action(action(() => import('./migrate.ts')));
+  program
+    .command('credentials')
+    .description('make new credentials for the first app and print them')
+    .option('--json', 'print JSON, as in credentials.json')
+    .action(action(() => import('./credentials.ts')));
+  program
+    .command('config')
+    .description('print the effective settings, secrets redacted')
+    .option('--json', 'print JSON')
+    .action(action(() => import('./config.ts')));
+  program
+    .command('openapi')
+    .description('print the OpenAPI document')
+    .option('--out <file>', 'write it to a file instead')
+    .action(action(() => import('./openapi.ts')));
+  program
+    .command('doctor')
+    .description('check database, blobs, parsers, clock and disk, and say how to mend what is wrong')
+    .action(action(() => import('./doctor.ts')));
+  program
+    .command('fsck')
+    .description('compare files with their contents; exits 1 when something is wrong and stays so')
+    .option('--repair', 'delete files whose contents are gone and contents that no file refers to')
+    .action(action(() => import('./fsck.ts')));
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return code;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    process.stderr.write(`${explain(error)}\n`);
+    return 1;
+  }
+}

@@ -1,0 +1,84 @@
+import { bootstrapIfEmpty, rewrapKeys } from '../apps/bootstrap.ts';
+import { readConfig, unknownSettings } from '../config.ts';
+import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from '../credentials-file.ts';
+import { killEmbeddedPostgres } from '../db/embedded.ts';
+import { createLogger } from '../log.ts';
+import { createServer, type QuarryServer } from '../server.ts';
+import { createServices, type Services } from '../services.ts';
+
+/** Serves until a signal comes or the embedded database ends. */
+export async function run(): Promise<number> {
+  const config = readConfig();
+  const log = createLogger(config.logLevel);
+  for (const name of unknownSettings()) log.warn({ name }, 'This variable looks like a setting but is none');
+  // Listened for before anything starts, so that a stop during the start leaves nothing running either.
+  const stop = listenForStop(() => forceExit(config.dataDir));
+
+  const services = await createServices(config, log);
+  let server: QuarryServer | undefined;
+  try {
+    server = await createServer(services);
+    const url = await server.listen();
+    const credentials = await prepareCredentials(services);
+    if (config.secretPrevious !== undefined) {
+      const rewrapped = await rewrapKeys(services.db, services.secrets);
+      log.info({ rewrapped }, 'Stored keys are wrapped by the current secret');
+    }
+    await services.startWorkers();
+    services.setReady();
+    process.stdout.write(greeting(url, services.baseUrl(), credentials));
+    const reason = await Promise.race([stop.asked, services.databaseEnded.then(() => 'database' as const)]);
+    log.info({ reason }, 'Stopping');
+    return reason === 'database' ? 1 : 0;
+  } finally {
+    // Past the limit the process ends whatever is left: who supervises us would kill it anyway.
+    setTimeout(() => forceExit(config.dataDir), stopTimeoutMs).unref();
+    await Promise.all([server?.close(), services.stopWorkers()]);
+    await services.close();
+    log.info('Stopped');
+  }
+}
+
+const stopTimeoutMs = 9_500;
+const sameSignalMs = 500;
+
+function listenForStop(force: () => void): { asked: Promise<NodeJS.Signals> } {
+  const asked = new Promise<NodeJS.Signals>((resolve) => {
+    let firstAt: number | undefined;
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+      process.on(signal, () => {
+        firstAt ??= performance.now();
+        // Ctrl-C reaches us from the terminal and once more from npm: only a later one means "at once".
+        if (performance.now() - firstAt > sameSignalMs) force();
+        resolve(signal);
+      });
+  });
+  return { asked };
+}
+
+/** Ends at once. What the embedded database had not written, it replays at the next start. */
+function forceExit(dataDir: string): void {
+  killEmbeddedPostgres(dataDir);
+  process.exit(1);
+}
+
+/** Makes the first credentials of an empty database; otherwise keeps the base URL in the file true. */
+async function prepareCredentials({ db, secrets, config, baseUrl }: Services): Promise<string | undefined> {
+  const made = await bootstrapIfEmpty(db, secrets, (credentials) =>
+    writeCredentialsFile(config.dataDir, credentialsFile(baseUrl(), credentials)),
+  );
+  if (made) return credentialsPath(config.dataDir);
+  const existing = findCredentialsFile(config.dataDir);
+  if (existing === undefined) return undefined;
+  if (existing.base_url !== baseUrl()) writeCredentialsFile(config.dataDir, { ...existing, base_url: baseUrl() });
+  return credentialsPath(config.dataDir);
+}
+
+function greeting(url: string, baseUrl: string, credentials: string | undefined): string {
+  return [
+    `Quarry listens on ${url}`,
+    `API reference      ${baseUrl}/docs`,
+    `Credentials        ${credentials ?? 'make new ones with `quarry credentials`'}`,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,36 @@
+import type { Config } from '../config.ts';
+import type { DatabaseTarget } from '../db/address.ts';
+import { type Database, openDatabase } from '../db/database.ts';
+import { findEmbeddedPostgres, startEmbeddedPostgres } from '../db/embedded.ts';
+import type { Logger } from '../log.ts';
+
+/**
+ * Runs one piece of work on the database of these settings: the external one, the embedded one of a server that runs,
+ * or, when none does, the embedded one started for as long as the work takes.
+ */
+export async function withDatabase<T>(
+  config: Config,
+  log: Logger,
+  work: (db: Database, target: DatabaseTarget) => Promise<T>,
+): Promise<T> {
+  const running = config.databaseDirectUrl ?? config.databaseUrl ?? findEmbeddedPostgres(config.dataDir);
+  if (running !== undefined) return onTarget(running, work);
+  const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
+  try {
+    return await onTarget(embedded.address, work);
+  } finally {
+    await embedded.stop();
+  }
+}
+
+async function onTarget<T>(
+  target: DatabaseTarget,
+  work: (db: Database, target: DatabaseTarget) => Promise<T>,
+): Promise<T> {
+  const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-cli' });
+  try {
+    return await work(db, target);
+  } finally {
+    await db.end({ timeout: 5 });
+  }
+}

@@ -1,0 +1,72 @@
+import { Type } from 'typebox';
+import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
+import { compact, iso } from '../http/present.ts';
+import { type Api, ref } from '../http/route.ts';
+import { integerRange } from '../http/validation.ts';
+import { formatId } from '../ids.ts';
+import { configSchema } from './schema.ts';
+import type { ConfigService } from './service.ts';
+import type { ConfigRow } from './store.ts';
+
+const tag = 'Config';
+const callers = ['user', 'server', 'developer'] as const;
+const owner = {
+  agent: Type.Optional(Type.String({ description: 'Paths of this agent instead of your own.' })),
+  org: Type.Optional(Type.String({ description: 'Paths of this organisation instead of your own.' })),
+};
+
+export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigService }): void {
+  api.app(callers, {
+    method: 'GET',
+    path: '/api/v1/config',
+    operationId: 'listConfigs',
+    tag,
+    summary: 'List config entries',
+    query: Type.Object({ ...pageQuery, ...owner, prefix: Type.Optional(Type.String()) }),
+    responses: { 200: pageOf(ref(configSchema)) },
+    handler: async ({ caller, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await configs.list(caller, query, request);
+      return page(
+        request,
+        rows.map((row) => presentConfig(row)),
+        total,
+      );
+    },
+  });
+  api.app(callers, {
+    method: 'GET',
+    path: '/api/v1/config/*',
+    operationId: 'getConfig',
+    tag,
+    summary: 'Read a config entry',
+    params: Type.Object({ '*': Type.String() }),
+    query: Type.Object({ ...owner, version: Type.Optional(Type.Integer(integerRange)) }),
+    responses: { 200: ref(configSchema) },
+    handler: async ({ caller, params, query }) => {
+      const { row, content } = await configs.get(caller, params['*'], query);
+      return presentConfig(row, content);
+    },
+  });
+}
+
+function presentConfig(row: ConfigRow, content?: string) {
+  return compact({
+    id: formatId('config', row.id),
+    virtual_path: row.virtualPath,
+    content_type: row.contentType,
+    content,
+    version: row.version,
+    current_version: {
+      id: formatId('configVersion', row.versionId),
+      version_number: row.version,
+      content_hash: row.contentHash.toString('hex'),
+      created_at: iso(row.versionCreatedAt),
+    },
+    file: formatId('file', row.fileId),
+    org: row.orgId && formatId('org', row.orgId),
+    agent: row.agentId && formatId('agent', row.agentId),
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  });
+}

@@ -1,0 +1,85 @@
+import { type Db, nobody } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { newUuid } from '../ids.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import type { Owned } from '../tenancy/visible.ts';
+
+export type ConfigRow = Owned & {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  virtualPath: string;
+  /** The newest version's number. */
+  latest: number;
+  versionId: string;
+  version: number;
+  contentType: string;
+  contentHash: Buffer;
+  fileId: string;
+  versionCreatedAt: Date;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** Whose path it is: the agent's, else the user's or team's, else the org's, else the app's. */
+export function configOwnerId(owned: Owned): string {
+  return owned.agentId ?? owned.userId ?? owned.teamId ?? owned.orgId ?? nobody;
+}
+
+/** Writes a path's next version, its first one when the owner has no such path. Answers the version's number. */
+export async function writeConfigVersion(
+  db: Db,
+  scope: Scope,
+  entry: { owned: Owned; virtualPath: string; contentType: string; contentHash: Buffer; fileId: string },
+): Promise<number> {
+  const { owned } = entry;
+  const [config] = await db<[{ id: string; version: number }]>`
+    insert into configs (app_id, sandbox_id, id, owner_id, virtual_path, org_id, team_id, user_id, agent_id, version)
+    values (${scope.appId}, ${scope.sandboxId}, ${newUuid()}, ${configOwnerId(owned)}, ${entry.virtualPath},
+      ${owned.orgId}, ${owned.teamId}, ${owned.userId}, ${owned.agentId}, 1)
+    on conflict (app_id, sandbox_id, owner_id, virtual_path)
+      do update set version = configs.version + 1, updated_at = now()
+    returning id, version`;
+  await db`
+    insert into config_versions (app_id, id, config_id, version, content_type, content_hash, file_id)
+    values (${scope.appId}, ${newUuid()}, ${config.id}, ${config.version}, ${entry.contentType}, ${entry.contentHash},
+      ${entry.fileId})`;
+  return config.version;
+}
+
+const columns = (db: Db) => db`
+  c.app_id, c.id, c.sandbox_id, c.virtual_path, c.org_id, c.team_id, c.user_id, c.agent_id, c.version as latest,
+  v.id as version_id, v.version, v.content_type, v.content_hash, v.file_id, v.created_at as version_created_at,
+  c.created_at, c.updated_at
+  from configs c join config_versions v on v.app_id = c.app_id and v.config_id = c.id`;
+
+/** A version of the owner's path; the newest without `version`. */
+export async function findConfig(
+  db: Db,
+  scope: Scope,
+  ownerId: string,
+  virtualPath: string,
+  version: number | undefined,
+): Promise<ConfigRow | undefined> {
+  const [row] = await db<ConfigRow[]>`
+    select ${columns(db)}
+    where c.app_id = ${scope.appId} and c.sandbox_id = ${scope.sandboxId} and c.owner_id = ${ownerId}
+      and c.virtual_path = ${virtualPath} and v.version = coalesce(${version ?? null}::integer, c.version)`;
+  return row;
+}
+
+/** The owner's paths that begin with a prefix, each with its newest version, newest created first. */
+export async function listConfigs(
+  db: Db,
+  scope: Scope,
+  ownerId: string,
+  prefix: string,
+  page: PageRequest,
+): Promise<[ConfigRow[], number]> {
+  const where = db`c.app_id = ${scope.appId} and c.sandbox_id = ${scope.sandboxId} and c.owner_id = ${ownerId}
+    and starts_with(c.virtual_path, ${prefix})`;
+  const rows = await db<ConfigRow[]>`select ${columns(db)} and v.version = c.version where ${where}
+    order by c.created_at desc, c.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from configs c where ${where}`;
+  return [rows, count.total];
+}

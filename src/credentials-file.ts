@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AppCredentials } from './apps/bootstrap.ts';
+import { writePrivateFile } from './private-file.ts';
+
+/** What `credentials.json` holds and `quarry credentials --json` prints. */
+export type CredentialsFile = {
+  base_url: string;
+  app: string;
+  developer_token: string;
+  secret_key: string;
+  publishable_key: string;
+};
+
+export function credentialsPath(dataDir: string): string {
+  return join(dataDir, 'credentials.json');
+}
+
+export function credentialsFile(baseUrl: string, credentials: AppCredentials): CredentialsFile {
+  return {
+    base_url: baseUrl,
+    app: credentials.app,
+    developer_token: credentials.developerToken,
+    secret_key: credentials.secretKey,
+    publishable_key: credentials.publishableKey,
+  };
+}
+
+export function writeCredentialsFile(dataDir: string, content: CredentialsFile): void {
+  writePrivateFile(credentialsPath(dataDir), `${JSON.stringify(content, null, 2)}\n`);
+}
+
+/** The credentials of the first start, unless somebody removed or damaged the file. */
+export function findCredentialsFile(dataDir: string): CredentialsFile | undefined {
+  try {
+    const content: unknown = JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'));
+    return isCredentialsFile(content) ? content : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isCredentialsFile(content: unknown): content is CredentialsFile {
+  return typeof content === 'object' && content !== null && 'base_url' in content && 'secret_key' in content;
+}

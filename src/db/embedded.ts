@@ -1,0 +1,288 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Logger } from '../log.ts';
+import { type DatabaseAddress, socketPath } from './address.ts';
+import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
+import { type Account, canReach, getPostgresAccount, ownAccount, requireNamedUser } from './postgres-account.ts';
+import { copyBinaries, findBinaries, type PostgresBinaries } from './postgres-binaries.ts';
+import { EmbeddedPostgresError } from './postgres-error.ts';
+import { explainSpawnFailure, findPostmaster, postgresEnvironment, startPostmaster, stopOrphan } from './postmaster.ts';
+
+export type EmbeddedPostgres = {
+  address: DatabaseAddress;
+  /** Resolves when PostgreSQL has ended, whether asked to or not. */
+  ended: Promise<void>;
+  /** Writes everything and ends PostgreSQL, within seconds; then frees the data directory. Safe to call again. */
+  stop(): Promise<void>;
+};
+
+export type EmbeddedOptions = {
+  dataDir: string;
+  log: Logger;
+  /** Server settings beside our own, such as `fsync: 'off'` for tests. */
+  settings?: Record<string, string>;
+};
+
+/**
+ * Takes the data directory for this process and starts the PostgreSQL in it, made at the first start.
+ * @param options.dataDir absolute path; made when absent. Everything of PostgreSQL's is below `postgres/` in it, or,
+ *   when this process is root and the user `postgres` cannot reach it, below /var/lib/quarry (noted in the directory).
+ * @throws DirectoryLockedError when another server uses the directory.
+ * @throws EmbeddedPostgresError when PostgreSQL cannot run here, with words that say how to mend it.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const binaries = findBinaries();
+  const dataDir = makeDataDir(options.dataDir);
+  const lock = lockDirectory(dataDir);
+  try {
+    return await startLocked(dataDir, binaries, lock, options);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** The address of the PostgreSQL that a running server has in this data directory, for commands beside that server. */
+export function findEmbeddedPostgres(dataDir: string): DatabaseAddress | undefined {
+  if (!existsSync(dataDir)) return undefined;
+  const real = realpathSync(dataDir);
+  const postmaster = findPostmaster(findCluster(real));
+  return postmaster && addressAt(postmaster.socketDirectory, postmaster.port);
+}
+
+/** Ends the PostgreSQL of a server that cannot wait for it. Nothing committed is lost. */
+export function killEmbeddedPostgres(dataDir: string): void {
+  const postmaster = existsSync(dataDir) ? findPostmaster(findCluster(realpathSync(dataDir))) : undefined;
+  if (postmaster) process.kill(postmaster.pid, 'SIGQUIT');
+}
+
+/** Where PostgreSQL's own data directory is, given ours with every symbolic link resolved. */
+export function findCluster(dataDir: string): string {
+  return join(readPlace(dataDir) ?? defaultPlace(dataDir), 'cluster');
+}
+
+const port = 5432;
+const username = 'quarry';
+const sharedRoot = '/var/lib/quarry';
+const placeFile = 'postgres.place';
+/** The kernel's bound on a socket's path, without the closing NUL: 107 bytes on Linux, 103 on macOS. */
+const socketPathBytesMax = process.platform === 'linux' ? 107 : 103;
+const initTimeoutMs = 120_000;
+
+async function startLocked(
+  dataDir: string,
+  installed: PostgresBinaries,
+  lock: DirectoryLock,
+  { log, settings = {} }: EmbeddedOptions,
+): Promise<EmbeddedPostgres> {
+  const { place, account } = choosePlace(dataDir);
+  const cluster = join(place, 'cluster');
+  const reachable = account === undefined || canReach(account, join(installed.directory, 'bin'));
+  const binaries = reachable ? installed : copyBinaries(installed, sharedRoot);
+
+  if (existsSync(join(cluster, 'PG_VERSION'))) checkCluster(cluster, binaries, account);
+  else await makeCluster(place, binaries, account, log);
+  if (place !== defaultPlace(dataDir)) writeFileSync(join(dataDir, placeFile), `${place}\n`, { mode: 0o600 });
+
+  await stopOrphan(cluster, log);
+  const socketDirectory = makeSocketDirectory(place, account);
+  const logFile = join(dataDir, 'postgres.log');
+  const postmaster = await startPostmaster({
+    binaries,
+    cluster,
+    socketDirectory,
+    port,
+    logFile,
+    account,
+    log,
+    settings,
+  });
+  let stopped: Promise<void> | undefined;
+  return {
+    address: addressAt(socketDirectory, port),
+    ended: postmaster.ended,
+    stop() {
+      stopped ??= postmaster.stop().finally(() => lock.release());
+      return stopped;
+    },
+  };
+}
+
+function addressAt(socketDirectory: string, socketPort: number): DatabaseAddress {
+  return { host: socketDirectory, port: socketPort, database: 'postgres', username };
+}
+
+function makeDataDir(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    return realpathSync(path);
+  } catch (error) {
+    throw new EmbeddedPostgresError(`The data directory ${path} cannot be made: ${String(error)}`, error);
+  }
+}
+
+/** The directory that holds the cluster, and the user that it belongs to when this process is root. */
+function choosePlace(dataDir: string): { place: string; account: Account | undefined } {
+  const noted = readPlace(dataDir);
+  if (noted !== undefined && !existsSync(join(noted, 'cluster', 'PG_VERSION')))
+    throw new EmbeddedPostgresError(
+      `The database of ${dataDir} was made in ${noted}, and is not there any more. ` +
+        `Restore it, or, to begin anew and lose it, remove ${join(dataDir, placeFile)}.`,
+    );
+  const own = ownAccount();
+  if (own) return { place: makePlace(noted ?? defaultPlace(dataDir), undefined), account: undefined };
+
+  const existing = statSync(join(noted ?? defaultPlace(dataDir), 'cluster'), { throwIfNoEntry: false });
+  // A cluster that an ordinary user made goes on as that user's, so that both may start it.
+  const account = existing && existing.uid !== 0 ? { uid: existing.uid, gid: existing.gid } : getPostgresAccount();
+  openDataDir(dataDir, account);
+  if (noted !== undefined) return { place: noted, account };
+  if (canReach(account, dataDir)) return { place: makePlace(defaultPlace(dataDir), account), account };
+  if (existing)
+    throw new EmbeddedPostgresError(
+      `The user with number ${account.uid}, to whom the database in ${dataDir} belongs, cannot reach that directory. ` +
+        'Let it pass through every directory above (`chmod o+x`), or run Quarry as that user.',
+    );
+  const place = join(sharedRoot, shortHash(dataDir));
+  return { place: makePlace(place, account), account };
+}
+
+function defaultPlace(dataDir: string): string {
+  return join(dataDir, 'postgres');
+}
+
+function readPlace(dataDir: string): string | undefined {
+  const file = join(dataDir, placeFile);
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
+}
+
+/** Lets the user's group pass through the data directory itself, but not read it: what is in it stays ours. */
+function openDataDir(dataDir: string, account: Account): void {
+  if (canReach(account, dataDir) || !canReach(account, dirname(dataDir))) return;
+  const stat = statSync(dataDir);
+  if (stat.uid !== 0 || (stat.mode & 0o070) !== 0) return;
+  chownSync(dataDir, 0, account.gid);
+  chmodSync(dataDir, (stat.mode & 0o7777) | 0o010);
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}
+
+function makePlace(place: string, account: Account | undefined): string {
+  if (account && dirname(place) === sharedRoot) mkdirSync(sharedRoot, { recursive: true, mode: 0o755 });
+  makePrivateDirectory(place, account);
+  return place;
+}
+
+function makePrivateDirectory(directory: string, account: Account | undefined): void {
+  if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
+  const stat = lstatSync(directory);
+  // Only what is root's own is given away: in /tmp anybody could have put something under this name.
+  if (account && stat.isDirectory() && stat.uid === 0) chownSync(directory, account.uid, account.gid);
+}
+
+function checkCluster(cluster: string, binaries: PostgresBinaries, account: Account | undefined): void {
+  const made = Number.parseInt(readFileSync(join(cluster, 'PG_VERSION'), 'utf8'), 10);
+  if (made !== binaries.majorVersion)
+    throw new EmbeddedPostgresError(
+      `The database in ${cluster} was made by PostgreSQL ${made}, and this version of Quarry brings ${binaries.majorVersion}. ` +
+        `Dump it with the Quarry that made it and restore it into an empty data directory, or serve it with a PostgreSQL ${made} of your own by DATABASE_URL.`,
+    );
+  const owner = statSync(cluster).uid;
+  const expected = account?.uid ?? process.getuid?.();
+  if (owner !== expected)
+    throw new EmbeddedPostgresError(
+      `The database in ${cluster} belongs to the user with number ${owner}. Run Quarry as that user or as root.`,
+    );
+}
+
+/** Makes the cluster under another name and renames it when whole: a start that was killed leaves nothing half. */
+async function makeCluster(
+  place: string,
+  binaries: PostgresBinaries,
+  account: Account | undefined,
+  log: Logger,
+): Promise<void> {
+  if (!account) requireNamedUser();
+  for (const name of readdirSync(place).filter((entry) => entry.startsWith('unfinished-')))
+    rmSync(join(place, name), { recursive: true, force: true, maxRetries: 5 });
+  log.info({ place }, 'Making the embedded database');
+  const unfinished = join(place, `unfinished-${process.pid}-${Date.now()}`);
+  const initdb = join(binaries.directory, 'bin', 'initdb');
+  const args = [
+    ['-D', unfinished, '-U', username, '--encoding=UTF8', '--data-checksums', '--no-instructions'],
+    // The built-in C.UTF-8: Unicode-aware, the same order on every system, never changed by an update of libc.
+    ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
+    // Whoever can enter the socket's private directory is the server itself; nothing listens on a network.
+    ['--auth-local=trust', '--auth-host=reject'],
+  ].flat();
+  try {
+    await promisify(execFile)(initdb, args, {
+      cwd: '/',
+      env: postgresEnvironment,
+      timeout: initTimeoutMs,
+      ...(account ?? {}),
+    });
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true, maxRetries: 5 });
+    throw new EmbeddedPostgresError(explainInitFailure(error, place, binaries), error);
+  }
+  renameSync(unfinished, join(place, 'cluster'));
+  syncDirectory(place);
+}
+
+function syncDirectory(directory: string): void {
+  const handle = openSync(directory, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function explainInitFailure(error: unknown, place: string, binaries: PostgresBinaries): string {
+  const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
+  if (/No space left on device/.test(output)) return `The disk that holds ${place} is full. Make room and start again.`;
+  if (output.trim() === '') return explainSpawnFailure(error, { binaries });
+  return `The embedded database could not be made in ${place}. PostgreSQL said:\n${output.trim()}`;
+}
+
+/** Beside the cluster, or in the temporary directory where the path would be too long for a socket. */
+function makeSocketDirectory(place: string, account: Account | undefined): string {
+  const beside = join(place, 'socket');
+  const fits = Buffer.byteLength(socketPath({ host: beside, port })) <= socketPathBytesMax;
+  const short = !account || canReach(account, tmpdir()) ? tmpdir() : '/tmp';
+  const directory = fits ? beside : join(short, `quarry-${shortHash(place)}`);
+  makePrivateDirectory(directory, account);
+  const stat = lstatSync(directory);
+  const owner = account?.uid ?? process.getuid?.();
+  if (!stat.isDirectory() || stat.uid !== owner || (stat.mode & 0o077) !== 0)
+    throw new EmbeddedPostgresError(
+      `${directory} should be a private directory for PostgreSQL's socket, but somebody else made it. Remove it.`,
+    );
+  // No PostgreSQL runs on this cluster now, so a socket that a crash left belongs to nobody.
+  rmSync(socketPath({ host: directory, port }), { force: true });
+  rmSync(`${socketPath({ host: directory, port })}.lock`, { force: true });
+  return directory;
+}

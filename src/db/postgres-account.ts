@@ -1,0 +1,97 @@
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, readFileSync, statSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname } from 'node:path';
+import { EmbeddedPostgresError } from './postgres-error.ts';
+
+/** The operating system's user that PostgreSQL runs as. */
+export type Account = { uid: number; gid: number };
+
+/** The account of this process, or undefined when it is root, which PostgreSQL refuses. */
+export function ownAccount(): Account | undefined {
+  const uid = process.getuid?.() ?? 0;
+  return uid === 0 ? undefined : { uid, gid: process.getgid?.() ?? uid };
+}
+
+/**
+ * The user `postgres`, made when absent. Only root may call it.
+ * @throws EmbeddedPostgresError when it cannot be made.
+ */
+export function getPostgresAccount(): Account {
+  const found = findAccount('postgres');
+  if (found) return found;
+  const attempts = [
+    () => run('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres']),
+    () => run('adduser', ['-S', '-D', '-H', '-s', '/sbin/nologin', 'postgres']),
+    // The smallest images bring neither program.
+    appendAccount,
+  ];
+  const errors: unknown[] = [];
+  for (const attempt of attempts) {
+    try {
+      attempt();
+    } catch (error) {
+      errors.push(error);
+    }
+    const made = findAccount('postgres');
+    if (made) return made;
+  }
+  throw new EmbeddedPostgresError(
+    'PostgreSQL refuses to run as root, and the user "postgres" could not be made. ' +
+      'Make it (`useradd --system postgres`), run Quarry as an ordinary user, or set DATABASE_URL.',
+    new AggregateError(errors),
+  );
+}
+
+/** `initdb` looks its user up by number and stops without an entry, as under `docker run --user 12345`. */
+export function requireNamedUser(): void {
+  try {
+    userInfo();
+  } catch (error) {
+    throw new EmbeddedPostgresError(
+      `The user with number ${process.getuid?.()} has no entry in /etc/passwd, which PostgreSQL needs to make a database. ` +
+        'Run Quarry as a user that has one, or set DATABASE_URL.',
+      error,
+    );
+  }
+}
+
+/** Whether `account` may pass through every directory from the root down to `directory` itself. */
+export function canReach(account: Account, directory: string): boolean {
+  for (let current = directory; ; current = dirname(current)) {
+    const stat = statSync(current, { throwIfNoEntry: false });
+    if (stat) {
+      const shift = stat.uid === account.uid ? 6 : stat.gid === account.gid ? 3 : 0;
+      if (((stat.mode >> shift) & 0o1) === 0) return false;
+    }
+    if (dirname(current) === current) return true;
+  }
+}
+
+function findAccount(name: string): Account | undefined {
+  for (const line of readFileSync('/etc/passwd', 'utf8').split('\n')) {
+    const [user, , uid, gid] = line.split(':');
+    if (user === name && Number(uid) > 0) return { uid: Number(uid), gid: Number(gid) };
+  }
+  return undefined;
+}
+
+function appendAccount(): void {
+  const taken = new Set(
+    ['/etc/passwd', '/etc/group'].flatMap((file) =>
+      readFileSync(file, 'utf8')
+        .split('\n')
+        .map((line) => Number(line.split(':')[2])),
+    ),
+  );
+  let id = 70;
+  while (taken.has(id)) id += 1;
+  appendFileSync('/etc/group', `postgres:x:${id}:\n`);
+  appendFileSync('/etc/passwd', `postgres:x:${id}:${id}:PostgreSQL:/nonexistent:/usr/sbin/nologin\n`);
+}
+
+const accountTimeoutMs = 10_000;
+
+function run(program: string, args: string[]): void {
+  execFileSync(program, args, { stdio: 'pipe', timeout: accountTimeoutMs });
+}

@@ -1,0 +1,253 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { closeSync, copyFileSync, openSync, readFileSync, rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from '../log.ts';
+import type { Account } from './postgres-account.ts';
+import type { PostgresBinaries } from './postgres-binaries.ts';
+import { EmbeddedPostgresError } from './postgres-error.ts';
+
+export type PostmasterOptions = {
+  binaries: PostgresBinaries;
+  cluster: string;
+  socketDirectory: string;
+  port: number;
+  logFile: string;
+  /** Set when this process is root and PostgreSQL must run as another user. */
+  account: Account | undefined;
+  log: Logger;
+  settings: Record<string, string>;
+};
+
+export type Postmaster = {
+  pid: number;
+  /** Resolves when the process has ended, however it did. */
+  ended: Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Starts PostgreSQL on a cluster that nobody else runs and waits until it takes connections. */
+export async function startPostmaster(options: PostmasterOptions): Promise<Postmaster> {
+  for (let attempt = 1; ; attempt++) {
+    const outcome = await tryStart(options);
+    if (typeof outcome !== 'string') return outcome;
+    // Backends of a postmaster that was killed notice it within moments and free the shared memory.
+    if (!/shared memory block|lock file/.test(outcome) || attempt >= startAttemptsMax)
+      throw new EmbeddedPostgresError(explainFailure(options, outcome));
+    await wait(startRetryMs);
+  }
+}
+
+/** Stops a PostgreSQL that still runs on the cluster though its server is gone, and clears what a crash left. */
+export async function stopOrphan(cluster: string, log: Logger): Promise<void> {
+  const pid = readPidFile(cluster)?.pid;
+  if (pid === undefined || !isAlive(pid)) return;
+  if (!isPostgresOn(pid, cluster)) {
+    // The number now belongs to some other program; PostgreSQL alone could not tell and would refuse to start.
+    rmSync(join(cluster, 'postmaster.pid'), { force: true });
+    return;
+  }
+  log.warn({ postgresPid: pid }, 'Stopping the PostgreSQL that an earlier server left running');
+  await stopProcess(pid, () => !isAlive(pid));
+}
+
+/** The running postmaster's process number and socket directory, from the cluster's own pid file. */
+export function findPostmaster(cluster: string): { pid: number; socketDirectory: string; port: number } | undefined {
+  const file = readPidFile(cluster);
+  if (file?.status !== 'ready' || !isAlive(file.pid) || !isPostgresOn(file.pid, cluster)) return undefined;
+  return { pid: file.pid, socketDirectory: file.socketDirectory, port: file.port };
+}
+
+/** The environment of every PostgreSQL program: nothing of ours, which may hold secrets. */
+export const postgresEnvironment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
+
+const startAttemptsMax = 50;
+const startRetryMs = 100;
+const readyPollMs = 5;
+/** Crash recovery of a large database takes minutes; a start that takes longer than this never ends. */
+const startTimeoutMs = 600_000;
+const fastShutdownMs = 5_000;
+const immediateShutdownMs = 2_000;
+const logBytesMax = 5 * 1024 * 1024;
+const logCheckMs = 60_000;
+
+/** The running server, or the end of PostgreSQL's log when it would not start. */
+async function tryStart(options: PostmasterOptions): Promise<Postmaster | string> {
+  const { binaries, cluster, account, log } = options;
+  boundLog(options.logFile);
+  const logStart = statSync(options.logFile, { throwIfNoEntry: false })?.size ?? 0;
+  const output = openSync(options.logFile, 'a', 0o600);
+  const child = spawn(join(binaries.directory, 'bin', 'postgres'), ['-D', cluster, ...serverSettings(options)], {
+    cwd: '/',
+    env: postgresEnvironment,
+    stdio: ['ignore', output, output],
+    // Its own session: Ctrl-C in the terminal must reach us alone, or connections die before requests have drained.
+    detached: true,
+    ...(account ?? {}),
+  });
+  closeSync(output);
+  const ended = endOf(child);
+  let hasEnded = false;
+  ended.then(() => {
+    hasEnded = true;
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new EmbeddedPostgresError(explainSpawnFailure(await ended, options), await ended);
+  child.unref();
+
+  const deadline = Date.now() + startTimeoutMs;
+  while (!hasEnded && readPidFile(cluster, pid)?.status !== 'ready') {
+    if (Date.now() > deadline) {
+      child.kill('SIGKILL');
+      return 'PostgreSQL did not become ready in time.';
+    }
+    await wait(readyPollMs);
+  }
+  if (hasEnded) return readFileSync(options.logFile).subarray(logStart).toString().slice(-4_000);
+
+  let stopping: Promise<void> | undefined;
+  const logTimer = setInterval(() => boundLog(options.logFile), logCheckMs).unref();
+  ended.then(() => {
+    clearInterval(logTimer);
+    if (!stopping) log.fatal({ postgresPid: pid, logFile: options.logFile }, 'The embedded PostgreSQL ended by itself');
+  });
+  return {
+    pid,
+    ended: ended.then(() => undefined),
+    stop() {
+      stopping ??= stopProcess(pid, () => hasEnded);
+      return stopping;
+    },
+  };
+}
+
+/** Settings belong to the code, not to the cluster, so that an upgrade of Quarry brings its own. */
+function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOptions): string[] {
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  const sharedMegabytes = Math.round(Math.max(64, Math.min(512, memory / 16 / 1024 / 1024)));
+  const settings: Record<string, string> = {
+    listen_addresses: '',
+    // A list, separated by commas: quoting keeps a directory whose name holds one whole.
+    unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"`,
+    unix_socket_permissions: '0700',
+    port: String(port),
+    max_connections: '200',
+    shared_buffers: `${sharedMegabytes}MB`,
+    effective_cache_size: `${sharedMegabytes * 4}MB`,
+    jit: 'off',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    logging_collector: 'off',
+    log_min_messages: 'warning',
+    // Statements and details hold tenants' data; our own log says which request failed.
+    log_min_error_statement: 'panic',
+    log_error_verbosity: 'terse',
+    ...(hasSmallSharedMemory() ? { dynamic_shared_memory_type: 'mmap' } : {}),
+    ...extra,
+  };
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+}
+
+/** Containers give /dev/shm 64 MB by default, which parallel queries exhaust. */
+function hasSmallSharedMemory(): boolean {
+  if (process.platform !== 'linux') return false;
+  try {
+    const { blocks, bsize } = statfsSync('/dev/shm');
+    return blocks * bsize < 256 * 1024 * 1024;
+  } catch {
+    return true;
+  }
+}
+
+/** Fast shutdown (running statements are cancelled, everything is written), then harder. */
+async function stopProcess(pid: number, hasEnded: () => boolean): Promise<void> {
+  const steps: [NodeJS.Signals, number][] = [
+    ['SIGINT', fastShutdownMs],
+    ['SIGQUIT', immediateShutdownMs],
+    ['SIGKILL', immediateShutdownMs],
+  ];
+  for (const [signal, patienceMs] of steps) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // It ended in the meantime.
+    }
+    const deadline = Date.now() + patienceMs;
+    while (!hasEnded() && Date.now() < deadline) await wait(readyPollMs);
+    if (hasEnded()) return;
+  }
+  throw new EmbeddedPostgresError(`PostgreSQL (process ${pid}) could not be stopped.`);
+}
+
+function endOf(child: ChildProcess): Promise<Error | undefined> {
+  return new Promise((resolve) => {
+    child.once('error', resolve);
+    child.once('exit', () => resolve(undefined));
+  });
+}
+
+type PidFile = { pid: number; port: number; socketDirectory: string; status: string };
+
+/** PostgreSQL's postmaster.pid: number, directory, start, port, socket directory, address, memory key, status. */
+function readPidFile(cluster: string, expectedPid?: number): PidFile | undefined {
+  let lines: string[];
+  try {
+    lines = readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n');
+  } catch {
+    return undefined;
+  }
+  const pid = Number.parseInt(lines[0] ?? '', 10);
+  if (!(pid > 0) || (expectedPid !== undefined && pid !== expectedPid)) return undefined;
+  return { pid, port: Number(lines[3]), socketDirectory: lines[4] ?? '', status: (lines[7] ?? '').trim() };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+  // A container without an init process keeps the dead as zombies.
+  try {
+    return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return true;
+  }
+}
+
+/** Whether the process is a PostgreSQL that was started with this very directory. */
+function isPostgresOn(pid: number, cluster: string): boolean {
+  const command = readCommand(pid);
+  return command !== undefined && /postgres/.test(command) && command.includes(`-D ${cluster} `);
+}
+
+function readCommand(pid: number): string | undefined {
+  try {
+    if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    return execFileSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8', timeout: 5_000 });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keeps the log and the one before it. PostgreSQL appends, so emptying the file under it is safe. */
+function boundLog(file: string): void {
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) <= logBytesMax) return;
+  copyFileSync(file, `${file}.1`);
+  truncateSync(file, 0);
+}
+
+function explainFailure({ cluster, logFile }: PostmasterOptions, output: string): string {
+  if (/No space left on device/.test(output))
+    return `The disk that holds ${cluster} is full. Make room and start again.`;
+  return `PostgreSQL did not start. It said:\n${output.trim()}\nIts whole log is in ${logFile}.`;
+}
+
+/** Why a PostgreSQL program could not even be started. */
+export function explainSpawnFailure(error: unknown, { binaries }: Pick<PostmasterOptions, 'binaries'>): string {
+  const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return missing
+    ? `PostgreSQL's programs in ${binaries.directory} cannot run here: they need glibc, which Alpine Linux does not bring. Use a Debian-based system or set DATABASE_URL.`
+    : `PostgreSQL's programs in ${binaries.directory} cannot run here: ${String(error)}`;
+}

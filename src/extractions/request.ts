@@ -1,0 +1,102 @@
+import type { CrawlSettings } from '../crawls/types.ts';
+import { invalidField } from '../errors.ts';
+
+export type ExtractionBody = {
+  destination_kind: 'config' | 'storage';
+  destination_path?: string | undefined;
+  file?: string | undefined;
+  url?: string | undefined;
+  mode?: 'link' | 'site' | undefined;
+  max_pages?: number | undefined;
+  include_paths?: string[] | undefined;
+  exclude_paths?: string[] | undefined;
+  max_depth?: number | undefined;
+  allow_subdomains?: boolean | undefined;
+  ignore_robots?: boolean | undefined;
+  sitemap?: 'include' | 'skip' | 'only' | undefined;
+  agent?: string | undefined;
+  org?: string | undefined;
+};
+
+/** `prefix` has no leading or trailing slash; undefined means the names stand by themselves. */
+export type Destination = { kind: 'config' | 'storage'; prefix: string | undefined };
+
+export type ExtractionRequest =
+  | { kind: 'document'; file: string; destination: Destination }
+  | { kind: 'link' | 'site'; settings: CrawlSettings; destination: Destination };
+
+const maxPagesDefault = 100;
+
+/** What the body asks for, exactly one thing. 422 on the member that is missing or too many. */
+export function readExtractionRequest(body: ExtractionBody): ExtractionRequest {
+  const destination = readDestination(body);
+  if (body.file !== undefined) {
+    if (body.url !== undefined) throw invalidField('url', 'give either file or url, not both');
+    if (body.mode !== undefined) throw invalidField('mode', 'is for url; a document has none');
+    for (const member of crawlMembers)
+      if (body[member] !== undefined) throw invalidField(member, 'is for url; a document has none');
+    return { kind: 'document', file: body.file, destination };
+  }
+  if (body.url === undefined) throw invalidField('file', 'give either file, or url with mode');
+  if (body.mode === undefined) throw invalidField('mode', 'is required with url: link or site');
+  return { kind: body.mode, settings: readCrawlSettings(body, body.url, body.mode), destination };
+}
+
+/** What only a link or a site can be told; a link takes these members and has no use for most. */
+const crawlMembers = [
+  'max_pages',
+  'include_paths',
+  'exclude_paths',
+  'max_depth',
+  'allow_subdomains',
+  'ignore_robots',
+  'sitemap',
+] as const;
+
+function readCrawlSettings(body: ExtractionBody, url: string, mode: 'link' | 'site'): CrawlSettings {
+  return {
+    mode,
+    startUrl: url,
+    maxPages: mode === 'link' ? 1 : (body.max_pages ?? maxPagesDefault),
+    includePaths: body.include_paths ?? [],
+    excludePaths: body.exclude_paths ?? [],
+    ...(body.max_depth === undefined ? {} : { maxDepth: body.max_depth }),
+    allowSubdomains: body.allow_subdomains ?? false,
+    ignoreRobots: body.ignore_robots ?? false,
+    sitemap: body.sitemap ?? 'include',
+  };
+}
+
+/** Text that Postgres takes: documents and pages may hold anything. */
+export function storable(text: string | undefined): string | undefined {
+  return text?.replaceAll('\0', '\u{fffd}').toWellFormed();
+}
+
+function readDestination(body: ExtractionBody): Destination {
+  const segments = (body.destination_path ?? '').split('/').filter((segment) => !['', '.', '..'].includes(segment));
+  const prefix = segments.length > 0 ? segments.join('/') : undefined;
+  if (body.destination_kind === 'config' && prefix === undefined)
+    throw invalidField('destination_path', 'must name at least one segment when destination_kind is config');
+  return { kind: body.destination_kind, prefix };
+}
+
+/** The output's name for a document: its filename's stem, other characters than letters, digits, `.`, `_`, `-` as `-`. */
+export function documentOutputName(filename: string): string {
+  const last = filename.split(/[/\\]/).at(-1) ?? '';
+  const dot = last.lastIndexOf('.');
+  return `${safeName(dot > 0 ? last.slice(0, dot) : last) || 'document'}.md`;
+}
+
+/** A name without characters that mean something in a path; `.` and `..` by themselves are none. */
+export function safeName(text: string): string {
+  const name = text.replace(/[^\p{L}\p{N}._-]/gu, '-');
+  return name === '.' || name === '..' ? '' : name;
+}
+
+/** The name under its prefix; the `taken` ones get `-2`, `-3` … before the ending. */
+export function outputPath(prefix: string | undefined, name: string, taken: (path: string) => boolean): string {
+  const path = prefix === undefined ? name : `${prefix}/${name}`;
+  if (!taken(path)) return path;
+  const stem = path.replace(/\.md$/, '');
+  for (let number = 2; ; number++) if (!taken(`${stem}-${number}.md`)) return `${stem}-${number}.md`;
+}

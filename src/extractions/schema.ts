@@ -1,0 +1,92 @@
+import { Type } from 'typebox';
+import { fileSchema } from '../files/schema.ts';
+import { ref, strict } from '../http/route.ts';
+import { integerRange } from '../http/validation.ts';
+import { limits } from '../limits.ts';
+
+const optionalText = Type.Optional(Type.String());
+const kind = Type.Enum(['document', 'link', 'site']);
+const errorMembers = Type.Object({ code: Type.String(), message: Type.String() });
+
+export const extractionOutputSchema = Type.Object(
+  {
+    id: Type.String({ description: 'exo_…' }),
+    ordinal: Type.Integer({ description: 'Position, from 0.' }),
+    source_url: optionalText,
+    state: Type.Enum(['done', 'failed']),
+    error: Type.Optional(errorMembers),
+    title: optionalText,
+    metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'What the source says about itself.' }),
+    file: Type.Optional(ref(fileSchema)),
+    created_at: Type.String(),
+  },
+  { $id: 'ExtractionOutput', description: 'The text of one document or page.' },
+);
+
+export const extractionSchema = Type.Object(
+  {
+    id: Type.String({ description: 'ext_…' }),
+    kind,
+    state: Type.Enum(['running', 'done', 'failed']),
+    destination: Type.Object({ kind: Type.Enum(['config', 'storage']), path_prefix: optionalText }),
+    file: optionalText,
+    url: optionalText,
+    mode: Type.Optional(Type.Enum(['link', 'site'])),
+    max_pages: Type.Optional(Type.Integer()),
+    agent: optionalText,
+    org: optionalText,
+    failure_reason: Type.Optional(
+      Type.Enum(['fetch_failed', 'unsupported_content', 'extraction_failed', 'timeout', 'internal_error']),
+    ),
+    error: Type.Optional(errorMembers),
+    output_count: Type.Integer({ description: 'Outputs that are done.' }),
+    byte_count: Type.Integer({ description: 'Bytes of their text.' }),
+    outputs: Type.Optional(Type.Array(ref(extractionOutputSchema))),
+    left_out: Type.Optional(
+      Type.Array(Type.Object({ url: Type.String(), reason: Type.String() }), {
+        description:
+          'Pages of a site that were not read, and why: robots, path, trap, duplicate, redirected_away. The first hundred.',
+      }),
+    ),
+    progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'Extraction', description: 'A job that turns a document, a page or a site into Markdown.' },
+);
+
+function pathPatterns(description: string) {
+  const pattern = Type.String({ minLength: 1, maxLength: 1_000, pattern: '^[/*]' });
+  return Type.Array(pattern, {
+    maxItems: 100,
+    description: `${description} Prefixes in which * stands for anything and a final $ for the end.`,
+  });
+}
+
+export const extractionCreateSchema = strict({
+  destination_kind: Type.Enum(['config', 'storage'], { description: 'Where outputs are written.' }),
+  destination_path: Type.Optional(
+    Type.String({
+      maxLength: limits.virtualPathCharactersMax,
+      description: 'Prefix of the outputs. Required for config.',
+    }),
+  ),
+  file: Type.Optional(Type.String({ description: 'fil_…; the document to read.' })),
+  url: Type.Optional(Type.String({ maxLength: limits.urlCharactersMax, description: 'The page or site to read.' })),
+  mode: Type.Optional(Type.Enum(['link', 'site'])),
+  max_pages: Type.Optional(Type.Integer({ ...integerRange, description: 'Pages of a site at most. Default 100.' })),
+  include_paths: Type.Optional(pathPatterns('Only pages whose path matches one of these are read.')),
+  exclude_paths: Type.Optional(pathPatterns('Pages whose path matches one of these are not read.')),
+  max_depth: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: limits.integerMax, description: 'Links away from the start page at most.' }),
+  ),
+  allow_subdomains: Type.Optional(Type.Boolean({ description: 'Read pages of hosts under the start page’s, too.' })),
+  ignore_robots: Type.Optional(Type.Boolean({ description: 'Read pages that robots.txt closes. Needs a secret key.' })),
+  sitemap: Type.Optional(
+    Type.Enum(['include', 'skip', 'only'], {
+      description: 'Whether pages are found by sitemap, too or only. Default include.',
+    }),
+  ),
+  agent: Type.Optional(Type.String({ description: 'agt_…; the agent that owns the job and its outputs.' })),
+  org: Type.Optional(Type.String({ description: 'org_…' })),
+});

@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import { AppError, invalidField } from '../errors.ts';
+import { parseContentDigest } from '../http/content-digest.ts';
+import { isImage } from './media-types.ts';
+
+export type PictureInput = { data: string; filename: string; mime_type: string };
+
+/** Exactly RFC 4648 section 4: no white space, no URL-safe letters, padding in place. 422 on the member otherwise. */
+export function readBase64(field: string, text: string): Buffer {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64') !== text)
+    throw invalidField(field, 'is not valid base64 (RFC 4648: letters A–Z a–z 0–9 + /, padded with =, no white space)');
+  return bytes;
+}
+
+/** The bytes of a picture. 422 on the member that is wrong. */
+export function readPicture(field: string, picture: PictureInput): Buffer {
+  if (!isImage(picture.mime_type)) throw invalidField(`${field}.mime_type`, 'must be an image type');
+  return readBase64(`${field}.data`, picture.data);
+}
+
+/** 422 `not_an_image`: only what is declared as an image can be shown to everybody. */
+export function requireSharable(contentType: string): void {
+  if (isImage(contentType)) return;
+  throw new AppError('not_an_image', 'Only files with an image content type can be shared.', {
+    fields: [{ field: 'share', message: 'is for image content types only' }],
+  });
+}
+
+/**
+ * A filename from a header: UTF-8, plain or percent-encoded (a plain `%` is then `%25`). 422 when it is neither, or
+ * when it is empty or too long.
+ */
+export function readFilenameHeader(value: string | undefined, charactersMax: number): string {
+  const field = 'x-filename';
+  if (value === undefined || value === '') throw invalidField(field, 'is required');
+  let filename: string;
+  try {
+    // Node hands header bytes over one character each.
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(value, 'latin1'));
+    filename = decodeURIComponent(text);
+  } catch {
+    throw invalidField(field, 'is not percent-encoded UTF-8 (a plain % is written %25)');
+  }
+  if (filename.includes('\0')) throw invalidField(field, 'must not contain the character U+0000');
+  if ([...filename].length > charactersMax) throw invalidField(field, `has more than ${charactersMax} characters`);
+  return filename;
+}
+
+/** Bytes did not have the digest that was announced for them. */
+export class DigestMismatch extends Error {}
+
+export type DigestCheck = {
+  /** SHA-256 in hex, for the blob store to check. */
+  checksum?: string;
+  /** Passes the bytes on, and throws DigestMismatch at their end when the other digest does not fit. */
+  checked(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
+};
+
+/** What a Content-Digest header asks to be checked. 422 when it names nothing that we can check. */
+export function readDigestHeader(header: string | undefined): DigestCheck {
+  if (header === undefined) return { checked: (body) => body };
+  const digest = parseContentDigest(header);
+  if (!digest) throw invalidField('content-digest', 'must hold sha-256=:base64: or sha-512=:base64: (RFC 9530)');
+  const { sha256, sha512 } = digest;
+  return {
+    ...(sha256 === undefined ? {} : { checksum: sha256.toString('hex') }),
+    checked: sha512 === undefined ? (body) => body : (body) => checkSha512(body, sha512),
+  };
+}
+
+async function* checkSha512(body: AsyncIterable<Uint8Array>, expected: Buffer): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha512');
+  for await (const chunk of body) {
+    hash.update(chunk);
+    yield chunk;
+  }
+  if (!hash.digest().equals(expected)) throw new DigestMismatch('The SHA-512 of the body is another.');
+}

@@ -1,0 +1,73 @@
+import type { Db } from '../db/database.ts';
+import { invalidField } from '../errors.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import {
+  findNamedOwners,
+  type NamedOwners,
+  type OwnerInput,
+  requireCreateFor,
+  unknownReference,
+} from '../tenancy/references.ts';
+import { type Change, type Grant, mayChangeOwned, type Owned } from '../tenancy/visible.ts';
+import { type AclInput, applyAclChange, newPrincipals, readAclChange } from './acl.ts';
+import { findVisiblePrincipals, type SeenFileRow } from './store.ts';
+
+/**
+ * Who a new file belongs to, from what the body names. A team goes before a user; without either it is the calling
+ * user's; an agent decides the org, which otherwise is the one named, else the caller's.
+ */
+export async function resolveFileOwner(db: Db, caller: Caller, input: OwnerInput): Promise<Owned> {
+  const named = await findNamedOwners(db, caller, input);
+  const self = caller.kind === 'user' ? caller.userId : null;
+  const userId = named.team ? null : (named.user?.id ?? self);
+  const agentId = named.agent?.id ?? (caller.kind === 'agent' && !named.team && !named.user ? caller.agentId : null);
+  for (const owned of namedOwners(named)) requireCreateFor(caller, owned, named.agent);
+  return { orgId: fileOrg(caller, named), teamId: named.team?.id ?? null, userId, agentId };
+}
+
+function fileOrg(caller: Caller, named: NamedOwners): string | null {
+  if (named.agent) {
+    if (named.org && named.org.id !== named.agent.orgId)
+      throw invalidField('org', 'is not the organisation of the agent');
+    return named.agent.orgId;
+  }
+  const callers = caller.kind === 'user' || caller.kind === 'agent' ? caller.orgId : undefined;
+  return named.org?.id ?? callers ?? named.team?.orgId ?? named.user?.orgId ?? null;
+}
+
+/** Each individual owner by itself, as a row that only it owned. */
+function namedOwners(named: NamedOwners): Owned[] {
+  const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
+  const owners: Owned[] = [];
+  if (named.team) owners.push({ ...none, teamId: named.team.id });
+  else if (named.user) owners.push({ ...none, userId: named.user.id });
+  if (named.agent) owners.push({ ...none, agentId: named.agent.id });
+  return owners;
+}
+
+/** Whether the caller may do to this file what its owner may. */
+export function hasOwnerRights(caller: Caller, file: SeenFileRow, change: Change): boolean {
+  const { agentId: id, agentOrgId: orgId, agentTeamId: teamId, agentUserId: userId } = file;
+  return mayChangeOwned(caller, file, change, id === null ? undefined : { id, orgId, teamId, userId });
+}
+
+/** The grants that a request leads to. Throws 422 on the member that is wrong or names nobody whom the caller sees. */
+export async function resolveGrants(
+  db: Db,
+  caller: Caller,
+  before: readonly Grant[],
+  input: AclInput,
+): Promise<Grant[]> {
+  const change = readAclChange(input);
+  const after = applyAclChange(before, change);
+  const named = newPrincipals(before, change);
+  for (const type of ['user', 'team', 'org', 'agent'] as const) {
+    const ofType = named.filter(({ principalType }) => principalType === type);
+    if (ofType.length === 0) continue;
+    const ids = ofType.map(({ principalId }) => principalId);
+    const found = await findVisiblePrincipals(db, caller, type, ids);
+    const missing = ofType.find(({ principalId }) => !found.has(principalId));
+    if (missing) throw unknownReference(missing.field);
+  }
+  return after;
+}

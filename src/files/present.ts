@@ -1,0 +1,119 @@
+import type { BlobStore } from '../blob/blob-store.ts';
+import { production } from '../db/database.ts';
+import { compact, iso } from '../http/present.ts';
+import { formatId, type IdKind } from '../ids.ts';
+import type { Capabilities, CapabilityRole, SignedLinks } from '../tenancy/capability.ts';
+import type { Grant } from '../tenancy/visible.ts';
+import { dispositionOf, isActive, isImage } from './media-types.ts';
+import type { FileRow } from './store.ts';
+
+/** How long a signed download link works. */
+export const signedLinkSeconds = 3600;
+
+export type FileLinks = {
+  baseUrl: () => string;
+  signedLinks: SignedLinks;
+  capabilities: Capabilities;
+  blobs: Pick<BlobStore, 'presignedUrl'>;
+};
+
+/** How a file is served to whoever may download it: what a browser would run is never shown in place. */
+export function downloadHeaders(file: Pick<FileRow, 'filename' | 'contentType'>): {
+  contentType: string;
+  contentDisposition: string;
+} {
+  const active = isActive(file.contentType);
+  return {
+    contentType: file.contentType,
+    contentDisposition: dispositionOf(file.filename, active ? 'attachment' : 'inline'),
+  };
+}
+
+/** The signed download URL of a file: the blob store's own where it makes such, else ours. */
+export async function downloadUrl(deps: FileLinks, file: FileRow, now: Date): Promise<string> {
+  const presigned = await deps.blobs.presignedUrl?.(file.blobKey, {
+    expiresSeconds: signedLinkSeconds,
+    ...downloadHeaders(file),
+  });
+  if (presigned !== undefined) return presigned;
+  const expires = Math.floor(now.getTime() / 1000) + signedLinkSeconds;
+  const signature = deps.signedLinks.signature('download', file.appId, file.id, expires);
+  return `${deps.baseUrl()}/api/v1/files/${formatId('file', file.id)}/content?expires=${expires}&signature=${signature}`;
+}
+
+/** The lasting URL that opens a file in one role. */
+export async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, role: CapabilityRole) {
+  const token = await deps.capabilities.token(appId, fileId, role);
+  return `${deps.baseUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
+}
+
+/** A file as answers carry it. `grants` are for those alone who have an owner's rights. */
+export async function presentFile(deps: FileLinks, file: FileRow, now: Date, grants?: readonly Grant[]) {
+  const url = await downloadUrl(deps, file, now);
+  const id = formatId('file', file.id);
+  return compact({
+    id,
+    filename: file.filename,
+    content_type: file.contentType,
+    size: file.size,
+    checksum: file.checksum.toString('hex'),
+    url,
+    share_url: file.shared ? await capabilityUrl(deps, file.appId, file.id, 'share') : null,
+    shared: file.shared,
+    image_source: isImage(file.contentType)
+      ? compact({
+          file: id,
+          url,
+          refresh_url: `${deps.baseUrl()}/api/v1/files/${id}`,
+          mime_type: file.contentType,
+          width: file.width,
+          height: file.height,
+        })
+      : null,
+    app: formatId('app', file.appId),
+    org: file.orgId && formatId('org', file.orgId),
+    team: file.teamId && formatId('team', file.teamId, 'team'),
+    user: file.userId && formatId('user', file.userId),
+    agent: file.agentId && formatId('agent', file.agentId),
+    sandbox: file.sandboxId === production ? null : formatId('sandbox', file.sandboxId),
+    acl: grants && { grants: grants.map(presentGrant) },
+    provider_metadata: file.providerMetadata,
+    created_at: iso(file.createdAt),
+    updated_at: iso(file.updatedAt),
+  });
+}
+
+const principalKinds: Partial<Record<Grant['principalType'], IdKind>> = {
+  user: 'user',
+  team: 'team',
+  org: 'org',
+  agent: 'agent',
+};
+
+function presentGrant({ principalType, principalId, principalRole, actions }: Grant) {
+  const kind = principalKinds[principalType];
+  return compact({
+    principal_type: principalType,
+    principal: kind ? formatId(kind, principalId) : principalRole || null,
+    actions: [...actions],
+  });
+}
+
+/** The picture of an agent or an org: its URL is the capability, so it stays the same while the picture does. */
+export type PictureRow = {
+  fileId: string | null;
+  contentType: string | null;
+  width: number | null;
+  height: number | null;
+};
+
+export async function presentPicture(deps: FileLinks, appId: string, role: 'avatar' | 'org_logo', picture: PictureRow) {
+  if (picture.fileId === null) return null;
+  return compact({
+    file: formatId('file', picture.fileId),
+    url: await capabilityUrl(deps, appId, picture.fileId, role),
+    mime_type: picture.contentType,
+    width: picture.width,
+    height: picture.height,
+  });
+}

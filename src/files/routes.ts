@@ -1,0 +1,272 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { BlobMissing } from '../blob/blob-store.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
+import { page, pageOf, pageRequest } from '../http/pages.ts';
+import { iso } from '../http/present.ts';
+import { type Api, ref } from '../http/route.ts';
+import { formatId } from '../ids.ts';
+import { limits } from '../limits.ts';
+import type { CapabilityRole } from '../tenancy/capability.ts';
+import { sendBytes } from './bytes.ts';
+import { readDigestHeader, readFilenameHeader } from './input.ts';
+import { mediaTypePattern } from './media-types.ts';
+import { downloadHeaders, type FileLinks, presentFile } from './present.ts';
+import {
+  fileCreateSchema,
+  fileListQuery,
+  fileSchema,
+  fileUpdateSchema,
+  rawUploadQuery,
+  uploadLinkCreateSchema,
+  uploadLinkSchema,
+} from './schema.ts';
+import type { FileDeps, FileService, SeenFile } from './service.ts';
+import type { FileRow } from './store.ts';
+
+const tag = 'Files';
+const everybody = ['user', 'server', 'developer'] as const;
+const params = Type.Object({ file: Type.String() });
+const bytesSchema = Type.Any({ description: 'The contents.' });
+
+export type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: FileService };
+
+export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
+  const { files, clock } = deps;
+  const present = ({ file, grants }: SeenFile) => presentFile(deps, file, clock.now(), grants);
+
+  api.app(everybody, {
+    method: 'POST',
+    path: '/api/v1/files',
+    operationId: 'createFile',
+    tag,
+    summary: 'Upload a file',
+    body: fileCreateSchema,
+    responses: { 201: ref(fileSchema) },
+    handler: async ({ caller, body }) => present(await files.upload(caller, body)),
+  });
+
+  api.app(everybody, {
+    method: 'GET',
+    path: '/api/v1/files',
+    operationId: 'listFiles',
+    tag,
+    summary: 'List files',
+    query: fileListQuery,
+    responses: { 200: pageOf(ref(fileSchema)) },
+    handler: async ({ caller, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await files.list(caller, request, query);
+      return page(request, await Promise.all(rows.map(present)), total);
+    },
+  });
+
+  api.app(everybody, {
+    method: 'GET',
+    path: '/api/v1/files/:file',
+    operationId: 'getFile',
+    tag,
+    summary: 'Get a file with a fresh download URL',
+    params,
+    responses: { 200: ref(fileSchema) },
+    handler: async ({ caller, params: { file } }) => present(await files.get(caller, file)),
+  });
+
+  api.app(everybody, {
+    method: 'PATCH',
+    path: '/api/v1/files/:file',
+    operationId: 'updateFile',
+    tag,
+    summary: 'Update a file’s name, metadata, sharing or access list',
+    params,
+    body: fileUpdateSchema,
+    responses: { 200: ref(fileSchema) },
+    handler: async ({ caller, params: { file }, body }) => present(await files.update(caller, file, body)),
+  });
+
+  api.app(everybody, {
+    method: 'DELETE',
+    path: '/api/v1/files/:file',
+    operationId: 'deleteFile',
+    tag,
+    summary: 'Delete a file and its contents',
+    params,
+    responses: { 204: null },
+    handler: ({ caller, params: { file } }) => files.delete(caller, file),
+  });
+
+  registerUploadRoutes(api, deps, present);
+  registerByteRoutes(api, deps);
+}
+
+function registerUploadRoutes(
+  api: Api,
+  { files, baseUrl }: FileRouteDeps,
+  present: (seen: SeenFile) => Promise<unknown>,
+): void {
+  const headers =
+    '`X-Filename` is UTF-8, plain or percent-encoded (a plain `%` is `%25`). `Content-Digest` (RFC 9530, sha-256 or sha-512) is checked when it is sent.';
+
+  api.app(everybody, {
+    method: 'POST',
+    path: '/api/v1/files/uploads',
+    operationId: 'uploadFile',
+    tag,
+    summary: 'Upload a file of any size as the raw body',
+    description: `The body is the file, \`Content-Type\` its type. ${headers}`,
+    query: rawUploadQuery,
+    rawBody: '*/*',
+    responses: { 201: ref(fileSchema) },
+    handler: async ({ caller, query, request }) => {
+      const input = {
+        ...query,
+        filename: readFilenameHeader(oneHeader(request, 'x-filename'), limits.nameCharactersMax),
+        contentType: readContentType(request),
+        digest: readDigestHeader(oneHeader(request, 'content-digest')),
+      };
+      return present(await receiving(request, () => files.uploadStream(caller, input, lengthOf(request), request.raw)));
+    },
+  });
+
+  api.app(everybody, {
+    method: 'POST',
+    path: '/api/v1/files/upload_urls',
+    operationId: 'createFileUploadUrl',
+    tag,
+    summary: 'Make a URL by which somebody else uploads one file',
+    body: uploadLinkCreateSchema,
+    responses: { 201: ref(uploadLinkSchema) },
+    handler: async ({ caller, body }) => {
+      const { token, promise } = await files.createUploadLink(caller, body);
+      return {
+        file: formatId('file', promise.id),
+        method: 'PUT',
+        url: `${baseUrl()}/api/v1/files/uploads?token=${token}`,
+        expires_at: iso(new Date(promise.expires * 1_000)),
+      };
+    },
+  });
+
+  api.public({
+    method: 'PUT',
+    path: '/api/v1/files/uploads',
+    operationId: 'uploadFileByUrl',
+    tag,
+    summary: 'Upload the file that a signed upload URL was made for',
+    description: 'The body is the file. `Content-Digest` (RFC 9530) is checked when it is sent.',
+    query: Type.Object({ token: Type.String() }),
+    uncheckedQuery: true,
+    rawBody: '*/*',
+    responses: { 201: ref(fileSchema) },
+    handler: async ({ query, request }) => {
+      const digest = readDigestHeader(oneHeader(request, 'content-digest'));
+      const { token } = query as { token?: unknown };
+      return present(await receiving(request, () => files.uploadByLink(token, digest, lengthOf(request), request.raw)));
+    },
+  });
+}
+
+function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
+  api.public({
+    method: 'GET',
+    path: '/api/v1/files/:file/content',
+    operationId: 'downloadFile',
+    tag,
+    summary: 'Download by a signed URL',
+    params,
+    query: Type.Object({ expires: Type.Integer(), signature: Type.String() }),
+    uncheckedQuery: true,
+    responses: { 200: bytesSchema },
+    handler: async ({ params: { file }, query, request, reply }) => {
+      const { expires, signature } = query as { expires?: unknown; signature?: unknown };
+      const found = await files.openSigned(file, expires, signature);
+      return sendFile(request, reply, found, {
+        'cache-control': 'private, no-cache',
+        'content-disposition': downloadHeaders(found).contentDisposition,
+        'content-security-policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
+      });
+    },
+  });
+
+  const roles: [CapabilityRole, string, string][] = [
+    ['avatar', 'fetchFileAvatar', 'Fetch an agent’s profile picture by its lasting URL'],
+    ['org_logo', 'fetchFileOrgLogo', 'Fetch an organisation’s logo by its lasting URL'],
+    ['share', 'fetchSharedFile', 'Fetch a shared image by its lasting URL'],
+  ];
+  for (const [role, operationId, summary] of roles)
+    api.public({
+      method: 'GET',
+      path: `/api/v1/files/:file/${role}`,
+      operationId,
+      tag,
+      summary,
+      description: 'Whatever is wrong, the answer is the same 404.',
+      params,
+      query: Type.Object({ token: Type.String() }),
+      uncheckedQuery: true,
+      responses: { 200: bytesSchema },
+      handler: async ({ params: { file }, query, request, reply }) => {
+        const found = await files.openCapability(file, (query as { token?: unknown }).token, role);
+        if (!found) throw notFound();
+        return sendFile(request, reply, found, {
+          'cache-control': 'public, max-age=3600',
+          'content-security-policy': "sandbox; default-src 'none'",
+        });
+      },
+    });
+
+  async function sendFile(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    file: FileRow,
+    headers: Record<string, string>,
+  ): Promise<FastifyReply> {
+    try {
+      return await sendBytes(
+        { blobs, request, reply },
+        {
+          blobKey: file.blobKey,
+          size: file.size,
+          contentType: file.contentType,
+          checksum: file.checksum.toString('hex'),
+          createdAt: file.createdAt,
+        },
+        headers,
+      );
+    } catch (error) {
+      if (!(error instanceof BlobMissing)) throw error;
+      // Deleted since the row was read, or lost: `quarry fsck` tells which.
+      request.log.warn({ err: error }, 'The contents of a file are missing');
+      throw notFound();
+    }
+  }
+}
+
+/** A client that breaks off in the middle of its body is no failure of ours. */
+async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!request.raw.complete && request.raw.destroyed && !(error instanceof AppError))
+      throw new AppError('invalid_parameters', 'The body broke off.', { cause: error });
+    throw error;
+  }
+}
+
+function readContentType(request: FastifyRequest): string {
+  const contentType = request.headers['content-type'];
+  if (contentType === undefined) throw invalidField('content-type', 'is required');
+  if (contentType.length > 255 || !new RegExp(mediaTypePattern).test(contentType))
+    throw invalidField('content-type', 'is not a media type');
+  return contentType;
+}
+
+function lengthOf(request: FastifyRequest): number | undefined {
+  const length = request.headers['content-length'];
+  return length === undefined ? undefined : Number(length);
+}
+
+function oneHeader(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(',') : value;
+}

@@ -1,0 +1,144 @@
+import { Type } from 'typebox';
+import { pageQuery } from '../http/pages.ts';
+import { freeMap, ref, strict } from '../http/route.ts';
+import { limits } from '../limits.ts';
+import { mediaTypePattern } from './media-types.ts';
+
+export const imageSourceSchema = Type.Object(
+  {
+    file: Type.Optional(Type.String()),
+    url: Type.Optional(Type.String()),
+    refresh_url: Type.Optional(Type.String({ description: 'Where a fresh `url` is had when this one expired.' })),
+    mime_type: Type.Optional(Type.String()),
+    width: Type.Optional(Type.Integer({ description: 'Pixels.' })),
+    height: Type.Optional(Type.Integer({ description: 'Pixels.' })),
+  },
+  { $id: 'ImageSource', description: 'An image and where to fetch it.' },
+);
+
+export const principalTypes = ['user', 'team', 'org', 'org_role', 'agent', 'everyone'] as const;
+
+const principal = Type.Optional(
+  Type.String({ description: 'An id, or the role for `org_role`; left out for `everyone`.' }),
+);
+
+export const grantSchema = strict(
+  {
+    principal_type: Type.Enum(principalTypes),
+    principal,
+    actions: Type.Array(Type.String({ minLength: 1, maxLength: 100 }), { minItems: 1, maxItems: 20 }),
+  },
+  { $id: 'Grant', description: 'What one principal may do with a file.' },
+);
+
+export const removalSchema = strict(
+  { principal_type: Type.Enum(principalTypes), principal },
+  { $id: 'GrantRemoval', description: 'A principal whose grant ends.' },
+);
+
+const grantList = Type.Array(ref(grantSchema), { maxItems: limits.aclGrantsMax });
+
+export const aclInputSchema = strict(
+  {
+    grants: Type.Optional(grantList),
+    add: Type.Optional(grantList),
+    remove: Type.Optional(Type.Array(ref(removalSchema), { maxItems: limits.aclGrantsMax })),
+  },
+  { $id: 'AclInput', description: 'Either `grants`, the whole new list, or `add` and `remove`, a change to it.' },
+);
+
+export const fileSchema = Type.Object(
+  {
+    id: Type.String({ description: 'fil_…' }),
+    filename: Type.String(),
+    content_type: Type.String(),
+    size: Type.Integer({ description: 'Bytes.' }),
+    checksum: Type.String({ description: 'SHA-256 of the contents, in hex.' }),
+    url: Type.String({ description: 'Signed download URL, good for an hour.' }),
+    share_url: Type.Optional(Type.String({ description: 'Public URL without expiry, while sharing is on.' })),
+    shared: Type.Boolean(),
+    image_source: Type.Optional(ref(imageSourceSchema)),
+    app: Type.String(),
+    org: Type.Optional(Type.String()),
+    team: Type.Optional(Type.String()),
+    user: Type.Optional(Type.String()),
+    agent: Type.Optional(Type.String()),
+    sandbox: Type.Optional(Type.String()),
+    acl: Type.Optional(Type.Object({ grants: Type.Array(ref(grantSchema)) })),
+    provider_metadata: Type.Record(Type.String(), Type.Unknown()),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'File', description: 'A stored file.' },
+);
+
+const filename = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax, description: 'With its ending.' });
+const contentType = Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'MIME type.' });
+
+const owners = {
+  agent: Type.Optional(Type.String({ description: 'Associated agent; the org is then the agent’s.' })),
+  org: Type.Optional(Type.String({ description: 'Default: the caller’s.' })),
+  team: Type.Optional(Type.String({ description: 'Owner; goes before `user`.' })),
+  user: Type.Optional(Type.String({ description: 'Owner. Default: the caller, when no team is named.' })),
+};
+const share = Type.Optional(Type.Boolean({ description: 'Make the file public by a lasting URL. Images only.' }));
+
+export const fileCreateSchema = strict({
+  filename,
+  content_type: contentType,
+  data: Type.String({ description: 'The contents in base64 (RFC 4648, section 4).' }),
+  acl: Type.Optional(ref(aclInputSchema)),
+  ...owners,
+  share,
+});
+
+/** What a raw upload says in its query; name, type and digest are headers. */
+export const rawUploadQuery = Type.Object({ ...owners, share });
+
+export const uploadLinkCreateSchema = strict({
+  filename,
+  content_type: contentType,
+  size: Type.Optional(Type.Integer({ minimum: 0, description: 'Most bytes that may come.' })),
+  checksum: Type.Optional(
+    Type.String({ pattern: '^[0-9A-Fa-f]{64}$', description: 'SHA-256 in hex that the bytes must have.' }),
+  ),
+  expires_in: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limits.uploadLinkSecondsMax, description: 'Seconds. Default an hour.' }),
+  ),
+  ...owners,
+  share,
+});
+
+export const uploadLinkSchema = Type.Object(
+  {
+    file: Type.String({ description: 'The id that the file will have.' }),
+    method: Type.Literal('PUT'),
+    url: Type.String({ description: 'Takes the bytes, once, without any other credential.' }),
+    expires_at: Type.String(),
+  },
+  { $id: 'UploadLink', description: 'Where somebody without a credential may upload one file.' },
+);
+
+export const fileListQuery = Type.Object({
+  ...pageQuery,
+  ...owners,
+  content_type: Type.Optional(Type.String({ description: 'A MIME type, or a family such as `image/*`.' })),
+  search: Type.Optional(Type.String({ description: 'Part of the filename, in any case.' })),
+});
+
+export const fileUpdateSchema = strict({
+  filename: Type.Optional(filename),
+  provider_metadata: Type.Optional(freeMap('Replaces the whole map.')),
+  share: Type.Optional(Type.Boolean()),
+  acl: Type.Optional(ref(aclInputSchema)),
+});
+
+/** A picture of an agent or an org, as it is sent. */
+export const pictureSchema = strict(
+  {
+    data: Type.String({ description: 'The image in base64.' }),
+    filename,
+    mime_type: Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'image/…' }),
+  },
+  { $id: 'Picture', description: 'An image to store.' },
+);

@@ -1,0 +1,306 @@
+import { BlobChecksumMismatch, BlobTooLarge } from '../blob/blob-store.ts';
+import type { Clock } from '../clock.ts';
+import type { Db } from '../db/database.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { newUuid, parseId } from '../ids.ts';
+import { limits } from '../limits.ts';
+import type { Caller, Scope } from '../tenancy/caller.ts';
+import type { Capabilities, CapabilityRole, SignedLinks } from '../tenancy/capability.ts';
+import { fieldId, type OwnerInput, pathId } from '../tenancy/references.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import type { Grant, Owned } from '../tenancy/visible.ts';
+import type { AclInput } from './acl.ts';
+import {
+  type DigestCheck,
+  DigestMismatch,
+  type PictureInput,
+  readBase64,
+  readPicture,
+  requireSharable,
+} from './input.ts';
+import { essenceOf, isImage } from './media-types.ts';
+import { hasOwnerRights, resolveFileOwner, resolveGrants } from './owners.ts';
+import * as store from './store.ts';
+import { openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
+import { type FileContents, forgetBlob, type RecordFile, type WriteDeps, writeFile } from './write.ts';
+
+export type FileDeps = WriteDeps & {
+  clock: Clock;
+  secrets: Secrets;
+  signedLinks: SignedLinks;
+  capabilities: Capabilities;
+  uploadBytesMax: number;
+};
+
+export type { PictureInput };
+
+export type UploadInput = OwnerInput & {
+  filename: string;
+  content_type: string;
+  data: string;
+  acl?: AclInput | undefined;
+  share?: boolean | undefined;
+};
+
+export type StreamInput = OwnerInput & {
+  filename: string;
+  contentType: string;
+  share?: boolean | undefined;
+  digest: DigestCheck;
+};
+
+export type UploadLinkInput = OwnerInput & {
+  filename: string;
+  content_type: string;
+  size?: number | undefined;
+  checksum?: string | undefined;
+  expires_in?: number | undefined;
+  share?: boolean | undefined;
+};
+
+export type UpdateInput = {
+  filename?: string | undefined;
+  provider_metadata?: Record<string, unknown> | undefined;
+  share?: boolean | undefined;
+  acl?: AclInput | undefined;
+};
+
+export type ListInput = OwnerInput & { content_type?: string | undefined; search?: string | undefined };
+
+/** A file, and its grants for those who have an owner's rights. */
+export type SeenFile = { file: store.FileRow; grants: Grant[] | undefined };
+
+export type FileService = ReturnType<typeof createFileService>;
+
+export function createFileService(deps: FileDeps) {
+  const { db, clock, secrets } = deps;
+
+  const write = (scope: Scope, contents: FileContents, owned: Owned, record?: RecordFile) =>
+    writeFile(deps, scope, contents, owned, record);
+
+  /** The file as the caller sees it; 404 when they do not. */
+  async function getSeen(caller: Caller, id: string): Promise<store.SeenFileRow> {
+    const row = await store.findVisibleFile(db, caller, pathId('file', id));
+    if (!row) throw notFound();
+    return row;
+  }
+
+  async function withGrants(caller: Caller, rows: store.SeenFileRow[]): Promise<SeenFile[]> {
+    const owned = rows.filter((row) => hasOwnerRights(caller, row, 'update')).map((row) => row.id);
+    const grants = await store.listGrants(db, caller.appId, owned);
+    return rows.map((file) => ({ file, grants: grants.get(file.id) }));
+  }
+
+  async function get(caller: Caller, id: string): Promise<SeenFile> {
+    const file = await getSeen(caller, id);
+    const [seen] = await withGrants(caller, [file]);
+    return seen ?? { file, grants: undefined };
+  }
+
+  /** Stores a body that comes as a stream; what is wrong with its bytes becomes an answer. */
+  async function writeStream(
+    scope: Scope,
+    contents: Omit<FileContents, 'bytes'>,
+    owned: Owned,
+    digest: DigestCheck,
+    body: AsyncIterable<Uint8Array>,
+  ): Promise<store.FileRow> {
+    try {
+      return await write(scope, { ...contents, bytes: digest.checked(body) }, owned);
+    } catch (error) {
+      if (error instanceof BlobTooLarge) throw tooLarge(error.sizeMax);
+      if (error instanceof BlobChecksumMismatch || error instanceof DigestMismatch)
+        throw invalidField('content-digest', 'is not the digest of the body that came');
+      throw error;
+    }
+  }
+
+  return {
+    write,
+    get,
+
+    async upload(caller: Caller, input: UploadInput): Promise<SeenFile> {
+      const bytes = readBase64('data', input.data);
+      if (input.share === true) requireSharable(input.content_type);
+      const owned = await resolveFileOwner(db, caller, input);
+      const grants = await resolveGrants(db, caller, [], input.acl ?? {});
+      const { filename, content_type: contentType, share: shared = false } = input;
+      const file = await write(caller, { bytes, filename, contentType, shared }, owned, (tx, row) =>
+        store.replaceGrants(tx, row.appId, row.id, grants),
+      );
+      return { file, grants };
+    },
+
+    /** Takes a body of any size up to the limit, `length` being what the request says of it, if it does. */
+    async uploadStream(
+      caller: Caller,
+      input: StreamInput,
+      length: number | undefined,
+      body: AsyncIterable<Uint8Array>,
+    ): Promise<SeenFile> {
+      const { filename, contentType, share: shared = false, digest } = input;
+      if (shared) requireSharable(contentType);
+      const sizeMax = deps.uploadBytesMax;
+      if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
+      const owned = await resolveFileOwner(db, caller, input);
+      const contents = { filename, contentType, shared, sizeMax, ...checksumOf(digest) };
+      return { file: await writeStream(caller, contents, owned, digest, body), grants: [] };
+    },
+
+    /** A token that lets its holder upload this one file, once, until it expires. */
+    async createUploadLink(caller: Caller, input: UploadLinkInput): Promise<{ token: string; promise: UploadPromise }> {
+      if (input.share === true) requireSharable(input.content_type);
+      if (input.size !== undefined && input.size > deps.uploadBytesMax) throw tooLarge(deps.uploadBytesMax);
+      const owned = await resolveFileOwner(db, caller, input);
+      const promise: UploadPromise = {
+        appId: caller.appId,
+        sandboxId: caller.sandboxId,
+        ...owned,
+        id: newUuid(),
+        filename: input.filename,
+        contentType: input.content_type,
+        shared: input.share ?? false,
+        sizeMax: input.size ?? deps.uploadBytesMax,
+        ...(input.checksum === undefined ? {} : { checksum: input.checksum.toLowerCase() }),
+        expires: nowSeconds(clock) + (input.expires_in ?? limits.uploadLinkSecondsDefault),
+      };
+      return { token: sealUpload(secrets, promise), promise };
+    },
+
+    /** Stores the body as the file that the token promises. 403 when it is not ours or too old, 409 when used. */
+    async uploadByLink(
+      token: unknown,
+      digest: DigestCheck,
+      length: number | undefined,
+      body: AsyncIterable<Uint8Array>,
+    ): Promise<SeenFile> {
+      const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
+      if (promise === undefined || promise.expires < nowSeconds(clock))
+        throw new AppError('forbidden', 'This upload link is not valid or has expired.');
+      const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = promise;
+      if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
+      if (digest.checksum !== undefined && promise.checksum !== undefined && digest.checksum !== promise.checksum)
+        throw invalidField('content-digest', 'is not the digest that this link was made for');
+      if (await store.findFile(db, appId, id)) throw new AppError('conflict', 'This upload was done already.');
+      const contents = { id, filename, contentType, shared, sizeMax, ...checksumOf(digest), ...checksumOf(promise) };
+      const { orgId, teamId, userId, agentId } = promise;
+      const owned = { orgId, teamId, userId, agentId };
+      const file = await writeStream({ appId, sandboxId }, contents, owned, digest, body);
+      return { file, grants: undefined };
+    },
+
+    async list(caller: Caller, page: PageRequest, input: ListInput): Promise<[SeenFile[], number]> {
+      const named = (kind: 'org' | 'team' | 'user' | 'agent') => {
+        const id = input[kind];
+        return id === undefined ? undefined : fieldId(kind, kind, id);
+      };
+      const [rows, total] = await store.listVisibleFiles(db, caller, page, {
+        orgId: named('org'),
+        teamId: named('team'),
+        userId: named('user'),
+        agentId: named('agent'),
+        contentType: readTypeFilter(input.content_type),
+        search: input.search,
+      });
+      return [await withGrants(caller, rows), total];
+    },
+
+    async update(caller: Caller, id: string, input: UpdateInput): Promise<SeenFile> {
+      const { filename, provider_metadata: providerMetadata, share: shared, acl } = input;
+      const file = await getSeen(caller, id);
+      const owner = hasOwnerRights(caller, file, 'update');
+      if (!owner && !file.grantedWrite) throw forbidden('You see this file but may not change it.');
+      if (!owner && (shared !== undefined || acl !== undefined))
+        throw forbidden('A write grant opens filename and provider_metadata alone; the rest needs an owner.');
+      if (providerMetadata !== undefined) checkMetadata(providerMetadata);
+      if (shared === true) requireSharable(file.contentType);
+      if (Object.keys(input).length === 0) return get(caller, id);
+      await db.begin(async (tx) => {
+        if (!(await store.lockFile(tx, file.appId, file.id))) throw notFound();
+        if (acl !== undefined) {
+          const before = (await store.listGrants(tx, file.appId, [file.id])).get(file.id) ?? [];
+          await store.replaceGrants(tx, file.appId, file.id, await resolveGrants(tx, caller, before, acl));
+        }
+        await store.updateFile(tx, file.appId, file.id, { filename, providerMetadata, shared });
+      });
+      return get(caller, id);
+    },
+
+    async delete(caller: Caller, id: string): Promise<void> {
+      const file = await getSeen(caller, id);
+      if (!hasOwnerRights(caller, file, 'delete')) throw forbidden('You see this file but may not delete it.');
+      if (!(await store.deleteFile(db, file.appId, file.id))) throw notFound();
+      await forgetBlob(deps, file.appId, file.blobKey);
+    },
+
+    /** The file that a signed link opens; 403 when the link is wrong or too old. */
+    async openSigned(id: string, expires: unknown, signature: unknown): Promise<store.FileRow> {
+      const fileId = pathId('file', id);
+      const until = typeof expires === 'string' && /^\d{1,12}$/.test(expires) ? Number(expires) : 0;
+      const proof = typeof signature === 'string' ? signature : '';
+      const appId = deps.signedLinks.verify('download', proof, fileId, until);
+      if (appId === undefined || until < nowSeconds(clock))
+        throw forbidden('This download link is not valid or has expired. Fetch the file for a new one.');
+      const row = await store.findFile(db, appId, fileId);
+      if (!row) throw notFound();
+      return row;
+    },
+
+    /**
+     * The file that a capability token opens in a role, or undefined. Whatever is wrong, the same work is done: one
+     * query and one comparison.
+     */
+    async openCapability(id: string, token: unknown, role: CapabilityRole): Promise<store.FileRow | undefined> {
+      const fileId = parseId('file', id) ?? newUuid();
+      const claim = deps.capabilities.read(token);
+      const found = await store.findCapability(db, claim.appId, fileId, role);
+      const proved = deps.capabilities.proves(claim, found?.capabilityKey, fileId, role);
+      if (!proved || !found?.inRole || found.id === null) return undefined;
+      return isImage(found.contentType) ? found : undefined;
+    },
+
+    /** 422 on the member unless this is a picture that can be stored. */
+    checkPicture: readPicture,
+
+    /** Stores the picture of an agent or an org as a file that they own; `record` points them at it in one commit. */
+    async writePicture(scope: Scope, field: string, picture: PictureInput, owned: Owned, record: RecordFile) {
+      const bytes = readPicture(field, picture);
+      return write(scope, { bytes, filename: picture.filename, contentType: picture.mime_type }, owned, record);
+    },
+
+    /** Deletes a file's row in a transaction of the caller's; its blob follows by the sweep. */
+    remove: (tx: Db, appId: string, id: string) => store.deleteFile(tx, appId, id),
+  };
+}
+
+function checksumOf({ checksum }: { checksum?: string }): { checksum?: string } {
+  return checksum === undefined ? {} : { checksum };
+}
+
+function nowSeconds(clock: Clock): number {
+  return Math.floor(clock.now().getTime() / 1_000);
+}
+
+/** `image/png` as it is, `image/*` as the beginning that it stands for. */
+function readTypeFilter(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const essence = essenceOf(text);
+  return essence.endsWith('/*') ? essence.slice(0, -1) : essence;
+}
+
+function checkMetadata(metadata: Record<string, unknown>): void {
+  if (Buffer.byteLength(JSON.stringify(metadata)) > limits.metadataBytesMax)
+    throw invalidField('provider_metadata', `is larger than ${limits.metadataBytesMax} bytes`);
+}
+
+function forbidden(words: string): AppError {
+  return new AppError('forbidden', words);
+}
+
+function tooLarge(sizeMax: number): AppError {
+  // The rest of the body is not waited for, so the connection cannot carry another request.
+  return new AppError('payload_too_large', `The body has more than ${sizeMax} bytes.`, {
+    headers: { connection: 'close' },
+  });
+}

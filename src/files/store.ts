@@ -1,0 +1,259 @@
+import type { Db } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
+import type { Caller, Scope } from '../tenancy/caller.ts';
+import {
+  agentVisible,
+  fileGranted,
+  type Grant,
+  inScope,
+  orgVisible,
+  ownedVisible,
+  teamVisible,
+  userVisible,
+} from '../tenancy/visible.ts';
+
+export type FileRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  filename: string;
+  contentType: string;
+  size: number;
+  checksum: Buffer;
+  blobKey: string;
+  width: number | null;
+  height: number | null;
+  shared: boolean;
+  providerMetadata: Record<string, unknown>;
+  orgId: string | null;
+  teamId: string | null;
+  userId: string | null;
+  agentId: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** A file with what decides who may change it. */
+export type SeenFileRow = FileRow & {
+  /** The owners of the agent that owns the file. */
+  agentOrgId: string | null;
+  agentTeamId: string | null;
+  agentUserId: string | null;
+  /** Whether a grant gives the caller `write`. */
+  grantedWrite: boolean;
+};
+
+export type NewFile = Omit<FileRow, 'createdAt' | 'updatedAt' | 'providerMetadata'>;
+
+const newFileColumns = [
+  'appId',
+  'id',
+  'sandboxId',
+  'filename',
+  'contentType',
+  'size',
+  'checksum',
+  'blobKey',
+  'width',
+  'height',
+  'shared',
+  'orgId',
+  'teamId',
+  'userId',
+  'agentId',
+] as const satisfies readonly (keyof NewFile)[];
+
+export async function insertFile(db: Db, file: NewFile): Promise<FileRow> {
+  const [row] = await db<[FileRow]>`
+    insert into files ${db(file, newFileColumns)} returning *`;
+  return row;
+}
+
+const visible = (db: Db, caller: Caller) =>
+  db`((${ownedVisible(db, caller, 'f')}) or (${inScope(db, caller, 'f')} and ${fileGranted(db, caller, 'f', 'read')}))`;
+
+const seenFile = (db: Db, caller: Caller) => db`
+  select f.*, a.org_id as agent_org_id, a.team_id as agent_team_id, a.user_id as agent_user_id,
+    ${fileGranted(db, caller, 'f', 'write')} as granted_write
+  from files f left join agents a on a.app_id = f.app_id and a.id = f.agent_id`;
+/** Many files with one statement. */
+export async function insertFiles(db: Db, files: readonly NewFile[]): Promise<void> {
+  if (files.length === 0) return;
+  await db`
+    insert into files ${db(files, newFileColumns)}`;
+}
+
+/** A file that the caller sees, by ownership or by a grant. */
+export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<SeenFileRow | undefined> {
+  const [row] = await db<SeenFileRow[]>`
+    ${seenFile(db, caller)} where f.app_id = ${caller.appId} and f.id = ${id} and ${visible(db, caller)}`;
+  return row;
+}
+
+export type FileFilter = {
+  orgId?: string | undefined;
+  teamId?: string | undefined;
+  userId?: string | undefined;
+  agentId?: string | undefined;
+  /** Without parameters, lower case; one that ends in a slash stands for every subtype. */
+  contentType?: string | undefined;
+  search?: string | undefined;
+};
+
+/** The files that the caller sees, newest first, and how many there are. */
+export async function listVisibleFiles(
+  db: Db,
+  caller: Caller,
+  page: PageRequest,
+  filter: FileFilter,
+): Promise<[SeenFileRow[], number]> {
+  const equals = (column: string, value: string | undefined) =>
+    value === undefined ? db`true` : db`${db(`f.${column}`)} = ${value}`;
+  const essence = db`lower(btrim(split_part(f.content_type, ';', 1)))`;
+  const { contentType, search } = filter;
+  const where = db`${visible(db, caller)}
+    and ${equals('org_id', filter.orgId)} and ${equals('team_id', filter.teamId)}
+    and ${equals('user_id', filter.userId)} and ${equals('agent_id', filter.agentId)}
+    and ${contentType === undefined ? db`true` : contentType.endsWith('/') ? db`starts_with(${essence}, ${contentType})` : db`${essence} = ${contentType}`}
+    and ${search === undefined ? db`true` : db`position(lower(${search}) in lower(f.filename)) > 0`}`;
+  const rows = await db<SeenFileRow[]>`${seenFile(db, caller)} where ${where}
+    order by f.created_at desc, f.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from files f where ${where}`;
+  return [rows, count.total];
+}
+
+/** A file of an app whoever asks: for links that carry their own proof. */
+export async function findFile(db: Db, appId: string, id: string): Promise<FileRow | undefined> {
+  const [row] = await db<FileRow[]>`select * from files where app_id = ${appId} and id = ${id}`;
+  return row;
+}
+
+/** Several files of an app, for answers that embed whole files. */
+export function listFilesById(db: Db, appId: string, ids: readonly string[]): Promise<FileRow[]> {
+  return db<FileRow[]>`select * from files where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
+}
+
+export type FileChange = {
+  filename?: string | undefined;
+  providerMetadata?: Record<string, unknown> | undefined;
+  shared?: boolean | undefined;
+};
+
+/** Takes the file's row for this transaction, so that changes to its grants come one after the other. */
+export async function lockFile(db: Db, appId: string, id: string): Promise<boolean> {
+  const locked = await db`select 1 from files where app_id = ${appId} and id = ${id} for update`;
+  return locked.length > 0;
+}
+
+export async function updateFile(db: Db, appId: string, id: string, change: FileChange): Promise<boolean> {
+  const { filename, providerMetadata, shared } = change;
+  const changed = await db`
+    update files set filename = ${filename ?? db`filename`}, shared = ${shared ?? db`shared`},
+      provider_metadata = ${providerMetadata === undefined ? db`provider_metadata` : db.json(providerMetadata as never)},
+      updated_at = now()
+    where app_id = ${appId} and id = ${id}`;
+  return changed.count > 0;
+}
+
+export async function deleteFile(db: Db, appId: string, id: string): Promise<boolean> {
+  const gone = await db`delete from files where app_id = ${appId} and id = ${id}`;
+  return gone.count > 0;
+}
+
+export async function listGrants(db: Db, appId: string, fileIds: readonly string[]): Promise<Map<string, Grant[]>> {
+  const grants = new Map<string, Grant[]>(fileIds.map((id) => [id, []]));
+  if (fileIds.length === 0) return grants;
+  const rows = await db<(Grant & { fileId: string })[]>`
+    select file_id, principal_type, principal_id, principal_role, actions from file_grants
+    where app_id = ${appId} and file_id = any(${[...fileIds]}::uuid[]) order by file_id, position`;
+  for (const { fileId, ...grant } of rows) grants.get(fileId)?.push(grant);
+  return grants;
+}
+
+export async function replaceGrants(db: Db, appId: string, fileId: string, grants: readonly Grant[]): Promise<void> {
+  await db`delete from file_grants where app_id = ${appId} and file_id = ${fileId}`;
+  if (grants.length === 0) return;
+  const rows = grants.map((grant, position) => ({
+    app_id: appId,
+    file_id: fileId,
+    principal_type: grant.principalType,
+    principal_id: grant.principalId,
+    principal_role: grant.principalRole,
+    actions: [...grant.actions],
+    position,
+  }));
+  await db`insert into file_grants ${db(rows)}`;
+}
+
+/** What a capability URL opens: the app's key to prove it with, and the file if it is in that role now. */
+export type CapabilityRow = FileRow & { capabilityKey: Buffer; id: string | null; inRole: boolean };
+
+/** Exactly one query, whether there is such an app and such a file or not. */
+export async function findCapability(
+  db: Db,
+  appId: string,
+  fileId: string,
+  role: 'avatar' | 'org_logo' | 'share',
+): Promise<CapabilityRow | undefined> {
+  const inRole = {
+    avatar: db`exists (select 1 from agents g where g.app_id = f.app_id and g.profile_picture_file_id = f.id)`,
+    org_logo: db`exists (select 1 from orgs o where o.app_id = f.app_id and o.logo_file_id = f.id)`,
+    share: db`f.shared`,
+  }[role];
+  const [row] = await db<CapabilityRow[]>`
+    select apps.capability_key, f.*, coalesce(${inRole}, false) as in_role
+    from apps left join files f on f.app_id = apps.id and f.id = ${fileId} where apps.id = ${appId}`;
+  return row;
+}
+
+/** Says beforehand that a blob is being written: without a row by `graceHours` from now, it is swept away. */
+export async function insertDoomedBlob(db: Db, scope: Scope, blobKey: string, graceHours: number): Promise<void> {
+  await db`insert into doomed_blobs (app_id, blob_key, due_at)
+    values (${scope.appId}, ${blobKey}, now() + make_interval(hours => ${graceHours}))`;
+}
+
+export async function deleteDoomedBlob(db: Db, appId: string, blobKey: string): Promise<void> {
+  await db`delete from doomed_blobs where app_id = ${appId} and blob_key = ${blobKey}`;
+}
+
+/** Takes some of the blobs that are due for this transaction; another sweep passes them over. */
+export function takeDueBlobs(db: Db, limit: number): Promise<{ appId: string; blobKey: string; referred: boolean }[]> {
+  return db`
+    select d.app_id, d.blob_key, exists (select 1 from files f where f.blob_key = d.blob_key) as referred
+    from doomed_blobs d where d.due_at <= now() order by d.due_at limit ${limit} for update of d skip locked`;
+}
+
+/** Those of these users, teams, orgs or agents that the caller sees. */
+export async function findVisiblePrincipals(
+  db: Db,
+  caller: Caller,
+  type: 'user' | 'team' | 'org' | 'agent',
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const seen = { user: userVisible, team: teamVisible, org: orgVisible, agent: agentVisible }[type](db, caller, 'p');
+  const rows = await db<{ id: string }[]>`
+    select p.id from ${db(`${type}s`)} p where p.id = any(${[...ids]}::uuid[]) and ${seen}`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Some files by their blobs' keys, those after `after` (or exactly it), in the order of the keys. */
+export function pageFilesByBlob(
+  db: Db,
+  after: string,
+  limit: number,
+  exactly = false,
+): Promise<Pick<FileRow, 'appId' | 'id' | 'blobKey' | 'size' | 'checksum'>[]> {
+  return db`
+    select app_id, id, blob_key, size, checksum from files
+    where ${exactly ? db`blob_key = ${after}` : db`blob_key > ${after}`} order by blob_key limit ${limit}`;
+}
+
+/** Those of these blobs that no file refers to and no note says are being written or about to go. */
+export async function findUnreferredBlobs(db: Db, blobKeys: readonly string[]): Promise<string[]> {
+  if (blobKeys.length === 0) return [];
+  const rows = await db<{ blobKey: string }[]>`
+    select k.blob_key from unnest(${[...blobKeys]}::text[]) k (blob_key)
+    where not exists (select 1 from files f where f.blob_key = k.blob_key)
+      and not exists (select 1 from doomed_blobs d where d.blob_key = k.blob_key)`;
+  return rows.map(({ blobKey }) => blobKey);
+}

@@ -1,0 +1,56 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
+
+/** The only place that writes an error answer: wire.md's one shape, headers of the error included. */
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const appError = asAppError(error);
+  if (appError.status >= 500) request.log.error({ err: error }, 'request failed');
+  else if (appError.cause !== undefined) request.log.info({ err: appError.cause, code: appError.code }, 'refused');
+  return reply
+    .code(appError.status)
+    .headers({ 'cache-control': 'no-store', ...appError.headers })
+    .header('content-type', 'application/json; charset=utf-8')
+    .serializer((body: unknown) => JSON.stringify(body))
+    .send(errorBody(appError));
+}
+
+export function errorBody(error: AppError): unknown {
+  const { type } = errorCodes[error.code];
+  return {
+    error: { type, code: error.code, message: error.message, fields: error.fields, details: error.details },
+  };
+}
+
+/** What Fastify itself refuses, in our words. */
+const frameworkErrors: Record<string, [ErrorCode, string]> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', 'The request body is larger than this server accepts.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    'unsupported_media_type',
+    'Send the body as application/json, with that Content-Type header.',
+  ],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_json', 'The body is not as long as Content-Length says.'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ['invalid_json', 'The request body is empty.'],
+  FST_ERR_CTP_INVALID_JSON_BODY: ['invalid_json', 'The request body is not valid JSON.'],
+  FST_ERR_BAD_URL: ['invalid_path', 'The path has an escape that is not valid.'],
+};
+
+function asAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  const code = (error as FastifyError | undefined)?.code;
+  const known = code === undefined ? undefined : frameworkErrors[code];
+  if (known) return new AppError(known[0], known[1], { cause: error });
+  if (isConnectionFailure(error))
+    return new AppError('unavailable', 'The database cannot be reached just now. Try again shortly.', {
+      cause: error,
+      headers: { 'retry-after': '1' },
+    });
+  return new AppError('internal_error', 'Something went wrong on our side. The request id finds it in the log.', {
+    cause: error,
+  });
+}
+
+/** The database went away: connection errors of the driver, and SQLSTATE classes 08 and 57P (shutting down). */
+function isConnectionFailure(error: unknown): boolean {
+  const code = String((error as { code?: unknown } | undefined)?.code ?? '');
+  return /^(CONNECTION_|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|08...|57P0[123]|53300)/.test(code);
+}

@@ -1,0 +1,108 @@
+import { Type } from 'typebox';
+import type { BlobStore } from '../blob/blob-store.ts';
+import type { Database } from '../db/database.ts';
+import { readMigrations } from '../db/migrate.ts';
+import { AppError } from '../errors.ts';
+import { newUuid } from '../ids.ts';
+import { limits } from '../limits.ts';
+import type { Logger } from '../log.ts';
+import type { Metrics } from './metrics.ts';
+import type { Api } from './route.ts';
+
+export type HealthDeps = {
+  db: Database;
+  blobs: BlobStore;
+  metrics: Metrics;
+  log: Logger;
+  /** False while the server still starts. */
+  isReady(): boolean;
+};
+
+/** Whether the process lives (/healthz), whether it can do its work (/readyz), and its numbers (/metrics). */
+export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
+  api.public({
+    method: 'GET',
+    path: '/healthz',
+    operationId: 'getHealth',
+    tag: 'Server',
+    summary: 'Tell whether the process lives',
+    responses: { 200: Type.Object({ status: Type.Literal('ok') }) },
+    handler: () => ({ status: 'ok' as const }),
+  });
+  api.public({
+    method: 'GET',
+    path: '/readyz',
+    operationId: 'getReadiness',
+    tag: 'Server',
+    summary: 'Tell whether requests can be served',
+    description:
+      'Asks the database, its migrations and the blob store. 503 `unavailable` names in `details` what fails.',
+    responses: { 200: Type.Object({ status: Type.Literal('ready'), checks: checksSchema }) },
+    handler: async () => {
+      const checks = await check(deps);
+      if (Object.values(checks).every((outcome) => outcome === 'ok')) return { status: 'ready' as const, checks };
+      throw new AppError('unavailable', 'The server cannot do its work just now.', {
+        details: checks,
+        headers: { 'retry-after': '1' },
+      });
+    },
+  });
+  api.public({
+    method: 'GET',
+    path: '/metrics',
+    operationId: 'getMetrics',
+    tag: 'Server',
+    summary: 'Get counts and durations in the text format of Prometheus',
+    responses: { 200: Type.String() },
+    handler: async ({ reply }) =>
+      reply.type(deps.metrics.registry.contentType).send(await deps.metrics.registry.metrics()),
+  });
+}
+
+const outcomeSchema = Type.Enum(['ok', 'failed']);
+const checksSchema = Type.Object({
+  start: outcomeSchema,
+  database: outcomeSchema,
+  migrations: outcomeSchema,
+  blobs: outcomeSchema,
+});
+type Outcome = 'ok' | 'failed';
+
+async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'migrations' | 'blobs', Outcome>> {
+  const { db, blobs, log } = deps;
+  const outcome = async (name: string, run: () => Promise<boolean>): Promise<Outcome> => {
+    try {
+      if (await withinTime(run())) return 'ok';
+    } catch (error) {
+      log.warn({ err: error, check: name }, 'Not ready');
+    }
+    return 'failed';
+  };
+  const [database, migrations, blobStore] = await Promise.all([
+    outcome('database', async () => (await db`select 1`).length === 1),
+    outcome('migrations', () => migrationsMatch(db)),
+    outcome('blobs', async () => (await blobs.stat(`${newUuid()}/${newUuid()}`)) === undefined),
+  ]);
+  return { start: deps.isReady() ? 'ok' : 'failed', database, migrations, blobs: blobStore };
+}
+
+/** A newer release may have migrated the database while this process runs on: it then no longer fits. */
+async function migrationsMatch(db: Database): Promise<boolean> {
+  ownVersion ??= readMigrations().then((migrations) => migrations.length);
+  const [row] = await db<{ version: number }[]>`select max(version) as version from schema_migrations`;
+  return row?.version === (await ownVersion);
+}
+
+let ownVersion: Promise<number> | undefined;
+
+async function withinTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('No answer in time.')), limits.readinessTimeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

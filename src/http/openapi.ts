@@ -1,0 +1,116 @@
+import swagger from '@fastify/swagger';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
+import type { Access, Api } from './route.ts';
+
+/** The parts of the API in the order that the reference shows them. */
+const tags: Record<string, string> = {
+  Apps: 'Apps, their sandboxes and keys.',
+  'Sign-in': 'Signing in and out, and staying signed in.',
+  Organisations: 'Organisations and their logos.',
+  Users: 'Users and their tokens.',
+  Teams: 'Teams and their members.',
+  Agents: 'Agents and their pictures.',
+  Threads: 'Conversations that other things belong to.',
+  Installations: 'Context installations of agents.',
+  Files: 'Upload, update, sharing and download.',
+  Extractions: 'Text out of documents, pages and sites.',
+  Config: 'Versioned entries that extractions write.',
+  Knowledge: 'Sources, ingestion, documents and search.',
+  Automations: 'Definitions, runs, journals and streams.',
+  'Key-value storage': 'Strings by key, for each user.',
+  Server: 'The server itself.',
+};
+
+/** Collects every route that is registered after it into one OpenAPI 3.1 document. */
+export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
+  await fastify.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Quarry',
+        description:
+          'Files, text extraction, knowledge, automations and key-value storage for AI agents. ' +
+          'Each operation lists in `x-callers` who may call it; every error has the shape of `Error`, with a `code` that docs/errors.md explains.',
+        version: '1',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/' }],
+      tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
+      components: {
+        securitySchemes: {
+          apiKey: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'x-api-key',
+            description: 'A secret key (`sk_…`), or a publishable key (`pk_…`) for signing in.',
+          },
+          bearer: {
+            type: 'http',
+            scheme: 'bearer',
+            description:
+              'An access token of a user, a personal token (`sat_…`), or a developer token (`dvt_…`) with `x-app`.',
+          },
+        },
+      },
+    },
+    hideUntagged: true,
+    refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema-${index}`) },
+    transform: ({ schema, url, route }) => ({
+      schema: nameWildcard(withCallers(schema, route.config?.access)),
+      url: url.replace(/\*$/, ':path'),
+    }),
+  });
+}
+
+/** The document as plain data, members in the order of registration. */
+export function openApiDocument(fastify: FastifyInstance): unknown {
+  return JSON.parse(JSON.stringify(fastify.swagger()));
+}
+
+export function registerOpenApiRoute(api: Api, fastify: FastifyInstance): void {
+  let document: string | undefined;
+  api.public({
+    method: 'GET',
+    path: '/openapi.json',
+    operationId: 'getOpenApi',
+    tag: 'Server',
+    summary: 'Get this document',
+    responses: { 200: Type.Record(Type.String(), Type.Unknown()) },
+    handler: ({ reply }) => {
+      document ??= `${JSON.stringify(openApiDocument(fastify), null, 2)}\n`;
+      return reply.type('application/json; charset=utf-8').send(document);
+    },
+  });
+}
+
+function withCallers(schema: FastifySchema, access: Access | undefined): FastifySchema {
+  return access === undefined ? schema : ({ ...schema, 'x-callers': callersOf(access) } as FastifySchema);
+}
+
+/** OpenAPI has no wildcard: what follows the last slash is a parameter `path`, which may hold slashes. */
+function nameWildcard(schema: FastifySchema): FastifySchema {
+  const { properties } = (schema.params ?? {}) as { properties?: Record<string, unknown> };
+  if (properties?.['*'] === undefined) return schema;
+  const { '*': rest, ...others } = properties;
+  return {
+    ...schema,
+    params: { ...(schema.params as object), properties: { ...others, path: rest }, required: ['path'] },
+  };
+}
+
+/** Who may call a route, in words. */
+export function callersOf(access: Access): string[] {
+  switch (access.kind) {
+    case 'public':
+      return ['anyone'];
+    case 'key':
+      return ['publishable key', 'secret key'];
+    case 'developer':
+      return ['developer'];
+    case 'app':
+      return access.callers.map((caller) => callerWords[caller]);
+  }
+}
+
+const callerWords = { user: 'user', server: 'secret key', developer: 'developer' } as const;

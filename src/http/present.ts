@@ -1,0 +1,15 @@
+/** ISO 8601 in UTC with milliseconds, as every timestamp of an answer. */
+export function iso(date: Date): string {
+  return date.toISOString();
+}
+
+type Compact<T> = { [K in keyof T as null extends T[K] ? never : undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as null extends T[K] ? K : undefined extends T[K] ? K : never]?: NonNullable<T[K]>;
+};
+
+/** Leaves out members without a value: clients' schemas know "absent", not null. */
+export function compact<T extends Record<string, unknown>>(members: T): Compact<T> {
+  return Object.fromEntries(
+    Object.entries(members).filter(([, value]) => value !== null && value !== undefined),
+  ) as Compact<T>;
+}

@@ -1,0 +1,270 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify';
+import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import { AppError } from '../errors.ts';
+import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
+
+/** Who a route is for. */
+export type Access =
+  /** Callers acting inside one app. `callers` says which kinds; the others get 403. */
+  | { kind: 'app'; callers: readonly AppCallerKind[] }
+  /** Holders of an API key, publishable ones included: `auth/*`. */
+  | { kind: 'key' }
+  /** Developers, with or without an app chosen. */
+  | { kind: 'developer' }
+  /** Everybody. What the request carries as a credential is not looked at. */
+  | { kind: 'public' };
+
+export type AppCallerKind = 'user' | 'server' | 'developer';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export type RouteInfo = {
+  method: Method;
+  path: string;
+  operationId: string;
+  access: Access;
+};
+
+type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (input: {
+  caller: C;
+  params: Static<P>;
+  query: Static<Q>;
+  body: Static<B>;
+  request: FastifyRequest;
+  reply: FastifyReply;
+}) => Promise<unknown> | unknown;
+
+/** One operation. Status of success is the first of `responses`; `null` there is an answer without a body. */
+export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema> = {
+  method: Method;
+  path: string;
+  operationId: string;
+  tag: string;
+  summary: string;
+  description?: string;
+  params?: P;
+  query?: Q;
+  body?: B;
+  responses: Record<number, TSchema | null>;
+  /** The query is documented but not checked: the handler does it (`checkQuery`), for the callers that it binds. */
+  uncheckedQuery?: boolean;
+  /** What the body is when it is not JSON: nothing reads it, and the handler takes it from `request.raw`. */
+  rawBody?: string;
+  /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
+  changesRights?: boolean;
+  options?: Pick<RouteShorthandOptions, 'bodyLimit'>;
+  handler: Handler<C, P, Q, B>;
+};
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access;
+    changesRights?: boolean;
+    operationId?: string;
+  }
+  interface FastifyRequest {
+    identity: Identity;
+  }
+}
+
+const developerPrefix = '/protected/api/v1/developer/apps/:app';
+
+/**
+ * Registers operations with everything that each must have: an operation id, schemas, and who may call it. Rules over
+ * all of them (openapi.json, the authorisation matrix, 405 answers) walk `routes`.
+ */
+export class Api {
+  readonly routes: RouteInfo[] = [];
+  readonly #fastify: FastifyInstance;
+
+  constructor(fastify: FastifyInstance) {
+    this.#fastify = fastify;
+  }
+
+  /** An operation inside one app. */
+  app<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
+    callers: readonly AppCallerKind[],
+    definition: RouteDefinition<Caller, P, Q, B>,
+  ): void {
+    this.#add({ kind: 'app', callers }, definition, (request) => request.identity as Caller);
+  }
+
+  /**
+   * A provisioning operation: under `/api/v1` for secret keys (and for end users where `callers` says so), and under
+   * the developer path of the app for developers.
+   */
+  provisioning<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
+    callers: readonly AppCallerKind[],
+    definition: RouteDefinition<Caller, P, Q, B>,
+  ): void {
+    const changing = { ...definition, changesRights: definition.changesRights ?? definition.method !== 'GET' };
+    this.app(callers, { ...changing, path: `/api/v1${definition.path}` });
+    const id = definition.operationId;
+    this.app(['developer'], {
+      ...changing,
+      path: `${developerPrefix}${definition.path}`,
+      operationId: `developer${id.charAt(0).toUpperCase()}${id.slice(1)}`,
+    });
+  }
+
+  /** An operation for holders of any API key. */
+  key<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
+    definition: RouteDefinition<Scope, P, Q, B>,
+  ): void {
+    this.#add({ kind: 'key' }, definition, (request) => request.identity as Caller);
+  }
+
+  /** An operation for developers that needs no app. */
+  developer<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
+    definition: RouteDefinition<DeveloperIdentity | DeveloperCaller, P, Q, B>,
+  ): void {
+    const changing = { ...definition, changesRights: definition.method !== 'GET' };
+    this.#add({ kind: 'developer' }, changing, (request) => request.identity as DeveloperIdentity);
+  }
+
+  /** An operation open to everybody. */
+  public<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
+    definition: RouteDefinition<undefined, P, Q, B>,
+  ): void {
+    this.#add({ kind: 'public' }, definition, () => undefined);
+  }
+
+  #add<C, P extends TSchema, Q extends TSchema, B extends TSchema>(
+    access: Access,
+    definition: RouteDefinition<C, P, Q, B>,
+    callerOf: (request: FastifyRequest) => C,
+  ): void {
+    const { method, path, operationId } = definition;
+    for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
+    const success = Number(Object.keys(definition.responses)[0]);
+    this.routes.push({ method, path, operationId, access });
+    const add = (fastify: FastifyInstance) =>
+      fastify.route({
+        method,
+        url: path,
+        ...definition.options,
+        ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
+        config: { access, operationId, changesRights: definition.changesRights ?? false },
+        schema: {
+          operationId,
+          tags: [definition.tag],
+          summary: definition.summary,
+          ...(definition.description === undefined ? {} : { description: definition.description }),
+          params: definition.params ?? pathParams(path),
+          ...(definition.query === undefined ? {} : { querystring: definition.query }),
+          ...(definition.body === undefined ? {} : { body: definition.body }),
+          ...(definition.rawBody === undefined ? {} : { consumes: [definition.rawBody] }),
+          response: responseSchemas(definition.responses),
+          security: securityOf(access),
+        },
+        handler: async (request, reply) => {
+          reply.code(success);
+          const answer = await definition.handler({
+            caller: callerOf(request),
+            params: request.params as Static<P>,
+            query: request.query as Static<Q>,
+            body: request.body as Static<B>,
+            request,
+            reply,
+          });
+          if (reply.sent) return reply;
+          return answer;
+        },
+      });
+    if (definition.rawBody === undefined) add(this.#fastify);
+    else
+      this.#fastify.register(async (inner) => {
+        leaveBodiesAlone(inner);
+        add(inner);
+      });
+  }
+}
+
+/** Within this context no parser waits for a body, whatever its type. */
+function leaveBodiesAlone(fastify: FastifyInstance): void {
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser('*', (_request, _body, done) => done(null, undefined));
+}
+
+/** A strict object: a member that it does not name is refused. For request bodies. */
+export function strict<P extends Record<string, TSchema>>(properties: P, options: Record<string, unknown> = {}) {
+  return Type.Object(properties, { additionalProperties: false, ...options });
+}
+
+/** A reference to a named schema (one with `$id`), typed as what it names. */
+export function ref<T extends TSchema & { $id?: string }>(schema: T) {
+  if (schema.$id === undefined) throw new Error('Only a schema with an $id can be referred to.');
+  namedSchemas.set(schema.$id, schema);
+  return Type.Unsafe<Static<T>>({ $ref: `${schema.$id}#` });
+}
+
+/** Every schema that something refers to, by `$id`: the components of the OpenAPI document. */
+const namedSchemas = new Map<string, TSchema>();
+
+/** A free key-value map, kept as given. */
+export const freeMap = (description: string) =>
+  Type.Record(Type.String(), Type.Unknown(), { description, maxProperties: 1_000 });
+
+export const errorSchema = Type.Object(
+  {
+    error: Type.Object({
+      type: Type.String(),
+      code: Type.String(),
+      message: Type.String(),
+      fields: Type.Array(Type.Object({ field: Type.String(), message: Type.String() })),
+      details: Type.Record(Type.String(), Type.Unknown()),
+    }),
+  },
+  { $id: 'Error', description: 'Why the request was refused or failed, for programs (`code`) and for people.' },
+);
+
+/** Path parameters are text; what they name is read, and refused with 404, by the handler. */
+function pathParams(path: string): TObject | undefined {
+  const names = [...path.matchAll(/:(\w+)|\*/g)].map((match) => match[1] ?? '*');
+  if (names.length === 0) return Type.Object({});
+  return Type.Object(Object.fromEntries(names.map((name) => [name, Type.String()])));
+}
+
+function responseSchemas(responses: Record<number, TSchema | null>): Record<string, TSchema> {
+  const schemas: Record<string, TSchema> = {};
+  for (const [status, schema] of Object.entries(responses))
+    schemas[status] = schema ?? Type.Null({ description: 'Nothing.' });
+  schemas['4xx'] = ref(errorSchema);
+  schemas['5xx'] = ref(errorSchema);
+  return schemas;
+}
+
+function securityOf(access: Access): Record<string, string[]>[] {
+  switch (access.kind) {
+    case 'public':
+      return [];
+    case 'key':
+      return [{ apiKey: [] }];
+    case 'developer':
+      return [{ bearer: [] }];
+    case 'app':
+      return [{ apiKey: [] }, { bearer: [] }];
+  }
+}
+
+/** Throws unless this identity may use a route of this access. */
+export function requireAccess(access: Access, identity: Identity): void {
+  if (access.kind === 'public') return;
+  if (identity.kind === 'anonymous')
+    throw new AppError('unauthenticated', 'Send a credential: an API key in x-api-key, or a bearer token.');
+  if (access.kind === 'key') {
+    if (identity.kind === 'publishable' || identity.kind === 'server') return;
+    throw new AppError('unauthenticated', 'Send the API key of your app in x-api-key.');
+  }
+  if (identity.kind === 'publishable')
+    throw new AppError('unauthenticated', 'A publishable key alone opens only sign-in. Send a user token beside it.');
+  if (access.kind === 'developer') {
+    if (identity.kind === 'developer' || identity.kind === 'developer-without-app') return;
+    throw new AppError('forbidden', 'This is for developers. Send a developer token.');
+  }
+  if (identity.kind === 'developer-without-app')
+    throw new AppError('app_scope_required', 'Choose an app with the header x-app.');
+  const kind = identity.kind === 'agent' ? 'user' : identity.kind;
+  if (!access.callers.includes(kind))
+    throw new AppError('forbidden', 'This credential may not do that. A secret key or a developer token may.');
+}

@@ -1,0 +1,184 @@
+import type { Server } from 'node:http';
+import cors from '@fastify/cors';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyHttpOptions,
+  type FastifyInstance,
+  type FastifyRequest,
+  LogController,
+} from 'fastify';
+import { AppError } from '../errors.ts';
+import { newUuid } from '../ids.ts';
+import { limits } from '../limits.ts';
+import type { Logger } from '../log.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
+import { errorBody, sendError } from './errors.ts';
+import type { Metrics } from './metrics.ts';
+import { Api, requireAccess } from './route.ts';
+import { buildValidator } from './validation.ts';
+
+export type HttpOptions = {
+  log: Logger;
+  credentials: Credentials;
+  metrics: Metrics;
+  bodyBytesMax: number;
+  corsOrigins: string[];
+  trustProxy: string[];
+  /** Turns the raw path into one that the router takes (keys under /kv/ may hold anything). */
+  rewriteUrl?: (url: string) => string;
+};
+
+const requestIdPattern = /^[\w.:-]{1,128}$/;
+
+/** The HTTP kit: a server with our parsing, checking, credentials, errors and headers, and no route yet. */
+export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
+  const { log, credentials, metrics, rewriteUrl } = options;
+  const settings: FastifyHttpOptions<Server> = {
+    loggerInstance: log as unknown as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    genReqId: (request) => {
+      const given = request.headers['x-request-id'];
+      return typeof given === 'string' && requestIdPattern.test(given) ? given : newUuid();
+    },
+    bodyLimit: options.bodyBytesMax,
+    trustProxy: options.trustProxy.length === 0 ? false : options.trustProxy,
+    routerOptions: { maxParamLength: limits.urlCharactersMax },
+    requestTimeout: limits.uploadTimeoutMs,
+    connectionTimeout: limits.requestTimeoutMs,
+    forceCloseConnections: 'idle',
+    return503OnClosing: true,
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id);
+      sendError(error, request, reply);
+    },
+    ...(rewriteUrl === undefined ? {} : { rewriteUrl: (request) => rewriteUrl(request.url ?? '/') }),
+    schemaController: {
+      compilersFactory: {
+        buildValidator: (shared: unknown) => buildValidator(shared as Record<string, unknown>) as never,
+      },
+    },
+  };
+  const fastify: FastifyInstance = Fastify(settings);
+  const api = new Api(fastify);
+  fastify.decorateRequest('identity');
+  parseJsonStrictly(fastify);
+  await fastify.register(cors, {
+    origin: options.corsOrigins.includes('*') ? '*' : options.corsOrigins,
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    exposedHeaders: ['x-request-id', 'etag', 'retry-after', 'content-range', 'content-disposition', 'allow'],
+    maxAge: 600,
+  });
+
+  fastify.addHook('onRequest', async (request, reply) => {
+    reply.headers({
+      'x-request-id': request.id,
+      'x-content-type-options': 'nosniff',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'cache-control': 'no-store',
+    });
+    const { access } = request.routeOptions.config;
+    if (access === undefined || access.kind === 'public') return;
+    const identity = await credentials.identify(credentialHeaders(request, access.kind === 'key'), pathApp(request));
+    requireAccess(access, identity);
+    request.identity = identity;
+  });
+  fastify.addHook('onSend', async (request, reply, payload) => {
+    if (request.routeOptions.config.changesRights && reply.statusCode < 400) credentials.forget();
+    return payload;
+  });
+  fastify.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url ?? 'unknown';
+    metrics.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
+    const line = { method: request.method, route, status: reply.statusCode };
+    request.log.info({ ...line, ms: Math.round(reply.elapsedTime) }, 'request');
+  });
+  fastify.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+  fastify.setNotFoundHandler((request, reply) => {
+    const allow = allowedMethods(api, request.url);
+    const error =
+      allow.length > 0 && !allow.includes(request.method)
+        ? new AppError('method_not_allowed', `This path takes ${allow.join(', ')}.`, {
+            headers: { allow: allow.join(', ') },
+          })
+        : new AppError('not_found', 'There is no such path.');
+    return sendError(error, request, reply);
+  });
+  fastify.server.on('clientError', (_error, socket) => {
+    if (!socket.writable) return;
+    const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
+    socket.end(
+      `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\nx-request-id: ${newUuid()}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    );
+  });
+  return { fastify, api };
+}
+
+function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
+  const { headers } = request;
+  const one = (name: string) => {
+    const value = headers[name];
+    return Array.isArray(value) ? value.join(',') : value;
+  };
+  const apiKey = one('x-api-key') ?? one('x-archastro-api-key');
+  const alias = one('x-archastro-api-key') ?? apiKey;
+  if (apiKey !== alias) throw new AppError('invalid_credentials', 'x-api-key and x-archastro-api-key differ.');
+  return {
+    apiKey,
+    // Signing in and refreshing go by the key alone, even when an old token is still being sent along.
+    authorization: keyOnly ? undefined : headers.authorization,
+    app: one('x-app'),
+    sandbox: one('x-sandbox'),
+  };
+}
+
+/** The app that a developer path names. */
+function pathApp(request: FastifyRequest): string | undefined {
+  return request.routeOptions.url?.startsWith('/protected/') ? (request.params as { app?: string }).app : undefined;
+}
+
+/** JSON bodies exactly as sent: invalid UTF-8 is an error, an empty body is no body, other media types are 415. */
+function parseJsonStrictly(fastify: FastifyInstance): void {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser(
+    /^application\/(?:[\w.+-]+\+)?json(?:;|$)/i,
+    { parseAs: 'buffer' },
+    (_request, body, done) => {
+      if (body.length === 0) return done(null, undefined);
+      try {
+        done(null, JSON.parse(decoder.decode(body as Buffer)));
+      } catch (error) {
+        done(new AppError('invalid_json', 'The request body is not valid JSON in UTF-8.', { cause: error }), undefined);
+      }
+    },
+  );
+}
+
+/** The methods that registered routes take at this path. */
+function allowedMethods(api: Api, url: string): string[] {
+  const path = url.split('?', 1)[0] ?? '/';
+  const methods = new Set<string>();
+  for (const route of api.routes) {
+    if (!patternOf(route.path).test(path)) continue;
+    methods.add(route.method);
+    if (route.method === 'GET') methods.add('HEAD');
+  }
+  return [...methods].sort();
+}
+
+const patterns = new Map<string, RegExp>();
+
+function patternOf(path: string): RegExp {
+  let pattern = patterns.get(path);
+  if (!pattern) {
+    const source = path
+      .replace(/[.+?^${}()|[\]\\]/g, '\\$&')
+      .replace(/:\w+/g, '[^/]+')
+      .replace(/\*/g, '.*');
+    pattern = new RegExp(`^${source}$`);
+    patterns.set(path, pattern);
+  }
+  return pattern;
+}

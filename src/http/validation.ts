@@ -1,0 +1,138 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import addFormats from 'ajv-formats';
+import type { Static, TSchema } from 'typebox';
+import { AppError, type FieldError } from '../errors.ts';
+import { limits } from '../limits.ts';
+import { findTextProblem } from './unicode.ts';
+
+type JsonSchema = {
+  type?: string;
+  properties?: Record<string, JsonSchema>;
+  items?: JsonSchema;
+  [keyword: string]: unknown;
+};
+
+export type HttpPart = 'body' | 'querystring' | 'params' | 'headers';
+
+/**
+ * One validator for all parts. Bodies are taken as they are: nothing is coerced, filled in or dropped. Query strings
+ * are text, so their values are first read as the type that the schema names; what does not read so stays text and
+ * then fails the check.
+ */
+export function buildValidator(
+  sharedSchemas: Record<string, unknown>,
+): (route: { schema: unknown; httpPart?: string | undefined }) => (data: unknown) => ValidationResult {
+  const ajv = new Ajv({
+    strict: true,
+    strictTypes: false,
+    allErrors: true,
+    coerceTypes: false,
+    useDefaults: false,
+    removeAdditional: false,
+    allowUnionTypes: true,
+  });
+  addFormats.default(ajv);
+  for (const [id, schema] of Object.entries(sharedSchemas)) ajv.addSchema(schema as object, id);
+  return ({ schema, httpPart }) => {
+    const validate = ajv.compile(schema as object);
+    const part = (httpPart ?? 'body') as HttpPart;
+    return (data) => {
+      const value = readPart(part, data, schema as JsonSchema);
+      const problem = findTextProblem(value);
+      if (problem) return { error: fieldsError(part, [{ field: problem.path || 'body', message: problem.message }]) };
+      if (validate(value)) return { value };
+      return { error: fieldsError(part, describeErrors(validate.errors ?? [])) };
+    };
+  };
+}
+
+function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
+  if (part === 'querystring') return readQuery(data as Record<string, unknown>, schema);
+  // No body at all is the empty body where every member may be left out.
+  if (part === 'body' && data === undefined && schema.type === 'object' && !schema.required) return {};
+  return data;
+}
+
+/** Checks a query string as a route does, for routes that leave it to their handler. 422 naming what is wrong. */
+export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static<T> {
+  let check = queryChecks.get(schema);
+  if (!check) {
+    check = buildValidator({})({ schema, httpPart: 'querystring' });
+    queryChecks.set(schema, check);
+  }
+  const result = check(query);
+  if ('error' in result) throw result.error;
+  return result.value as Static<T>;
+}
+
+const queryChecks = new WeakMap<TSchema, (query: unknown) => ValidationResult>();
+
+type ValidationResult = { value: unknown } | { error: Error };
+
+function fieldsError(part: HttpPart, fields: FieldError[]): AppError {
+  if (part === 'params') return new AppError('not_found', 'There is no such resource, or you may not see it.');
+  const first = fields[0];
+  const words = first ? `${first.field}: ${first.message}` : 'The request is not valid.';
+  return new AppError('invalid_parameters', fields.length > 1 ? `${words} (and ${fields.length - 1} more)` : words, {
+    fields,
+  });
+}
+
+function describeErrors(errors: ErrorObject[]): FieldError[] {
+  const fields = new Map<string, string>();
+  for (const error of errors) {
+    const path = error.instancePath.slice(1).split('/').map(unescapePointer).filter(Boolean);
+    let message = error.message ?? 'is not valid';
+    if (error.keyword === 'required') {
+      path.push(String(error.params.missingProperty));
+      message = 'is required';
+    } else if (error.keyword === 'additionalProperties' || error.keyword === 'unevaluatedProperties') {
+      path.push(String(error.params.additionalProperty ?? error.params.unevaluatedProperty));
+      message = 'is not a member that this request knows';
+    } else if (error.keyword === 'enum') {
+      message = `must be one of ${(error.params.allowedValues as unknown[]).map(String).join(', ')}`;
+    } else if (error.keyword === 'const') {
+      message = `must be ${JSON.stringify(error.params.allowedValue)}`;
+    }
+    const field = path.join('.') || 'body';
+    if (!fields.has(field)) fields.set(field, message);
+    if (fields.size >= fieldErrorsMax) break;
+  }
+  return [...fields].map(([field, message]) => ({ field, message }));
+}
+
+const fieldErrorsMax = 50;
+
+function unescapePointer(segment: string): string {
+  return segment.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+/** Reads each query value as its schema's type; `key[]=a` and repeated keys both make a list. */
+function readQuery(query: Record<string, unknown>, schema: JsonSchema): Record<string, unknown> {
+  const read: Record<string, unknown> = {};
+  for (const [name, raw] of Object.entries(query ?? {})) {
+    const key = name.endsWith('[]') ? name.slice(0, -2) : name;
+    const property = schema.properties?.[key];
+    if (!property) {
+      // Unknown parameters are let pass unread; only their text has to be sound.
+      read[key] = raw;
+    } else if (property.type === 'array') {
+      const earlier = (read[key] as unknown[] | undefined) ?? [];
+      const items = Array.isArray(raw) ? raw : [raw];
+      read[key] = [...earlier, ...items.map((item) => readScalar(String(item), property.items))];
+    } else {
+      read[key] = Array.isArray(raw) ? raw : readScalar(String(raw), property);
+    }
+  }
+  return read;
+}
+
+function readScalar(text: string, schema: JsonSchema | undefined): unknown {
+  if (schema?.type === 'integer' && /^-?\d{1,16}$/.test(text)) return Number(text);
+  if (schema?.type === 'number' && /^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text);
+  if (schema?.type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return text;
+}
+
+/** For schemas of integers from a query or body: Postgres' integer is the ceiling everywhere. */
+export const integerRange = { minimum: 1, maximum: limits.integerMax } as const;

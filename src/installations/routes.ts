@@ -1,0 +1,40 @@
+import { production } from '../db/database.ts';
+import { compact, iso } from '../http/present.ts';
+import { registerResource } from '../http/resource.ts';
+import type { Api } from '../http/route.ts';
+import { formatId } from '../ids.ts';
+import { installationCreateSchema, installationSchema, installationUpdateSchema } from './schema.ts';
+import type { InstallationService } from './service.ts';
+import type { InstallationRow } from './store.ts';
+
+const callers = ['server', 'developer'] as const;
+
+export function registerInstallationRoutes(api: Api, { installations }: { installations: InstallationService }): void {
+  registerResource(api, {
+    path: '/installations',
+    param: 'installation',
+    ids: ['Installation', 'Installations'],
+    words: ['an installation', 'installations'],
+    tag: 'Installations',
+    schema: installationSchema,
+    present: presentInstallation,
+    create: { callers, body: installationCreateSchema, run: installations.create },
+    list: { callers, run: installations.list },
+    get: { callers, run: installations.get },
+    // Nothing of an installation changes; the operation is there so that every resource has the same five.
+    update: { callers, body: installationUpdateSchema, run: (caller, id) => installations.get(caller, id) },
+    remove: { callers, run: installations.remove },
+  });
+}
+
+function presentInstallation(row: InstallationRow) {
+  return compact({
+    id: formatId('installation', row.id),
+    app: formatId('app', row.appId),
+    agent: formatId('agent', row.agentId),
+    kind: row.kind,
+    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  });
+}

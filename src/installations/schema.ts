@@ -1,0 +1,24 @@
+import { Type } from 'typebox';
+import { strict } from '../http/route.ts';
+
+export const installationKinds = ['webhook/inbound', 'thread/messages'] as const;
+
+export const installationSchema = Type.Object(
+  {
+    id: Type.String({ description: 'cin_…' }),
+    app: Type.String(),
+    agent: Type.String(),
+    kind: Type.Enum(installationKinds),
+    sandbox: Type.Optional(Type.String()),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'Installation', description: 'A connection of an agent that fills a source by itself.' },
+);
+
+export const installationCreateSchema = strict({
+  agent: Type.String({ description: 'agt_…' }),
+  kind: Type.Enum(installationKinds),
+});
+
+export const installationUpdateSchema = strict({});

@@ -1,0 +1,44 @@
+import type { Database, Transaction } from '../db/database.ts';
+import { notFound } from '../errors.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { newUuid } from '../ids.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { findNamedOwners, pathId, unknownReference } from '../tenancy/references.ts';
+import * as store from './store.ts';
+
+/** What else happens in the transaction of a new installation, such as making the source that it fills. */
+export type OnInstalled = (
+  tx: Transaction,
+  installation: store.InstallationRow,
+  agent: { id: string; orgId: string | null },
+) => Promise<void>;
+
+export type InstallationService = ReturnType<typeof createInstallationService>;
+
+export function createInstallationService({ db, onInstalled }: { db: Database; onInstalled?: OnInstalled }) {
+  async function get(caller: Caller, id: string): Promise<store.InstallationRow> {
+    const row = await store.findInstallation(db, caller, pathId('installation', id));
+    if (!row) throw notFound();
+    return row;
+  }
+
+  return {
+    get,
+
+    async create(caller: Caller, input: { agent: string; kind: string }): Promise<store.InstallationRow> {
+      const { agent } = await findNamedOwners(db, caller, { agent: input.agent });
+      if (!agent) throw unknownReference('agent');
+      return db.begin(async (tx) => {
+        const row = await store.insertInstallation(tx, caller, { id: newUuid(), agentId: agent.id, kind: input.kind });
+        await onInstalled?.(tx, row, agent);
+        return row;
+      });
+    },
+
+    list: (caller: Caller, page: PageRequest) => store.listInstallations(db, caller, page),
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      if (!(await store.deleteInstallation(db, caller, pathId('installation', id)))) throw notFound();
+    },
+  };
+}

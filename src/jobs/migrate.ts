@@ -1,0 +1,22 @@
+import { runMigrations } from 'graphile-worker';
+import type { DatabaseTarget } from '../db/address.ts';
+import type { Database } from '../db/database.ts';
+import type { Logger } from '../log.ts';
+import { openJobPool, workerLogger } from './connection.ts';
+
+/** One process at a time makes the tables of the job queue; the number only has to be ours. */
+const lockKey = 7_130_241_003;
+
+/** Brings the job queue's own tables (schema `graphile_worker`) to the installed release of the library. */
+export async function migrateJobs(db: Database, target: DatabaseTarget, log: Logger): Promise<void> {
+  const connection = await db.reserve();
+  const pgPool = openJobPool(target, 1, log);
+  try {
+    await connection`select pg_advisory_lock(${lockKey})`;
+    await runMigrations({ pgPool, logger: workerLogger(log) });
+  } finally {
+    await connection`select pg_advisory_unlock(${lockKey})`.catch(() => {});
+    connection.release();
+    await pgPool.end();
+  }
+}

@@ -1,0 +1,82 @@
+import { AppError, notFound } from '../errors.ts';
+
+const prefix = '/api/v1/kv/';
+/** Longer than any key may be; what exceeds it is not carried further, only that it does. */
+const carriedBytesMax = 4_096;
+
+/**
+ * Makes the path of a key one that any router takes: everything after `/kv/` up to the query becomes one segment that
+ * `readPathKey` turns back. Slashes, dots and stray percent signs are part of the key.
+ */
+export function rewriteKvUrl(url: string): string {
+  if (!url.startsWith(prefix)) return url;
+  const queryStart = url.indexOf('?');
+  const raw = queryStart < 0 ? url.slice(prefix.length) : url.slice(prefix.length, queryStart);
+  const query = queryStart < 0 ? '' : url.slice(queryStart);
+  return `${prefix}${carry(raw)}${query}`;
+}
+
+/** What a path parameter made by `rewriteKvUrl` says. */
+export type PathKey = { kind: 'key'; key: string } | { kind: 'not-utf8' } | { kind: 'too-long' };
+
+export function parsePathKey(segment: string): PathKey {
+  if (segment === notUtf8) return { kind: 'not-utf8' };
+  if (segment === tooLong) return { kind: 'too-long' };
+  return { kind: 'key', key: Buffer.from(segment.slice(1), 'base64url').toString('utf8') };
+}
+
+/**
+ * The key that a path names. 422 on `key` when it cannot be one; a key that is only looked up and could never have
+ * been stored for its length is 404.
+ */
+export function readPathKey(segment: string, use: 'look-up' | 'write', keyBytesMax: number): string {
+  const parsed = parsePathKey(segment);
+  if (parsed.kind === 'not-utf8') throw invalidKey('has an escape that is not UTF-8');
+  if (parsed.kind === 'key' && parsed.key.includes('\0')) throw invalidKey('must not contain the character U+0000');
+  if (parsed.kind === 'key' && parsed.key !== '' && Buffer.byteLength(parsed.key) <= keyBytesMax) return parsed.key;
+  if (use === 'look-up') throw notFound();
+  throw invalidKey(
+    parsed.kind === 'key' && parsed.key === '' ? 'must not be empty' : `must be at most ${keyBytesMax} bytes`,
+  );
+}
+
+const notUtf8 = 'x';
+const tooLong = 'l';
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function carry(raw: string): string {
+  const bytes = unescapeBytes(raw);
+  try {
+    decoder.decode(bytes);
+  } catch {
+    return notUtf8;
+  }
+  return bytes.length > carriedBytesMax ? tooLong : `k${bytes.toString('base64url')}`;
+}
+
+/** Undoes percent escapes byte by byte; one that is not valid stands for itself. */
+function unescapeBytes(raw: string): Buffer {
+  const source = Buffer.from(raw, 'latin1');
+  const target = Buffer.allocUnsafe(source.length);
+  let length = 0;
+  for (let i = 0; i < source.length; i++) {
+    const high = source[i] === percent ? hexDigit(source[i + 1]) : -1;
+    const low = high < 0 ? -1 : hexDigit(source[i + 2]);
+    if (low >= 0) i += 2;
+    target[length++] = low >= 0 ? high * 16 + low : (source[i] ?? 0);
+  }
+  return target.subarray(0, length);
+}
+
+const percent = 0x25;
+
+function hexDigit(byte: number | undefined): number {
+  if (byte === undefined) return -1;
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = byte | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
+}
+
+function invalidKey(message: string): AppError {
+  return new AppError('invalid_parameters', `key: ${message}`, { fields: [{ field: 'key', message }] });
+}

@@ -1,0 +1,34 @@
+import { AppError } from '../errors.ts';
+import type { KvEntry } from './store.ts';
+import { entityTag } from './tag.ts';
+
+/** What If-Match and If-None-Match ask of the entry as it is now (RFC 9110, 13.1), or undefined when neither came. */
+export type Precondition = { holds(current: Pick<KvEntry, 'id' | 'version'> | undefined): boolean };
+
+export function readPrecondition(headers: {
+  'if-match'?: string | undefined;
+  'if-none-match'?: string | undefined;
+}): Precondition | undefined {
+  const match = headers['if-match'] === undefined ? undefined : parseTags('If-Match', headers['if-match']);
+  const noneMatch =
+    headers['if-none-match'] === undefined ? undefined : parseTags('If-None-Match', headers['if-none-match']);
+  if (!match && !noneMatch) return undefined;
+  return {
+    holds(current) {
+      const strong = current && entityTag(current);
+      if (match && !(strong !== undefined && (match === '*' || match.includes(strong)))) return false;
+      if (!noneMatch || strong === undefined) return true;
+      return noneMatch !== '*' && !noneMatch.some((tag) => tag.replace(/^W\//, '') === strong);
+    },
+  };
+}
+
+/** `*`, or the list of entity tags as they were sent; a weak one never equals a strong one. */
+function parseTags(header: string, text: string): '*' | string[] {
+  if (text.trim() === '*') return '*';
+  if (!/^\s*(?:(?:W\/)?"[^"]*"\s*(?:,\s*|$))+$/.test(text))
+    throw new AppError('invalid_parameters', `${header} must be * or entity tags in double quotes.`, {
+      fields: [{ field: header.toLowerCase(), message: 'must be * or entity tags in double quotes' }],
+    });
+  return text.match(/(?:W\/)?"[^"]*"/g) ?? [];
+}

@@ -1,0 +1,142 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { page, pageRequest } from '../http/pages.ts';
+import { type Api, ref } from '../http/route.ts';
+import { checkQuery } from '../http/validation.ts';
+import { formatId } from '../ids.ts';
+import { readPathKey } from './paths.ts';
+import { readPrecondition } from './precondition.ts';
+import {
+  createKvBody,
+  deleteKvBody,
+  kvEntrySchema,
+  kvListSchema,
+  kvUserQuery,
+  listKvQuery,
+  putKvBody,
+} from './schema.ts';
+import type { KvService } from './service.ts';
+import type { KvEntry, KvListEntry } from './store.ts';
+import { entityTag } from './tag.ts';
+
+const callers = ['user', 'server', 'developer'] as const;
+const tag = 'Key-value storage';
+const path = '/api/v1/kv';
+const keyPath = '/api/v1/kv/:key';
+
+/** Key-value storage. The server must be made with `rewriteUrl: rewriteKvUrl`. */
+export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
+  const { keyBytesMax } = kv.limits;
+
+  api.app(callers, {
+    method: 'GET',
+    path,
+    operationId: 'listKvEntries',
+    tag,
+    summary: 'List entries',
+    description:
+      'End users get all their own entries, unpaged, and every query parameter is ignored. Developers and secret keys get pages over all users of the app, newest created first.',
+    query: listKvQuery,
+    uncheckedQuery: true,
+    responses: { 200: kvListSchema },
+    async handler({ caller, request }) {
+      if (caller.kind === 'user') return { data: (await kv.listOwn(caller)).map(presentEntry) };
+      const query = checkQuery(listKvQuery, request.query);
+      const wanted = pageRequest(query);
+      const { entries, total } = await kv.list(caller, query, wanted);
+      return page(wanted, entries.map(presentListEntry), total);
+    },
+  });
+
+  api.app(callers, {
+    method: 'POST',
+    path,
+    operationId: 'createKvEntry',
+    tag,
+    summary: 'Create an entry',
+    description: 'The key must not exist for the user yet; PUT creates or overwrites.',
+    body: createKvBody,
+    responses: { 200: ref(kvEntrySchema) },
+    async handler({ caller, body, reply }) {
+      return answer(reply, await kv.create(caller, body));
+    },
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: keyPath,
+    operationId: 'getKvEntry',
+    tag,
+    summary: 'Get an entry',
+    description:
+      'The key is everything after `/kv/`, percent-encoded or as it is. `ETag` names the state of the entry.',
+    query: kvUserQuery,
+    responses: { 200: ref(kvEntrySchema) },
+    async handler({ caller, params, query, reply }) {
+      const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
+      return answer(reply, await kv.get(caller, key, query.user));
+    },
+  });
+
+  api.app(callers, {
+    method: 'PUT',
+    path: keyPath,
+    operationId: 'putKvEntry',
+    tag,
+    summary: 'Create or overwrite an entry',
+    description: '`If-Match` and `If-None-Match` make the write conditional: 412 when the entry is in another state.',
+    body: putKvBody,
+    responses: { 200: ref(kvEntrySchema) },
+    async handler({ caller, params, body, request, reply }) {
+      const key = readPathKey(keyOf(params), 'write', keyBytesMax);
+      return answer(reply, await kv.put(caller, key, body, preconditionOf(request)));
+    },
+  });
+
+  api.app(callers, {
+    method: 'DELETE',
+    path: keyPath,
+    operationId: 'deleteKvEntry',
+    tag,
+    summary: 'Delete an entry',
+    description: 'Developers and secret keys name the user in the query or in a JSON body.',
+    query: kvUserQuery,
+    body: deleteKvBody,
+    responses: { 204: null },
+    async handler({ caller, params, query, body, request }) {
+      const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
+      await kv.delete(caller, key, query.user ?? body?.user, preconditionOf(request));
+    },
+  });
+}
+
+/** The path parameter, which `rewriteKvUrl` made. */
+function keyOf(params: object): string {
+  return (params as { key: string }).key;
+}
+
+function preconditionOf({ headers }: FastifyRequest) {
+  return readPrecondition({ 'if-match': headers['if-match'], 'if-none-match': headers['if-none-match'] });
+}
+
+function answer(reply: FastifyReply, entry: KvEntry) {
+  reply.header('etag', entityTag(entry));
+  return presentEntry(entry);
+}
+
+export function presentEntry(entry: KvEntry) {
+  return {
+    user: formatId('user', entry.userId),
+    key: entry.key,
+    value: entry.value,
+    created_at: entry.createdAt.toISOString(),
+    updated_at: entry.updatedAt.toISOString(),
+  };
+}
+
+function presentListEntry(entry: KvListEntry) {
+  return {
+    ...presentEntry(entry),
+    ...(entry.userEmail === null ? {} : { user_email: entry.userEmail }),
+    ...(entry.userName === null ? {} : { user_name: entry.userName }),
+  };
+}

@@ -1,0 +1,163 @@
+import type { Database } from '../db/database.ts';
+import { isDatabaseError, isForeignKeyViolation } from '../db/database.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { stringProblem } from '../http/unicode.ts';
+import { newUuid, parseId } from '../ids.ts';
+import type { Caller, UserCaller } from '../tenancy/caller.ts';
+import { fieldId } from '../tenancy/references.ts';
+import type { Precondition } from './precondition.ts';
+import {
+  deleteEntry,
+  findEntry,
+  insertEntry,
+  type KvEntry,
+  type KvOwner,
+  listEntries,
+  listUserEntries,
+  updateEntry,
+  upsertEntry,
+  userExists,
+} from './store.ts';
+
+export type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
+
+export type KvListFilter = {
+  user?: string | undefined;
+  user_search?: string | undefined;
+  key?: string | undefined;
+};
+
+export type KvService = ReturnType<typeof createKvService>;
+
+/** Strings that users keep under keys. `user` is what the request says; end users' own is never looked at. */
+export function createKvService({ db, limits }: { db: Database; limits: KvLimits }) {
+  function newWrite(key: string, value: string) {
+    return { id: newUuid(), key, value, userBytesMax: limits.userBytesMax };
+  }
+
+  function checkValue(value: string): void {
+    if (Buffer.byteLength(value) > limits.valueBytesMax)
+      throw invalidField('value', `must be at most ${limits.valueBytesMax} bytes`);
+  }
+
+  /** Writes only over the very state that the precondition was checked on. */
+  async function putIf(owner: KvOwner, key: string, value: string, precondition: Precondition) {
+    const current = await findEntry(db, owner, key);
+    if (!current && !(await userExists(db, owner))) throw noUser();
+    if (!precondition.holds(current)) throw preconditionFailed();
+    const write = newWrite(key, value);
+    const entry = await (current ? updateEntry(db, owner, write, current) : insertEntry(db, owner, write));
+    if (!entry) throw preconditionFailed();
+    return entry;
+  }
+
+  /** What the database refuses, in the caller's words. */
+  async function explained<T>(write: Promise<T>): Promise<T> {
+    try {
+      return await write;
+    } catch (error) {
+      // The user was deleted in this moment.
+      if (isForeignKeyViolation(error)) throw noUser();
+      if (!isDatabaseError(error, quotaExceeded)) throw error;
+      throw new AppError('quota_exceeded', `A user may store ${limits.userBytesMax} bytes of keys and values in all.`, {
+        fields: [{ field: 'value', message: 'does not fit into what the user may store' }],
+        details: { user_bytes_max: limits.userBytesMax },
+        cause: error,
+      });
+    }
+  }
+
+  return {
+    limits,
+
+    /** Everything that an end user has. */
+    listOwn: (caller: UserCaller) => listUserEntries(db, caller),
+
+    /** A page over all users of the app. */
+    list(caller: Caller, filter: KvListFilter, page: PageRequest) {
+      const userId = filter.user === undefined ? undefined : fieldId('user', 'user', filter.user);
+      const userSearch = filter.user_search || undefined;
+      const keys = filter.key ? { from: filter.key, before: firstTextAfterPrefix(filter.key) } : undefined;
+      return listEntries(db, caller, { userId, userSearch, keys }, { limit: page.pageSize, offset: page.offset });
+    },
+
+    async get(caller: Caller, key: string, user: unknown): Promise<KvEntry> {
+      const entry = await findEntry(db, targetOwner(caller, user), key);
+      if (!entry) throw notFound();
+      return entry;
+    },
+
+    /** 422 `already_exists` when the user has the key. */
+    async create(caller: Caller, input: { key: string; value: string; user?: unknown }): Promise<KvEntry> {
+      const owner = targetOwner(caller, input.user);
+      if (Buffer.byteLength(input.key) > limits.keyBytesMax)
+        throw invalidField('key', `must be at most ${limits.keyBytesMax} bytes`);
+      checkValue(input.value);
+      const entry = await explained(insertEntry(db, owner, newWrite(input.key, input.value)));
+      if (entry) return entry;
+      if (!(await userExists(db, owner))) throw noUser();
+      throw new AppError('already_exists', 'key: the user already has an entry with this key', {
+        fields: [{ field: 'key', message: 'the user already has an entry with this key' }],
+      });
+    },
+
+    /** Creates or overwrites, unless the precondition fails (412). */
+    async put(
+      caller: Caller,
+      key: string,
+      input: { value: string; user?: unknown },
+      precondition: Precondition | undefined,
+    ): Promise<KvEntry> {
+      const owner = targetOwner(caller, input.user);
+      checkValue(input.value);
+      if (precondition) return explained(putIf(owner, key, input.value, precondition));
+      const entry = await explained(upsertEntry(db, owner, newWrite(key, input.value)));
+      if (!entry) throw noUser();
+      return entry;
+    },
+
+    async delete(caller: Caller, key: string, user: unknown, precondition: Precondition | undefined): Promise<void> {
+      const owner = targetOwner(caller, user);
+      if (!precondition) {
+        if (!(await deleteEntry(db, owner, key))) throw notFound();
+        return;
+      }
+      const current = await findEntry(db, owner, key);
+      if (!current) throw notFound();
+      if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
+    },
+  };
+}
+
+/** SQLSTATE that kv_use raises. */
+const quotaExceeded = 'QK001';
+
+/** Whose storage the caller means. 400 when a developer or server names nobody, 422 when it names no user's id. */
+function targetOwner(caller: Caller, user: unknown): KvOwner {
+  const { appId, sandboxId } = caller;
+  if (caller.kind === 'user') return { appId, sandboxId, userId: caller.userId };
+  if (user === undefined) throw new AppError('user_required', 'Say whose entry is meant with `user`.');
+  const userId = typeof user === 'string' && stringProblem(user) === undefined ? parseId('user', user) : undefined;
+  if (userId === undefined) throw invalidField('user', 'is not an id of the right type');
+  return { appId, sandboxId, userId };
+}
+
+/** The first text in code point order, which is UTF-8's byte order, after all that begin with the prefix. */
+export function firstTextAfterPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    if (last === 0x10ffff) continue;
+    const next = last === 0xd7ff ? 0xe000 : last + 1;
+    return String.fromCodePoint(...points, next);
+  }
+  return undefined;
+}
+
+function noUser(): AppError {
+  return new AppError('not_found', 'There is no such user in this app.');
+}
+
+function preconditionFailed(): AppError {
+  return new AppError('precondition_failed', 'The entry is not in the state that If-Match or If-None-Match asks for.');
+}

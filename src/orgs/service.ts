@@ -1,0 +1,85 @@
+import { type Database, isUniqueViolation } from '../db/database.ts';
+import { AppError, notFound } from '../errors.ts';
+import type { FileService, PictureInput } from '../files/service.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { newUuid } from '../ids.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { pathId } from '../tenancy/references.ts';
+import * as store from './store.ts';
+
+export type OrgInput = {
+  name?: string | undefined;
+  slug?: string | undefined;
+  logo?: PictureInput | null | undefined;
+};
+
+export type OrgService = ReturnType<typeof createOrgService>;
+
+export function createOrgService({ db, files }: { db: Database; files: FileService }) {
+  async function get(caller: Caller, id: string): Promise<store.OrgRow> {
+    const row = await store.findOrg(db, caller, pathId('org', id));
+    if (!row) throw notFound();
+    return row;
+  }
+
+  /** A new logo is a new file of the org; the old one, and so its capability URL, goes with the same commit. */
+  async function replaceLogo(caller: Caller, id: string, old: string | null, logo: PictureInput | null) {
+    if (logo !== null) {
+      const owned = { orgId: id, teamId: null, userId: null, agentId: null };
+      await files.writePicture(caller, 'logo', logo, owned, async (tx, file) => {
+        await store.setLogo(tx, caller, id, file.id);
+        if (old !== null) await files.remove(tx, caller.appId, old);
+      });
+    } else if (old !== null) {
+      await db.begin(async (tx) => {
+        await store.setLogo(tx, caller, id, null);
+        await files.remove(tx, caller.appId, old);
+      });
+    }
+  }
+
+  return {
+    get,
+
+    async create(caller: Caller, input: OrgInput & { name: string }): Promise<store.OrgRow> {
+      if (input.logo) files.checkPicture('logo', input.logo);
+      const id = newUuid();
+      await uniqueSlug(() => store.insertOrg(db, caller, { id, name: input.name, slug: input.slug ?? null }));
+      if (input.logo) await replaceLogo(caller, id, null, input.logo);
+      return found(await store.findOrg(db, caller, id));
+    },
+
+    list: (caller: Caller, page: PageRequest, query: { search?: string | undefined }) =>
+      store.listOrgs(db, caller, page, query.search),
+
+    async update(caller: Caller, id: string, input: OrgInput): Promise<store.OrgRow> {
+      const org = await get(caller, id);
+      if (input.logo) files.checkPicture('logo', input.logo);
+      if (input.name !== undefined || input.slug !== undefined)
+        await uniqueSlug(() => store.updateOrg(db, caller, org.id, input));
+      if (input.logo !== undefined) await replaceLogo(caller, org.id, org.logoFileId, input.logo);
+      return found(await store.findOrg(db, caller, org.id));
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      const org = await get(caller, id);
+      await store.deleteOrg(db, caller, org.id);
+    },
+  };
+}
+
+function found<T>(row: T | undefined): T {
+  if (row === undefined) throw notFound();
+  return row;
+}
+
+async function uniqueSlug<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isUniqueViolation(error, 'orgs_slug')) throw error;
+    throw new AppError('already_exists', 'Another organisation has this slug.', {
+      fields: [{ field: 'slug', message: 'is taken' }],
+    });
+  }
+}

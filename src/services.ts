@@ -1,0 +1,269 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BlobStore } from './blob/blob-store.ts';
+import { openBlobStore } from './blob/open.ts';
+import { type Clock, systemClock } from './clock.ts';
+import type { Config } from './config.ts';
+import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
+import { ParserPool } from './content/parse/pool.ts';
+import type { DatabaseTarget } from './db/address.ts';
+import { type Database, openDatabase } from './db/database.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
+import { migrate } from './db/migrate.ts';
+import { Metrics } from './http/metrics.ts';
+import { StreamHub } from './http/sse.ts';
+import { migrateJobs } from './jobs/migrate.ts';
+import { type Recurring, startWorkers, type Task, type Workers } from './jobs/workers.ts';
+import { limits } from './limits.ts';
+import type { Logger } from './log.ts';
+import { writePrivateFile } from './private-file.ts';
+import { Credentials } from './tenancy/credentials.ts';
+import { Secrets } from './tenancy/secrets.ts';
+
+/** What the whole server stands on, built once. Routes and domain services take from it what they need. */
+export type Services = {
+  config: Config;
+  log: Logger;
+  clock: Clock;
+  metrics: Metrics;
+  /** Where `db` connects to. */
+  target: DatabaseTarget;
+  db: Database;
+  /** Connections past any transaction pooler, for LISTEN and session locks. */
+  directTarget: DatabaseTarget;
+  direct: Database;
+  /** One connection that is one session, for advisory locks that outlive a statement. */
+  session: Database;
+  blobs: BlobStore;
+  parser: ParserPool;
+  /** The one way out for URLs that somebody else chose. */
+  fetcher: Fetcher;
+  /** Event streams of everything that changes. */
+  streams: StreamHub;
+  secrets: Secrets;
+  credentials: Credentials;
+  /** What clients reach the server by, without a slash at the end. */
+  baseUrl(): string;
+  /** Says where the server came to listen, which is its base URL unless the settings name another. */
+  setListeningUrl(url: string): void;
+  /** What background jobs do, by the name that they are stored under; filled before the workers start. */
+  tasks: Record<string, Task>;
+  recurring: Recurring[];
+  /** Begins to run background jobs, once the server listens. */
+  startWorkers(): Promise<void>;
+  /** Finishes or gives back the jobs that run; `close()` does it too. */
+  stopWorkers(): Promise<void>;
+  /** True from the moment when everything that a request may need is there. */
+  isReady(): boolean;
+  setReady(): void;
+  /** Resolves when the embedded database has ended; never with an external one. */
+  databaseEnded: Promise<void>;
+  /** Ends everything, the last started first. Safe to call again. */
+  close(): Promise<void>;
+};
+
+export type ServicesOptions = {
+  /** A database that runs already. Absent: the one that the settings name, or the embedded one. */
+  database?: DatabaseTarget;
+  clock?: Clock;
+};
+
+/**
+ * Starts what the settings ask for: database, migrations, blobs, keys, parsers, jobs. A failure on the way ends what
+ * had started before it is thrown.
+ */
+export async function createServices(config: Config, log: Logger, options: ServicesOptions = {}): Promise<Services> {
+  const started = new Started(log);
+  try {
+    return await start(config, log, options, started);
+  } catch (error) {
+    await started.end();
+    throw error;
+  }
+}
+
+async function start(config: Config, log: Logger, options: ServicesOptions, started: Started): Promise<Services> {
+  const clock = options.clock ?? systemClock;
+  const metrics = new Metrics();
+  const embedded = await startDatabase(config, log, options, started);
+  const target = embedded?.address ?? options.database ?? config.databaseUrl;
+  if (target === undefined) throw new Error('There is no database to connect to.');
+  const directTarget = (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
+
+  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry' });
+  started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
+  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
+  started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
+  for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
+  await migrateJobs(direct, directTarget, log);
+
+  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
+  started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
+  const streams = new StreamHub({ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds });
+  await streams.start();
+  started.add('event streams', () => streams.close());
+
+  const blobs = await openBlobStore(config);
+  started.add('blob store', () => blobs.close());
+  const parser = new ParserPool({
+    workers: config.parseWorkers,
+    memoryMb: config.parseMemoryMb,
+    deadlineMs: config.parseSeconds * 1000,
+    log,
+  });
+  started.add('parser pool', () => parser.close());
+  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
+  started.add('connections to sites', () => fetcher.close());
+  const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
+  const credentials = new Credentials({ db, secrets, clock });
+  // A connection that was lost may have missed news, so listening anew counts as news too.
+  await direct.listen(
+    'quarry_tenancy',
+    () => credentials.forget(),
+    () => credentials.forget(),
+  );
+
+  return assemble({
+    ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
+    ...{ fetcher, streams, secrets, credentials, started },
+    databaseEnded: embedded?.ended ?? new Promise(() => {}),
+  });
+}
+
+/**
+ * The same without any connection, for what only looks at the routes: using it fails at the first query.
+ */
+export async function createUnconnectedServices(config: Config, log: Logger): Promise<Services> {
+  const started = new Started(log);
+  const nowhere = { host: '127.0.0.1', port: 1, database: 'none', username: 'none' };
+  const db = openDatabase(nowhere, { poolSize: 1, applicationName: 'quarry' });
+  const secrets = new Secrets('');
+  const parser = new ParserPool({ workers: 1, memoryMb: config.parseMemoryMb, deadlineMs: 1, log });
+  started.add('parser pool', () => parser.close());
+  const fetcher = createFetcher({ allow: [], contact: undefined });
+  started.add('connections to sites', () => fetcher.close());
+  const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds });
+  return assemble({
+    ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
+    ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
+    credentials: new Credentials({ db, secrets, clock: systemClock }),
+    databaseEnded: new Promise(() => {}),
+  });
+}
+
+type Parts = Pick<
+  Services,
+  | 'config'
+  | 'log'
+  | 'clock'
+  | 'metrics'
+  | 'target'
+  | 'db'
+  | 'directTarget'
+  | 'direct'
+  | 'session'
+  | 'blobs'
+  | 'parser'
+  | 'fetcher'
+  | 'streams'
+  | 'secrets'
+  | 'credentials'
+  | 'databaseEnded'
+> & { started: Started };
+
+function assemble({ started, ...parts }: Parts): Services {
+  const { config, log, directTarget } = parts;
+  let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
+  let ready = false;
+  let workers: Workers | undefined;
+  started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
+  const services: Services = {
+    ...parts,
+    baseUrl: () => config.publicUrl ?? listeningUrl,
+    setListeningUrl: (url) => {
+      listeningUrl = url;
+    },
+    tasks: {},
+    recurring: [],
+    async startWorkers() {
+      const { tasks, recurring } = services;
+      if (config.jobWorkers === 0 || Object.keys(tasks).length === 0) return;
+      workers = await startWorkers({ target: directTarget, tasks, recurring, concurrency: config.jobWorkers, log });
+    },
+    stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),
+    isReady: () => ready,
+    setReady: () => {
+      ready = true;
+    },
+    close: () => started.end(),
+  };
+  return services;
+}
+
+const directPoolSize = 2;
+const databaseEndSeconds = 1;
+
+async function startDatabase(
+  config: Config,
+  log: Logger,
+  options: ServicesOptions,
+  started: Started,
+): Promise<EmbeddedPostgres | undefined> {
+  if (options.database !== undefined || config.databaseUrl !== undefined) return undefined;
+  const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
+  started.add('embedded PostgreSQL', () => embedded.stop());
+  return embedded;
+}
+
+/** The root secret of the embedded default, made at the first start. Losing it ends every session and signed URL. */
+export function readOrMakeSecret(dataDir: string): string {
+  const found = findSecret(dataDir);
+  if (found !== undefined) return found;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const secret = randomBytes(32).toString('hex');
+  writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
+  return secret;
+}
+
+export function findSecret(dataDir: string): string | undefined {
+  const file = join(dataDir, 'secret');
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
+}
+
+/** An address as it stands in a URL: IPv6 in brackets, "any address" as the loopback that reaches it. */
+export function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** What has been started, so that it can be ended in the opposite order. */
+class Started {
+  readonly #log: Logger;
+  readonly #parts: { name: string; end: () => Promise<unknown> }[] = [];
+  #ending: Promise<void> | undefined;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  add(name: string, end: () => Promise<unknown>): void {
+    this.#parts.push({ name, end });
+  }
+
+  end(): Promise<void> {
+    this.#ending ??= this.#endAll();
+    return this.#ending;
+  }
+
+  async #endAll(): Promise<void> {
+    for (const { name, end } of this.#parts.reverse()) {
+      try {
+        await end();
+      } catch (error) {
+        // One part that cannot end must not keep the others, above all the database, running.
+        this.#log.error({ err: error, part: name }, 'Could not be ended in order');
+      }
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import { type Database, isUniqueViolation } from '../db/database.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { newUuid, parseId } from '../ids.ts';
+import { type Caller, seesWholeApp, type TeamRole } from '../tenancy/caller.ts';
+import { findNamedOwners, pathId } from '../tenancy/references.ts';
+import * as store from './store.ts';
+
+export type TeamInput = {
+  name?: string | undefined;
+  description?: string | undefined;
+  org?: string | undefined;
+  metadata?: Record<string, unknown> | undefined;
+};
+
+export type MemberInput = { user?: string | undefined; agent?: string | undefined; role?: TeamRole | undefined };
+
+export type TeamService = ReturnType<typeof createTeamService>;
+
+export function createTeamService({ db }: { db: Database }) {
+  async function get(caller: Caller, id: string): Promise<store.TeamRow> {
+    const row = await store.findTeam(db, caller, pathId('team', id));
+    if (!row) throw notFound();
+    return row;
+  }
+
+  async function getMembership(caller: Caller, team: store.TeamRow, member: string): Promise<store.MembershipRow> {
+    const id = parseId('membership', member) ?? parseId('user', member) ?? parseId('agent', member);
+    const row = id === undefined ? undefined : await store.findMembership(db, caller.appId, team.id, id);
+    if (!row) throw notFound();
+    return row;
+  }
+
+  async function removeMembership(caller: Caller, team: store.TeamRow, member: store.MembershipRow): Promise<void> {
+    const leaving = caller.kind === 'user' && member.userId === caller.userId;
+    if (!leaving) requireManages(caller, team);
+    await store.deleteMembership(db, caller.appId, member.id);
+  }
+
+  return {
+    get,
+
+    /** A user who makes a team owns it. */
+    async create(caller: Caller, input: TeamInput & { name: string }): Promise<store.TeamRow & { joined: boolean }> {
+      const { org } = await findNamedOwners(db, caller, { org: input.org });
+      const orgId = org?.id ?? (caller.kind === 'user' ? (caller.orgId ?? null) : null);
+      if (caller.kind === 'user' && caller.orgRole === 'viewer')
+        throw new AppError('forbidden', 'Viewers of an organisation cannot create teams.');
+      const team = {
+        id: newUuid(),
+        name: input.name,
+        description: input.description ?? null,
+        orgId,
+        metadata: input.metadata ?? {},
+      };
+      return db.begin(async (tx) => {
+        const row = await store.insertTeam(tx, caller, team);
+        if (caller.kind === 'user') {
+          const owner = { id: newUuid(), teamId: row.id, userId: caller.userId, agentId: null, role: 'owner' as const };
+          await store.insertMembership(tx, caller.appId, owner);
+        }
+        return { ...row, joined: caller.kind === 'user' };
+      });
+    },
+
+    list(caller: Caller, page: PageRequest, query: { search?: string | undefined; membership?: string | undefined }) {
+      return store.listTeams(db, caller, page, { search: query.search, joinedOnly: query.membership === 'joined' });
+    },
+
+    async update(caller: Caller, id: string, input: TeamInput): Promise<store.TeamRow> {
+      const team = await get(caller, id);
+      requireManages(caller, team);
+      const row = await store.updateTeam(db, caller, team.id, input);
+      if (!row) throw notFound();
+      return row;
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      const team = await get(caller, id);
+      requireManages(caller, team);
+      await store.deleteTeam(db, caller, team.id);
+    },
+
+    async listMembers(caller: Caller, teamId: string, page: PageRequest) {
+      const team = await get(caller, teamId);
+      return store.listMemberships(db, caller.appId, team.id, page);
+    },
+
+    async addMember(caller: Caller, teamId: string, input: MemberInput): Promise<store.MembershipRow> {
+      const team = await get(caller, teamId);
+      requireManages(caller, team);
+      const field = oneMember(input);
+      const named = await findNamedOwners(db, caller, { user: input.user, agent: input.agent });
+      const id = newUuid();
+      const member = {
+        id,
+        teamId: team.id,
+        userId: named.user?.id ?? null,
+        agentId: named.agent?.id ?? null,
+        role: input.role ?? 'member',
+      };
+      try {
+        await store.insertMembership(db, caller.appId, member);
+      } catch (error) {
+        if (!isUniqueViolation(error, `team_memberships_${field}`)) throw error;
+        throw new AppError('already_exists', `This ${field} is a member of the team already.`, {
+          fields: [{ field, message: 'is a member already' }],
+        });
+      }
+      const row = await store.findMembership(db, caller.appId, team.id, id);
+      if (!row) throw notFound();
+      return row;
+    },
+
+    async getMember(caller: Caller, teamId: string, member: string): Promise<store.MembershipRow> {
+      return getMembership(caller, await get(caller, teamId), member);
+    },
+
+    async updateMember(caller: Caller, teamId: string, member: string, role: TeamRole): Promise<store.MembershipRow> {
+      const team = await get(caller, teamId);
+      const row = await getMembership(caller, team, member);
+      requireManages(caller, team);
+      await store.updateMembership(db, caller.appId, row.id, role);
+      return { ...row, role };
+    },
+
+    async removeMember(caller: Caller, teamId: string, member: string): Promise<void> {
+      const team = await get(caller, teamId);
+      await removeMembership(caller, team, await getMembership(caller, team, member));
+    },
+
+    /** The same with the member named in the body or the query, as some clients do. */
+    async removeNamedMember(caller: Caller, teamId: string, input: MemberInput): Promise<void> {
+      const team = await get(caller, teamId);
+      const field = oneMember(input);
+      const member = input.user ?? input.agent ?? '';
+      if (parseId(field, member) === undefined) throw invalidField(field, 'is not an id of the right type');
+      await removeMembership(caller, team, await getMembership(caller, team, member));
+    },
+  };
+}
+
+/** Owners and admins of the team manage it, and admins of its organisation. Other members see it: 403. */
+function requireManages(caller: Caller, team: store.TeamRow): void {
+  if (seesWholeApp(caller)) return;
+  const role = caller.teams.get(team.id);
+  const orgAdmin =
+    caller.kind === 'user' && caller.orgRole === 'admin' && team.orgId !== null && caller.orgId === team.orgId;
+  if (role === 'owner' || role === 'admin' || orgAdmin) return;
+  throw new AppError('forbidden', 'Only owners and admins of the team may do that.');
+}
+
+function oneMember(input: MemberInput): 'user' | 'agent' {
+  if ((input.user === undefined) === (input.agent === undefined))
+    throw invalidField(input.user === undefined ? 'user' : 'agent', 'give exactly one of user and agent');
+  return input.user === undefined ? 'agent' : 'user';
+}

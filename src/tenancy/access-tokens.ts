@@ -1,0 +1,42 @@
+import { errors, jwtVerify, SignJWT } from 'jose';
+import { AppError } from '../errors.ts';
+import { formatId, parseId } from '../ids.ts';
+import type { Scope } from './caller.ts';
+import type { Secrets } from './secrets.ts';
+
+export const accessTokenSeconds = 3600;
+const issuer = 'quarry';
+
+export type AccessClaims = Scope & { userId: string };
+
+/** A JWT (HS256) that carries user, app and sandbox, valid for an hour. */
+export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, now: Date): Promise<string> {
+  const [key] = secrets.keys('access-token');
+  if (!key) throw new Error('There is no root secret.');
+  const issuedAt = Math.floor(now.getTime() / 1000);
+  return new SignJWT({ app: formatId('app', claims.appId), sbx: formatId('sandbox', claims.sandboxId) })
+    .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+    .setIssuer(issuer)
+    .setSubject(formatId('user', claims.userId))
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(issuedAt + accessTokenSeconds)
+    .sign(key);
+}
+
+/** Whose token this is. 401 `expired_token` when it was ours and is too old, `invalid_credentials` for all else. */
+export async function readAccessToken(secrets: Secrets, token: string, now: Date): Promise<AccessClaims> {
+  for (const key of secrets.keys('access-token')) {
+    try {
+      const { payload } = await jwtVerify(token, key, { algorithms: ['HS256'], issuer, currentDate: now });
+      const userId = parseId('user', payload.sub ?? '');
+      const appId = parseId('app', String(payload.app));
+      const sandboxId = parseId('sandbox', String(payload.sbx));
+      if (userId && appId && sandboxId) return { userId, appId, sandboxId };
+    } catch (error) {
+      if (error instanceof errors.JWTExpired)
+        throw new AppError('expired_token', 'The access token has expired. Refresh it, or sign in again.');
+      // The previous root secret may fit.
+    }
+  }
+  throw new AppError('invalid_credentials', 'The access token is not valid.');
+}

@@ -1,0 +1,104 @@
+import type { Db } from '../db/database.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
+import { type IdKind, parseId } from '../ids.ts';
+import { type Caller, seesWholeApp } from './caller.ts';
+import { agentVisible, mayChangeOwned, type Owned, orgVisible, teamVisible, userVisible } from './visible.ts';
+
+/** The uuid that a path names; 404 when it has the wrong type or shape. */
+export function pathId(kind: IdKind, text: string): string {
+  const uuid = parseId(kind, text);
+  if (uuid === undefined) throw notFound();
+  return uuid;
+}
+
+/** The uuid that a body or query member names; 422 on that member when it has the wrong type or shape. */
+export function fieldId(kind: IdKind, field: string, text: string): string {
+  const uuid = parseId(kind, text);
+  if (uuid === undefined) throw invalidField(field, 'is not an id of the right type');
+  return uuid;
+}
+
+/** The answer for an id that names nothing the caller can see, the same as for one that does not exist. */
+export function unknownReference(field: string): AppError {
+  return invalidField(field, 'not found');
+}
+
+export type OrgRow = { id: string };
+export type TeamRow = { id: string; orgId: string | null };
+export type UserRow = { id: string; orgId: string | null };
+export type AgentRow = { id: string; orgId: string | null; teamId: string | null; userId: string | null };
+
+export async function findOrg(db: Db, caller: Caller, id: string): Promise<OrgRow | undefined> {
+  const [row] = await db<OrgRow[]>`select o.id from orgs o where o.id = ${id} and ${orgVisible(db, caller, 'o')}`;
+  return row;
+}
+
+export async function findTeam(db: Db, caller: Caller, id: string): Promise<TeamRow | undefined> {
+  const [row] = await db<TeamRow[]>`
+    select t.id, t.org_id from teams t where t.id = ${id} and ${teamVisible(db, caller, 't')}`;
+  return row;
+}
+
+export async function findUser(db: Db, caller: Caller, id: string): Promise<UserRow | undefined> {
+  const [row] = await db<UserRow[]>`
+    select u.id, u.org_id from users u where u.id = ${id} and ${userVisible(db, caller, 'u')}`;
+  return row;
+}
+
+export async function findAgent(db: Db, caller: Caller, id: string): Promise<AgentRow | undefined> {
+  const [row] = await db<AgentRow[]>`
+    select a.id, a.org_id, a.team_id, a.user_id from agents a where a.id = ${id} and ${agentVisible(db, caller, 'a')}`;
+  return row;
+}
+
+/** The agent that a path names by id or by lookup key; 404 when the caller sees none. */
+export async function getPathAgent(db: Db, caller: Caller, text: string): Promise<AgentRow> {
+  const id = parseId('agent', text);
+  const byId = id === undefined ? undefined : await findAgent(db, caller, id);
+  if (byId) return byId;
+  const [row] = await db<AgentRow[]>`
+    select a.id, a.org_id, a.team_id, a.user_id from agents a
+    where a.lookup_key = ${text} and ${agentVisible(db, caller, 'a')}`;
+  if (!row) throw notFound();
+  return row;
+}
+
+/** The owner members of a body, as a client sends them. */
+export type OwnerInput = {
+  org?: string | undefined;
+  team?: string | undefined;
+  user?: string | undefined;
+  agent?: string | undefined;
+};
+
+/** What the owner members of a body name, each checked to be visible: 422 on the member that is not. */
+export type NamedOwners = {
+  org?: OrgRow | undefined;
+  team?: TeamRow | undefined;
+  user?: UserRow | undefined;
+  agent?: AgentRow | undefined;
+};
+
+export async function findNamedOwners(db: Db, caller: Caller, input: OwnerInput): Promise<NamedOwners> {
+  const named: NamedOwners = {};
+  if (input.org !== undefined) named.org = await required('org', findOrg(db, caller, fieldId('org', 'org', input.org)));
+  if (input.team !== undefined)
+    named.team = await required('team', findTeam(db, caller, fieldId('team', 'team', input.team)));
+  if (input.user !== undefined)
+    named.user = await required('user', findUser(db, caller, fieldId('user', 'user', input.user)));
+  if (input.agent !== undefined)
+    named.agent = await required('agent', findAgent(db, caller, fieldId('agent', 'agent', input.agent)));
+  return named;
+}
+
+async function required<T>(field: string, found: Promise<T | undefined>): Promise<T> {
+  const row = await found;
+  if (row === undefined) throw unknownReference(field);
+  return row;
+}
+
+/** 403 unless the caller may create for these owners, that is, could itself change what they own. */
+export function requireCreateFor(caller: Caller, owned: Owned, agent?: AgentRow): void {
+  if (seesWholeApp(caller) || mayChangeOwned(caller, owned, 'update', agent)) return;
+  throw new AppError('forbidden', 'You may not create things for this owner.');
+}

@@ -1,0 +1,172 @@
+import type postgres from 'postgres';
+import type { Db } from '../db/database.ts';
+import { type AgentCaller, type Caller, seesWholeApp, type UserCaller } from './caller.ts';
+
+/**
+ * Who sees and who may change what: once as plain rules over one row, once as SQL conditions for lists. A test holds
+ * the two to each other over random tenants.
+ */
+
+/** The owner columns that every tenant resource has. An individual owner (team, user, agent) goes before the org. */
+export type Owned = {
+  orgId: string | null;
+  teamId: string | null;
+  userId: string | null;
+  agentId: string | null;
+};
+
+/** The owners of the agent that owns a row, where an agent does. */
+export type AgentOwners = { id: string; orgId: string | null; teamId: string | null; userId: string | null };
+
+export type Grant = {
+  principalType: 'user' | 'team' | 'org' | 'org_role' | 'agent' | 'everyone';
+  principalId: string;
+  principalRole: string;
+  actions: readonly string[];
+};
+
+/** What a change is: `delete` asks more of a team member and an org member than `update` and create do. */
+export type Change = 'update' | 'delete';
+
+export function seesOwned(caller: Caller, row: Owned, agent?: AgentOwners): boolean {
+  if (seesWholeApp(caller)) return true;
+  if (ownsDirectly(caller, row)) return true;
+  if (row.agentId !== null && agent !== undefined && seesAgent(caller, agent)) return true;
+  return isOrgLevel(row) && row.orgId === caller.orgId;
+}
+
+export function seesAgent(caller: Caller, agent: AgentOwners): boolean {
+  if (caller.kind === 'agent' && caller.agentId === agent.id) return true;
+  return seesOwned(caller, { ...agent, agentId: null });
+}
+
+/** An org admin sees and may delete every source whose parent organisation is theirs. */
+export function administersOrgOf(caller: Caller, row: { orgId: string | null }): boolean {
+  return caller.kind === 'user' && caller.orgRole === 'admin' && row.orgId !== null && row.orgId === caller.orgId;
+}
+
+export function mayChangeOwned(caller: Caller, row: Owned, change: Change, agent?: AgentOwners): boolean {
+  if (seesWholeApp(caller)) return true;
+  if (caller.kind === 'agent') return seesOwned(caller, row, agent);
+  if (row.userId === caller.userId) return true;
+  const teamRole = row.teamId === null ? undefined : caller.teams.get(row.teamId);
+  if (teamRole !== undefined && (change === 'update' || teamRole !== 'member')) return true;
+  if (row.agentId !== null && agent !== undefined) return mayChangeOwned(caller, { ...agent, agentId: null }, change);
+  if (!isOrgLevel(row) || row.orgId !== caller.orgId) return false;
+  return caller.orgRole === 'admin' || (caller.orgRole === 'member' && change === 'update');
+}
+
+/** Whether one of a file's grants gives the caller this action; `write` implies `read`. */
+export function isGranted(caller: Caller, action: 'read' | 'write', grants: readonly Grant[], fileOrg: string | null) {
+  if (seesWholeApp(caller)) return true;
+  return grants.some((grant) => {
+    if (!grant.actions.includes('write') && !(action === 'read' && grant.actions.includes('read'))) return false;
+    switch (grant.principalType) {
+      case 'everyone':
+        return true;
+      case 'user':
+        return caller.kind === 'user' && grant.principalId === caller.userId;
+      case 'agent':
+        return caller.kind === 'agent' && grant.principalId === caller.agentId;
+      case 'team':
+        return caller.teams.has(grant.principalId);
+      case 'org':
+        return caller.orgId !== undefined && grant.principalId === caller.orgId;
+      case 'org_role':
+        return (
+          caller.kind === 'user' &&
+          caller.orgId !== undefined &&
+          fileOrg === caller.orgId &&
+          grant.principalRole === caller.orgRole
+        );
+      default:
+        return false;
+    }
+  });
+}
+
+function ownsDirectly(caller: UserCaller | AgentCaller, row: Owned): boolean {
+  if (caller.kind === 'user' && row.userId === caller.userId) return true;
+  if (caller.kind === 'agent' && row.agentId === caller.agentId) return true;
+  return row.teamId !== null && caller.teams.has(row.teamId);
+}
+
+function isOrgLevel(row: Owned): boolean {
+  return row.orgId !== null && row.teamId === null && row.userId === null && row.agentId === null;
+}
+
+type Fragment = postgres.PendingQuery<postgres.Row[]>;
+
+/** SQL: the row is in the caller's app and sandbox. Every tenant query begins with this. */
+export function inScope(db: Db, caller: { appId: string; sandboxId: string }, alias: string): Fragment {
+  return db`${db(`${alias}.app_id`)} = ${caller.appId} and ${db(`${alias}.sandbox_id`)} = ${caller.sandboxId}`;
+}
+
+/** SQL: the caller sees the row by its owner columns (`org_id`, `team_id`, `user_id`, `agent_id`). */
+export function ownedVisible(db: Db, caller: Caller, alias: string): Fragment {
+  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  const column = (name: string) => db(`${alias}.${name}`);
+  return db`${inScope(db, caller, alias)} and (
+    ${directlyOwned(db, caller, column)}
+    or ${column('agent_id')} in (select seen.id from agents seen where ${agentVisible(db, caller, 'seen')})
+    or (${column('org_id')} = ${caller.orgId ?? null}
+      and ${column('team_id')} is null and ${column('user_id')} is null and ${column('agent_id')} is null))`;
+}
+
+/** SQL: the caller sees the agent. */
+export function agentVisible(db: Db, caller: Caller, alias: string): Fragment {
+  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  const column = (name: string) => db(`${alias}.${name}`);
+  const self =
+    caller.kind === 'agent' ? db`${column('id')} = ${caller.agentId}` : db`${column('user_id')} = ${caller.userId}`;
+  return db`${inScope(db, caller, alias)} and (${self}
+    or ${column('team_id')} = any(${[...caller.teams.keys()]}::uuid[])
+    or (${column('org_id')} = ${caller.orgId ?? null} and ${column('team_id')} is null and ${column('user_id')} is null))`;
+}
+
+/** SQL: a grant on the file gives the caller `read` (or `write`, which implies it). `alias` is the files row. */
+export function fileGranted(db: Db, caller: Caller, alias: string, action: 'read' | 'write'): Fragment {
+  if (seesWholeApp(caller)) return db`true`;
+  const actions = action === 'read' ? ['read', 'write'] : ['write'];
+  const self = caller.kind === 'user' ? caller.userId : caller.agentId;
+  const role = caller.kind === 'user' && caller.orgId !== undefined ? (caller.orgRole ?? null) : null;
+  return db`exists (select 1 from file_grants g
+    where g.app_id = ${db(`${alias}.app_id`)} and g.file_id = ${db(`${alias}.id`)} and g.actions && ${actions}::text[] and (
+      g.principal_type = 'everyone'
+      or (g.principal_type = ${caller.kind} and g.principal_id = ${self})
+      or (g.principal_type = 'team' and g.principal_id = any(${[...caller.teams.keys()]}::uuid[]))
+      or (g.principal_type = 'org' and g.principal_id = ${caller.orgId ?? null})
+      or (g.principal_type = 'org_role' and g.principal_role = ${role} and ${db(`${alias}.org_id`)} = ${caller.orgId ?? null})))`;
+}
+
+/** SQL: the caller sees the user: themselves, people of their org, people of their teams. */
+export function userVisible(db: Db, caller: Caller, alias: string): Fragment {
+  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  const id = db(`${alias}.id`);
+  const self = caller.kind === 'user' ? db`${id} = ${caller.userId}` : db`false`;
+  return db`${inScope(db, caller, alias)} and (${self} or ${db(`${alias}.org_id`)} = ${caller.orgId ?? null}
+    or ${id} in (select m.user_id from team_memberships m
+      where m.app_id = ${caller.appId} and m.team_id = any(${[...caller.teams.keys()]}::uuid[])))`;
+}
+
+/** SQL: the caller sees the team: its members, and the admins of its org. */
+export function teamVisible(db: Db, caller: Caller, alias: string): Fragment {
+  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  const adminOf = caller.kind === 'user' && caller.orgRole === 'admin' ? (caller.orgId ?? null) : null;
+  return db`${inScope(db, caller, alias)} and (${db(`${alias}.id`)} = any(${[...caller.teams.keys()]}::uuid[])
+    or ${db(`${alias}.org_id`)} = ${adminOf})`;
+}
+
+/** SQL: the caller sees the org: their own. */
+export function orgVisible(db: Db, caller: Caller, alias: string): Fragment {
+  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  return db`${inScope(db, caller, alias)} and ${db(`${alias}.id`)} = ${caller.orgId ?? null}`;
+}
+
+function directlyOwned(db: Db, caller: UserCaller | AgentCaller, column: (name: string) => postgres.Helper<string>) {
+  const self =
+    caller.kind === 'user'
+      ? db`${column('user_id')} = ${caller.userId}`
+      : db`${column('agent_id')} = ${caller.agentId}`;
+  return db`(${self} or ${column('team_id')} = any(${[...caller.teams.keys()]}::uuid[]))`;
+}

@@ -1,0 +1,32 @@
+import { Type } from 'typebox';
+import { strict } from '../http/route.ts';
+import { limits } from '../limits.ts';
+
+const optionalText = Type.Optional(Type.String());
+
+export const threadSchema = Type.Object(
+  {
+    id: Type.String({ description: 'thr_…' }),
+    app: Type.String(),
+    title: optionalText,
+    org: optionalText,
+    team: optionalText,
+    user: optionalText,
+    agent: optionalText,
+    sandbox: optionalText,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'Thread', description: 'A conversation that sources can be bound to.' },
+);
+
+const title = Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharactersMax }));
+
+export const threadCreateSchema = strict({
+  title,
+  user: optionalText,
+  team: optionalText,
+  agent: optionalText,
+  org: optionalText,
+});
+export const threadUpdateSchema = strict({ title });

@@ -1,0 +1,60 @@
+import { Type } from 'typebox';
+import { production } from '../db/database.ts';
+import { compact, iso } from '../http/present.ts';
+import { registerResource } from '../http/resource.ts';
+import { type Api, ref } from '../http/route.ts';
+import { formatId } from '../ids.ts';
+import { userCreateSchema, userSchema, userUpdateSchema } from './schema.ts';
+import type { UserService } from './service.ts';
+import type { UserRow } from './store.ts';
+
+const tag = 'Users';
+
+export function registerUserRoutes(api: Api, { users }: { users: UserService }): void {
+  const callers = ['server', 'developer'] as const;
+  const readers = ['user', ...callers] as const;
+  api.app(readers, {
+    method: 'GET',
+    path: '/api/v1/users/me',
+    operationId: 'getMe',
+    tag,
+    summary: 'Get the calling user',
+    responses: { 200: ref(userSchema) },
+    handler: async ({ caller }) => presentUser(await users.get(caller, 'me')),
+  });
+  registerResource(api, {
+    path: '/users',
+    param: 'user',
+    ids: ['User', 'Users'],
+    words: ['a user', 'users'],
+    tag,
+    schema: userSchema,
+    present: presentUser,
+    create: { callers, body: userCreateSchema, run: users.create },
+    list: {
+      callers,
+      query: Type.Object({ search: Type.Optional(Type.String()), org: Type.Optional(Type.String()) }),
+      run: async (caller, request, query) => users.list(caller, request, query),
+    },
+    get: { callers: readers, run: users.get },
+    update: { callers, body: userUpdateSchema, run: users.update },
+    remove: { callers, run: users.remove },
+  });
+}
+
+export function presentUser(row: UserRow) {
+  return compact({
+    id: formatId('user', row.id),
+    app: formatId('app', row.appId),
+    email: row.email,
+    name: row.name,
+    org: row.orgId && formatId('org', row.orgId),
+    org_name: row.orgName,
+    org_role: row.orgRole,
+    is_system_user: row.isSystemUser,
+    metadata: row.metadata,
+    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  });
+}

@@ -1,0 +1,47 @@
+import { Type } from 'typebox';
+import { freeMap, strict } from '../http/route.ts';
+import { limits } from '../limits.ts';
+
+const optionalText = Type.Optional(Type.String());
+
+export const userSchema = Type.Object(
+  {
+    id: Type.String({ description: 'usr_…' }),
+    app: Type.String(),
+    email: optionalText,
+    name: optionalText,
+    org: optionalText,
+    org_name: optionalText,
+    org_role: Type.Optional(Type.Enum(['admin', 'member', 'viewer'])),
+    is_system_user: Type.Boolean(),
+    metadata: Type.Record(Type.String(), Type.Unknown()),
+    sandbox: optionalText,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'User', description: 'An end user of an app.' },
+);
+
+const email = Type.String({ format: 'email', maxLength: 254, description: 'Unique in the app or sandbox.' });
+const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+const password = Type.String({ minLength: 8, maxLength: 1024 });
+const orgRole = Type.Enum(['admin', 'member', 'viewer']);
+
+export const userCreateSchema = strict({
+  email,
+  name: Type.Optional(name),
+  password: Type.Optional(password),
+  org: Type.Optional(Type.String({ description: 'org_…' })),
+  org_role: Type.Optional(orgRole),
+  is_system_user: Type.Optional(Type.Boolean({ description: 'A user that a program acts as.' })),
+  metadata: Type.Optional(freeMap('Kept as given.')),
+});
+
+export const userUpdateSchema = strict({
+  email: Type.Optional(email),
+  name: Type.Optional(name),
+  password: Type.Optional(password),
+  org: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  org_role: Type.Optional(orgRole),
+  metadata: Type.Optional(freeMap('Replaces the whole map.')),
+});

@@ -1,0 +1,102 @@
+import { type Database, isUniqueViolation } from '../db/database.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { formatId, newUuid } from '../ids.ts';
+import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
+import { hashPassword } from '../tenancy/passwords.ts';
+import { fieldId, findNamedOwners, pathId } from '../tenancy/references.ts';
+import * as store from './store.ts';
+
+export type UserInput = {
+  email?: string | undefined;
+  name?: string | undefined;
+  password?: string | undefined;
+  org?: string | null | undefined;
+  org_role?: OrgRole | undefined;
+  is_system_user?: boolean | undefined;
+  metadata?: Record<string, unknown> | undefined;
+};
+
+export type UserService = ReturnType<typeof createUserService>;
+
+export function createUserService({ db }: { db: Database }) {
+  async function get(caller: Caller, id: string): Promise<store.UserRow> {
+    const row = await store.findUser(db, caller, userPathId(caller, id));
+    if (!row) throw notFound();
+    return row;
+  }
+
+  return {
+    get,
+
+    /** A user by id within app and sandbox, and the password of one: for signing in. */
+    findSignedIn: (scope: Scope, id: string) => store.findUserInScope(db, scope, id),
+    findPassword: (scope: Scope, email: string) => store.findPassword(db, scope, email),
+
+    async create(caller: Caller, input: UserInput & { email: string }): Promise<store.UserRow> {
+      const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
+      if (input.org_role !== undefined && !org) throw invalidField('org_role', 'needs an org beside it');
+      const id = newUuid();
+      const passwordHash = input.password === undefined ? null : await hashPassword(input.password);
+      await uniqueEmail(() =>
+        store.insertUser(db, caller, {
+          id,
+          email: input.email,
+          name: input.name ?? null,
+          passwordHash,
+          orgId: org?.id ?? null,
+          orgRole: org ? (input.org_role ?? 'member') : null,
+          isSystemUser: input.is_system_user ?? false,
+          metadata: input.metadata ?? {},
+        }),
+      );
+      return get(caller, formatId('user', id));
+    },
+
+    list(caller: Caller, page: PageRequest, query: { search?: string | undefined; org?: string | undefined }) {
+      const org = query.org === undefined ? undefined : fieldId('org', 'org', query.org);
+      return store.listUsers(db, caller, page, { search: query.search, org });
+    },
+
+    async update(caller: Caller, id: string, input: UserInput): Promise<store.UserRow> {
+      const user = await get(caller, id);
+      const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
+      const orgAfter = input.org === undefined ? user.orgId : (org?.id ?? null);
+      if (input.org_role !== undefined && orgAfter === null) throw invalidField('org_role', 'needs an org');
+      const passwordHash = input.password === undefined ? undefined : await hashPassword(input.password);
+      await uniqueEmail(() =>
+        store.updateUser(db, caller, user.id, {
+          email: input.email,
+          name: input.name,
+          passwordHash,
+          orgId: input.org === undefined ? undefined : (org?.id ?? null),
+          orgRole: input.org_role,
+          metadata: input.metadata,
+        }),
+      );
+      return get(caller, id);
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      if (!(await store.deleteUser(db, caller, userPathId(caller, id)))) throw notFound();
+    },
+  };
+}
+
+/** The user that a path names; `me` is the calling user. */
+export function userPathId(caller: Caller, text: string): string {
+  if (text !== 'me') return pathId('user', text);
+  if (caller.kind !== 'user') throw notFound();
+  return caller.userId;
+}
+
+async function uniqueEmail<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isUniqueViolation(error, 'users_email')) throw error;
+    throw new AppError('already_exists', 'Another user has this e-mail address.', {
+      fields: [{ field: 'email', message: 'is taken' }],
+    });
+  }
+}

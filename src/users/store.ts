@@ -1,0 +1,105 @@
+import type { Db } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
+import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
+import { inScope, userVisible } from '../tenancy/visible.ts';
+
+export type UserRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  email: string | null;
+  name: string | null;
+  orgId: string | null;
+  orgName: string | null;
+  orgRole: OrgRole | null;
+  isSystemUser: boolean;
+  metadata: Record<string, unknown>;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+export type NewUser = {
+  id: string;
+  email: string | null;
+  name: string | null;
+  passwordHash: string | null;
+  orgId: string | null;
+  orgRole: OrgRole | null;
+  isSystemUser: boolean;
+  metadata: Record<string, unknown>;
+};
+
+const columns = (db: Db) => db`
+  u.app_id, u.id, u.sandbox_id, u.email, u.name, u.org_id, o.name as org_name,
+  case when u.org_id is not null then coalesce(u.org_role, 'member') end as org_role,
+  u.is_system_user, u.metadata, u.created_at, u.updated_at
+  from users u left join orgs o on o.app_id = u.app_id and o.id = u.org_id`;
+
+export async function insertUser(db: Db, scope: Scope, user: NewUser): Promise<void> {
+  await db`insert into users (app_id, sandbox_id, id, email, name, password_hash, org_id, org_role, is_system_user, metadata)
+    values (${scope.appId}, ${scope.sandboxId}, ${user.id}, ${user.email}, ${user.name}, ${user.passwordHash},
+      ${user.orgId}, ${user.orgRole}, ${user.isSystemUser}, ${db.json(user.metadata as never)})`;
+}
+
+export async function findUser(db: Db, caller: Caller, id: string): Promise<UserRow | undefined> {
+  const [row] = await db<UserRow[]>`select ${columns(db)} where u.id = ${id} and ${userVisible(db, caller, 'u')}`;
+  return row;
+}
+
+/** A user of the app and sandbox, whoever asks: for answers to the user's own sign-in. */
+export async function findUserInScope(db: Db, scope: Scope, id: string): Promise<UserRow | undefined> {
+  const [row] = await db<UserRow[]>`select ${columns(db)} where u.id = ${id} and ${inScope(db, scope, 'u')}`;
+  return row;
+}
+
+export async function findPassword(db: Db, scope: Scope, email: string) {
+  const [row] = await db<{ id: string; passwordHash: string | null }[]>`
+    select u.id, u.password_hash from users u where ${inScope(db, scope, 'u')} and lower(u.email) = lower(${email})`;
+  return row;
+}
+
+export type UserFilter = { search?: string | undefined; org?: string | undefined };
+
+export async function listUsers(
+  db: Db,
+  caller: Caller,
+  page: PageRequest,
+  filter: UserFilter,
+): Promise<[UserRow[], number]> {
+  const search = filter.search ?? null;
+  const where = db`${userVisible(db, caller, 'u')}
+    and (${search}::text is null or position(lower(${search}) in lower(coalesce(u.email, '') || ' ' || coalesce(u.name, ''))) > 0)
+    and (${filter.org ?? null}::uuid is null or u.org_id = ${filter.org ?? null})`;
+  const rows = await db<UserRow[]>`select ${columns(db)} where ${where}
+    order by u.created_at desc, u.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from users u where ${where}`;
+  return [rows, count.total];
+}
+
+export type UserChange = {
+  email?: string | undefined;
+  name?: string | undefined;
+  passwordHash?: string | undefined;
+  orgId?: string | null | undefined;
+  orgRole?: OrgRole | undefined;
+  metadata?: Record<string, unknown> | undefined;
+};
+
+export async function updateUser(db: Db, scope: Scope, id: string, change: UserChange): Promise<boolean> {
+  const changed = await db`
+    update users u set
+      email = coalesce(${change.email ?? null}, u.email),
+      name = coalesce(${change.name ?? null}, u.name),
+      password_hash = coalesce(${change.passwordHash ?? null}, u.password_hash),
+      org_id = case when ${change.orgId !== undefined} then ${change.orgId ?? null}::uuid else u.org_id end,
+      org_role = coalesce(${change.orgRole ?? null}, u.org_role),
+      metadata = coalesce(${change.metadata ? db.json(change.metadata as never) : null}::jsonb, u.metadata),
+      updated_at = now()
+    where ${inScope(db, scope, 'u')} and u.id = ${id}`;
+  return changed.count > 0;
+}
+
+export async function deleteUser(db: Db, scope: Scope, id: string): Promise<boolean> {
+  const gone = await db`delete from users u where ${inScope(db, scope, 'u')} and u.id = ${id}`;
+  return gone.count > 0;
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { startKv } from '../support/kv.ts';
+
+const kv = await startKv();
+after(() => kv.stop());
+const app = await kv.createApp();
+const user = await kv.createUser(app);
+
+const path = (key: string) => `/api/v1/kv/${key}`;
+
+/** What is sent after /kv/, and the key that it is. */
+const keys: [sent: string, key: string][] = [
+  ['plain', 'plain'],
+  ['a/b', 'a/b'],
+  ['a%2Fb%2fc', 'a/b/c'],
+  ['a//b', 'a//b'],
+  ['/', '/'],
+  ['/leading', '/leading'],
+  ['trailing/', 'trailing/'],
+  ['.', '.'],
+  ['..', '..'],
+  ['a/./b/../c', 'a/./b/../c'],
+  ['%2e%2E/x', '../x'],
+  ['with%20blank', 'with blank'],
+  ['plus+plus', 'plus+plus'],
+  ['%3Fquestion%23hash', '?question#hash'],
+  ['100%', '100%'],
+  ['100%25', '100%'],
+  ['%zz', '%zz'],
+  ['%4', '%4'],
+  ['%%41', '%A'],
+  ['%25zz', '%zz'],
+  ['%C5%BElu%C5%A5', 'žluť'],
+  ['e%CC%81', 'e\u0301'],
+  ['%C3%A9', '\u00e9'],
+  ['%F0%9F%AA%A8', '🪨'],
+  ['%EF%BB%BFmark', '\ufeffmark'],
+  ['search', 'search'],
+  ['kinds', 'kinds'],
+  ['*', '*'],
+  [':key', ':key'],
+  ['a;b=c&d', 'a;b=c&d'],
+  ['__proto__', '__proto__'],
+  ['constructor', 'constructor'],
+  ['%0D%0A%09', '\r\n\t'],
+  ['"quoted"', '"quoted"'],
+  ['a\\b', 'a\\b'],
+];
+
+test('whatever is in the path is the key, never normalised', async () => {
+  for (const [sent, key] of keys) {
+    const value = `value of ${key}`;
+    const written = await kv.send('PUT', path(sent), user.headers, { value });
+    assert.deepEqual([written.status, written.body.key], [200, key], sent);
+    const read = await kv.send('GET', path(sent), user.headers);
+    assert.deepEqual([read.status, read.body.key, read.body.value], [200, key, value], sent);
+    const encoded = await kv.send('GET', path(encodeURIComponent(key)), user.headers);
+    assert.deepEqual([encoded.status, encoded.body.key], [200, key], sent);
+  }
+  const list = await kv.send('GET', '/api/v1/kv', user.headers);
+  assert.deepEqual(
+    list.body.data.map((entry: { key: string }) => entry.key).sort(),
+    [...new Set(keys.map(([, key]) => key))].sort(),
+  );
+  for (const key of new Set(keys.map(([, each]) => each)))
+    assert.equal((await kv.send('DELETE', path(encodeURIComponent(key)), user.headers)).status, 204);
+});
+
+test('a query stays apart from a key with odd characters', async () => {
+  await kv.send('PUT', path('50%/x'), app.secretKey, { value: 'v', user: user.id });
+  assert.equal((await kv.send('GET', `${path('50%/x')}?user=${user.id}`, app.secretKey)).status, 200);
+  assert.equal((await kv.send('GET', `${path('50%/x')}?user=${user.id}`, user.headers)).status, 200);
+});
+
+test('NUL and escapes that are not UTF-8 are 422 for every method', async () => {
+  for (const sent of ['a%00b', '%FF', 'a%C3', '%ED%A0%80', '%C0%AF']) {
+    for (const method of ['GET', 'PUT', 'DELETE']) {
+      const body = method === 'PUT' ? { value: 'v' } : undefined;
+      const answer = await kv.send(method, path(sent), user.headers, body);
+      assert.deepEqual([answer.status, answer.body.error.fields[0].field], [422, 'key'], `${method} ${sent}`);
+    }
+  }
+});
+
+test('a key of 1,024 bytes is taken; a longer or empty one is 422 to write and 404 to look up', async () => {
+  const longest = 'ž'.repeat(512);
+  assert.equal((await kv.send('PUT', path(encodeURIComponent(longest)), user.headers, { value: 'v' })).status, 200);
+  assert.equal((await kv.send('GET', path(encodeURIComponent(longest)), user.headers)).body.key, longest);
+  for (const sent of ['x'.repeat(1025), 'x'.repeat(5000), 'x'.repeat(9000), '']) {
+    assert.equal((await kv.send('PUT', path(sent), user.headers, { value: 'v' })).status, 422);
+    assert.equal((await kv.send('GET', path(sent), user.headers)).status, 404);
+    assert.equal((await kv.send('DELETE', path(sent), user.headers)).status, 404);
+  }
+});

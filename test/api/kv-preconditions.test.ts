@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { startKv } from '../support/kv.ts';
+
+const kv = await startKv();
+after(() => kv.stop());
+const app = await kv.createApp();
+const user = await kv.createUser(app);
+
+const put = (key: string, value: string, headers = {}) =>
+  kv.send('PUT', `/api/v1/kv/${key}`, { ...user.headers, ...headers }, { value });
+const get = (key: string) => kv.send('GET', `/api/v1/kv/${key}`, user.headers);
+const remove = (key: string, headers = {}) => kv.send('DELETE', `/api/v1/kv/${key}`, { ...user.headers, ...headers });
+
+test('GET and PUT carry a strong ETag that changes with every write, even of the same value', async () => {
+  const first = await put('tagged', 'v');
+  assert.match(String(first.headers.etag), /^"[\w.]+"$/);
+  assert.equal((await get('tagged')).headers.etag, first.headers.etag);
+  const second = await put('tagged', 'v');
+  assert.notEqual(second.headers.etag, first.headers.etag);
+  await remove('tagged');
+  const again = await put('tagged', 'v');
+  assert.notEqual(again.headers.etag, first.headers.etag);
+});
+
+test('If-Match writes only over the state that it names', async () => {
+  const tag = String((await put('matched', 'one')).headers.etag);
+  const failed = await put('matched', 'x', { 'if-match': '"other"' });
+  assert.deepEqual([failed.status, failed.body.error.code], [412, 'precondition_failed']);
+  assert.equal((await put('matched', 'x', { 'if-match': `W/${tag}` })).status, 412);
+  const written = await put('matched', 'two', { 'if-match': `"other", ${tag}` });
+  assert.equal(written.status, 200);
+  assert.equal((await put('matched', 'three', { 'if-match': tag })).status, 412);
+  assert.equal((await put('matched', 'four', { 'if-match': '*' })).status, 200);
+  assert.equal((await put('absent', 'x', { 'if-match': '*' })).status, 412);
+  assert.equal((await get('matched')).body.value, 'four');
+});
+
+test('If-None-Match: * writes only where nothing is', async () => {
+  assert.equal((await put('fresh', 'one', { 'if-none-match': '*' })).status, 200);
+  assert.equal((await put('fresh', 'two', { 'if-none-match': '*' })).status, 412);
+  assert.equal((await get('fresh')).body.value, 'one');
+});
+
+test('of many conditional writes at once exactly one wins', async () => {
+  const created = await Promise.all(
+    Array.from({ length: 12 }, (_, i) => put('contested', `${i}`, { 'if-none-match': '*' })),
+  );
+  assert.deepEqual(created.map((answer) => answer.status).sort(), [200, ...Array<number>(11).fill(412)]);
+  const tag = String((await get('contested')).headers.etag);
+  const changed = await Promise.all(
+    Array.from({ length: 12 }, (_, i) => put('contested', `${i}`, { 'if-match': tag })),
+  );
+  assert.deepEqual(changed.map((answer) => answer.status).sort(), [200, ...Array<number>(11).fill(412)]);
+});
+
+test('DELETE keeps an entry that is not in the state asked for; a missing one stays 404', async () => {
+  const tag = String((await put('doomed', 'one')).headers.etag);
+  assert.equal((await remove('doomed', { 'if-match': '"other"' })).status, 412);
+  assert.equal((await remove('doomed', { 'if-none-match': '*' })).status, 412);
+  assert.equal((await remove('doomed', { 'if-match': tag })).status, 204);
+  assert.equal((await remove('doomed', { 'if-match': tag })).status, 404);
+});
+
+test('a header that is no entity tag is 422', async () => {
+  assert.equal((await put('odd', 'v', { 'if-match': 'bare' })).status, 422);
+});

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { createKvService } from '../../src/kv/service.ts';
+import { startKv } from '../support/kv.ts';
+
+const userBytesMax = 10_000;
+const kv = await startKv({ QUARRY_KV_USER_BYTES_MAX: String(userBytesMax) });
+after(() => kv.stop());
+const app = await kv.createApp();
+
+const put = (headers: Record<string, string>, key: string, bytes: number) =>
+  kv.send('PUT', `/api/v1/kv/${key}`, headers, { value: 'x'.repeat(bytes) });
+
+test('keys and values up to the very last byte fit, one more is 422 quota_exceeded', async () => {
+  const user = await kv.createUser(app);
+  assert.equal((await put(user.headers, 'first', userBytesMax - 5 - 6)).status, 200);
+  const over = await put(user.headers, 'other', 2);
+  assert.deepEqual([over.status, over.body.error.code], [422, 'quota_exceeded']);
+  assert.equal(over.body.error.details.user_bytes_max, userBytesMax);
+  assert.equal((await put(user.headers, 'other', 1)).status, 200);
+  assert.equal((await put(user.headers, 'x', 1)).status, 422);
+  assert.equal((await kv.send('GET', '/api/v1/kv/x', user.headers)).status, 404);
+});
+
+test('what is overwritten or deleted makes room', async () => {
+  const user = await kv.createUser(app);
+  await put(user.headers, 'a', userBytesMax - 1);
+  assert.equal((await put(user.headers, 'a', userBytesMax)).status, 422);
+  assert.equal((await put(user.headers, 'a', 5_000)).status, 200);
+  assert.equal((await put(user.headers, 'b', 4_998)).status, 200);
+  assert.equal((await put(user.headers, 'c', 1)).status, 422);
+  assert.equal((await kv.send('DELETE', '/api/v1/kv/a', user.headers)).status, 204);
+  assert.equal((await put(user.headers, 'c', 5_000)).status, 200);
+});
+
+test('letters count as their bytes in UTF-8', async () => {
+  const user = await kv.createUser(app);
+  const answer = await kv.send('PUT', '/api/v1/kv/a', user.headers, { value: 'ž'.repeat(userBytesMax / 2) });
+  assert.equal(answer.status, 422);
+});
+
+test('POST and conditional writes are bound too', async () => {
+  const user = await kv.createUser(app);
+  const value = 'x'.repeat(userBytesMax);
+  assert.equal((await kv.send('POST', '/api/v1/kv', user.headers, { key: 'k', value })).status, 422);
+  const conditional = { ...user.headers, 'if-none-match': '*' };
+  assert.equal((await kv.send('PUT', '/api/v1/kv/k', conditional, { value })).status, 422);
+});
+
+test('many writes of one user at once never pass the bound, and use all of it', async () => {
+  const user = await kv.createUser(app);
+  const answers = await Promise.all(Array.from({ length: 150 }, (_, i) => put(user.headers, `k${100 + i}`, 96)));
+  const stored = answers.filter((answer) => answer.status === 200).length;
+  assert.equal(stored, userBytesMax / 100);
+  assert.ok(answers.every((answer) => answer.status === 200 || answer.body.error.code === 'quota_exceeded'));
+  await assertUsageIsExact(user.userId);
+
+  await Promise.all(
+    answers.map((_, i) =>
+      i % 2 === 0 ? kv.send('DELETE', `/api/v1/kv/k${100 + i}`, user.headers) : put(user.headers, `k${100 + i}`, 1 + i),
+    ),
+  );
+  await assertUsageIsExact(user.userId);
+});
+
+test('one user’s open write keeps no other user waiting', async () => {
+  const [slow, quick] = await Promise.all([kv.createUser(app), kv.createUser(app)]);
+  await put(quick.headers, 'warm', 1);
+  await kv.db.begin(async (tx) => {
+    await tx`insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
+      values (${app.scope.app.uuid}, ${app.scope.sandboxUuid}, ${slow.userId}, 'open', gen_random_uuid(), 'v')`;
+    // Would never come back if it needed anything that the open transaction holds.
+    assert.equal((await put(quick.headers, 'k', 10)).status, 200);
+    assert.equal((await kv.send('DELETE', '/api/v1/kv/k', quick.headers)).status, 204);
+  });
+});
+
+test('a bound that was lowered refuses more, but lets a user shrink', async () => {
+  const user = await kv.createUser(app);
+  await put(user.headers, 'a', 4_000);
+  await put(user.headers, 'b', 4_000);
+  const limits = { keyBytesMax: 1024, valueBytesMax: 1024 * 1024, userBytesMax: 5_000 };
+  const lowered = createKvService({ db: kv.db, limits });
+  const caller = {
+    ...({ kind: 'server', keyId: user.userId } as const),
+    appId: app.scope.app.uuid,
+    sandboxId: app.scope.sandboxUuid,
+  };
+  const putLowered = (key: string, bytes: number) =>
+    lowered.put(caller, key, { value: 'x'.repeat(bytes), user: user.id }, undefined);
+  await assert.rejects(putLowered('c', 1), { code: 'quota_exceeded' });
+  await putLowered('a', 3_999);
+  await putLowered('a', 1);
+  await putLowered('c', 900);
+  await assert.rejects(putLowered('d', 200), { code: 'quota_exceeded' });
+  assert.equal((await put(user.headers, 'd', 200)).status, 200);
+  await assertUsageIsExact(user.userId);
+});
+
+async function assertUsageIsExact(userId: string): Promise<void> {
+  const [sums] = await kv.db<{ booked: number; stored: number; allowed: boolean }[]>`
+    select (select sum(bytes) from kv_usage where user_id = ${userId})::bigint as booked,
+      (select sum(octet_length(key) + octet_length(value)) from kv_entries where user_id = ${userId})::bigint as stored,
+      (select sum(allowance) <= ${userBytesMax} from kv_usage where user_id = ${userId}) as allowed`;
+  assert.equal(sums?.booked, sums?.stored);
+  assert.equal(sums?.allowed, true);
+}

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { after, afterEach, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { addJob } from '../../src/jobs/queue.ts';
+import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
+import { createLogger } from '../../src/log.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const log = createLogger('silent');
+const workerFile = fileURLToPath(new URL('../support/job-worker.ts', import.meta.url));
+
+let database: TestDatabase;
+before(async () => {
+  database = await createTestDatabase();
+});
+after(() => database.drop());
+
+const running: Workers[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((workers) => workers.stop(1_000)));
+});
+
+async function start(tasks: Record<string, Task>, more: Partial<WorkersOptions> = {}): Promise<Workers> {
+  const workers = await startWorkers({ target: database.target, tasks, concurrency: 2, log, ...more });
+  running.push(workers);
+  return workers;
+}
+
+test('the job of a worker that was killed runs elsewhere within seconds', async () => {
+  const victim = spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await addJob(database.db, 'stuck', { number: 7 });
+  await once(victim.stdout, 'data');
+  const ran = Promise.withResolvers<{ payload: object; attempt: number }>();
+  await start({
+    stuck: async (payload, { attempt }) => ran.resolve({ payload, attempt }),
+  });
+  victim.kill('SIGKILL');
+  assert.deepEqual(await ran.promise, { payload: { number: 7 }, attempt: 2 });
+});
+
+test('a worker that lives keeps its job, however long that takes', async () => {
+  const begun = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<void>();
+  let runs = 0;
+  await start({
+    async slow() {
+      runs += 1;
+      begun.resolve();
+      await finish.promise;
+    },
+  });
+  await addJob(database.db, 'slow', {});
+  await begun.promise;
+  // The other pool looks at least twice before it runs this job, which is due after two looks.
+  const later = Promise.withResolvers<void>();
+  await start({
+    async slow() {
+      runs += 1;
+    },
+    later: async () => later.resolve(),
+  });
+  await addJob(database.db, 'later', {}, { runAt: new Date(Date.now() + 4_000) });
+  await later.promise;
+  assert.equal(runs, 1);
+  finish.resolve();
+});
+
+test('a job that is running when its process stops is given back and not counted as failed', async () => {
+  const begun = Promise.withResolvers<void>();
+  const first = await start({
+    handed: async (_payload, { signal }) => {
+      begun.resolve();
+      await once(signal, 'abort');
+      signal.throwIfAborted();
+    },
+  });
+  await addJob(database.db, 'handed', {});
+  await begun.promise;
+  await first.stop(5_000);
+  const attempt = Promise.withResolvers<number>();
+  await start({ handed: async (_payload, context) => attempt.resolve(context.attempt) });
+  assert.equal(await attempt.promise, 1);
+});
+
+test('a job that does not finish in the time it is given is given back', async () => {
+  const begun = Promise.withResolvers<void>();
+  const first = await start({
+    deaf: async () => {
+      begun.resolve();
+      await new Promise(() => {});
+    },
+  });
+  await addJob(database.db, 'deaf', {}, { queue: 'one-by-one' });
+  await begun.promise;
+  await first.stop(100);
+  const again = Promise.withResolvers<void>();
+  await start({ deaf: async () => again.resolve() });
+  await again.promise;
+});
+
+test('a job exists only when the transaction that added it commits', async () => {
+  const ran: object[] = [];
+  const done = Promise.withResolvers<void>();
+  await start({
+    counted: async (payload: { number?: number }) => {
+      ran.push(payload);
+      if (payload.number === 2) done.resolve();
+    },
+  });
+  await database.db
+    .begin(async (transaction) => {
+      await addJob(transaction, 'counted', { number: 1 });
+      throw new Error('undo');
+    })
+    .catch(() => {});
+  await database.db.begin((transaction) => addJob(transaction, 'counted', { number: 2 }));
+  await done.promise;
+  assert.deepEqual(ran, [{ number: 2 }]);
+});
+
+test('a recurring task runs once a turn, however many processes share it', async () => {
+  const turns: number[] = [];
+  const enough = Promise.withResolvers<void>();
+  const tick: Task = async () => {
+    turns.push(Math.floor(Date.now() / 1000));
+    if (turns.length >= 3) enough.resolve();
+  };
+  const recurring = [{ task: 'tick', everySeconds: 1 }];
+  const all = await Promise.all([1, 2, 3].map(() => start({ tick }, { recurring })));
+  await enough.promise;
+  await Promise.all(all.map((workers) => workers.stop(1_000)));
+  const [{ waiting } = { waiting: 0 }] = await database.db<{ waiting: number }[]>`
+    select count(*) as waiting from graphile_worker.jobs where task_identifier = 'tick'`;
+  assert.equal(waiting, 1);
+  assert.equal(new Set(turns).size, turns.length, `turns ${turns}`);
+});
+
+test('of jobs with one key that wait, the last one runs', async () => {
+  await addJob(database.db, 'keyed', { number: 1 }, { key: 'only' });
+  await addJob(database.db, 'keyed', { number: 2 }, { key: 'only' });
+  const ran = Promise.withResolvers<object>();
+  await start({ keyed: async (payload) => ran.resolve(payload) });
+  assert.deepEqual(await ran.promise, { number: 2 });
+});

@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type DatabaseTarget, withDatabase } from '../src/db/address.ts';
+import { openDatabase } from '../src/db/database.ts';
+import { lockDirectory } from '../src/db/directory-lock.ts';
+import { type EmbeddedPostgres, findCluster, startEmbeddedPostgres } from '../src/db/embedded.ts';
+import { migrate } from '../src/db/migrate.ts';
+import { stopOrphan } from '../src/db/postmaster.ts';
+import { migrateJobs } from '../src/jobs/migrate.ts';
+import { createLogger } from '../src/log.ts';
+import { administrate, runVariable, templateDatabase } from './support/database.ts';
+
+/*
+ * What `npm test` runs: one PostgreSQL and one migrated template database for all test files, then node's own runner.
+ *
+ *   node test/run.ts                                     everything
+ *   node test/run.ts test/api/kv.test.ts                 one file, or a directory
+ *   node test/run.ts test/api --test-name-pattern=quota  options go to `node --test`
+ *
+ * TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases.
+ */
+const suites = ['test/rules', 'test/unit', 'test/api', 'test/crash', 'test/fuzz'];
+const testTimeoutMs = 180_000;
+/** The database is thrown away, so it need not survive a power cut. Crash tests start their own, durable one. */
+const fastSettings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '400' };
+const temporaryPrefix = 'quarry-test-';
+
+const root = join(fileURLToPath(import.meta.url), '..', '..');
+const log = createLogger('error');
+process.chdir(root);
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(args: string[]): Promise<number> {
+  const files = selectFiles(args.filter((arg) => !arg.startsWith('-')));
+  const options = args.filter((arg) => arg.startsWith('-'));
+  // Only the runner is told to stop; this process waits for it and then clears up.
+  let interrupted = false;
+  let forward = (_signal: NodeJS.Signals): void => {};
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      interrupted = true;
+      forward(signal);
+    });
+
+  await removeLeftovers();
+  const external = process.env.TEST_DATABASE_URL;
+  const dataDir = mkdtempSync(join(realpathSync(tmpdir()), temporaryPrefix));
+  let embedded: EmbeddedPostgres | undefined;
+  try {
+    if (!external) embedded = await startEmbeddedPostgres({ dataDir, log, settings: fastSettings });
+    const target = external || embedded?.address;
+    if (target === undefined) throw new Error('There is no database to test on.');
+    await makeTemplate(target);
+    if (interrupted) return 130;
+    const child = spawn(process.execPath, testArguments(files, options), {
+      stdio: 'inherit',
+      env: { ...process.env, [runVariable]: JSON.stringify(target) },
+    });
+    forward = (signal) => child.kill(signal);
+    const code = await new Promise<number>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('exit', (exitCode) => resolve(exitCode ?? 1));
+    });
+    return interrupted ? 130 : code;
+  } finally {
+    await embedded?.stop();
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function testArguments(files: string[], options: string[]): string[] {
+  const concurrency = Math.max(2, Math.min(8, availableParallelism()));
+  return ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${testTimeoutMs}`, ...options, ...files];
+}
+
+function selectFiles(selected: string[]): string[] {
+  const files = (selected.length > 0 ? selected : suites.filter((suite) => existsSync(suite))).flatMap((path) => {
+    if (!existsSync(path)) throw new Error(`There is no test ${path}.`);
+    return statSync(path).isDirectory() ? testFilesIn(path) : [relative(root, realpathSync(path))];
+  });
+  if (files.length === 0) throw new Error('There are no test files there.');
+  return files;
+}
+
+function testFilesIn(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .sort()
+    .map((name) => join(directory, name));
+}
+
+async function makeTemplate(target: DatabaseTarget): Promise<void> {
+  await administrate(target, async (sql) => {
+    await sql`drop database if exists ${sql(templateDatabase)} with (force)`;
+    await sql`create database ${sql(templateDatabase)}`;
+  });
+  const db = openDatabase(withDatabase(target, templateDatabase), { poolSize: 2, applicationName: 'quarry-test' });
+  try {
+    await migrate(db);
+    await migrateJobs(db, withDatabase(target, templateDatabase), log);
+  } finally {
+    // A database with a connection cannot be copied.
+    await db.end({ timeout: 5 });
+  }
+}
+
+/** What earlier runs left that were killed: their databases still run and hold memory. */
+async function removeLeftovers(): Promise<void> {
+  for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(temporaryPrefix))) {
+    const directory = join(realpathSync(tmpdir()), name);
+    try {
+      const lock = lockDirectory(directory);
+      await stopOrphan(findCluster(directory), log);
+      rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+      lock.release();
+    } catch {
+      // Another run that goes on, or another user's.
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { randomBytes } from 'node:crypto';
+import { type DatabaseTarget, withDatabase } from '../../src/db/address.ts';
+import { type Database, openDatabase } from '../../src/db/database.ts';
+
+/** The database that test/run.ts migrated once; every test file works on its own copy. */
+export const templateDatabase = 'quarry_test_template';
+
+export type TestDatabase = {
+  target: DatabaseTarget;
+  /** A small pool for the test itself. */
+  db: Database;
+  /** Closes the pool and removes the database, whoever is still connected. */
+  drop(): Promise<void>;
+};
+
+/** A new database with every migration applied and no rows. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const server = serverOfRun();
+  const name = `quarry_test_${randomBytes(6).toString('hex')}`;
+  await administrate(server, (sql) => sql`create database ${sql(name)} template ${sql(templateDatabase)}`);
+  const target = withDatabase(server, name);
+  const db = openDatabase(target, { poolSize: 4, applicationName: 'quarry-test' });
+  return {
+    target,
+    db,
+    async drop() {
+      await db.end({ timeout: 5 });
+      await administrate(server, (admin) => admin`drop database if exists ${admin(name)} with (force)`);
+    },
+  };
+}
+
+/** Runs one piece of work on a connection of its own to the server's maintenance database. */
+export async function administrate<T>(target: DatabaseTarget, work: (sql: Database) => Promise<T>): Promise<T> {
+  const sql = openDatabase(target, { poolSize: 1, applicationName: 'quarry-test' });
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
+/** How test/run.ts tells its test files where the database server is. */
+export const runVariable = 'QUARRY_TEST_RUN_DATABASE';
+
+function serverOfRun(): DatabaseTarget {
+  const value = process.env[runVariable];
+  if (value === undefined) throw new Error('Run this file with: node test/run.ts FILE (it starts the database).');
+  return JSON.parse(value) as DatabaseTarget;
+}

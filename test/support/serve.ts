@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+export type ServedProcess = {
+  baseUrl: string;
+  pid: number;
+  /** Everything it printed so far, both streams. */
+  output(): string;
+  /** Ends it at once, as a crash would, and waits until it is gone. */
+  kill(): Promise<void>;
+  /** Asks it to drain and answers its exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+};
+
+/**
+ * Starts `quarry serve` as a process of its own and waits until `/readyz` answers 200.
+ * @param env settings, on top of nothing but PATH and HOME: what the tests' own environment holds must not leak in.
+ */
+export async function startServe(env: Record<string, string>): Promise<ServedProcess> {
+  const child = spawn(process.execPath, [mainFile, 'serve'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, HOST: '127.0.0.1', PORT: '0', ...env },
+  });
+  running.add(child);
+  let output = '';
+  const exited = new Promise<number | null>((resolve) =>
+    child.once('exit', (code) => {
+      running.delete(child);
+      resolve(code);
+    }),
+  );
+  const listening = new Promise<string>((resolve) => {
+    const read = (chunk: Buffer) => {
+      output += chunk;
+      const url = /http:\/\/127\.0\.0\.1:\d+/.exec(output)?.[0];
+      if (url) resolve(url);
+    };
+    child.stdout.on('data', read);
+    child.stderr.on('data', read);
+  });
+  const deadline = new Promise<undefined>((resolve) => {
+    setTimeout(() => resolve(undefined), startTimeoutMs).unref();
+  });
+  const outcome = await Promise.race([listening, exited.then((code) => ({ code })), deadline]);
+  if (typeof outcome !== 'string' || child.pid === undefined) {
+    child.kill('SIGKILL');
+    throw new Error(`The server ${outcome === undefined ? 'did not start in time' : 'ended'}:\n${output}`);
+  }
+  await waitUntilReady(outcome, () => output);
+  const end = (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    return exited;
+  };
+  return {
+    baseUrl: outcome,
+    pid: child.pid,
+    output: () => output,
+    kill: async () => void (await end('SIGKILL')),
+    stop: (signal = 'SIGTERM') => end(signal),
+  };
+}
+
+const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const startTimeoutMs = 60_000;
+const readyPollMs = 20;
+
+/** A test that fails must not leave its servers behind. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+async function waitUntilReady(baseUrl: string, output: () => string): Promise<void> {
+  const deadline = Date.now() + startTimeoutMs;
+  while (Date.now() < deadline) {
+    const response = await fetch(`${baseUrl}/readyz`).catch(() => undefined);
+    await response?.arrayBuffer();
+    if (response?.status === 200) return;
+    await new Promise((resolve) => setTimeout(resolve, readyPollMs));
+  }
+  throw new Error(`The server never became ready:\n${output()}`);
+}

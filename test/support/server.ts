@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Clock } from '../../src/clock.ts';
+import { readConfig } from '../../src/config.ts';
+import type { Database } from '../../src/db/database.ts';
+import { createLogger, type LogLevel } from '../../src/log.ts';
+import { createServer, type QuarryServer } from '../../src/server.ts';
+import { createServices, type Services } from '../../src/services.ts';
+import { createTestDatabase } from './database.ts';
+import { Provisioner } from './provisioner.ts';
+
+export type TestServerOptions = {
+  /** Settings beside the tests' own, by the names of their environment variables. */
+  env?: Record<string, string>;
+  clock?: Clock;
+  /** What is logged to standard error; `error` unless given. */
+  logLevel?: LogLevel;
+};
+
+export type ApiOptions = {
+  /** An API key, sent as x-api-key. */
+  key?: string;
+  /** A bearer token. */
+  token?: string;
+  /** Sent as JSON; a string or bytes go out as they are. */
+  body?: unknown;
+  headers?: Record<string, string>;
+  redirect?: NonNullable<RequestInit['redirect']>;
+  signal?: AbortSignal;
+};
+
+export type ApiAnswer<T> = {
+  status: number;
+  headers: Headers;
+  /** The JSON of the answer; undefined when it is not JSON. */
+  body: T;
+  text: string;
+  bytes: Buffer;
+};
+
+/** What an error answer holds. */
+export type ErrorBody = {
+  error: {
+    type: string;
+    code: string;
+    message: string;
+    fields: { field: string; message: string }[];
+    details: Record<string, unknown>;
+  };
+};
+
+export type TestServer = {
+  baseUrl: string;
+  services: Services;
+  server: QuarryServer;
+  db: Database;
+  dataDir: string;
+  /** One request. Says what the answer holds by its type parameter: `api<{ id: string }>('GET', …)`. */
+  api<T = Record<string, unknown>>(method: string, path: string, options?: ApiOptions): Promise<ApiAnswer<T>>;
+  /** Makes apps, orgs, users and their credentials by SQL, whatever the routes do. */
+  provision: Provisioner;
+  close(): Promise<void>;
+};
+
+/**
+ * The whole server in this process on a free port, over a new copy of the migrated template database and an empty data
+ * directory. Close it in `after`: that ends everything and removes both.
+ */
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  const database = await createTestDatabase();
+  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
+  const removeAll = async () => {
+    await database.drop();
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+  };
+  let services: Services | undefined;
+  try {
+    const config = readConfig({
+      PORT: '0',
+      QUARRY_DATA_DIR: dataDir,
+      QUARRY_SECRET: randomBytes(32).toString('hex'),
+      QUARRY_PARSE_WORKERS: '1',
+      QUARRY_DB_POOL: '6',
+      ...options.env,
+    });
+    const log = createLogger(options.logLevel ?? 'error');
+    services = await createServices(config, log, {
+      database: database.target,
+      ...(options.clock === undefined ? {} : { clock: options.clock }),
+    });
+    const server = await createServer(services);
+    const baseUrl = await server.listen();
+    await services.startWorkers();
+    services.setReady();
+    const opened = services;
+    return {
+      baseUrl,
+      services,
+      server,
+      db: database.db,
+      dataDir,
+      api: (method, path, apiOptions) => sendRequest(baseUrl, method, path, apiOptions),
+      provision: new Provisioner(database.db, services.secrets, services.clock),
+      async close() {
+        await server.close();
+        await opened.close();
+        await removeAll();
+      },
+    };
+  } catch (error) {
+    await services?.close();
+    await removeAll();
+    throw error;
+  }
+}
+
+/** One request to a server that is reached at `baseUrl`, whichever process it runs in. */
+export async function sendRequest<T = Record<string, unknown>>(
+  baseUrl: string,
+  method: string,
+  path: string,
+  options: ApiOptions = {},
+): Promise<ApiAnswer<T>> {
+  const { key, token, body, headers = {}, redirect = 'manual', signal } = options;
+  const raw = typeof body === 'string' || body instanceof Uint8Array;
+  const response = await fetch(`${baseUrl}${path}`, {
+    method,
+    redirect,
+    headers: {
+      ...(key === undefined ? {} : { 'x-api-key': key }),
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: raw ? (body as NonNullable<RequestInit['body']>) : JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  const text = bytes.toString('utf8');
+  const isJson = /^application\/(?:[\w.+-]+\+)?json/.test(response.headers.get('content-type') ?? '');
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (isJson && text !== '' ? JSON.parse(text) : undefined) as T,
+    text,
+    bytes,
+  };
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parse } from 'content-disposition';
+import fc from 'fast-check';
+import { dispositionOf, isActive, isImage, mediaTypePattern } from '../../src/files/media-types.ts';
+
+test('whatever a filename holds, its header is one line of ASCII, names no path and gives the name back', () => {
+  const nasty = fc.constantFrom(
+    '../',
+    '..\\',
+    '\r\nSet-Cookie: a=b',
+    '"',
+    ';',
+    '\u202e',
+    '\u0000',
+    '%',
+    "'",
+    '日',
+    '😀',
+  );
+  fc.assert(
+    fc.property(fc.array(fc.oneof(nasty, fc.string({ unit: 'grapheme' })), { maxLength: 8 }), (parts) => {
+      const filename = parts.join('');
+      const header = dispositionOf(filename, 'attachment');
+      assert.match(header, /^attachment; filename=[ -~]*$/);
+      assert.doesNotMatch(header, /[/\\]/);
+      assert.equal(parse(header).parameters.filename, filename.toWellFormed());
+    }),
+  );
+});
+
+test('a media type has no room for another header', () => {
+  const pattern = new RegExp(mediaTypePattern);
+  for (const type of ['text/plain', 'text/plain; charset=utf-8', 'image/svg+xml', 'a/b;c="d e\\"";f=g'])
+    assert.match(type, pattern);
+  for (const type of [
+    '',
+    'text',
+    'text/',
+    '/plain',
+    'text/plain\r\nx: y',
+    'text/plain;',
+    'text/plain; a',
+    'a b/c',
+    'é/a',
+  ])
+    assert.doesNotMatch(type, pattern);
+});
+
+test('what a browser would run is active, and so is what nobody knows', () => {
+  for (const type of ['text/html', 'IMAGE/SVG+XML; a=b', 'application/xhtml+xml', 'text/xml', 'text/javascript', 'x/y'])
+    assert.ok(isActive(type), type);
+  for (const type of ['image/png', 'text/plain; charset=utf-8', 'application/pdf', 'video/mp4'])
+    assert.ok(!isActive(type), type);
+});
+
+test('an image is what is declared as one', () => {
+  for (const type of ['image/png', 'Image/JPEG', 'image/svg+xml; charset=utf-8']) assert.ok(isImage(type), type);
+  for (const type of ['text/image', 'application/image/png', 'images/png', 'image', 'image/'])
+    assert.ok(!isImage(type));
+});
