@@ -2,9 +2,17 @@ import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAuthService } from './auth/service.ts';
 import { createConfigService } from './configs/service.ts';
+import { openEmbedder } from './content/embed/open.ts';
+import { HostGate } from './crawls/host-gate.ts';
+import { crawlJob, crawlTask } from './crawls/jobs.ts';
+import type { CrawlSink } from './crawls/types.ts';
 import { createExtractionService } from './extractions/service.ts';
+import { extractionStream } from './extractions/stream.ts';
+import { extractionConsumer, extractionSink, extractionTopic } from './extractions/workflow.ts';
 import { createFileService } from './files/service.ts';
+import { createSweepTask, sweepJob } from './files/sweep.ts';
 import { createInstallationService } from './installations/service.ts';
+import { createKnowledge } from './knowledge/knowledge.ts';
 import { createKvService } from './kv/service.ts';
 import { createOrgService } from './orgs/service.ts';
 import type { Services } from './services.ts';
@@ -17,17 +25,33 @@ export type Domains = ReturnType<typeof createDomains>;
 
 /** Each domain's service, given what it needs of what the server stands on. Routes and background work share them. */
 export function createDomains(services: Services) {
-  const { db, secrets, clock, log, blobs, baseUrl, config, parser } = services;
+  const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
-  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities };
+  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams };
   const files = createFileService({
     ...base,
     log,
     uploadBytesMax: config.uploadBytesMax,
     imageSize: (bytes) => parser.imageSize(bytes),
   });
+  services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
+  services.recurring.push(sweepJob);
   const users = createUserService(base);
+  registerCrawls(services);
+  streams.register(extractionTopic, extractionStream(base));
+  const knowledge = createKnowledge({
+    ...base,
+    log,
+    parser,
+    embedder: openEmbedder(config),
+    language: config.searchLanguage,
+    pages: undefined,
+    cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    bodyBytesMax: config.bodyBytesMax,
+  });
+  Object.assign(services.tasks, knowledge.tasks);
+  services.recurring.push(...knowledge.recurring);
   return {
     ...base,
     apps: createAppService(base),
@@ -37,10 +61,11 @@ export function createDomains(services: Services) {
     teams: createTeamService(base),
     agents: createAgentService({ db, files }),
     threads: createThreadService(base),
-    installations: createInstallationService(base),
+    installations: createInstallationService({ ...base, onInstalled: knowledge.inbound.install }),
+    knowledge,
     files,
     configs: createConfigService(base),
-    extractions: createExtractionService({ db, blobs, parser, files }),
+    extractions: createExtractionService({ db, blobs, parser, files, fetcher }),
     kv: createKvService({
       db,
       limits: {
@@ -50,4 +75,12 @@ export function createDomains(services: Services) {
       },
     }),
   };
+}
+
+/** The job that crawls, for everything that crawls work for. */
+function registerCrawls({ tasks, config, log, db, clock, blobs, parser, fetcher }: Services): void {
+  const gate = new HostGate({ concurrencyMax: config.crawlHostConcurrency, delayMs: config.crawlHostDelayMs });
+  const sinks = new Map<string, CrawlSink>([[extractionConsumer, extractionSink({ blobs }) as CrawlSink]]);
+  const concurrency = config.crawlConcurrency;
+  tasks[crawlTask] = crawlJob({ db, log, clock, parser, fetcher, gate, sinks, concurrency });
 }

@@ -12,6 +12,7 @@ import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
+import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
@@ -81,6 +82,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerConfigRoutes(api, domains);
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
+  registerKnowledgeRoutes(api, domains);
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

@@ -39,6 +39,11 @@ export async function runCommand(args: string[]): Promise<number> {
     .command('doctor')
     .description('check database, blobs, parsers, clock and disk, and say how to mend what is wrong')
     .action(action(() => import('./doctor.ts')));
+  program
+    .command('fsck')
+    .description('compare files with their contents; exits 1 when something is wrong and stays so')
+    .option('--repair', 'delete files whose contents are gone and contents that no file refers to')
+    .action(action(() => import('./fsck.ts')));
   try {
     await program.parseAsync(args, { from: 'user' });
     return code;

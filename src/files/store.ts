@@ -45,26 +45,27 @@ export type SeenFileRow = FileRow & {
 
 export type NewFile = Omit<FileRow, 'createdAt' | 'updatedAt' | 'providerMetadata'>;
 
+const newFileColumns = [
+  'appId',
+  'id',
+  'sandboxId',
+  'filename',
+  'contentType',
+  'size',
+  'checksum',
+  'blobKey',
+  'width',
+  'height',
+  'shared',
+  'orgId',
+  'teamId',
+  'userId',
+  'agentId',
+] as const satisfies readonly (keyof NewFile)[];
+
 export async function insertFile(db: Db, file: NewFile): Promise<FileRow> {
   const [row] = await db<[FileRow]>`
-    insert into files ${db(
-      file,
-      'appId',
-      'id',
-      'sandboxId',
-      'filename',
-      'contentType',
-      'size',
-      'checksum',
-      'blobKey',
-      'width',
-      'height',
-      'shared',
-      'orgId',
-      'teamId',
-      'userId',
-      'agentId',
-    )} returning *`;
+    insert into files ${db(file, newFileColumns)} returning *`;
   return row;
 }
 
@@ -75,6 +76,12 @@ const seenFile = (db: Db, caller: Caller) => db`
   select f.*, a.org_id as agent_org_id, a.team_id as agent_team_id, a.user_id as agent_user_id,
     ${fileGranted(db, caller, 'f', 'write')} as granted_write
   from files f left join agents a on a.app_id = f.app_id and a.id = f.agent_id`;
+/** Many files with one statement. */
+export async function insertFiles(db: Db, files: readonly NewFile[]): Promise<void> {
+  if (files.length === 0) return;
+  await db`
+    insert into files ${db(files, newFileColumns)}`;
+}
 
 /** A file that the caller sees, by ownership or by a grant. */
 export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<SeenFileRow | undefined> {
@@ -227,4 +234,26 @@ export async function findVisiblePrincipals(
   const rows = await db<{ id: string }[]>`
     select p.id from ${db(`${type}s`)} p where p.id = any(${[...ids]}::uuid[]) and ${seen}`;
   return new Set(rows.map(({ id }) => id));
+}
+
+/** Some files by their blobs' keys, those after `after` (or exactly it), in the order of the keys. */
+export function pageFilesByBlob(
+  db: Db,
+  after: string,
+  limit: number,
+  exactly = false,
+): Promise<Pick<FileRow, 'appId' | 'id' | 'blobKey' | 'size' | 'checksum'>[]> {
+  return db`
+    select app_id, id, blob_key, size, checksum from files
+    where ${exactly ? db`blob_key = ${after}` : db`blob_key > ${after}`} order by blob_key limit ${limit}`;
+}
+
+/** Those of these blobs that no file refers to and no note says are being written or about to go. */
+export async function findUnreferredBlobs(db: Db, blobKeys: readonly string[]): Promise<string[]> {
+  if (blobKeys.length === 0) return [];
+  const rows = await db<{ blobKey: string }[]>`
+    select k.blob_key from unnest(${[...blobKeys]}::text[]) k (blob_key)
+    where not exists (select 1 from files f where f.blob_key = k.blob_key)
+      and not exists (select 1 from doomed_blobs d where d.blob_key = k.blob_key)`;
+  return rows.map(({ blobKey }) => blobKey);
 }

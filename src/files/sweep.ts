@@ -1,11 +1,15 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
+import type { Task } from '../jobs/workers.ts';
 import { deleteDoomedBlob, takeDueBlobs } from './store.ts';
 
 const batchSize = 100;
 const batchesMax = 1_000;
 /** A write that is still going on touches its temporary file; nothing is silent for this long and alive. */
 const temporaryAgeMs = 24 * 60 * 60 * 1_000;
+
+/** How often the recurring job runs, and the name that it is stored under. */
+export const sweepJob = { task: 'sweep_blobs', everySeconds: 600 };
 
 export type Swept = { blobs: number; temporary: number };
 
@@ -28,4 +32,11 @@ export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore
     if (due.length < batchSize) break;
   }
   return { blobs: removed, temporary: await blobs.sweepTemporary(temporaryAgeMs) };
+}
+
+export function createSweepTask(deps: { db: Database; blobs: BlobStore }): Task {
+  return async (_payload, { log }) => {
+    const { blobs, temporary } = await sweepBlobs(deps);
+    if (blobs + temporary > 0) log.info({ blobs, temporary }, 'Swept the blob store');
+  };
 }

@@ -70,7 +70,7 @@ export type TestServer = {
  */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const database = await createTestDatabase();
-  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-test-server-'));
+  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
   const removeAll = async () => {
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });

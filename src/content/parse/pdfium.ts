@@ -124,7 +124,8 @@ export type TextStyle = {
   /** Height of the type in points, its matrix applied. */
   size: number;
   font: string;
-  bold: boolean;
+  /** 400 is regular, 700 bold. */
+  weight: number;
   italic: boolean;
   mono: boolean;
   /** Number of the marked content in the page's structure, or -1. */
@@ -218,7 +219,7 @@ export class PdfPage {
         const blank = code === 0x20 || code === 0x0d || code === 0x0a;
         const hyphen = code === 2 || code === 0xfffe || code === 0xad;
         glyphs.push({
-          character: hyphen ? '-' : characterOf(code),
+          character: hyphen ? '-' : characterOf(code, run.style.font),
           left: Math.min(x0, x1),
           right: Math.max(x0, x1),
           top: Math.min(y0, y1),
@@ -390,10 +391,7 @@ export class PdfPage {
     return {
       size: nominal * scale,
       font: name,
-      bold:
-        /bold|black|heavy|semibold|demi|\bcmbx|-b(?:d|old)?\b/i.test(name) ||
-        (weight >= 600 && weight <= 1000) ||
-        (flags & 0x40000) !== 0,
+      weight: Math.max(weightOf(name), weight >= 600 && weight <= 1000 ? weight : 0, (flags & 0x40000) !== 0 ? 700 : 0),
       italic: /italic|oblique|\bcmti|slanted|-it\b/i.test(name),
       mono: (flags & 1) !== 0 || /mono|courier|consol|typewriter|menlo|\bcmtt/i.test(name),
       markedContent: object === 0 ? -1 : this.#call('_FPDFPageObj_GetMarkedContentID', object),
@@ -457,7 +455,37 @@ export class PdfPage {
   }
 }
 
-function characterOf(code: number): string {
+/** The weight that a font's name tells; TeX writes bold as `BX`. */
+function weightOf(name: string): number {
+  if (/black|heavy|extrabold|ultrabold/i.test(name)) return 800;
+  if (/semi-?bold|demi/i.test(name)) return 600;
+  if (/bold|(?:^|-)(?:cm|sf|ec|t1)?b[xf]\w*\d|-bd?\b|,b/i.test(name)) return 700;
+  if (/medium/i.test(name)) return 500;
+  if (/light|thin|hairline/i.test(name)) return 300;
+  return 400;
+}
+
+/** Signs of the symbol fonts that stand for something; every other one of them serves as a bullet. */
+const wingdings: Record<number, string> = {
+  111: '☐',
+  113: '☐',
+  168: '☐',
+  251: '✗',
+  252: '✓',
+  253: '☒',
+  254: '☑',
+  216: '➢',
+  224: '→',
+  240: '→',
+  74: '☺',
+};
+
+/** The character of a glyph. Control characters, which damaged fonts give, are blanks (and no line end by themselves). */
+function characterOf(code: number, font: string): string {
+  if (/wingdings|webdings/i.test(font) && code !== 0x20 && (code < 0x2000 || (code >= 0xf000 && code <= 0xf0ff)))
+    return wingdings[code & 0xff] ?? '•';
+  if (code === 0xf0b7 || code === 0xf0a7) return '•';
+  if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
   return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);
 }
 

@@ -1,4 +1,5 @@
 import { imageSize } from './image-size.ts';
+import { parsePage } from './page.ts';
 import { parseDocument } from './parse.ts';
 import { loadPdfium } from './pdfium.ts';
 import { failed, type ParseInput, parseLimits } from './types.ts';
@@ -19,6 +20,9 @@ const tasks: Record<string, Task> = {
       blobs: [new TextEncoder().encode(markdown), ...(scans ?? []).map((scan) => scan.image)],
     };
   },
+  page: (bytes, fields) => ({
+    value: parsePage({ bytes, contentType: String(fields.contentType ?? ''), url: String(fields.url) }),
+  }),
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
 
