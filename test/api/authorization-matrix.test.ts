@@ -20,6 +20,7 @@ import {
   orgs,
   readOwned,
   sandboxes,
+  sources,
   teams,
   updateOwned,
   users,
@@ -131,6 +132,37 @@ const make = {
     assert.equal(made.status, 201, made.text);
     return { id: 'shelf/a.md', whose };
   },
+  source: (whose: Ownership) => post(whose, '/knowledge_sources', { type: 'knowledge/documents', ...oneOwner(whose) }),
+  /** What a webhook fills: the source of an installation. */
+  async inbound(whose: Ownership): Promise<Target> {
+    const { id } = await make.installation(whose);
+    const found = await api<{ data: Made[] }>('GET', `/api/v1/knowledge_sources?installation=${id}`, {
+      key: keyOf(whose),
+    });
+    return { id: found.body.data[0]?.id ?? '', whose };
+  },
+  async ingestion(whose: Ownership): Promise<Target> {
+    const source = await make.source(whose);
+    return post(whose, `/knowledge_sources/${source.id}/ingest`, { content: { data: 'Text.' } });
+  },
+  /** A document that is there to read: its ingestion has ended. */
+  async document(whose: Ownership): Promise<Target> {
+    const ingestion = await make.ingestion(whose);
+    const path = `/api/v1/knowledge_ingestions/${ingestion.id}`;
+    for (;;) {
+      const { body } = await api<{ status: string; metadata: { document: string } }>('GET', path, {
+        key: keyOf(whose),
+      });
+      if (body.status === 'succeeded') return { id: body.metadata.document, whose };
+      assert.notEqual(body.status, 'failed');
+    }
+  },
+  /** A thread of an agent that takes its messages. */
+  async agentThread(whose: Ownership): Promise<Target> {
+    const { id } = whose === 'agent' ? agent : await make.agent(whose);
+    await post(whose, '/installations', { agent: id, kind: 'thread/messages' });
+    return post(whose, '/threads', { agent: id });
+  },
   async entry(whose: Ownership): Promise<Target> {
     const key = `key-${++entries}`;
     const made = await api('PUT', `/api/v1/kv/${key}`, {
@@ -143,6 +175,12 @@ const make = {
 };
 let entries = 0;
 
+/** An individual owner alone; its org comes along by itself. */
+function oneOwner(whose: Ownership): Record<string, string> {
+  const { org, ...individual } = ownerIds(whose);
+  return Object.keys(individual).length > 0 || org === undefined ? individual : { org };
+}
+
 /** A team's job is one of the team's agent. */
 async function agentOwners(whose: Ownership): Promise<Record<string, string>> {
   if (whose !== 'team') return ownerIds(whose);
@@ -153,8 +191,8 @@ const rows = (table: Row[], ...kept: Ownership[]) => table.filter(({ whose }) =>
 const without = (table: Row[], ...left: Ownership[]) => table.filter(({ whose }) => !left.includes(whose));
 /** Teams and orgs have no owner but their org, app or sandbox. */
 const tenantRows = (...first: Ownership[]) => rows(managed, ...first, 'other-app', 'sandbox');
-const named = (body: object) => ({ send: ({ whose }: Target) => ({ body: { ...body, ...ownerIds(whose) } }) });
-const ownerQuery = ({ whose }: Target) => new URLSearchParams(ownerIds(whose)).toString();
+const named = (body: object) => ({ send: ({ whose }: Target) => ({ body: { ...body, ...oneOwner(whose) } }) });
+const ownerQuery = ({ whose }: Target) => new URLSearchParams(oneOwner(whose)).toString();
 const isKey = (caller: CallerName) => /key$/i.test(caller);
 const kvUser = ({ whose }: Target, caller: CallerName) => (isKey(caller) ? { user: userOf(whose).id } : {});
 const kvPath = (target: Target, caller: CallerName) =>
@@ -189,6 +227,9 @@ const expected: Record<string, Expectation> = {
     send: ({ id }) => ({ body: { file: id, destination_kind: 'storage' } }),
   },
   'GET /api/v1/extractions/:extraction': { table: readOwned, make: make.extraction },
+  'GET /api/v1/extractions': { table: everybody },
+  'DELETE /api/v1/extractions/:extraction': { table: deleteOwned, make: make.extraction, consumes: true },
+  'GET /api/v1/extractions/:extraction/stream': { table: readOwned, make: make.extraction },
   'GET /api/v1/config': {
     table: [...everybody, ...config.named],
     send: (target) => ({ path: `/api/v1/config?${target.whose === 'mine' ? '' : ownerQuery(target)}` }),
@@ -301,6 +342,54 @@ const expected: Record<string, Expectation> = {
   'GET /api/v1/keys/:key': { table: apiKeys, make: make.apiKey },
   'DELETE /api/v1/keys/:key': { table: apiKeys, make: make.apiKey, consumes: true },
 
+  'GET /api/v1/knowledge_sources/kinds': { table: everybody },
+  'GET /api/v1/knowledge_sources': { table: everybody },
+  'POST /api/v1/knowledge_sources': {
+    table: [...createOwned, ...createOfAgent, ...createOfOrg],
+    send: ({ whose }) => ({ body: { type: 'knowledge/documents', ...oneOwner(whose) } }),
+  },
+  'GET /api/v1/knowledge_sources/:source': { table: sources.read, make: make.source },
+  'PATCH /api/v1/knowledge_sources/:source': { table: sources.update, make: make.source },
+  'DELETE /api/v1/knowledge_sources/:source': { table: sources.delete, make: make.source, consumes: true },
+  'GET /api/v1/knowledge_sources/:source/inbound_url': { table: sources.update, make: make.inbound },
+  'POST /api/v1/knowledge_sources/:source/inbound_url': { table: sources.update, make: make.inbound },
+  'POST /api/v1/knowledge_sources/:source/ingest': {
+    table: sources.update,
+    make: make.source,
+    send: () => ({ body: { content: { data: 'Text.' } } }),
+  },
+  'POST /api/v1/knowledge_sources/:source/ingest/batch': {
+    table: sources.update,
+    make: make.source,
+    send: () => ({ body: { items: [{ content: { data: 'Text.' } }] } }),
+  },
+  'GET /api/v1/knowledge_sources/:source/ingestions': { table: sources.read, make: make.source },
+  'POST /api/v1/knowledge_sources/:source/search': {
+    table: sources.read,
+    make: make.source,
+    send: () => ({ body: { query: 'text' } }),
+  },
+  'POST /api/v1/agents/:agent/search': {
+    table: without(readOwned, 'agent'),
+    make: make.agent,
+    send: () => ({ body: { query: 'text' } }),
+  },
+  'GET /api/v1/knowledge_ingestions/:ingestion': { table: sources.read, make: make.ingestion },
+  'GET /api/v1/knowledge_documents': { table: everybody },
+  'GET /api/v1/knowledge_documents/:document': { table: sources.read, make: make.document },
+  'GET /api/v1/knowledge_documents/:document/content': { table: sources.read, make: make.document },
+  'PATCH /api/v1/knowledge_documents/:document': {
+    table: sources.update,
+    make: make.document,
+    send: () => ({ body: { content: { data: 'Other text.' } } }),
+  },
+  'DELETE /api/v1/knowledge_documents/:document': { table: sources.update, make: make.document, consumes: true },
+  'POST /api/v1/threads/:thread/messages': {
+    table: updateOwned,
+    make: make.agentThread,
+    send: () => ({ body: { content: 'Hello.' } }),
+  },
+
   'GET /api/v1/kv': { table: everybody },
   'POST /api/v1/kv': {
     table: kv.write,
@@ -338,6 +427,7 @@ const forEverybody: Record<string, number> = {
   'GET /metrics': 200,
   'GET /openapi.json': 200,
   'PUT /api/v1/files/uploads': 403,
+  'POST /api/v1/inbound/:token': 404,
   'GET /api/v1/files/:file/content': 403,
   'GET /api/v1/files/:file/avatar': 404,
   'GET /api/v1/files/:file/org_logo': 404,
@@ -395,9 +485,10 @@ for (const [part, isIn, guises] of [
     for (const { name, method, path } of routes.filter((route) => isIn(route.name))) {
       const expectation = expected[hasTwin(name) ? twinOf(name) : name];
       if (!expectation) continue;
-      for (const { whose, outcomes } of expectation.table) {
+      for (const [row, { whose, outcomes }] of expectation.table.entries()) {
         const standing = standingTarget(expectation, whose);
-        for (const { name: guise, as, options } of guises)
+        // Whoever is refused whatever they name needs asking once.
+        for (const { name: guise, as, options } of guises.filter((each) => row === 0 || typeof each.as !== 'number'))
           checks.push(async () => {
             const outcome = typeof as === 'number' ? as : (outcomes.get(as) ?? 0);
             const fresh = expectation.consumes === true && outcome === 'ok';
@@ -411,7 +502,6 @@ for (const [part, isIn, guises] of [
           });
       }
     }
-    assert.ok(checks.length > 1_000);
     assert.deepEqual(await runChecks(checks), []);
   });
 
@@ -508,7 +598,7 @@ test('developers alone manage apps, and each their own', async () => {
 test('public routes answer the same whatever credential comes along', async () => {
   for (const [name, status] of Object.entries(forEverybody)) {
     const [method = '', path = ''] = name.split(' ');
-    const at = path.replace(':file', (await make.file('mine')).id);
+    const at = path.replace(':file', (await make.file('mine')).id).replace(':token', 'x');
     for (const options of [{}, callers.key, { key: 'garbage' }, { token: 'garbage-garbage' }]) {
       const answer = await api(method, at, options);
       assert.equal(answer.status, status, `${name}: ${answer.text}`);

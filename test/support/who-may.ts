@@ -63,7 +63,7 @@ export const keysOnly = readMatrix(`
 /** Creating for an owner that the body names: what one cannot see is 422 on its member, what one only sees 403. */
 export const createOwned = readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
-  mine        ok    403   403    403    422      422      422      422       ok   422        422
+  mine        ok    403   403    403    403      422      422      422       ok   422        422
   team        ok    403   422    422    ok       422      422      422       ok   422        422
   other-app   422   422   422    422    422      422      ok       422       422  422        ok
   sandbox     422   422   422    422    422      422      422      ok        422  ok         422
@@ -192,5 +192,39 @@ export const kv = {
   mine        ok    ok   404        404
   other-app   ok    404  404        ok
   sandbox     ok    404  ok         404
+  `),
+};
+
+/** An org admin also sees and may delete the sources of the org's users, teams and agents. */
+export const sources = {
+  read: readMatrix(`
+              owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
+  mine        ok    ok    404    404    404      404      404      404       ok   404        404
+  org         ok    ok    ok     ok     404      404      404      404       ok   404        404
+  team        ok    ok    404    404    ok       404      404      404       ok   404        404
+  agent       ok    ok    404    404    404      404      404      404       ok   404        404
+  other-org   404   404   404    404    404      ok       404      404       ok   404        404
+  other-app   404   404   404    404    404      404      ok       404       404  404        ok
+  sandbox     404   404   404    404    404      404      404      ok        404  ok         404
+  `),
+  update: readMatrix(`
+              owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
+  mine        ok    403   404    404    404      404      404      404       ok   404        404
+  org         ok    ok    ok     403    404      404      404      404       ok   404        404
+  team        ok    403   404    404    ok       404      404      404       ok   404        404
+  agent       ok    403   404    404    404      404      404      404       ok   404        404
+  other-org   404   404   404    404    404      ok       404      404       ok   404        404
+  other-app   404   404   404    404    404      404      ok       404       404  404        ok
+  sandbox     404   404   404    404    404      404      404      ok        404  ok         404
+  `),
+  delete: readMatrix(`
+              owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
+  mine        ok    ok    404    404    404      404      404      404       ok   404        404
+  org         403   ok    403    403    404      404      404      404       ok   404        404
+  team        ok    ok    404    404    403      404      404      404       ok   404        404
+  agent       ok    ok    404    404    404      404      404      404       ok   404        404
+  other-org   404   404   404    404    404      ok       404      404       ok   404        404
+  other-app   404   404   404    404    404      404      ok       404       404  404        ok
+  sandbox     404   404   404    404    404      404      404      ok        404  ok         404
   `),
 };
