@@ -28,6 +28,7 @@ const levels: string[][] = [
   ],
   ['crawls', 'files', 'kv'],
   ['http'],
+  ['crawls'],
   ['content', 'tenancy', 'jobs'],
   ['db', 'blob'],
   ['clock.ts', 'config.ts', 'errors.ts', 'ids.ts', 'limits.ts', 'log.ts', 'private-file.ts'],
