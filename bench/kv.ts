@@ -5,7 +5,7 @@
  * route that does the same point select or durable upsert. Servers run as processes of their own, in turns.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -41,7 +41,8 @@ try {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-type Result = { rate: number; p99: number; errors: number };
+/** `cpu`: microseconds of the server process per request, which says more than the rate on a machine that is shared. */
+type Result = { rate: number; p99: number; cpu: number; errors: number };
 type Load = { name: string; server: 'bare' | 'quarry'; against?: string; request: autocannon.Request; varied: boolean };
 
 async function measureRequests(fixture: Fixture): Promise<void> {
@@ -52,7 +53,7 @@ async function measureRequests(fixture: Fixture): Promise<void> {
       const loads = loadsOf(method, fixture);
       for (let round = 0; round <= Number(values.rounds); round++)
         for (const load of loads) {
-          const result = await run(servers[load.server].url, load, fixture, round === 0 ? 2 : Number(values.seconds));
+          const result = await run(servers[load.server], load, fixture, round === 0 ? 2 : Number(values.seconds));
           // The first round only warms up.
           if (round > 0) results.set(load.name, [...(results.get(load.name) ?? []), result]);
         }
@@ -60,9 +61,11 @@ async function measureRequests(fixture: Fixture): Promise<void> {
         const own = median(results.get(load.name) ?? []);
         const base = load.against === undefined ? undefined : median(results.get(load.against) ?? []);
         console.log(
-          `${method} ${load.name.padEnd(26)} ${own.rate.toFixed(0).padStart(7)}/s  p99 ${own.p99.toFixed(1).padStart(6)} ms` +
+          `${method} ${load.name.padEnd(26)} ${own.rate.toFixed(0).padStart(7)}/s  p99 ${own.p99.toFixed(1).padStart(6)} ms  cpu ${own.cpu.toFixed(0).padStart(4)} µs` +
             `${own.errors > 0 ? `  ${own.errors} ERRORS` : ''}` +
-            (base ? `  ratio ${(own.rate / base.rate).toFixed(2)}, p99 ${(own.p99 / base.p99).toFixed(2)}` : ''),
+            (base
+              ? `  ratio ${(own.rate / base.rate).toFixed(2)}, p99 ${(own.p99 / base.p99).toFixed(2)}, cpu ${(own.cpu / base.cpu).toFixed(2)}`
+              : ''),
         );
       }
     }
@@ -106,7 +109,7 @@ function loadsOf(method: 'GET' | 'PUT', { user, secretKey }: Fixture): Load[] {
   ];
 }
 
-async function run(baseUrl: string, load: Load, fixture: Fixture, seconds: number): Promise<Result> {
+async function run(server: BenchServer, load: Load, fixture: Fixture, seconds: number): Promise<Result> {
   const { method, path = '', headers = {} } = load.request;
   const asServer = 'x-api-key' in headers;
   const requests = Array.from({ length: 2_000 }, (_, i) => ({
@@ -122,13 +125,15 @@ async function run(baseUrl: string, load: Load, fixture: Fixture, seconds: numbe
         }
       : {}),
   }));
+  const cpuBefore = cpuSeconds(server);
   const result = await autocannon({
-    url: baseUrl,
+    url: server.url,
     connections,
     duration: seconds,
     requests: requests as autocannon.Request[],
   });
-  return { rate: result['2xx'] / result.duration, p99: result.latency.p99, errors: result.non2xx + result.errors };
+  const cpu = ((cpuSeconds(server) - cpuBefore) / result.requests.total) * 1_000_000;
+  return { rate: result['2xx'] / result.duration, p99: result.latency.p99, cpu, errors: result.non2xx + result.errors };
 }
 
 function median(results: Result[]): Result {
@@ -137,11 +142,21 @@ function median(results: Result[]): Result {
   return {
     rate: middle((r) => r.rate),
     p99: middle((r) => r.p99),
+    cpu: middle((r) => r.cpu),
     errors: results.reduce((sum, r) => sum + r.errors, 0),
   };
 }
 
-function startServer(kind: 'bare' | 'quarry'): Promise<{ child: ChildProcess; url: string }> {
+type BenchServer = { child: ChildProcess; url: string };
+
+/** Processor time of the server so far, from the kernel; only Linux tells. */
+function cpuSeconds({ child }: BenchServer): number {
+  if (process.platform !== 'linux') return Number.NaN;
+  const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+function startServer(kind: 'bare' | 'quarry'): Promise<BenchServer> {
   const child = spawn(process.execPath, [fileURLToPath(new URL('./kv/server.ts', import.meta.url)), kind], {
     stdio: ['ignore', 'pipe', 'ignore'],
     env: { PATH: process.env.PATH, BENCH_DATABASE: JSON.stringify(embedded.address), BENCH_SECRET: benchSecret },

@@ -2,6 +2,33 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 
+/** Languages that words can be stemmed in (Snowball's; `english` is Porter2). `none` leaves words as they are. */
+export const stemLanguages = [
+  'none',
+  'arabic',
+  'basque',
+  'catalan',
+  'czech',
+  'danish',
+  'dutch',
+  'english',
+  'finnish',
+  'french',
+  'german',
+  'hungarian',
+  'irish',
+  'italian',
+  'norwegian',
+  'portuguese',
+  'romanian',
+  'russian',
+  'slovene',
+  'spanish',
+  'swedish',
+  'tamil',
+  'turkish',
+] as const;
+
 /**
  * Every setting: the environment variable it comes from, its default, how it is read, and one line for people.
  * This table is the only reader of the environment; docs/configuration.md lists the same names (a test checks).
@@ -71,6 +98,35 @@ const settings = {
     { min: 0, max: 500 },
     'Background jobs that this process runs at the same time; 0 leaves them to other processes.',
   ),
+  streamSeconds: integer(
+    'QUARRY_STREAM_SECONDS',
+    3_600,
+    { min: 1, max: 86_400 },
+    'Longest time that one event stream stays open, in seconds; clients then come back.',
+  ),
+  fetchAllow: list(
+    'QUARRY_FETCH_ALLOW',
+    [],
+    'CIDRs, addresses and host names (*.name for all under it) that may be fetched besides the public internet.',
+  ),
+  fetchContact: text(
+    'QUARRY_FETCH_CONTACT',
+    undefined,
+    'Address or URL in the User-Agent, for owners of sites that are crawled.',
+  ),
+  crawlConcurrency: integer('QUARRY_CRAWL_CONCURRENCY', 8, { min: 1, max: 64 }, 'Pages of one crawl at the same time.'),
+  crawlHostConcurrency: integer(
+    'QUARRY_CRAWL_HOST_CONCURRENCY',
+    8,
+    { min: 1, max: 64 },
+    'Requests of this process to one host at the same time, over all crawls.',
+  ),
+  crawlHostDelayMs: integer(
+    'QUARRY_CRAWL_HOST_DELAY_MS',
+    0,
+    { min: 0, max: 60_000 },
+    'Pause between two requests to one host where its robots.txt asks for none.',
+  ),
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
   s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),
   s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),
@@ -79,6 +135,34 @@ const settings = {
   s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 credentials; unset: the usual AWS sources.'),
   s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 credentials; unset: the usual AWS sources.'),
   s3SessionToken: secretText('AWS_SESSION_TOKEN', 'S3 session token, when the credentials are temporary.'),
+  searchLanguage: oneOf(
+    'QUARRY_SEARCH_LANGUAGE',
+    'english',
+    stemLanguages,
+    'Language that words are stemmed in where a source names none.',
+  ),
+  searchCacheMb: integer(
+    'QUARRY_SEARCH_CACHE_MB',
+    256,
+    { min: 1, max: 1_048_576 },
+    'Memory that search may keep of the index, in MiB.',
+  ),
+  embedder: oneOf('QUARRY_EMBEDDER', 'lexical', ['lexical', 'openai', 'transformers'], 'What makes vectors of texts.'),
+  embedUrl: url('QUARRY_EMBED_URL', undefined, 'Base URL of an OpenAI-compatible service, up to and including /v1.'),
+  embedKey: secretText('QUARRY_EMBED_KEY', 'Key of the embedding service.'),
+  embedModel: text('QUARRY_EMBED_MODEL', undefined, 'Embedding model: its name, or the directory of a local one.'),
+  embedDimensions: integer(
+    'QUARRY_EMBED_DIMENSIONS',
+    1024,
+    { min: 8, max: 4_096 },
+    'Dimensions of the embedding model; the lexical embedder always has 1024.',
+  ),
+  embedRequestsPerMinute: integer(
+    'QUARRY_EMBED_REQUESTS_PER_MINUTE',
+    3_000,
+    { min: 1, max: 1_000_000 },
+    'Requests to the embedding service, at most.',
+  ),
 } as const;
 
 type Settings = typeof settings;
@@ -138,6 +222,10 @@ function checkTogether(config: Config): string[] {
     problems.push('DATABASE_DIRECT_URL needs DATABASE_URL beside it');
   if (config.blobStore === 's3' && config.s3Bucket === undefined)
     problems.push('QUARRY_S3_BUCKET is required when QUARRY_BLOB_STORE is s3');
+  if (config.embedder !== 'lexical' && config.embedModel === undefined)
+    problems.push(`QUARRY_EMBED_MODEL is required when QUARRY_EMBEDDER is ${config.embedder}`);
+  if (config.embedder === 'openai' && config.embedUrl === undefined)
+    problems.push('QUARRY_EMBED_URL is required when QUARRY_EMBEDDER is openai');
   return problems;
 }
 

@@ -33,6 +33,21 @@ export function createLogger(level: LogLevel): Logger {
         censor: '[redacted]',
       },
     },
-    { write: (line: string) => process.stderr.write(redact(line)) },
+    { write: writeSoon },
   );
 }
+
+/** Lines of one turn of the event loop go out in one write: a system call for each costs a busy server a tenth. */
+function writeSoon(line: string): void {
+  if (waiting === '') setImmediate(writeWaiting);
+  waiting += line;
+}
+
+function writeWaiting(): void {
+  const lines = waiting;
+  waiting = '';
+  if (lines !== '') process.stderr.write(redact(lines));
+}
+
+let waiting = '';
+process.once('exit', writeWaiting);

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { registerAgentRoutes } from './agents/routes.ts';
 import { registerAppRoutes } from './apps/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
+import { registerAutomationRoutes } from './automations/routes.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
@@ -12,6 +13,7 @@ import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
+import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
@@ -45,10 +47,17 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   await collectOpenApi(fastify);
   registerHealthRoutes(api, services);
   registerOpenApiRoute(api, fastify);
-  registerRoutes(api, createDomains(services));
+  const domains = createDomains(services);
+  registerRoutes(api, domains);
   await registerDocs(fastify);
+  const { automationWork } = domains;
+  Object.assign(services.tasks, automationWork.tasks);
 
   let closing: Promise<void> | undefined;
+  const stopWork = async () => {
+    await services.streams.close();
+    await automationWork.stopTicking();
+  };
   return {
     fastify,
     api,
@@ -58,10 +67,11 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       const port = typeof address === 'object' && address !== null ? address.port : config.port;
       const url = `http://${urlHost(config.host)}:${port}`;
       services.setListeningUrl(url);
+      if (config.jobWorkers > 0) automationWork.startTicking();
       return url;
     },
     close() {
-      closing ??= drain(fastify);
+      closing ??= stopWork().then(() => drain(fastify));
       return closing;
     },
   };
@@ -81,6 +91,8 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerConfigRoutes(api, domains);
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
+  registerKnowledgeRoutes(api, domains);
+  registerAutomationRoutes(api, domains);
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

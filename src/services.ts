@@ -5,12 +5,14 @@ import type { BlobStore } from './blob/blob-store.ts';
 import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { Config } from './config.ts';
+import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
 import { ParserPool } from './content/parse/pool.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
 import { migrate } from './db/migrate.ts';
 import { Metrics } from './http/metrics.ts';
+import { StreamHub } from './http/sse.ts';
 import { migrateJobs } from './jobs/migrate.ts';
 import { type Recurring, startWorkers, type Task, type Workers } from './jobs/workers.ts';
 import { limits } from './limits.ts';
@@ -31,8 +33,14 @@ export type Services = {
   /** Connections past any transaction pooler, for LISTEN and session locks. */
   directTarget: DatabaseTarget;
   direct: Database;
+  /** One connection that is one session, for advisory locks that outlive a statement. */
+  session: Database;
   blobs: BlobStore;
   parser: ParserPool;
+  /** The one way out for URLs that somebody else chose. */
+  fetcher: Fetcher;
+  /** Event streams of everything that changes. */
+  streams: StreamHub;
   secrets: Secrets;
   credentials: Credentials;
   /** What clients reach the server by, without a slash at the end. */
@@ -90,6 +98,12 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
   await migrateJobs(direct, directTarget, log);
 
+  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
+  started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
+  const streams = new StreamHub({ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds });
+  await streams.start();
+  started.add('event streams', () => streams.close());
+
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
   const parser = new ParserPool({
@@ -99,6 +113,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     log,
   });
   started.add('parser pool', () => parser.close());
+  const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
+  started.add('connections to sites', () => fetcher.close());
   const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
   const credentials = new Credentials({ db, secrets, clock });
   // A connection that was lost may have missed news, so listening anew counts as news too.
@@ -109,7 +125,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   );
 
   return assemble({
-    ...{ config, log, clock, metrics, target, db, directTarget, direct, blobs, parser, secrets, credentials, started },
+    ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
+    ...{ fetcher, streams, secrets, credentials, started },
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
 }
@@ -124,9 +141,12 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   const secrets = new Secrets('');
   const parser = new ParserPool({ workers: 1, memoryMb: config.parseMemoryMb, deadlineMs: 1, log });
   started.add('parser pool', () => parser.close());
+  const fetcher = createFetcher({ allow: [], contact: undefined });
+  started.add('connections to sites', () => fetcher.close());
+  const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds });
   return assemble({
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
-    ...{ direct: db, blobs: await openBlobStore(config), parser, secrets, started },
+    ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
     credentials: new Credentials({ db, secrets, clock: systemClock }),
     databaseEnded: new Promise(() => {}),
   });
@@ -142,8 +162,11 @@ type Parts = Pick<
   | 'db'
   | 'directTarget'
   | 'direct'
+  | 'session'
   | 'blobs'
   | 'parser'
+  | 'fetcher'
+  | 'streams'
   | 'secrets'
   | 'credentials'
   | 'databaseEnded'
@@ -195,12 +218,17 @@ async function startDatabase(
 
 /** The root secret of the embedded default, made at the first start. Losing it ends every session and signed URL. */
 export function readOrMakeSecret(dataDir: string): string {
-  const file = join(dataDir, 'secret');
-  if (existsSync(file)) return readFileSync(file, 'utf8').trim();
+  const found = findSecret(dataDir);
+  if (found !== undefined) return found;
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const secret = randomBytes(32).toString('hex');
-  writePrivateFile(file, `${secret}\n`);
+  writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
   return secret;
+}
+
+export function findSecret(dataDir: string): string | undefined {
+  const file = join(dataDir, 'secret');
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
 }
 
 /** An address as it stands in a URL: IPv6 in brackets, "any address" as the loopback that reaches it. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Database, production, type Transaction } from '../db/database.ts';
+import { type Database, nobody, production, type Transaction } from '../db/database.ts';
 import { formatId, newUuid } from '../ids.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
 
@@ -44,6 +44,26 @@ export function mintCredentials(db: Database): Promise<AppCredentials | undefine
   });
 }
 
+/** After the root secret was rotated: wraps what the previous one wrapped with the current one. Answers how many. */
+export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
+  let rewrapped = 0;
+  let after = nobody;
+  for (;;) {
+    const apps = await db<{ id: string; capabilityKey: Buffer }[]>`
+      select id, capability_key from apps where id > ${after} order by id limit ${rewrapBatch}`;
+    for (const { id, capabilityKey } of apps) {
+      after = id;
+      const { plain, stale } = secrets.unwrap(capabilityKey);
+      if (!stale) continue;
+      await db`update apps set capability_key = ${secrets.wrap(plain)}
+        where id = ${id} and capability_key = ${capabilityKey}`;
+      rewrapped += 1;
+    }
+    if (apps.length < rewrapBatch) return rewrapped;
+  }
+}
+
+const rewrapBatch = 500;
 const bootstrapLockKey = 7_130_241_002;
 const capabilityKeyBytes = 32;
 

@@ -1,11 +1,17 @@
 import { readConfig } from '../config.ts';
 import { migrate } from '../db/migrate.ts';
+import { migrateJobs } from '../jobs/migrate.ts';
 import { createLogger } from '../log.ts';
 import { withDatabase } from './with-database.ts';
 
 export async function run(): Promise<number> {
   const config = readConfig();
-  const applied = await withDatabase(config, createLogger(config.logLevel), (db) => migrate(db));
+  const log = createLogger(config.logLevel);
+  const applied = await withDatabase(config, log, async (db, target) => {
+    const names = await migrate(db);
+    await migrateJobs(db, target, log);
+    return names;
+  });
   process.stdout.write(
     applied.length === 0
       ? 'The database is up to date.\n'

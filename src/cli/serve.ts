@@ -1,4 +1,4 @@
-import { bootstrapIfEmpty } from '../apps/bootstrap.ts';
+import { bootstrapIfEmpty, rewrapKeys } from '../apps/bootstrap.ts';
 import { readConfig, unknownSettings } from '../config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from '../credentials-file.ts';
 import { killEmbeddedPostgres } from '../db/embedded.ts';
@@ -20,6 +20,10 @@ export async function run(): Promise<number> {
     server = await createServer(services);
     const url = await server.listen();
     const credentials = await prepareCredentials(services);
+    if (config.secretPrevious !== undefined) {
+      const rewrapped = await rewrapKeys(services.db, services.secrets);
+      log.info({ rewrapped }, 'Stored keys are wrapped by the current secret');
+    }
     await services.startWorkers();
     services.setReady();
     process.stdout.write(greeting(url, services.baseUrl(), credentials));

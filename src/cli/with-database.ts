@@ -8,7 +8,11 @@ import type { Logger } from '../log.ts';
  * Runs one piece of work on the database of these settings: the external one, the embedded one of a server that runs,
  * or, when none does, the embedded one started for as long as the work takes.
  */
-export async function withDatabase<T>(config: Config, log: Logger, work: (db: Database) => Promise<T>): Promise<T> {
+export async function withDatabase<T>(
+  config: Config,
+  log: Logger,
+  work: (db: Database, target: DatabaseTarget) => Promise<T>,
+): Promise<T> {
   const running = config.databaseDirectUrl ?? config.databaseUrl ?? findEmbeddedPostgres(config.dataDir);
   if (running !== undefined) return onTarget(running, work);
   const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
@@ -19,10 +23,13 @@ export async function withDatabase<T>(config: Config, log: Logger, work: (db: Da
   }
 }
 
-async function onTarget<T>(target: DatabaseTarget, work: (db: Database) => Promise<T>): Promise<T> {
+async function onTarget<T>(
+  target: DatabaseTarget,
+  work: (db: Database, target: DatabaseTarget) => Promise<T>,
+): Promise<T> {
   const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-cli' });
   try {
-    return await work(db);
+    return await work(db, target);
   } finally {
     await db.end({ timeout: 5 });
   }

@@ -1,27 +1,16 @@
 import { type FileLinks, presentFile } from '../files/present.ts';
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
-import type { ExtractionView } from './service.ts';
+import type { ExtractionSummary, ExtractionView } from './service.ts';
 
 /** An extraction as answers carry it, outputs in order. */
-export async function presentExtraction(deps: FileLinks, { row, outputs, files }: ExtractionView, now: Date) {
+export async function presentExtraction(deps: FileLinks, view: ExtractionView, now: Date) {
+  const { row, outputs, files, leftOut } = view;
   const done = outputs.filter((output) => output.state === 'done');
   const sizes = done.map((output) => (output.fileId === null ? 0 : (files.get(output.fileId)?.size ?? 0)));
-  return compact({
-    id: formatId('extraction', row.id),
-    kind: row.kind,
-    state: row.state,
-    destination: compact({ kind: row.destinationKind, path_prefix: row.destinationPath }),
-    file: row.fileId && formatId('file', row.fileId),
-    url: row.url,
-    mode: row.kind === 'document' ? null : row.kind,
-    max_pages: row.maxPages,
-    agent: row.agentId && formatId('agent', row.agentId),
-    org: row.orgId && formatId('org', row.orgId),
-    failure_reason: row.failureReason,
-    error: row.error,
-    output_count: done.length,
-    byte_count: sizes.reduce((sum, size) => sum + size, 0),
+  const byteCount = sizes.reduce((sum, size) => sum + size, 0);
+  return {
+    ...presentSummary({ row, outputCount: done.length, byteCount }),
     outputs: await Promise.all(
       outputs.map(async (output) => {
         const file = output.fileId === null ? undefined : files.get(output.fileId);
@@ -38,7 +27,28 @@ export async function presentExtraction(deps: FileLinks, { row, outputs, files }
         });
       }),
     ),
-    progress: { discovered: outputs.length, done: done.length, failed: outputs.length - done.length },
+    ...(leftOut.length > 0 ? { left_out: leftOut } : {}),
+  };
+}
+
+/** An extraction as lists and event streams carry it: without its outputs. */
+export function presentSummary({ row, outputCount, byteCount }: ExtractionSummary) {
+  return compact({
+    id: formatId('extraction', row.id),
+    kind: row.kind,
+    state: row.state,
+    destination: compact({ kind: row.destinationKind, path_prefix: row.destinationPath }),
+    file: row.fileId && formatId('file', row.fileId),
+    url: row.url,
+    mode: row.kind === 'document' ? null : row.kind,
+    max_pages: row.maxPages,
+    agent: row.agentId && formatId('agent', row.agentId),
+    org: row.orgId && formatId('org', row.orgId),
+    failure_reason: row.failureReason,
+    error: row.error,
+    output_count: outputCount,
+    byte_count: byteCount,
+    progress: { discovered: row.discovered ?? 1, done: row.done ?? 1, failed: row.failed ?? 0 },
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });

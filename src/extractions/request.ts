@@ -1,3 +1,4 @@
+import type { CrawlSettings } from '../crawls/types.ts';
 import { invalidField } from '../errors.ts';
 
 export type ExtractionBody = {
@@ -7,6 +8,12 @@ export type ExtractionBody = {
   url?: string | undefined;
   mode?: 'link' | 'site' | undefined;
   max_pages?: number | undefined;
+  include_paths?: string[] | undefined;
+  exclude_paths?: string[] | undefined;
+  max_depth?: number | undefined;
+  allow_subdomains?: boolean | undefined;
+  ignore_robots?: boolean | undefined;
+  sitemap?: 'include' | 'skip' | 'only' | undefined;
   agent?: string | undefined;
   org?: string | undefined;
 };
@@ -16,7 +23,7 @@ export type Destination = { kind: 'config' | 'storage'; prefix: string | undefin
 
 export type ExtractionRequest =
   | { kind: 'document'; file: string; destination: Destination }
-  | { kind: 'link' | 'site'; url: string; maxPages: number; destination: Destination };
+  | { kind: 'link' | 'site'; settings: CrawlSettings; destination: Destination };
 
 const maxPagesDefault = 100;
 
@@ -26,13 +33,43 @@ export function readExtractionRequest(body: ExtractionBody): ExtractionRequest {
   if (body.file !== undefined) {
     if (body.url !== undefined) throw invalidField('url', 'give either file or url, not both');
     if (body.mode !== undefined) throw invalidField('mode', 'is for url; a document has none');
-    if (body.max_pages !== undefined) throw invalidField('max_pages', 'is for url; a document has none');
+    for (const member of crawlMembers)
+      if (body[member] !== undefined) throw invalidField(member, 'is for url; a document has none');
     return { kind: 'document', file: body.file, destination };
   }
   if (body.url === undefined) throw invalidField('file', 'give either file, or url with mode');
   if (body.mode === undefined) throw invalidField('mode', 'is required with url: link or site');
-  const maxPages = body.mode === 'link' ? 1 : (body.max_pages ?? maxPagesDefault);
-  return { kind: body.mode, url: body.url, maxPages, destination };
+  return { kind: body.mode, settings: readCrawlSettings(body, body.url, body.mode), destination };
+}
+
+/** What only a link or a site can be told; a link takes these members and has no use for most. */
+const crawlMembers = [
+  'max_pages',
+  'include_paths',
+  'exclude_paths',
+  'max_depth',
+  'allow_subdomains',
+  'ignore_robots',
+  'sitemap',
+] as const;
+
+function readCrawlSettings(body: ExtractionBody, url: string, mode: 'link' | 'site'): CrawlSettings {
+  return {
+    mode,
+    startUrl: url,
+    maxPages: mode === 'link' ? 1 : (body.max_pages ?? maxPagesDefault),
+    includePaths: body.include_paths ?? [],
+    excludePaths: body.exclude_paths ?? [],
+    ...(body.max_depth === undefined ? {} : { maxDepth: body.max_depth }),
+    allowSubdomains: body.allow_subdomains ?? false,
+    ignoreRobots: body.ignore_robots ?? false,
+    sitemap: body.sitemap ?? 'include',
+  };
+}
+
+/** Text that Postgres takes: documents and pages may hold anything. */
+export function storable(text: string | undefined): string | undefined {
+  return text?.replaceAll('\0', '\u{fffd}').toWellFormed();
 }
 
 function readDestination(body: ExtractionBody): Destination {

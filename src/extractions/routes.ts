@@ -1,19 +1,23 @@
 import { Type } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { FileLinks } from '../files/present.ts';
+import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, ref } from '../http/route.ts';
-import { presentExtraction } from './present.ts';
+import type { StreamHub } from '../http/sse.ts';
+import { presentExtraction, presentSummary } from './present.ts';
 import { extractionCreateSchema, extractionSchema } from './schema.ts';
 import type { ExtractionService } from './service.ts';
+import { extractionTopic } from './workflow.ts';
 
 const tag = 'Extractions';
 const callers = ['user', 'server', 'developer'] as const;
 
 export function registerExtractionRoutes(
   api: Api,
-  deps: FileLinks & { clock: Clock; extractions: ExtractionService },
+  deps: FileLinks & { clock: Clock; extractions: ExtractionService; streams: StreamHub },
 ): void {
-  const { extractions, clock } = deps;
+  const { extractions, clock, streams } = deps;
+  const params = Type.Object({ extraction: Type.String() });
   api.app(callers, {
     method: 'POST',
     path: '/api/v1/extractions',
@@ -36,9 +40,52 @@ export function registerExtractionRoutes(
     operationId: 'getExtraction',
     tag,
     summary: 'Get an extraction',
-    params: Type.Object({ extraction: Type.String() }),
+    params,
     responses: { 200: ref(extractionSchema) },
     handler: async ({ caller, params }) =>
       presentExtraction(deps, await extractions.get(caller, params.extraction), clock.now()),
+  });
+  api.app(callers, {
+    method: 'GET',
+    path: '/api/v1/extractions',
+    operationId: 'listExtractions',
+    tag,
+    summary: 'List extractions',
+    description: 'Newest first, without their outputs.',
+    query: Type.Object({
+      ...pageQuery,
+      kind: Type.Optional(Type.Enum(['document', 'link', 'site'])),
+      state: Type.Optional(Type.Enum(['running', 'done', 'failed'])),
+      agent: Type.Optional(Type.String({ description: 'agt_…' })),
+    }),
+    responses: { 200: pageOf(ref(extractionSchema)) },
+    handler: async ({ caller, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await extractions.list(caller, query, request);
+      return page(request, rows.map(presentSummary), total);
+    },
+  });
+  api.app(callers, {
+    method: 'DELETE',
+    path: '/api/v1/extractions/:extraction',
+    operationId: 'deleteExtraction',
+    tag,
+    summary: 'Cancel and remove an extraction',
+    description: 'The files that it wrote stay.',
+    params,
+    responses: { 204: null },
+    handler: ({ caller, params: { extraction } }) => extractions.remove(caller, extraction),
+  });
+  api.app(callers, {
+    method: 'GET',
+    path: '/api/v1/extractions/:extraction/stream',
+    operationId: 'streamExtraction',
+    tag,
+    summary: 'Follow an extraction',
+    description: 'Server-Sent Events: `extraction_update` with the extraction, without its outputs, at each change.',
+    params,
+    responses: { 200: Type.Any({ description: 'text/event-stream' }) },
+    handler: async ({ caller, params: { extraction }, request, reply }) =>
+      streams.open(request, reply, extractionTopic, caller.appId, await extractions.follow(caller, extraction)),
   });
 }

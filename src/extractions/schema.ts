@@ -42,12 +42,26 @@ export const extractionSchema = Type.Object(
     output_count: Type.Integer({ description: 'Outputs that are done.' }),
     byte_count: Type.Integer({ description: 'Bytes of their text.' }),
     outputs: Type.Optional(Type.Array(ref(extractionOutputSchema))),
+    left_out: Type.Optional(
+      Type.Array(Type.Object({ url: Type.String(), reason: Type.String() }), {
+        description:
+          'Pages of a site that were not read, and why: robots, path, trap, duplicate, redirected_away. The first hundred.',
+      }),
+    ),
     progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),
     created_at: Type.String(),
     updated_at: Type.String(),
   },
   { $id: 'Extraction', description: 'A job that turns a document, a page or a site into Markdown.' },
 );
+
+function pathPatterns(description: string) {
+  const pattern = Type.String({ minLength: 1, maxLength: 1_000, pattern: '^[/*]' });
+  return Type.Array(pattern, {
+    maxItems: 100,
+    description: `${description} Prefixes in which * stands for anything and a final $ for the end.`,
+  });
+}
 
 export const extractionCreateSchema = strict({
   destination_kind: Type.Enum(['config', 'storage'], { description: 'Where outputs are written.' }),
@@ -61,6 +75,18 @@ export const extractionCreateSchema = strict({
   url: Type.Optional(Type.String({ maxLength: limits.urlCharactersMax, description: 'The page or site to read.' })),
   mode: Type.Optional(Type.Enum(['link', 'site'])),
   max_pages: Type.Optional(Type.Integer({ ...integerRange, description: 'Pages of a site at most. Default 100.' })),
+  include_paths: Type.Optional(pathPatterns('Only pages whose path matches one of these are read.')),
+  exclude_paths: Type.Optional(pathPatterns('Pages whose path matches one of these are not read.')),
+  max_depth: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: limits.integerMax, description: 'Links away from the start page at most.' }),
+  ),
+  allow_subdomains: Type.Optional(Type.Boolean({ description: 'Read pages of hosts under the start page’s, too.' })),
+  ignore_robots: Type.Optional(Type.Boolean({ description: 'Read pages that robots.txt closes. Needs a secret key.' })),
+  sitemap: Type.Optional(
+    Type.Enum(['include', 'skip', 'only'], {
+      description: 'Whether pages are found by sitemap, too or only. Default include.',
+    }),
+  ),
   agent: Type.Optional(Type.String({ description: 'agt_…; the agent that owns the job and its outputs.' })),
   org: Type.Optional(Type.String({ description: 'org_…' })),
 });

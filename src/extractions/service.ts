@@ -1,42 +1,118 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import { writeConfigVersion } from '../configs/store.ts';
+import { normalizeUrl } from '../content/crawl.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool.ts';
 import { type ParsedDocument, ParseError } from '../content/parse/types.ts';
+import { startCrawl } from '../crawls/jobs.ts';
+import { deleteCrawl, listLeftOut } from '../crawls/store.ts';
 import type { Database, Db } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { FileService } from '../files/service.ts';
 import { type FileRow, findVisibleFile, listFilesById } from '../files/store.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
-import type { Caller } from '../tenancy/caller.ts';
-import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../tenancy/references.ts';
-import type { Owned } from '../tenancy/visible.ts';
+import { type Caller, seesWholeApp } from '../tenancy/caller.ts';
+import {
+  fieldId,
+  findAgent,
+  findNamedOwners,
+  pathId,
+  requireCreateFor,
+  unknownReference,
+} from '../tenancy/references.ts';
+import { mayChangeOwned, type Owned } from '../tenancy/visible.ts';
 import {
   type Destination,
   documentOutputName,
   type ExtractionBody,
+  type ExtractionRequest,
   outputPath,
   readExtractionRequest,
+  storable,
 } from './request.ts';
 import * as store from './store.ts';
+import { extractionConsumer, extractionTopic } from './workflow.ts';
 
-export type ExtractionDeps = { db: Database; blobs: BlobStore; parser: ParserPool; files: FileService };
+export type ExtractionDeps = {
+  db: Database;
+  blobs: BlobStore;
+  parser: ParserPool;
+  files: FileService;
+  fetcher: Fetcher;
+};
 
 /** An extraction with its outputs, and the files that they are. */
 export type ExtractionView = {
   row: store.ExtractionRow;
   outputs: store.OutputRow[];
   files: Map<string, FileRow>;
+  /** Pages of a site that were not read, and why. */
+  leftOut: { url: string; reason: string }[];
 };
+
+/** An extraction without its outputs, only their totals. */
+export type ExtractionSummary = { row: store.ExtractionRow; outputCount: number; byteCount: number };
+
+export type ListFilter = { kind?: string | undefined; state?: string | undefined; agent?: string | undefined };
+
+type UrlRequest = Exclude<ExtractionRequest, { kind: 'document' }>;
+
+const leftOutShownMax = 100;
 
 export type ExtractionService = ReturnType<typeof createExtractionService>;
 
-export function createExtractionService({ db, blobs, parser, files }: ExtractionDeps) {
-  async function view(row: store.ExtractionRow): Promise<ExtractionView> {
-    const outputs = await store.listOutputs(db, row.appId, row.id);
-    const ids = outputs.flatMap((output) => (output.fileId === null ? [] : [output.fileId]));
-    const rows = ids.length > 0 ? await listFilesById(db, row.appId, ids) : [];
-    return { row, outputs, files: new Map(rows.map((file) => [file.id, file])) };
+export function createExtractionService({ db, blobs, parser, files, fetcher }: ExtractionDeps) {
+  /** All of one moment, so that progress and outputs agree while pages come in. */
+  function view(caller: Caller, id: string): Promise<ExtractionView> {
+    return db.begin('isolation level repeatable read read only', async (tx) => {
+      const row = await store.findExtraction(tx, caller, id);
+      if (!row) throw notFound();
+      const outputs = await store.listOutputs(tx, row.appId, row.id);
+      const ids = outputs.flatMap((output) => (output.fileId === null ? [] : [output.fileId]));
+      const rows = ids.length > 0 ? await listFilesById(tx, row.appId, ids) : [];
+      const leftOut = row.kind === 'site' ? await listLeftOut(tx, row.appId, row.id, leftOutShownMax) : [];
+      return { row, outputs, files: new Map(rows.map((file) => [file.id, file])), leftOut };
+    });
+  }
+
+  /** Accepts a link or a site: the job begins when this is committed. */
+  async function startUrlExtraction(caller: Caller, owned: Owned, request: UrlRequest): Promise<string> {
+    const { settings, destination } = request;
+    const checked = fetcher.check(settings.startUrl);
+    if (!checked.ok) throw invalidField('url', checked.problem);
+    if (settings.ignoreRobots && !seesWholeApp(caller))
+      throw new AppError('forbidden', 'Only a secret key or a developer token may ignore robots.txt.', {
+        fields: [{ field: 'ignore_robots', message: 'needs a secret key' }],
+      });
+    const id = newUuid();
+    await db.begin(async (tx) => {
+      await store.insertExtraction(tx, caller, {
+        ...owned,
+        id,
+        kind: request.kind,
+        state: 'running',
+        destinationKind: destination.kind,
+        destinationPath: destination.prefix ?? null,
+        fileId: null,
+        url: settings.startUrl,
+        maxPages: settings.maxPages,
+        options: settings,
+      });
+      const startUrl = normalizeUrl(checked.url.href) ?? checked.url.href;
+      await startCrawl(tx, {
+        appId: caller.appId,
+        sandboxId: caller.sandboxId,
+        id,
+        consumer: extractionConsumer,
+        collectionId: null,
+        settings: { ...settings, startUrl },
+      });
+      await store.updateProgress(tx, caller.appId, id, { discovered: 1, done: 0, failed: 0 });
+    });
+    return id;
   }
 
   async function extractDocument(caller: Caller, owned: Owned, fileId: string, destination: Destination) {
@@ -86,20 +162,65 @@ export function createExtractionService({ db, blobs, parser, files }: Extraction
     async create(caller: Caller, body: ExtractionBody): Promise<ExtractionView> {
       const request = readExtractionRequest(body);
       const owned = await resolveOwner(db, caller, body);
-      if (request.kind !== 'document')
-        throw new AppError('not_implemented', 'Links and sites cannot be extracted yet; documents can.');
-      const id = await extractDocument(caller, owned, request.file, request.destination);
-      const row = await store.findExtraction(db, caller, id);
-      if (!row) throw notFound();
-      return view(row);
+      const id =
+        request.kind === 'document'
+          ? await extractDocument(caller, owned, request.file, request.destination)
+          : await startUrlExtraction(caller, owned, request);
+      return view(caller, id);
     },
 
-    async get(caller: Caller, id: string): Promise<ExtractionView> {
+    get: (caller: Caller, id: string): Promise<ExtractionView> => view(caller, pathId('extraction', id)),
+
+    /** A page of those that the caller sees, without their outputs. */
+    async list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[ExtractionSummary[], number]> {
+      const { agent, ...rest } = filter;
+      const agentId = agent === undefined ? undefined : fieldId('agent', 'agent', agent);
+      const [rows, total] = await store.listExtractions(db, caller, { ...rest, agentId }, page);
+      return [await summarise(db, caller.appId, rows), total];
+    },
+
+    /** Cancels and removes the job. The files that it wrote stay. */
+    async remove(caller: Caller, id: string): Promise<void> {
       const row = await store.findExtraction(db, caller, pathId('extraction', id));
       if (!row) throw notFound();
-      return view(row);
+      await requireDelete(db, caller, row);
+      await db.begin(async (tx) => {
+        await deleteCrawl(tx, row.appId, row.id);
+        await store.deleteExtraction(tx, row.appId, row.id);
+        await announceChange(tx, extractionTopic, row.appId, row.id);
+      });
+    },
+
+    /** The id of a job that the caller sees and may follow; 404 otherwise. */
+    async follow(caller: Caller, id: string): Promise<string> {
+      const row = await store.findExtraction(db, caller, pathId('extraction', id));
+      if (!row) throw notFound();
+      return row.id;
     },
   };
+}
+
+/** The totals of these extractions' outputs beside their rows. */
+export async function summarise(db: Db, appId: string, rows: store.ExtractionRow[]): Promise<ExtractionSummary[]> {
+  const totals = await store.totalOutputs(
+    db,
+    appId,
+    rows.map((row) => row.id),
+  );
+  const byId = new Map(totals.map((total) => [total.extractionId, total]));
+  return rows.map((row) => ({
+    row,
+    outputCount: byId.get(row.id)?.count ?? 0,
+    byteCount: byId.get(row.id)?.bytes ?? 0,
+  }));
+}
+
+/** 403 unless the caller could itself delete what the owners of this job own. */
+async function requireDelete(db: Db, caller: Caller, row: store.ExtractionRow): Promise<void> {
+  if (seesWholeApp(caller)) return;
+  const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
+  if (!mayChangeOwned(caller, row, 'delete', agent))
+    throw new AppError('forbidden', 'You may not remove this extraction.');
 }
 
 /** Writes the text at its path as the owner's next version there. */
@@ -159,9 +280,4 @@ function documentMetadata(document: ParsedDocument): Record<string, unknown> {
     attachments: attachments?.map(storable),
   };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
-}
-
-/** Text that Postgres takes: documents may hold anything. */
-function storable(text: string | undefined): string | undefined {
-  return text?.replaceAll('\0', '\u{fffd}').toWellFormed();
 }

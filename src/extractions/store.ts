@@ -1,4 +1,5 @@
-import type { Db } from '../db/database.ts';
+import type { Db, Transaction } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { type Owned, ownedVisible } from '../tenancy/visible.ts';
 
@@ -20,6 +21,10 @@ export type ExtractionRow = Owned & {
   failureReason: FailureReason | null;
   error: StoredError | null;
   version: number;
+  /** Pages of a link or site; null for a document. */
+  discovered: number | null;
+  done: number | null;
+  failed: number | null;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -75,4 +80,94 @@ export async function insertOutput(db: Db, appId: string, output: NewOutput): Pr
 export function listOutputs(db: Db, appId: string, extractionId: string): Promise<OutputRow[]> {
   return db<OutputRow[]>`select * from extraction_outputs
     where app_id = ${appId} and extraction_id = ${extractionId} order by ordinal`;
+}
+
+export type NewPageOutput = NewOutput & { name: string | null };
+
+export async function insertOutputs(db: Db, appId: string, outputs: readonly NewPageOutput[]): Promise<void> {
+  const column = <K extends keyof NewPageOutput>(key: K) => outputs.map((output) => output[key]);
+  await db`
+    insert into extraction_outputs (app_id, id, extraction_id, ordinal, state, source_url, title, metadata, error, file_id, name)
+    select ${appId}, given.* from unnest(${column('id')}::uuid[], ${column('extractionId')}::uuid[],
+      ${column('ordinal')}::integer[], ${column('state')}::text[], ${column('sourceUrl')}::text[], ${column('title')}::text[],
+      ${outputs.map((output) => JSON.stringify(output.metadata))}::text[]::jsonb[],
+      ${outputs.map((output) => (output.error === null ? null : JSON.stringify(output.error)))}::text[]::jsonb[],
+      ${column('fileId')}::uuid[], ${column('name')}::text[]) as given`;
+}
+
+/** The row locked, while it is running; undefined when it was deleted or has ended. */
+export async function lockRunningExtraction(
+  tx: Transaction,
+  appId: string,
+  id: string,
+): Promise<ExtractionRow | undefined> {
+  const [row] = await tx<ExtractionRow[]>`
+    select * from extractions where app_id = ${appId} and id = ${id} and state = 'running' for update`;
+  return row;
+}
+
+export async function updateProgress(
+  tx: Transaction,
+  appId: string,
+  id: string,
+  progress: { discovered: number; done: number; failed: number },
+): Promise<void> {
+  await tx`
+    update extractions set discovered = ${progress.discovered}, done = ${progress.done}, failed = ${progress.failed},
+      version = version + 1, updated_at = now()
+    where app_id = ${appId} and id = ${id}`;
+}
+
+export async function endExtraction(
+  tx: Transaction,
+  appId: string,
+  id: string,
+  state: 'done' | 'failed',
+  failure: { reason: FailureReason; code: string; message: string } | undefined,
+): Promise<void> {
+  const error = failure === undefined ? null : tx.json({ code: failure.code, message: failure.message });
+  await tx`
+    update extractions set state = ${state}, failure_reason = ${failure?.reason ?? null}, error = ${error},
+      version = version + 1, updated_at = now()
+    where app_id = ${appId} and id = ${id} and state = 'running'`;
+}
+
+export async function deleteExtraction(db: Db, appId: string, id: string): Promise<void> {
+  await db`delete from extractions where app_id = ${appId} and id = ${id}`;
+}
+
+export type ExtractionFilter = { kind?: string | undefined; state?: string | undefined; agentId?: string | undefined };
+
+/** Extractions that the caller sees, newest first, with their total. */
+export async function listExtractions(
+  db: Db,
+  caller: Caller,
+  filter: ExtractionFilter,
+  page: PageRequest,
+): Promise<[ExtractionRow[], number]> {
+  const where = db`${ownedVisible(db, caller, 'e')}
+    ${filter.kind === undefined ? db`` : db`and e.kind = ${filter.kind}`}
+    ${filter.state === undefined ? db`` : db`and e.state = ${filter.state}`}
+    ${filter.agentId === undefined ? db`` : db`and e.agent_id = ${filter.agentId}`}`;
+  const rows = await db<ExtractionRow[]>`
+    select e.* from extractions e where ${where}
+    order by e.created_at desc, e.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from extractions e where ${where}`;
+  return [rows, count.total];
+}
+
+export type OutputTotals = { extractionId: string; count: number; bytes: number };
+
+/** How many outputs of each extraction are done, and the bytes of their text. */
+export function totalOutputs(db: Db, appId: string, ids: readonly string[]): Promise<OutputTotals[]> {
+  return db<OutputTotals[]>`
+    select o.extraction_id, count(*) as count, coalesce(sum(f.size), 0)::bigint as bytes
+    from extraction_outputs o left join files f on f.app_id = o.app_id and f.id = o.file_id
+    where o.app_id = ${appId} and o.extraction_id = any(${[...ids]}::uuid[]) and o.state = 'done'
+    group by o.extraction_id`;
+}
+
+/** These extractions of one app, whoever may see them: for streams that were opened with a right to them. */
+export function listExtractionsById(db: Db, appId: string, ids: readonly string[]): Promise<ExtractionRow[]> {
+  return db<ExtractionRow[]>`select * from extractions where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
 }

@@ -45,26 +45,27 @@ export type SeenFileRow = FileRow & {
 
 export type NewFile = Omit<FileRow, 'createdAt' | 'updatedAt' | 'providerMetadata'>;
 
+const newFileColumns = [
+  'appId',
+  'id',
+  'sandboxId',
+  'filename',
+  'contentType',
+  'size',
+  'checksum',
+  'blobKey',
+  'width',
+  'height',
+  'shared',
+  'orgId',
+  'teamId',
+  'userId',
+  'agentId',
+] as const satisfies readonly (keyof NewFile)[];
+
 export async function insertFile(db: Db, file: NewFile): Promise<FileRow> {
   const [row] = await db<[FileRow]>`
-    insert into files ${db(
-      file,
-      'appId',
-      'id',
-      'sandboxId',
-      'filename',
-      'contentType',
-      'size',
-      'checksum',
-      'blobKey',
-      'width',
-      'height',
-      'shared',
-      'orgId',
-      'teamId',
-      'userId',
-      'agentId',
-    )} returning *`;
+    insert into files ${db(file, newFileColumns)} returning *`;
   return row;
 }
 
@@ -75,6 +76,12 @@ const seenFile = (db: Db, caller: Caller) => db`
   select f.*, a.org_id as agent_org_id, a.team_id as agent_team_id, a.user_id as agent_user_id,
     ${fileGranted(db, caller, 'f', 'write')} as granted_write
   from files f left join agents a on a.app_id = f.app_id and a.id = f.agent_id`;
+/** Many files with one statement. */
+export async function insertFiles(db: Db, files: readonly NewFile[]): Promise<void> {
+  if (files.length === 0) return;
+  await db`
+    insert into files ${db(files, newFileColumns)}`;
+}
 
 /** A file that the caller sees, by ownership or by a grant. */
 export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<SeenFileRow | undefined> {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { createKvService } from '../../src/kv/service.ts';
 import { startKv } from '../support/kv.ts';
 
 const userBytesMax = 10_000;
-const kv = await startKv({ userBytesMax });
+const kv = await startKv({ QUARRY_KV_USER_BYTES_MAX: String(userBytesMax) });
 after(() => kv.stop());
 const app = await kv.createApp();
 
@@ -67,7 +68,7 @@ test('one user’s open write keeps no other user waiting', async () => {
   await put(quick.headers, 'warm', 1);
   await kv.db.begin(async (tx) => {
     await tx`insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
-      values (${app.appId}, ${app.sandboxId}, ${slow.userId}, 'open', gen_random_uuid(), 'v')`;
+      values (${app.scope.app.uuid}, ${app.scope.sandboxUuid}, ${slow.userId}, 'open', gen_random_uuid(), 'v')`;
     // Would never come back if it needed anything that the open transaction holds.
     assert.equal((await put(quick.headers, 'k', 10)).status, 200);
     assert.equal((await kv.send('DELETE', '/api/v1/kv/k', quick.headers)).status, 204);
@@ -78,16 +79,20 @@ test('a bound that was lowered refuses more, but lets a user shrink', async () =
   const user = await kv.createUser(app);
   await put(user.headers, 'a', 4_000);
   await put(user.headers, 'b', 4_000);
-  kv.kv.limits.userBytesMax = 5_000;
-  try {
-    assert.equal((await put(user.headers, 'c', 1)).status, 422);
-    assert.equal((await put(user.headers, 'a', 3_999)).status, 200);
-    assert.equal((await put(user.headers, 'a', 1)).status, 200);
-    assert.equal((await put(user.headers, 'c', 900)).status, 200);
-    assert.equal((await put(user.headers, 'd', 200)).status, 422);
-  } finally {
-    kv.kv.limits.userBytesMax = userBytesMax;
-  }
+  const limits = { keyBytesMax: 1024, valueBytesMax: 1024 * 1024, userBytesMax: 5_000 };
+  const lowered = createKvService({ db: kv.db, limits });
+  const caller = {
+    ...({ kind: 'server', keyId: user.userId } as const),
+    appId: app.scope.app.uuid,
+    sandboxId: app.scope.sandboxUuid,
+  };
+  const putLowered = (key: string, bytes: number) =>
+    lowered.put(caller, key, { value: 'x'.repeat(bytes), user: user.id }, undefined);
+  await assert.rejects(putLowered('c', 1), { code: 'quota_exceeded' });
+  await putLowered('a', 3_999);
+  await putLowered('a', 1);
+  await putLowered('c', 900);
+  await assert.rejects(putLowered('d', 200), { code: 'quota_exceeded' });
   assert.equal((await put(user.headers, 'd', 200)).status, 200);
   await assertUsageIsExact(user.userId);
 });

@@ -2,7 +2,7 @@ import type { Line } from './pdf-lines.ts';
 
 export type PageLines = { lines: Line[]; width: number; height: number };
 
-const marginShare = 0.13;
+const marginShare = 0.14;
 const outerLines = 3;
 
 /**
@@ -36,10 +36,11 @@ function outer(page: PageLines): Line[] {
   return [...new Set([...top, ...bottom])];
 }
 
+/** The text without its numbers, and its size: the title on the first page is not the running head that repeats it. */
 function shapeOf(line: Line): string {
-  return line.text
+  return `${Math.round(line.size)} ${line.text}`
     .toLowerCase()
-    .replaceAll(/\d+|\b[ivxlc]+\b/g, '#')
+    .replaceAll(/(?<=\s\S*)\d+|\b[ivxlc]+\b/g, '#')
     .replaceAll(/\s+/g, ' ')
     .trim();
 }

@@ -9,6 +9,9 @@ export type Segment = {
   bottom: number;
   baseline: number;
   size: number;
+  /** Weight of the type, 400 regular. */
+  weight: number;
+  font: string;
   bold: boolean;
   italic: boolean;
   mono: boolean;
@@ -17,10 +20,12 @@ export type Segment = {
   markedContent: number;
   artifact: boolean;
   turned: boolean;
+  /** White space stood before it. */
+  spaced: boolean;
 };
 
 /** Pieces on one baseline, left to right. */
-export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned'> & { segments: Segment[] };
+export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spaced'> & { segments: Segment[] };
 
 /** A gap of this many ems ends a segment. */
 const gapEms = 0.9;
@@ -31,8 +36,8 @@ export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
   let builder: SegmentBuilder | undefined;
   let space = false;
   for (const glyph of glyphs) {
-    if (glyph.generated || /\s/.test(glyph.character)) {
-      space = true;
+    if (/\s/.test(glyph.character)) {
+      space ||= !(glyph.generated && /[\r\n]/.test(glyph.character)); // line ends are told by the places
       continue;
     }
     if (builder && !builder.continues(glyph, byContent)) {
@@ -40,7 +45,7 @@ export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
       builder = undefined;
     }
     if (builder) builder.add(glyph, space);
-    else builder = new SegmentBuilder(glyph);
+    else builder = new SegmentBuilder(glyph, space);
     space = false;
   }
   if (builder) segments.push(builder.finish());
@@ -48,7 +53,7 @@ export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
 }
 
 class SegmentBuilder {
-  #text = '';
+  #pieces: { character: string; gap: number; spaced: boolean }[] = [];
   #left: number;
   #right: number;
   #top: number;
@@ -58,8 +63,10 @@ class SegmentBuilder {
   readonly #styles = new Map<TextStyle, number>();
   #last: Glyph;
   #size: number;
+  readonly #spaced: boolean;
 
-  constructor(glyph: Glyph) {
+  constructor(glyph: Glyph, spaced: boolean) {
+    this.#spaced = spaced;
     this.#left = glyph.left;
     this.#right = glyph.right;
     this.#top = glyph.top;
@@ -75,10 +82,23 @@ class SegmentBuilder {
     if (glyph.turn !== this.#turn || glyph.style.artifact !== this.#last.style.artifact) return false;
     if (byContent && glyph.style.markedContent !== this.#last.style.markedContent) return false;
     const size = Math.max(this.#size, sizeOf(glyph));
+    if (this.#isPartOfLigature(glyph)) return true;
     if (Math.abs(glyph.baseline - this.#baseline) > size * 0.45) return false;
     const [gap, back] =
       this.#turn & 1 ? this.#turnedGap(glyph) : [glyph.left - this.#right, glyph.left - this.#last.left];
     return gap < size * gapEms && gap > -size * 0.8 && (this.#turn === 2 || back > -size * 1.5);
+  }
+
+  /** The letters of a ligature all have its box. */
+  #isPartOfLigature(glyph: Glyph): boolean {
+    const last = this.#last;
+    const near = (a: number, b: number): boolean => Math.abs(a - b) < 0.01;
+    return (
+      near(glyph.left, last.left) &&
+      near(glyph.right, last.right) &&
+      near(glyph.top, last.top) &&
+      near(glyph.bottom, last.bottom)
+    );
   }
 
   #turnedGap(glyph: Glyph): [number, number] {
@@ -89,8 +109,8 @@ class SegmentBuilder {
   add(glyph: Glyph, space: boolean): void {
     const gap = this.#turn === 0 ? glyph.left - this.#right : 0;
     const wide = gap > Math.min(this.#size, sizeOf(glyph)) * 0.3;
-    if (this.#text !== '' && (space || wide)) this.#text += ' ';
-    this.#text += glyph.character;
+    const spaced = this.#pieces.length > 0 && (space || wide) && !this.#isPartOfLigature(glyph);
+    this.#pieces.push({ character: glyph.character, gap, spaced });
     this.#left = Math.min(this.#left, glyph.left);
     this.#right = Math.max(this.#right, glyph.right);
     this.#top = Math.min(this.#top, glyph.top);
@@ -103,26 +123,45 @@ class SegmentBuilder {
     this.#last = glyph;
   }
 
+  /** Letters drawn apart for effect (`C H A P T E R`) are a word; only the wider gaps among them part words. */
+  #writeText(): string {
+    const pieces = this.#pieces;
+    const gaps = pieces
+      .slice(1)
+      .filter((piece) => piece.spaced)
+      .map((piece) => piece.gap);
+    const isTracked = pieces.length >= 4 && gaps.length >= (pieces.length - 1) * 0.7;
+    const usual = [...gaps].sort((a, b) => a - b)[Math.floor(gaps.length / 2)] ?? 0;
+    return pieces
+      .map(({ character, gap, spaced }) =>
+        spaced && !(isTracked && gap < usual * 1.5 + 0.5) ? ` ${character}` : character,
+      )
+      .join('');
+  }
+
   finish(): Segment {
     const main = [...this.#styles].sort((a, b) => b[1] - a[1])[0]?.[0] ?? this.#last.style;
     const total = [...this.#styles.values()].reduce((sum, one) => sum + one, 0);
     const share = (test: (style: TextStyle) => boolean): boolean =>
       [...this.#styles].reduce((sum, [style, count]) => sum + (test(style) ? count : 0), 0) > total * 0.85;
     return {
-      text: this.#text,
+      text: this.#writeText(),
       left: this.#left,
       right: this.#right,
       top: this.#top,
       bottom: this.#bottom,
       baseline: this.#turn & 1 ? this.#bottom : this.#baseline,
       size: main.size || this.#size,
-      bold: share((style) => style.bold),
+      weight: main.weight,
+      font: main.font,
+      bold: share((style) => style.weight >= 600),
       italic: share((style) => style.italic),
       mono: share((style) => style.mono),
       hyphenated: this.#last.hyphen,
       markedContent: main.markedContent,
       artifact: main.artifact,
       turned: this.#turn !== 0,
+      spaced: this.#spaced,
     };
   }
 }
@@ -154,7 +193,8 @@ function joinByGaps(segments: Segment[]): string {
   let text = '';
   segments.forEach((segment, index) => {
     const last = segments[index - 1];
-    const apart = last === undefined || segment.left - last.right > Math.min(last.size, segment.size) * 0.15;
+    const apart =
+      last === undefined || segment.spaced || segment.left - last.right > Math.max(last.size, segment.size) * 0.25;
     text += last !== undefined && apart ? ` ${segment.text}` : segment.text;
   });
   return text;
@@ -177,6 +217,8 @@ export function joinSegments(segments: Segment[]): Line {
     bottom: Math.max(...sorted.map((one) => one.bottom)),
     baseline: longest.baseline,
     size: longest.size,
+    weight: Math.min(...sorted.map((one) => one.weight)),
+    font: longest.font,
     bold: sorted.every((one) => one.bold),
     italic: sorted.every((one) => one.italic),
     mono: sorted.every((one) => one.mono),

@@ -1,54 +1,59 @@
 import type { Line } from './pdf-lines.ts';
 
-const depthMax = 24;
+type Run = { lines: Line[]; left: number; right: number; top: number; bottom: number };
+
+const runsMax = 400;
 
 /**
- * Lines in reading order. Most files draw their text in that order; only where the drawing order jumps up and down
- * within a column is the page cut into bands and columns by its white space instead.
+ * Lines in reading order. Files draw most of their text in that order, so runs of lines that go down the page are kept
+ * together; what stands above another run in the same column then comes before it (after Breuel, 2003), and otherwise
+ * the drawing order decides.
  */
 export function orderLines(lines: Line[]): Line[] {
-  return isScrambled(lines) ? cut(lines, 0) : lines;
-}
-
-function isScrambled(lines: Line[]): boolean {
-  let jumps = 0;
-  for (let index = 1; index < lines.length; index++) {
-    const [before, line] = [lines[index - 1], lines[index]];
-    if (!before || !line) continue;
-    const overlaps = Math.min(before.right, line.right) - Math.max(before.left, line.left) > 0;
-    if (overlaps && line.bottom < before.top - before.size * 0.5) jumps += 1;
+  const runs = splitRuns(lines);
+  if (runs.length < 2 || runs.length > runsMax) return lines;
+  const pending = new Set(runs);
+  const ordered: Line[] = [];
+  while (pending.size > 0) {
+    const next =
+      [...pending].find((run) => ![...pending].some((other) => other !== run && isAbove(other, run))) ??
+      [...pending][0];
+    if (!next) break;
+    pending.delete(next);
+    ordered.push(...next.lines);
   }
-  return jumps > Math.max(2, lines.length * 0.1);
+  return ordered;
 }
 
-/** Recursive XY-cut: a column gutter through the whole region first, else the widest band of white. */
-function cut(lines: Line[], depth: number): Line[] {
-  if (lines.length < 2 || depth > depthMax) return byPlace(lines);
-  const size = lines[0]?.size ?? 10;
-  const columns = parts(lines, (line) => [line.left, line.right], size * 1.5);
-  if (columns.length > 1 && columns.every((column) => column.length > 1))
-    return columns.flatMap((column) => cut(column, depth + 1));
-  const bands = parts(lines, (line) => [line.top, line.bottom], size * 0.6);
-  if (bands.length > 1) return bands.flatMap((band) => cut(band, depth + 1));
-  return byPlace(lines);
-}
-
-/** Groups of lines with white of at least that width between them along one axis. */
-function parts(lines: Line[], extent: (line: Line) => [number, number], gap: number): Line[][] {
-  const sorted = [...lines].sort((a, b) => extent(a)[0] - extent(b)[0]);
-  const groups: Line[][] = [];
-  let end = Number.NEGATIVE_INFINITY;
-  for (const line of sorted) {
-    const [from, to] = extent(line);
-    if (from > end + gap || groups.length === 0) groups.push([line]);
-    else groups.at(-1)?.push(line);
-    end = Math.max(end, to);
+/** A run ends where the drawing goes up, leaves its column or skips a stretch of the page. */
+function splitRuns(lines: Line[]): Run[] {
+  const runs: Run[] = [];
+  for (const line of lines) {
+    const run = runs.at(-1);
+    const last = run?.lines.at(-1);
+    const goesOn =
+      last !== undefined &&
+      line.baseline > last.baseline - last.size * 0.6 &&
+      line.top - last.bottom < Math.max(line.size, last.size) * 2.2 &&
+      line.right > (run?.left ?? 0) - line.size &&
+      line.left < (run?.right ?? 0) + line.size * 3;
+    if (run && goesOn) {
+      run.lines.push(line);
+      run.left = Math.min(run.left, line.left);
+      run.right = Math.max(run.right, line.right);
+      run.top = Math.min(run.top, line.top);
+      run.bottom = Math.max(run.bottom, line.bottom);
+    } else runs.push({ lines: [line], left: line.left, right: line.right, top: line.top, bottom: line.bottom });
   }
-  return groups;
+  return runs;
 }
 
-function byPlace(lines: Line[]): Line[] {
-  return [...lines].sort((a, b) =>
-    Math.abs(a.baseline - b.baseline) < Math.min(a.size, b.size) * 0.4 ? a.left - b.left : a.baseline - b.baseline,
+function isAbove(a: Run, b: Run): boolean {
+  const overlap = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+  const needed = Math.min(a.right - a.left, b.right - b.left) * 0.2;
+  return (
+    overlap > Math.max(1, needed) &&
+    (a.top + a.bottom) / 2 < b.top &&
+    a.bottom <= b.top + (b.lines[0]?.size ?? 10) * 0.5
   );
 }

@@ -38,6 +38,9 @@ export function buildParagraphs(lines: Line[], words: WordList): TextBlock[] {
   );
 }
 
+/** A line of a table of contents: leaders, then the page. */
+export const contentsLine = /(?:\.\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})$/i;
+
 export function listMarker(text: string): string | undefined {
   return (bulletPattern.exec(text) ?? numberPattern.exec(text))?.[0];
 }
@@ -59,10 +62,13 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   const last = group.at(-1);
   const first = group[0];
   if (!last || !first) return false;
+  if (contentsLine.test(last.text)) return contentsLine.test(line.text) && line.baseline > last.baseline;
   if (Math.abs(last.size - line.size) > Math.max(last.size, line.size) * 0.12) return false;
+  if (last.font !== line.font && !last.mono && !line.mono && Math.abs(last.size - line.size) > 0.4) return false;
   if (last.bold !== line.bold && !isMixed(group, last, line)) return false;
   const item = listMarker(first.text) !== undefined;
   if (startsItem(line, group)) return false;
+  if (last.mono !== line.mono && !(/[\p{L},(]$/u.test(last.text) && line.left <= first.left + line.size)) return false;
   const step = line.baseline - last.baseline;
   const overlap = Math.min(last.right, line.right) - Math.max(last.left, line.left);
   if (step <= 0 || overlap <= 0) return continuesElsewhere(last, line);
@@ -169,12 +175,17 @@ export function plainText(lines: Line[], words: WordList): string {
 /** Lines that end on purpose (addresses, verses, receipts) keep their ends. */
 function groupText(group: Line[], marker: string | undefined, all: Line[], words: WordList): string {
   let text = '';
+  const ragged = group.map((line, index) => {
+    const last = group[index - 1];
+    return last !== undefined && isRagged(last, line, all) && !isCentred(last, line);
+  });
+  const deliberate = ragged.filter(Boolean).length > (group.length - 1) * 0.5;
   group.forEach((line, index) => {
     const own = index === 0 && marker !== undefined ? line.text.slice(marker.length) : line.text;
     const last = group[index - 1];
     if (!last) text = own;
     else if (last.hyphenated && /[\p{L}\p{N}][-‐\u00ad]$/u.test(text)) text = words.join(text, own);
-    else if (isRagged(last, line, all) && !isCentred(last, line)) text = `${text}\n${own}`;
+    else if ((deliberate && ragged[index]) || contentsLine.test(last.text)) text = `${text}\n${own}`;
     else text = joinText(text, own);
   });
   return text;

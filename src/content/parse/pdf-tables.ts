@@ -10,6 +10,7 @@ type Interval = { left: number; right: number };
 const barThickness = 3.5;
 const touch = 3;
 const barsMax = 4_000;
+const crossingsMax = 400_000;
 
 /** Tables in a page's lines: first those ruled as a grid, then those whose cells merely line up. Order is kept. */
 export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
@@ -90,12 +91,13 @@ function linesOf(segments: Segment[]): Line[] {
 
 /** Groups of crossing bars that make at least two columns and two rows, or a box of them. */
 function findGrids(horizontal: Bar[], vertical: Bar[]): Grid[] {
-  if (horizontal.length < 2 || vertical.length < 2) return [];
+  if (horizontal.length < 2 || vertical.length < 2 || horizontal.length * vertical.length > crossingsMax) return [];
   const parents = new Map<Bar, Bar>();
   const root = (bar: Bar): Bar => {
     let current = bar;
     for (let parent = parents.get(current); parent && parent !== current; parent = parents.get(current))
       current = parent;
+    if (current !== bar) parents.set(bar, current);
     return current;
   };
   for (const across of horizontal)
@@ -161,8 +163,13 @@ function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
   }
   const filled = cells.size;
   if (filled < 3 || new Set(owner).size < 4) return undefined;
+  // A heading over three columns is worth repeating in each; a nested table would repeat half the page.
+  const repeats = owner.filter((cell, index) => cell !== index && cells.has(cell)).length <= cells.size * 0.7;
   const texts = Array.from({ length: rows }, (_, y) =>
-    Array.from({ length: columns }, (_unused, x) => cellText(cells.get(owner[y * columns + x] ?? 0) ?? [])),
+    Array.from({ length: columns }, (_unused, x) => {
+      const cell = owner[y * columns + x] ?? 0;
+      return repeats || cell === y * columns + x ? cellText(cells.get(cell) ?? []) : '';
+    }),
   );
   const kept = texts.filter((row) => row.some((text) => text !== ''));
   if (kept.length < 2) return undefined;
@@ -253,7 +260,12 @@ function tableRegion(items: FlowItem[], from: number): Line[] {
     const last = region.at(-1);
     if (last && (line.baseline < last.baseline - last.size * 1.5 || line.top - last.bottom > last.size * 2.2)) break;
     if (line.segments.length < 2) {
-      if (!last || singles >= 2 || widthOf(line) > widthOfAll(region) * 0.6) break;
+      if (
+        singles >= 4 ||
+        (last && region.some((one) => one.segments.length > 1) && widthOf(line) > widthOfAll(region) * 0.6)
+      )
+        break;
+      if (!last && !startsHeader(items, at)) break;
       singles += 1;
     } else singles = 0;
     region.push(line);
@@ -262,23 +274,61 @@ function tableRegion(items: FlowItem[], from: number): Line[] {
   return region;
 }
 
+/** A lone piece of text may open a table when the lines after it, no lower than two lines, stand beside it. */
+function startsHeader(items: FlowItem[], at: number): boolean {
+  const first = items[at];
+  const next = items.slice(at + 1, at + 5);
+  if (first?.kind !== 'line' || widthOf(first.line) > 150) return false;
+  return next.some(
+    (item) =>
+      item.kind === 'line' &&
+      item.line.segments.length >= 1 &&
+      sameBaseline(item.line, first.line) &&
+      item.line.left > first.line.right,
+  );
+}
+
 function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
-  const rows = region.filter((line) => line.segments.length >= 2);
-  if (rows.length < 2) return undefined;
-  const columns = columnsOf(rows);
+  const rows = rowsOf(region);
+  const several = rows.filter((row) => row.segments.length >= 2);
+  if (several.length < 2) return undefined;
+  const columns = columnsOf(several);
   if (columns.length < 2) return undefined;
   const box = {
     left: Math.min(...region.map((line) => line.left)),
     right: Math.max(...region.map((line) => line.right)),
-    top: region[0]?.top ?? 0,
-    bottom: region.at(-1)?.bottom ?? 0,
+    top: Math.min(...region.map((line) => line.top)),
+    bottom: Math.max(...region.map((line) => line.bottom)),
   };
   const ruled = horizontal.filter(
     (bar) => bar.at > box.top - 12 && bar.at < box.bottom + 12 && bar.from < box.left + 20 && bar.to > box.right - 20,
   ).length;
-  const cells = region.map((line) => cellsOf(line, columns));
+  if (ruled < 2 && several.filter((row) => row.mono).length > several.length / 2) return undefined; // code
+  const cells = rows.map((row) => cellsOf(row, columns));
   if (!looksTabular(cells, columns.length, ruled)) return undefined;
-  return { ...box, rows: mergeContinuations(region, cells) };
+  return { ...box, rows: mergeContinuations(rows, cells) };
+}
+
+/** Lines as rows from top to bottom. Lines nearer than their own height (centred cells beside two-line cells) are one row. */
+function rowsOf(region: Line[]): Line[] {
+  const sorted = [...region].sort((a, b) => a.baseline - b.baseline);
+  const groups: Line[][] = [];
+  let last: Line | undefined;
+  for (const line of sorted) {
+    if (last && line.baseline - last.baseline < Math.min(line.size, last.size) * 0.9) groups.at(-1)?.push(line);
+    else groups.push([line]);
+    last = line;
+  }
+  return groups.map((group) => {
+    const [first] = group;
+    return group.length === 1 && first ? first : joinRow(group);
+  });
+}
+
+function joinRow(group: Line[]): Line {
+  const row = joinSegments(group.flatMap((line) => line.segments));
+  const places = [...row.segments].sort((a, b) => a.baseline - b.baseline || a.left - b.left);
+  return { ...row, segments: places };
 }
 
 /** Columns are what lies between gutters: strips that at most a few rows (with a cell over several columns) cross. */

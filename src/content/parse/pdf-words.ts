@@ -2,7 +2,15 @@
 export class WordList {
   readonly #counts = new Map<string, number>();
 
-  add(text: string): void {
+  /** Counts the words of a line but for pieces that a line end may have cut off. */
+  addLine(text: string, cutAtStart: boolean, cutAtEnd: boolean): void {
+    let whole = text;
+    if (cutAtStart) whole = whole.replace(/^\S+/, '');
+    if (cutAtEnd) whole = whole.replace(/\S+$/, '');
+    this.#add(whole);
+  }
+
+  #add(text: string): void {
     for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+(?:[-‐][\p{L}\p{N}]+)*/gu) ?? [])
       this.#counts.set(word, (this.#counts.get(word) ?? 0) + 1);
   }

@@ -1,7 +1,7 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from './markdown.ts';
 import type { ParsedWithScans, Scan } from './parse.ts';
 import { dropFurniture } from './pdf-furniture.ts';
-import { type DocumentLook, headingLevels, lookOf, roleLevel } from './pdf-headings.ts';
+import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './pdf-headings.ts';
 import { buildLines, buildSegments, type Line, type Segment } from './pdf-lines.ts';
 import { orderLines } from './pdf-order.ts';
 import { buildParagraphs, type PdfBlock, type TextBlock } from './pdf-paragraphs.ts';
@@ -105,7 +105,10 @@ function scanPlaceholder(page: number): string {
 function writePages(pages: Page[], scans: Scan[]): string {
   const look = documentLook(pages);
   const words = new WordList();
-  for (const page of pages) for (const line of page.lines) words.add(line.text);
+  for (const { lines } of pages)
+    lines.forEach((line, index) => {
+      words.addLine(line.text, lines[index - 1]?.hyphenated === true, line.hyphenated);
+    });
   const kept = dropFurniture(pages, look.bodySize);
   const blocks: { page: number; blocks: PdfBlock[] }[] = pages.map((page, index) => ({
     page: page.number,
@@ -117,7 +120,7 @@ function writePages(pages: Page[], scans: Scan[]): string {
   const out: Block[] = [];
   const scanned = new Set(scans.map((scan) => scan.placeholder));
   blocks.forEach(({ page, blocks: own }, index) => {
-    const written = writeBlocks(own, levels);
+    const written = writeBlocks(own, levels, look);
     if (index > 0) joinAcrossPages(out, written, page, words);
     if (pages[index]?.scanned)
       out.push(
@@ -156,20 +159,12 @@ function pageBlocks(page: Page, lines: Line[], words: WordList): PdfBlock[] {
 }
 
 function documentLook(pages: Page[]): DocumentLook {
-  const sizes = new Map<number, number>();
-  let bold = 0;
-  let all = 0;
-  for (const page of pages)
-    for (const line of page.lines) {
-      const size = Math.round(line.size * 2) / 2;
-      sizes.set(size, (sizes.get(size) ?? 0) + line.text.length);
-      all += line.text.length;
-      if (line.bold) bold += line.text.length;
-    }
-  return lookOf(sizes, bold, all);
+  const counter = new LookCounter();
+  for (const page of pages) for (const line of page.lines) counter.add(line);
+  return counter.look();
 }
 
-function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>): Block[] {
+function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: DocumentLook): Block[] {
   const out: Block[] = [];
   let lefts: number[] = [];
   for (const block of blocks) {
@@ -178,7 +173,11 @@ function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>): Block[]
       continue;
     }
     const level = levels.get(block);
-    const text = escapeText(block.text).replaceAll(/\s*\n\s*/g, '  \n');
+    if (level === undefined && block.mono && !look.bodyMono && block.lines.length > 0) {
+      addCode(out, block);
+      continue;
+    }
+    const text = escapeText(withoutLeaders(block.text)).replaceAll(/\s*\n\s*/g, '  \n');
     if (level !== undefined) out.push({ type: 'heading', level, text: oneLine(`${numberOf(block.marker)} ${text}`) });
     else if (block.role === 'Figure')
       out.push({ type: 'paragraph', text: `![${oneLine(text).replaceAll(/[[\]]/g, '\\$&')}](image)` });
@@ -192,6 +191,24 @@ function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>): Block[]
     if (level !== undefined) lefts = [];
   }
   return out;
+}
+
+/** Text in typewriter type keeps its lines and their indents; neighbours are one piece of code. */
+function addCode(out: Block[], block: TextBlock): void {
+  const [first] = block.lines;
+  if (!first) return;
+  const width = (first.right - first.left) / Math.max(1, first.text.length);
+  const text = block.lines
+    .map((line) => `${' '.repeat(Math.min(40, Math.max(0, Math.round((line.left - first.left) / width))))}${line.text}`)
+    .join('\n');
+  const last = out.at(-1);
+  if (last?.type === 'code') last.text += `\n${text}`;
+  else out.push({ type: 'code', text });
+}
+
+/** The dots of a table of contents are there for the eye alone. */
+function withoutLeaders(text: string): string {
+  return text.replaceAll(/\s*(?:\.\s?){5,}\s*/g, ' … ');
 }
 
 function ruleOrParagraph(text: string): Block {

@@ -1,0 +1,166 @@
+import { limits } from '../limits.ts';
+import { canonical, matchesPathPattern } from './robots.ts';
+
+/** What a crawl may visit. Paths are patterns as in robots.txt: a prefix, `*` for anything, a final `$` for the end. */
+export type CrawlScope = {
+  /** The page that the crawl set out from, after its redirects: its host is the crawl's host. */
+  start: string;
+  includePaths: readonly string[];
+  excludePaths: readonly string[];
+  /** Links away from the start page (0); undefined: any number. */
+  depthMax: number | undefined;
+  allowSubdomains: boolean;
+};
+
+/** Why a URL is left out; undefined when it is in. */
+export type OutOfScope = 'other_host' | 'path' | 'depth' | 'trap' | 'not_a_page';
+
+/**
+ * One spelling for the many that name the same page: no fragment, no tracking parameters, no session ids, canonical
+ * escapes. Undefined for what is no http(s) page URL. The order of parameters stays: it can matter.
+ */
+export function normalizeUrl(text: string, base?: string): string | undefined {
+  if (text.length > limits.urlCharactersMax || !URL.canParse(text, base)) return undefined;
+  const url = new URL(text, base);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return undefined;
+  if (url.username !== '' || url.password !== '') return undefined;
+  url.hash = '';
+  if (url.hostname.endsWith('.')) url.hostname = url.hostname.replace(/\.+$/, '');
+  const path = canonical(url.pathname.replace(/;(?:jsessionid|phpsessid|sid)=[^/;?]*/gi, ''));
+  if (path !== url.pathname) url.pathname = path;
+  const parameters = url.search.slice(1).split('&');
+  const kept = parameters.filter((parameter) => parameter !== '' && !isTracking(parameter));
+  if (kept.length !== parameters.length) url.search = kept.join('&');
+  // An empty "?" is still in href until search is set.
+  if (url.search === '') url.search = '';
+  return url.href;
+}
+
+const trackingNames = new Set([
+  ...[
+    'gclid',
+    'gclsrc',
+    'dclid',
+    'gbraid',
+    'wbraid',
+    'fbclid',
+    'msclkid',
+    'yclid',
+    'twclid',
+    'ttclid',
+    'igshid',
+    'igsh',
+  ],
+  ...['mc_cid', 'mc_eid', '_hsenc', '_hsmi', '__hstc', '__hsfp', '__hssc', 'hsctatracking', 'mkt_tok', 'vero_id'],
+  ...['oly_anon_id', 'oly_enc_id', '_openstat', 'wickedid', 'rb_clickid', 's_cid', 'srsltid', '_ga', '_gl', 'zanpid'],
+  ...['phpsessid', 'jsessionid', 'aspsessionid', 'replytocom', 'sessionid'],
+]);
+
+function isTracking(parameter: string): boolean {
+  const name = (parameter.split('=', 1)[0] ?? '').toLowerCase();
+  return name.startsWith('utm_') || trackingNames.has(name);
+}
+
+/** Judges a normalised URL found `depth` links away from the start. */
+export function judgeScope(scope: CrawlScope, address: string, depth: number): OutOfScope | undefined {
+  const url = new URL(address);
+  if (!sameSite(new URL(scope.start), url, scope.allowSubdomains)) return 'other_host';
+  if (scope.depthMax !== undefined && depth > scope.depthMax) return 'depth';
+  if (isAsset(url.pathname)) return 'not_a_page';
+  if (looksEndless(url)) return 'trap';
+  const path = url.pathname + url.search;
+  const matches = (pattern: string): boolean => matchesPathPattern(canonical(pattern), path);
+  if (scope.excludePaths.some(matches)) return 'path';
+  if (scope.includePaths.length > 0 && !scope.includePaths.some(matches)) return 'path';
+  return undefined;
+}
+
+/** Same host and port; http and https count as one. A leading "www." is no obstacle to its sisters. */
+export function sameSite(start: URL, url: URL, allowSubdomains: boolean): boolean {
+  if (url.port !== start.port) return false;
+  if (url.hostname === start.hostname) return true;
+  const isAddress = /^\[|^[\d.]+$/.test(start.hostname);
+  const root = start.hostname.replace(/^www\./, '');
+  return allowSubdomains && !isAddress && (url.hostname === root || url.hostname.endsWith(`.${root}`));
+}
+
+/** Files that hold no text of their own. Documents (PDF, office, text) are pages as well and not listed. */
+function isAsset(path: string): boolean {
+  const extension = /\.([a-z0-9]{1,5})$/i.exec(path)?.[1]?.toLowerCase();
+  return extension !== undefined && assetExtensions.has(extension);
+}
+
+const assetExtensions = new Set(
+  [
+    'png jpg jpeg gif webp avif svg ico bmp tif tiff heic psd ai eps',
+    'css js mjs map woff woff2 ttf otf eot wasm',
+    'mp3 m4a ogg oga wav flac aac mp4 m4v webm mov avi mkv wmv flv',
+    'zip gz tgz bz2 xz 7z rar tar zst dmg iso exe msi deb rpm apk jar bin',
+  ].flatMap((line) => line.split(' ')),
+);
+
+/** Paths that relative links grow for ever: one segment four times, or more than 30 of them. */
+function looksEndless(url: URL): boolean {
+  const segments = url.pathname.split('/').filter((segment) => segment !== '');
+  if (segments.length > 30 || url.href.length > 2_000) return true;
+  const counts = new Map<string, number>();
+  for (const segment of segments) {
+    const count = (counts.get(segment) ?? 0) + 1;
+    if (count > 3) return true;
+    counts.set(segment, count);
+  }
+  return false;
+}
+
+export const retryLimits = { triesMax: 3, firstDelayMs: 500, delayMsMax: 60_000 } as const;
+
+/** Whether an answer may be another one next time. */
+export function isRetryable(status: number): boolean {
+  return status === 429 || status === 408 || (status >= 500 && status !== 501 && status !== 505);
+}
+
+/**
+ * The pause before try number `triesDone` + 1, or undefined when there shall be none: exponential with full jitter
+ * on its upper half, and never shorter than the site's Retry-After (up to a minute).
+ */
+export function retryDelayMs(
+  triesDone: number,
+  retryAfter: string | undefined,
+  now: Date,
+  random = Math.random,
+): number | undefined {
+  if (triesDone >= retryLimits.triesMax) return undefined;
+  const step = retryLimits.firstDelayMs * 2 ** (triesDone - 1);
+  const asked = retryAfterMs(retryAfter, now) ?? 0;
+  return Math.min(Math.max(step / 2 + (random() * step) / 2, asked), retryLimits.delayMsMax);
+}
+
+/** Retry-After in either of its forms, seconds or a date. */
+export function retryAfterMs(value: string | undefined, now: Date): number | undefined {
+  const text = value?.trim() ?? '';
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
+  const date = text === '' ? Number.NaN : Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now.getTime());
+}
+
+/**
+ * The name of a page's output below its destination: the URL's path, "index" for a directory, without .html,
+ * anything outside letters, digits, "." "_" "-" as "-". The caller adds `-2`, `-3` on a clash and then `.md`.
+ */
+export function outputStem(address: string): string {
+  const path = new URL(address).pathname.replace(/^\/+/, '');
+  const named = path === '' || path.endsWith('/') ? `${path}index` : path.replace(/\.html?$/i, '');
+  const segments = decodeOrKeep(named)
+    .split('/')
+    .map((segment) => segment.replace(/[^\p{L}\p{N}._-]/gu, '-').slice(0, 120))
+    .filter((segment) => segment !== '' && segment !== '.' && segment !== '..');
+  return segments.join('/').slice(0, 400) || 'index';
+}
+
+function decodeOrKeep(path: string): string {
+  try {
+    return decodeURIComponent(path.replace(/%2f/gi, '-'));
+  } catch {
+    return path;
+  }
+}

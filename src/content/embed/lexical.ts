@@ -1,0 +1,58 @@
+import { isStopTerm, readTokens, type StemLanguage } from '../terms.ts';
+import { type Embedder, normalize } from './embedder.ts';
+
+const dimensions = 1024;
+/** A character n-gram counts this much of a whole word. */
+const gramWeight = 0.25;
+const gramLengths = [4, 5] as const;
+
+/**
+ * The built-in embedder: no model, no network, the same text always gives the same vector. Stemmed words and their
+ * character 4- and 5-grams are hashed with a sign into 1,024 places (feature hashing, Weinberger et al. 2009), each
+ * weighted by 1 + ln(frequency). It finds misspelt, compound and inflected words; it knows nothing of meaning.
+ */
+export function lexicalEmbedder(language: StemLanguage = 'english'): Embedder {
+  return {
+    model: `lexical-1-${language}`,
+    dimensions,
+    local: true,
+    fusionWeight: 0.2,
+    similarityFloor: 0.1,
+    batchTexts: 64,
+    embed: async (texts) => texts.map((text) => embedText(text, language)),
+  };
+}
+
+function embedText(text: string, language: StemLanguage): Float32Array {
+  const counts = new Map<string, number>();
+  for (const { term } of readTokens(text, language)) {
+    if (!isStopTerm(term, language)) counts.set(term, (counts.get(term) ?? 0) + 1);
+  }
+  const grams = new Map<string, number>();
+  for (const [term, count] of counts) {
+    const framed = `^${term}$`;
+    for (const length of gramLengths)
+      for (let i = 0; i + length <= framed.length; i++) {
+        const gram = framed.slice(i, i + length);
+        grams.set(gram, (grams.get(gram) ?? 0) + count);
+      }
+  }
+  const vector = new Float32Array(dimensions);
+  for (const [term, count] of counts) addFeature(vector, hash(term, 1), 1 + Math.log(count));
+  for (const [gram, count] of grams) addFeature(vector, hash(gram, 2), gramWeight * (1 + Math.log(count)));
+  return normalize(vector);
+}
+
+function addFeature(vector: Float32Array, feature: number, weight: number): void {
+  const place = feature % dimensions;
+  vector[place] = (vector[place] ?? 0) + (feature & 0x8000_0000 ? -weight : weight);
+}
+
+/** FNV-1a over UTF-16 units with a final mix (murmur3), 32 bits. */
+function hash(text: string, seed: number): number {
+  let value = 0x811c9dc5 ^ seed;
+  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return (value ^ (value >>> 16)) >>> 0;
+}

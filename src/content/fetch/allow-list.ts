@@ -1,0 +1,38 @@
+import ipaddr from 'ipaddr.js';
+import { parseAddress } from './address.ts';
+
+/**
+ * What an operator opens besides the public internet: CIDRs, single addresses, host names, and `*.name` for every
+ * name under one. A host name opens whatever it resolves to.
+ */
+export type AllowList = {
+  allowsHost(host: string): boolean;
+  allowsAddress(address: string): boolean;
+};
+
+/** Reads QUARRY_FETCH_ALLOW. Throws a plain Error that names the entry which is none of the above. */
+export function parseAllowList(entries: readonly string[]): AllowList {
+  const ranges: [ipaddr.IPv4 | ipaddr.IPv6, number][] = [];
+  const names = new Set<string>();
+  const suffixes: string[] = [];
+  for (const raw of entries) {
+    const entry = raw.trim().toLowerCase();
+    const address = parseAddress(entry.replace(/^\[|\]$/g, ''));
+    if (ipaddr.isValidCIDR(entry)) ranges.push(ipaddr.parseCIDR(entry));
+    else if (address !== undefined) ranges.push([address, address.kind() === 'ipv4' ? 32 : 128]);
+    else if (/^\*\.[a-z0-9_.-]+$/.test(entry)) suffixes.push(entry.slice(1));
+    else if (/^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(entry)) names.add(entry);
+    else throw new Error(`"${raw}" is neither a CIDR, an address nor a host name`);
+  }
+  return {
+    allowsHost: (host) => {
+      const name = host.toLowerCase().replace(/\.+$/, '');
+      return names.has(name) || suffixes.some((suffix) => name.endsWith(suffix));
+    },
+    allowsAddress: (text) => {
+      const address = parseAddress(text);
+      if (address === undefined) return false;
+      return ranges.some(([network, bits]) => network.kind() === address.kind() && address.match([network, bits]));
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { buildConnector } from 'undici';
+import { isGloballyRoutable } from './address.ts';
+import type { AllowList } from './allow-list.ts';
+import { FetchError } from './errors.ts';
+
+/** All addresses of a host name, in the order to try them. */
+export type Resolver = (host: string) => Promise<string[]>;
+
+export const systemResolver: Resolver = async (host) => {
+  const found = await lookup(host, { all: true });
+  return found.map((entry) => entry.address);
+};
+
+const addressesTriedMax = 3;
+
+/**
+ * The one way out: resolves the host, judges every address, and connects the socket to the very address that was
+ * judged. A name cannot change its mind in between, because it is asked once for each connection.
+ */
+export function guardedConnector(options: {
+  resolve: Resolver;
+  allow: AllowList;
+  connectTimeoutMs: number;
+}): buildConnector.connector {
+  const { resolve, allow, connectTimeoutMs } = options;
+  const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, maxCachedSessions: 100 });
+
+  return (target, callback) => {
+    const host = target.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
+    safeAddresses(host, within(resolve, connectTimeoutMs), allow).then(
+      (addresses) => tryNext(addresses.slice(0, addressesTriedMax)),
+      (error: unknown) => callback(error as Error, null),
+    );
+
+    function tryNext(addresses: string[]): void {
+      const [address, ...rest] = addresses;
+      // The name goes on as TLS server name and Host header; only the socket learns the address.
+      const servername = isIP(host) === 0 ? host : undefined;
+      const pinned = {
+        ...target,
+        hostname: address ?? '',
+        ...(target.protocol === 'https:' && servername ? { servername } : {}),
+      };
+      if (target.protocol !== 'https:') delete pinned.servername;
+      connect(pinned, (error, socket) => {
+        if (error === null) callback(null, socket);
+        else if (rest.length > 0) tryNext(rest);
+        else callback(error, null);
+      });
+    }
+  };
+}
+
+/** A resolver that gives up: a name server that never answers must not hold a connection slot. */
+function within(resolve: Resolver, timeoutMs: number): Resolver {
+  return async (host) => {
+    let timer: NodeJS.Timeout | undefined;
+    const tooLong = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error('name resolution timed out')), timeoutMs);
+    });
+    try {
+      return await Promise.race([resolve(host), tooLong]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+async function safeAddresses(host: string, resolve: Resolver, allow: AllowList): Promise<string[]> {
+  const addresses = isIP(host) === 0 ? await resolveName(host, resolve) : [host];
+  const open = allow.allowsHost(host);
+  // One private address among public ones is enough to refuse: honest sites do not publish such a mixture.
+  const safe = addresses.every((address) => open || isGloballyRoutable(address) || allow.allowsAddress(address));
+  if (!safe) throw new FetchError('unsafe_address', 'The host is not on the public internet.');
+  return addresses;
+}
+
+async function resolveName(host: string, resolve: Resolver): Promise<string[]> {
+  let addresses: string[];
+  try {
+    addresses = await resolve(host);
+  } catch (error) {
+    throw new FetchError('dns_failed', 'The host name could not be resolved.', error);
+  }
+  if (addresses.length === 0 || addresses.some((address) => isIP(address) === 0))
+    throw new FetchError('dns_failed', 'The host name could not be resolved.');
+  return addresses;
+}

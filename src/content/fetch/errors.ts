@@ -1,0 +1,43 @@
+/** Why a guarded fetch failed. `unsafe_url` and `unsafe_address` mean that no connection was made. */
+export type FetchErrorCode =
+  | 'unsafe_url'
+  | 'unsafe_address'
+  | 'dns_failed'
+  | 'connect_failed'
+  | 'timeout'
+  | 'too_large'
+  | 'too_many_redirects'
+  | 'bad_response'
+  | 'aborted';
+
+/** `message` is for the caller and never tells what a name resolved to; `cause` is for the log alone. */
+export class FetchError extends Error {
+  readonly code: FetchErrorCode;
+
+  constructor(code: FetchErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'FetchError';
+    this.code = code;
+  }
+}
+
+/** Whatever a socket, the HTTP parser or a decompressor threw, as a FetchError. */
+export function asFetchError(error: unknown, timedOut: boolean): FetchError {
+  if (error instanceof FetchError) return error;
+  if (timedOut) return new FetchError('timeout', 'The answer took too long.', error);
+  const code = codeOf(error);
+  if (code === 'UND_ERR_ABORTED' || code === 'ABORT_ERR')
+    return new FetchError('aborted', 'The request was given up.', error);
+  if (/TIMEOUT|TIMEDOUT/.test(code)) return new FetchError('timeout', 'The answer took too long.', error);
+  if (/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/.test(code))
+    return new FetchError('connect_failed', 'The host does not accept connections.', error);
+  if (/CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code))
+    return new FetchError('connect_failed', 'No secure connection to the host could be made.', error);
+  return new FetchError('bad_response', 'The host gave no valid answer.', error);
+}
+
+function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return '';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return 'name' in error && error.name === 'AbortError' ? 'ABORT_ERR' : '';
+}

@@ -1,0 +1,289 @@
+import type { Readable } from 'node:stream';
+import { Agent, request } from 'undici';
+import { parseAllowList } from './allow-list.ts';
+import { checkUrl } from './check-url.ts';
+import { guardedConnector, type Resolver, systemResolver } from './connector.ts';
+import { acceptEncoding, decodeBody } from './decode.ts';
+import { asFetchError, FetchError } from './errors.ts';
+
+export type FetcherOptions = {
+  /** CIDRs, addresses and host names to open besides the public internet (QUARRY_FETCH_ALLOW). */
+  allow?: readonly string[];
+  /** Whom a site's owner can turn to, an address or URL; becomes part of the User-Agent (QUARRY_FETCH_CONTACT). */
+  contact?: string | undefined;
+  /** Stands in for the system's resolver in tests. */
+  resolve?: Resolver;
+  connectTimeoutMs?: number;
+  connectionsPerOriginMax?: number;
+};
+
+export type FetchRequest = {
+  method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  headers?: Record<string, string>;
+  body?: string | Uint8Array;
+  /** `manual` hands a 3xx back as it is. */
+  redirect?: 'follow' | 'manual';
+  /** Upper bound of the body after decompression. */
+  bytesMax?: number;
+  /** Bound on the whole exchange, redirects and body included. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+  /** Asked before each redirect is followed; `false` ends the fetch with `stopped` set. */
+  mayFollow?: (url: URL) => boolean | Promise<boolean>;
+};
+
+export type FetchResponse = {
+  status: number;
+  /** Names in lower case; a header sent more than once is joined with ", ". */
+  headers: Record<string, string>;
+  /** Where the answer came from, after redirects. */
+  url: string;
+  redirects: number;
+  /** A redirect target that `mayFollow` refused; the body is then that of the redirect. */
+  stopped: string | undefined;
+  /** Decompressed and bounded; throws FetchError. Read it to the end, or call `discard`. */
+  body: AsyncIterable<Uint8Array>;
+  bytes(): Promise<Uint8Array>;
+  discard(): void;
+};
+
+export type Fetcher = {
+  readonly userAgent: string;
+  /** Throws FetchError; resolves as soon as the final answer's headers are there. */
+  fetch(url: string, options?: FetchRequest): Promise<FetchResponse>;
+  /** What `url` shows as unsafe by itself, by this fetcher's allow list. */
+  check(url: string): ReturnType<typeof checkUrl>;
+  close(): Promise<void>;
+};
+
+export const fetchLimits = {
+  bytesMax: 20 * 1024 * 1024,
+  timeoutMs: 30_000,
+  connectTimeoutMs: 10_000,
+  redirectsMax: 10,
+  headerBytesMax: 64 * 1024,
+} as const;
+
+/** The guarded way out of the process for every URL that somebody else chose. */
+export function createFetcher(options: FetcherOptions = {}): Fetcher {
+  const allow = parseAllowList(options.allow ?? []);
+  const connectTimeoutMs = options.connectTimeoutMs ?? fetchLimits.connectTimeoutMs;
+  const userAgent = `Quarry/1.0 (${options.contact === undefined ? 'self-hosted crawler' : `+${options.contact}`})`;
+  // An agent of our own: the process-wide one may follow proxy variables of the environment.
+  const agent = new Agent({
+    connect: guardedConnector({ resolve: options.resolve ?? systemResolver, allow, connectTimeoutMs }),
+    connections: options.connectionsPerOriginMax ?? 16,
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: 4_000,
+    keepAliveMaxTimeout: 10_000,
+    maxHeaderSize: fetchLimits.headerBytesMax,
+  });
+
+  return { userAgent, fetch: follow, check: (url) => checkUrl(url, allow), close: () => agent.destroy() };
+
+  async function follow(address: string, wanted: FetchRequest = {}): Promise<FetchResponse> {
+    const deadline = new Deadline(wanted.timeoutMs ?? fetchLimits.timeoutMs, wanted.signal);
+    try {
+      let url = safe(address);
+      let hop: FetchRequest = wanted;
+      for (let redirects = 0; ; redirects++) {
+        const answer = await deadline.race(once(url, hop, deadline));
+        const target = wanted.redirect === 'manual' ? undefined : redirectTarget(answer, url);
+        const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(safe(target.href)));
+        if (target === undefined || refused)
+          return present(answer, url, redirects, refused ? target.href : undefined, wanted, deadline);
+        drop(answer.body);
+        if (redirects >= fetchLimits.redirectsMax)
+          throw new FetchError('too_many_redirects', `The URL redirects more than ${fetchLimits.redirectsMax} times.`);
+        const next = safe(target.href);
+        hop = afterRedirect(hop, answer.statusCode, next.origin !== url.origin);
+        url = next;
+      }
+    } catch (error) {
+      deadline.end();
+      throw asFetchError(error, deadline.passed);
+    }
+  }
+
+  function safe(address: string): URL {
+    const checked = checkUrl(address, allow);
+    if (!checked.ok) throw new FetchError('unsafe_url', `The URL ${checked.problem}`);
+    return checked.url;
+  }
+
+  function once(url: URL, hop: FetchRequest, deadline: Deadline): Promise<Answer> {
+    return request(url.href.replace(/#.*$/s, ''), {
+      dispatcher: agent,
+      method: hop.method ?? 'GET',
+      headers: {
+        'user-agent': userAgent,
+        accept: '*/*',
+        'accept-encoding': acceptEncoding,
+        ...lowerCased(hop.headers),
+      },
+      body: hop.body ?? null,
+      signal: deadline.signal,
+      // The deadline bounds the whole exchange already.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+  }
+}
+
+type Answer = Awaited<ReturnType<typeof request>>;
+
+function redirectTarget(answer: Answer, base: URL): URL | undefined {
+  if (![301, 302, 303, 307, 308].includes(answer.statusCode)) return undefined;
+  const location = [answer.headers.location].flat()[0];
+  if (location === undefined) return undefined;
+  if (!URL.canParse(location, base.href)) throw new FetchError('bad_response', 'The URL redirects to nowhere.');
+  return new URL(location, base.href);
+}
+
+/** What goes along to the next hop: no body after a changed method, no credentials to another origin. */
+function afterRedirect(hop: FetchRequest, status: number, otherOrigin: boolean): FetchRequest {
+  const next = { ...hop };
+  const method = hop.method ?? 'GET';
+  if ((status === 303 && method !== 'HEAD') || ((status === 301 || status === 302) && method === 'POST')) {
+    next.method = 'GET';
+    delete next.body;
+    next.headers = withoutHeaders(next.headers, ['content-type', 'content-length', 'content-encoding']);
+  }
+  if (otherOrigin)
+    next.headers = withoutHeaders(next.headers, ['authorization', 'cookie', 'proxy-authorization', 'host']);
+  return next;
+}
+
+function withoutHeaders(headers: Record<string, string> = {}, names: string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name.toLowerCase())));
+}
+
+function lowerCased(headers: Record<string, string> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+function present(
+  answer: Answer,
+  url: URL,
+  redirects: number,
+  stopped: string | undefined,
+  wanted: FetchRequest,
+  deadline: Deadline,
+): FetchResponse {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(answer.headers))
+    if (value !== undefined) headers[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
+  const bytesMax = wanted.bytesMax ?? fetchLimits.bytesMax;
+  const bodiless = wanted.method === 'HEAD' || answer.statusCode === 204 || answer.statusCode === 304;
+  if (!bodiless && Number(headers['content-length']) > bytesMax) {
+    drop(answer.body);
+    throw tooLarge(bytesMax);
+  }
+  let stream: Readable = answer.body;
+  try {
+    if (!bodiless) stream = decodeBody(answer.body, headers['content-encoding'] ?? '');
+  } catch (error) {
+    drop(answer.body);
+    throw error;
+  }
+  const body = boundedBody(stream, bytesMax, deadline);
+  return {
+    status: answer.statusCode,
+    headers,
+    url: url.href,
+    redirects,
+    stopped,
+    body,
+    bytes: async () => {
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of body) chunks.push(chunk);
+      return Buffer.concat(chunks);
+    },
+    discard: () => {
+      deadline.end();
+      drop(answer.body);
+      if (stream !== answer.body) drop(stream);
+    },
+  };
+}
+
+async function* boundedBody(stream: Readable, bytesMax: number, deadline: Deadline): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  try {
+    for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+      bytes += chunk.byteLength;
+      if (bytes > bytesMax) throw tooLarge(bytesMax);
+      yield chunk;
+    }
+  } catch (error) {
+    throw asFetchError(error, deadline.passed);
+  } finally {
+    deadline.end();
+    drop(stream);
+  }
+}
+
+function tooLarge(bytesMax: number): FetchError {
+  return new FetchError('too_large', `The answer is larger than ${bytesMax} bytes.`);
+}
+
+/** Ends a body that nobody will read. Its late errors concern nobody. */
+function drop(stream: Readable): void {
+  stream.on('error', () => {});
+  stream.destroy();
+}
+
+/** One time bound over many steps, joined with the caller's own signal. */
+class Deadline {
+  passed = false;
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly #outer: AbortSignal | undefined;
+  readonly #abort = (): void => this.#controller.abort();
+
+  constructor(timeoutMs: number, outer: AbortSignal | undefined) {
+    this.#outer = outer;
+    this.#timer = setTimeout(() => {
+      this.passed = true;
+      this.#controller.abort();
+    }, timeoutMs);
+    if (outer?.aborted) this.#controller.abort();
+    else outer?.addEventListener('abort', this.#abort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** undici notices a signal only once it is connected; this notices at once. */
+  async race(answer: Promise<Answer>): Promise<Answer> {
+    let onAbort = (): void => {};
+    const aborted = new Promise<never>((_resolve, reject) => {
+      onAbort = () =>
+        reject(
+          new FetchError(
+            this.passed ? 'timeout' : 'aborted',
+            this.passed ? 'The answer took too long.' : 'The request was given up.',
+          ),
+        );
+      if (this.signal.aborted) onAbort();
+      this.signal.addEventListener('abort', onAbort, { once: true });
+    });
+    // The loser may still fail later, or bring a body that nobody waits for any more.
+    answer.then(
+      (late) => this.signal.aborted && drop(late.body),
+      () => {},
+    );
+    try {
+      return await Promise.race([answer, aborted]);
+    } finally {
+      this.signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#outer?.removeEventListener('abort', this.#abort);
+  }
+}

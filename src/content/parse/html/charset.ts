@@ -1,0 +1,58 @@
+import chardet from 'chardet';
+
+/**
+ * Bytes of a page as text. The encoding comes from, in this order: byte order mark, Content-Type, <meta> or XML
+ * declaration, valid UTF-8, and a guess from the letters themselves. Malformed bytes become U+FFFD.
+ */
+export function decodeHtml(bytes: Uint8Array, contentType: string): string {
+  const marked = byteOrderMark(bytes);
+  if (marked !== undefined) return new TextDecoder(marked).decode(bytes);
+  const declared = known(/charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1]) ?? declaredInside(bytes);
+  // Nine of ten pages say what they are; a lie is noticed when UTF-8 was promised and is not kept.
+  if (declared !== undefined && declared !== 'utf-8') return new TextDecoder(declared).decode(bytes);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    const guessed = known(guess(bytes));
+    const lossy = new TextDecoder('utf-8').decode(bytes);
+    if (declared === undefined && guessed !== undefined) return new TextDecoder(guessed).decode(bytes);
+    // A few broken bytes in a page that calls itself UTF-8 are an accident; many mean that it is something else.
+    const broken = lossy.length - lossy.replaceAll('\uFFFD', '').length;
+    return guessed !== undefined && guessed !== 'utf-8' && broken > 20 + lossy.length / 200
+      ? new TextDecoder(guessed).decode(bytes)
+      : lossy;
+  }
+}
+
+const sampleBytes = 4_096;
+
+function byteOrderMark(bytes: Uint8Array): string | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8';
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be';
+  return undefined;
+}
+
+function declaredInside(bytes: Uint8Array): string | undefined {
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, sampleBytes)).toString('latin1');
+  const label =
+    /<meta[^>]{0,400}?charset\s*=\s*["']?\s*([\w:.-]+)/i.exec(head)?.[1] ??
+    /^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]+)/i.exec(head)?.[1];
+  const name = known(label);
+  // A page whose <meta> could be read byte by byte is not UTF-16, whatever it says (HTML standard).
+  return name?.startsWith('utf-16') ? 'utf-8' : name;
+}
+
+function guess(bytes: Uint8Array): string | undefined {
+  return chardet.detect(bytes.subarray(0, 65_536)) ?? undefined;
+}
+
+/** The standard's name of an encoding label; undefined for one that does not exist. */
+function known(label: string | undefined): string | undefined {
+  if (label === undefined) return undefined;
+  try {
+    return new TextDecoder(label).encoding;
+  } catch {
+    return undefined;
+  }
+}

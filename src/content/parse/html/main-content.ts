@@ -1,0 +1,487 @@
+import {
+  callToAction,
+  isCaption,
+  isChrome,
+  isHidden,
+  isLede,
+  isLikelyContent,
+  isUnlikely,
+  pointerStart,
+  relatedHeading,
+} from './signs.ts';
+import { collect, detach, findAll, type HtmlElement, type HtmlNode, hasAncestor, textOf, textStart } from './tree.ts';
+
+/**
+ * The part of a page that a reader came for. Text is weighed where it stands (length, commas, links, names of the
+ * elements around it; after Arc90's Readability), the heaviest element and its likely siblings are taken, and what in
+ * them is not the text itself (sharing, related links, author boxes, forms …) is cut out. When little is left, it
+ * tries again with fewer cuts.
+ */
+export function mainContent(
+  body: HtmlElement,
+  title: string | undefined,
+  description: string | undefined,
+): HtmlElement {
+  const attempts = [strict, lenient].map((cut) => () => {
+    const copy = clone(body, undefined);
+    const lede = findLede(copy, description);
+    removeNoise(copy, cut);
+    const content = gather(titledArticle(copy, title));
+    cleanUp(content, title, cut);
+    if (lede !== undefined) addLede(content, lede);
+    return content;
+  });
+  let best: { content: HtmlElement; length: number } | undefined;
+  for (const attempt of attempts) {
+    const content = attempt();
+    const length = textOf(content).length;
+    if (best === undefined || length > best.length * 2) best = { content, length };
+    if (best.length >= enoughCharacters) break;
+  }
+  if (best !== undefined && best.length >= 1) return best.content;
+  return body;
+}
+
+/**
+ * The summary that many pages set between title and text, in a box of its own: told by its name, or by beginning like
+ * the page's description.
+ */
+function findLede(body: HtmlElement, description: string | undefined): HtmlElement | undefined {
+  const start = simplify(description ?? '').slice(0, 50);
+  const heading = findAll(body, 'h1').at(-1);
+  let afterHeading = heading === undefined;
+  for (const element of collect(body, () => true)) {
+    if (element === heading) afterHeading = true;
+    if (!ledeNames.has(element.name)) continue;
+    const described = start.length >= 30 && simplify(textStart(element, 160)).startsWith(start);
+    if (!described && !(afterHeading && isLede(element))) continue;
+    const text = textOf(element);
+    if (text.length < 50 || text.length > 1_200 || linkDensity(element) > 0.4 || isHidden(element)) continue;
+    if (
+      hasAncestor(
+        element,
+        (at) =>
+          isChrome(at) ||
+          isHidden(at) ||
+          at.name === 'aside' ||
+          at.name === 'footer' ||
+          at.name === 'li' ||
+          at.name === 'a',
+      )
+    )
+      continue;
+    return clone(element, undefined);
+  }
+  return undefined;
+}
+
+const ledeNames = new Set(['p', 'div', 'h2', 'h3', 'strong', 'section']);
+
+function addLede(content: HtmlElement, lede: HtmlElement): void {
+  if (simplify(textOf(content)).includes(simplify(textOf(lede)).slice(0, 80))) return;
+  const paragraph: HtmlElement = { ...lede, name: lede.name === 'div' || lede.name === 'section' ? 'div' : 'p' };
+  content.children.unshift(paragraph);
+  paragraph.parent = content;
+}
+
+type Cut = { unlikely: boolean };
+const strict: Cut = { unlikely: true };
+const lenient: Cut = { unlikely: false };
+
+const enoughCharacters = 400;
+
+export function clone(element: HtmlElement, parent: HtmlElement | undefined): HtmlElement {
+  const copy: HtmlElement = {
+    kind: 'element',
+    name: element.name,
+    attributes: element.attributes,
+    children: [],
+    parent,
+  };
+  for (const child of element.children)
+    copy.children.push(child.kind === 'text' ? { kind: 'text', text: child.text, parent: copy } : clone(child, copy));
+  return copy;
+}
+
+/** Removes what is never content, and (unless lenient) what its names give away. */
+function removeNoise(body: HtmlElement, cut: Cut): void {
+  const prose = proseLengths(body);
+  const whole = Math.max(1, prose.get(body) ?? 0);
+  const visit = (parent: HtmlElement): void => {
+    parent.children = parent.children.filter((child) => {
+      if (child.kind === 'text') return true;
+      if (isHidden(child) || isChrome(child)) return false;
+      // A name is only a name: what holds half of the page's text is not a sidebar.
+      if (cut.unlikely && isUnlikely(child) && (prose.get(child) ?? 0) < whole * 0.4) return false;
+      visit(child);
+      return true;
+    });
+  };
+  visit(body);
+}
+
+/** Characters of running text in each element: text outside links, in pieces of some length. */
+function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
+  const lengths = new Map<HtmlElement, number>();
+  const visit = (element: HtmlElement): number => {
+    let sum = 0;
+    let own = 0;
+    for (const child of element.children) {
+      if (child.kind === 'text') own += child.text.trim().length;
+      else if (child.name !== 'a') {
+        const inner = visit(child);
+        if (inlineNames.has(child.name)) own += inner;
+        else sum += inner;
+      }
+    }
+    // In an inline element any text counts; the block around it decides.
+    const length = inlineNames.has(element.name) ? own + sum : sum + (own >= 25 ? own : 0);
+    lengths.set(element, length);
+    return length;
+  };
+  visit(body);
+  return lengths;
+}
+
+const inlineNames = new Set([
+  'span',
+  'b',
+  'strong',
+  'i',
+  'em',
+  'u',
+  'font',
+  'small',
+  'sub',
+  'sup',
+  'mark',
+  'code',
+  'abbr',
+  'cite',
+  'q',
+  'time',
+  's',
+  'ins',
+  'big',
+  'label',
+]);
+
+/** The article that carries the page's title, when the page marks it as one. */
+function titledArticle(body: HtmlElement, title: string | undefined): HtmlElement {
+  const wanted = simplify(title ?? '');
+  if (wanted === '') return body;
+  const prose = proseLengths(body);
+  for (const heading of collect(body, ({ name }) => name === 'h1' || name === 'h2')) {
+    const text = simplify(textOf(heading));
+    const same = text === wanted || (heading.name === 'h1' && (wanted.includes(text) || text.includes(wanted)));
+    if (text.length < 8 || !same) continue;
+    for (let at = heading.parent; at !== undefined && at !== body; at = at.parent)
+      if ((at.name === 'article' || at.attributes.itemprop === 'articleBody') && (prose.get(at) ?? 0) >= 200) return at;
+  }
+  return body;
+}
+
+/** Weighs all text and returns the heaviest element, joined with those siblings that belong to it. */
+function gather(body: HtmlElement): HtmlElement {
+  const scores = new Map<HtmlElement, number>();
+  for (const block of collect(body, isTextBlock)) {
+    const text = textOf(block);
+    if (text.length < 25) continue;
+    const commas = text.match(/[,、，،]/g)?.length ?? 0;
+    const score = 1 + commas + Math.min(text.length / 100, 3);
+    let level = 0;
+    // A box with text of its own is its own paragraph's container.
+    for (
+      let at = boxNames.has(block.name) ? block : block.parent;
+      at !== undefined && level < 5;
+      at = at.parent, level++
+    ) {
+      const share = level === 0 ? 1 : level === 1 ? 2 : level * 3;
+      scores.set(at, (scores.get(at) ?? startingScore(at)) + score / share);
+    }
+  }
+  for (const [element, score] of scores) scores.set(element, score * (1 - linkDensity(element)));
+  let top = body;
+  let topScore = 0;
+  for (const [element, score] of scores)
+    if (score > topScore) {
+      top = element;
+      topScore = score;
+    }
+  if (topScore === 0) return body;
+  top = widen(climb(top, body, scores), body);
+  return withSiblings(top, scores);
+}
+
+const boxNames = new Set(['div', 'section', 'article', 'main', 'td', 'body', 'center']);
+
+/** Elements that hold running text themselves: paragraphs, and boxes used as paragraphs. */
+function isTextBlock(element: HtmlElement): boolean {
+  if (element.name === 'p' || element.name === 'pre' || element.name === 'blockquote') return true;
+  if (element.name === 'li' || element.name === 'dd')
+    return element.children.some((child) => child.kind === 'text' && child.text.trim().length > 25);
+  if (!boxNames.has(element.name)) return false;
+  const own = element.children.reduce(
+    (sum, child) =>
+      sum + (child.kind === 'text' ? child.text.trim().length : inlineNames.has(child.name) ? textOf(child).length : 0),
+    0,
+  );
+  return own > 80;
+}
+
+function startingScore(element: HtmlElement): number {
+  const byName: Record<string, number> = {
+    div: 5,
+    article: 10,
+    main: 8,
+    section: 5,
+    pre: 3,
+    td: 3,
+    blockquote: 3,
+    ol: -3,
+    ul: -3,
+    dl: -3,
+    dd: -3,
+    dt: -3,
+    li: -3,
+    form: -3,
+    th: -5,
+    body: 0,
+  };
+  return (byName[element.name] ?? 0) + (isLikelyContent(element) ? 25 : 0) - (isUnlikely(element) ? 25 : 0);
+}
+
+export function linkDensity(element: HtmlElement): number {
+  const length = textOf(element).length;
+  if (length === 0) return 0;
+  let linked = 0;
+  for (const anchor of findAll(element, 'a'))
+    linked += textOf(anchor).length * (anchor.attributes.href?.startsWith('#') ? 0.3 : 1);
+  return Math.min(1, linked / length);
+}
+
+/** Goes up while the parent holds nearly the same, or clearly more good text than the top alone. */
+function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, number>): HtmlElement {
+  let at = top;
+  const topScore = scores.get(top) ?? 0;
+  for (
+    let parent = at.parent;
+    parent !== undefined && parent !== body.parent && parent.name !== 'html';
+    parent = parent.parent
+  ) {
+    const score = scores.get(parent) ?? 0;
+    const only = parent.children.filter((child) => child.kind === 'element').length === 1 && parent !== body;
+    if (!only && score < topScore * 0.95) break;
+    at = parent;
+  }
+  return at;
+}
+
+/** Pages made of many equal parts have no heaviest one: goes up until a good part of all running text is inside. */
+function widen(top: HtmlElement, body: HtmlElement): HtmlElement {
+  const prose = proseLengths(body);
+  const whole = prose.get(body) ?? 0;
+  let at = top;
+  while (at !== body && at.parent !== undefined && (prose.get(at) ?? 0) < whole * coverageMin) at = at.parent;
+  return at;
+}
+
+const coverageMin = 0.35;
+
+function withSiblings(top: HtmlElement, scores: Map<HtmlElement, number>): HtmlElement {
+  const parent = top.parent;
+  if (parent === undefined) return top;
+  const threshold = Math.max(10, (scores.get(top) ?? 0) * 0.2);
+  const joined: HtmlElement = { kind: 'element', name: 'div', attributes: {}, children: [], parent: undefined };
+  for (const sibling of parent.children) {
+    if (sibling !== top && !(sibling.kind === 'element' && belongs(sibling, top, threshold, scores))) continue;
+    joined.children.push(sibling);
+    sibling.parent = joined;
+  }
+  return joined;
+}
+
+function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scores: Map<HtmlElement, number>): boolean {
+  const sameClass = sibling.attributes.class !== undefined && sibling.attributes.class === top.attributes.class;
+  const bonus = sameClass ? (scores.get(top) ?? 0) * 0.2 : 0;
+  if ((scores.get(sibling) ?? 0) + bonus >= threshold) return true;
+  if (sibling.name !== 'p') return false;
+  const text = textOf(sibling);
+  const density = linkDensity(sibling);
+  return text.length > 80 ? density < 0.25 : density === 0 && /[.!?。]$/.test(text) && text.length > 20;
+}
+
+/** Cuts out of the chosen element what is not its text. */
+function cleanUp(content: HtmlElement, title: string | undefined, cut: Cut): void {
+  for (const name of ['form', 'fieldset', 'footer', 'aside', 'input', 'button', 'select', 'textarea'])
+    for (const element of findAll(content, name)) if (!isSubstantial(element, content)) detach(element);
+  dropTitle(content, title);
+  captionsToImages(content);
+  if (cut.unlikely) {
+    dropPointers(content);
+    dropRelated(content);
+    dropLists(content);
+  }
+  dropEmptyHeadings(content);
+}
+
+function isSubstantial(element: HtmlElement, content: HtmlElement): boolean {
+  const length = textOf(element).length;
+  return length > textOf(content).length * 0.4 && linkDensity(element) < 0.3;
+}
+
+/** The page's own title is told apart from its text. */
+function dropTitle(content: HtmlElement, title: string | undefined): void {
+  const wanted = simplify(title ?? '');
+  for (const heading of collect(content, ({ name }) => name === 'h1' || name === 'h2').slice(0, 3)) {
+    const text = simplify(textOf(heading));
+    if (text !== '' && (text === wanted || (heading.name === 'h1' && (wanted.includes(text) || text.includes(wanted)))))
+      detach(heading);
+  }
+}
+
+function simplify(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim();
+}
+
+/** A caption is not running text; where its picture has no words of its own, it becomes them. */
+function captionsToImages(content: HtmlElement): void {
+  for (const caption of collect(content, isCaption)) {
+    if (caption.parent === undefined || isSubstantial(caption, content)) continue;
+    const image = findAll(caption, 'img')[0] ?? findAll(caption.parent, 'img')[0];
+    const text = textOf(caption);
+    if (image !== undefined && !image.attributes.alt?.trim() && text !== '')
+      image.attributes = { ...image.attributes, alt: text.slice(0, 500) };
+    const pictures = findAll(caption, 'img');
+    const parent = caption.parent;
+    const at = parent.children.indexOf(caption);
+    detach(caption);
+    parent.children.splice(at, 0, ...pictures.map((picture) => Object.assign(picture, { parent })));
+  }
+}
+
+/** Lines that only point elsewhere: "Read more: …", "Related: …", "Follow us on …". */
+function dropPointers(content: HtmlElement): void {
+  for (const line of collect(content, ({ name }) =>
+    ['p', 'div', 'li', 'h2', 'h3', 'h4', 'h5', 'h6', 'strong', 'span', 'center'].includes(name),
+  )) {
+    if (line.parent === undefined) continue;
+    const text = textOf(line);
+    if (text.length > 300 || text.length < 3) continue;
+    const linked = linkDensity(line);
+    if (pointerStart.test(text) && (linked > 0.3 || (linked > 0 && text.length < 120))) detach(line);
+    else if (line.name !== 'span' && line.name !== 'strong' && text.length < 220 && callToAction.test(text))
+      detach(line);
+  }
+}
+
+/** From a heading such as "You may also like" on, a page is about other pages. */
+function dropRelated(content: HtmlElement): void {
+  const total = textOf(content).length;
+  for (const heading of collect(content, ({ name }) => /^(?:h[2-6]|strong|b|label|p|div|span|dt)$/.test(name))) {
+    if (!isAttached(heading, content)) continue;
+    const text = textOf(heading);
+    if (text.length > 50 || !relatedHeading.test(text)) continue;
+    // The box that the heading opens, as long as it is not most of the page.
+    let box = heading;
+    while (
+      box.parent !== undefined &&
+      box.parent !== content &&
+      isFirst(box) &&
+      textOf(box.parent).length < total * 0.4
+    )
+      box = box.parent;
+    const siblings = box.parent?.children ?? [];
+    const from = siblings.indexOf(box);
+    const after = siblings.slice(from + 1);
+    const rest = after.reduce((sum, node) => sum + textOf(node).length, 0);
+    const ownList = textOf(box).length > text.length + 20;
+    if (!ownList && rest < total * 0.5) {
+      // Up to the next heading of the same kind everything belongs to this one.
+      const until = after.findIndex(
+        (node) => node.kind === 'element' && node.name === box.name && /^h\d$/.test(node.name),
+      );
+      const count = until < 0 ? after.length : until;
+      for (const node of after.slice(0, count)) {
+        if (
+          node.kind === 'element' &&
+          (linkDensity(node) > 0.3 ||
+            /^h\d$/.test(box.name) === false ||
+            node.name === 'div' ||
+            node.name === 'ul' ||
+            node.name === 'article')
+        )
+          detach(node);
+        else if (node.kind === 'element') break;
+      }
+    }
+    detach(box);
+  }
+}
+
+function isAttached(element: HtmlElement, content: HtmlElement): boolean {
+  for (let at: HtmlElement | undefined = element; at !== undefined; at = at.parent) if (at === content) return true;
+  return false;
+}
+
+function isFirst(element: HtmlElement): boolean {
+  for (const sibling of element.parent?.children ?? []) {
+    if (sibling === element) return true;
+    if (textOf(sibling) !== '') return false;
+  }
+  return true;
+}
+
+/** Boxes that are mostly links: tables of contents, related articles, tags. */
+function dropLists(content: HtmlElement): void {
+  const boxes = collect(content, ({ name }) =>
+    ['ul', 'ol', 'div', 'section', 'table', 'dl', 'p'].includes(name),
+  ).reverse();
+  for (const box of boxes) {
+    if (box.parent === undefined) continue;
+    const text = textOf(box);
+    if (text === '' || text.length > 3_000) continue;
+    const anchors = findAll(box, 'a').length;
+    const density = linkDensity(box);
+    if (box.name === 'p') {
+      if (density > 0.9 && anchors > 0 && text.length < 200) detach(box);
+      continue;
+    }
+    if (anchors > 1 && density > 0.6) detach(box);
+  }
+}
+
+/** A heading with nothing under it announced something that was cut. */
+function dropEmptyHeadings(content: HtmlElement): void {
+  const flat: HtmlElement[] = [];
+  const visit = (element: HtmlElement): void => {
+    for (const child of element.children) {
+      if (child.kind === 'element') {
+        if (/^h[1-6]$/.test(child.name)) flat.push(child);
+        else if (hasOwnContent(child)) flat.push(child);
+        visit(child);
+      }
+    }
+  };
+  visit(content);
+  for (let at = flat.length - 1; at >= 0; at--) {
+    const heading = flat[at];
+    if (heading === undefined || !/^h[1-6]$/.test(heading.name)) continue;
+    const next = flat[at + 1];
+    const deeper = next !== undefined && (!/^h[1-6]$/.test(next.name) || next.name > heading.name);
+    if (!deeper) {
+      detach(heading);
+      flat.splice(at, 1);
+    }
+  }
+}
+
+function hasOwnContent(element: HtmlElement): boolean {
+  return (
+    element.name === 'img' ||
+    element.children.some((child: HtmlNode) => child.kind === 'text' && child.text.trim() !== '')
+  );
+}

@@ -1,0 +1,187 @@
+import { collect, findAll, type HtmlElement, textOf } from './tree.ts';
+
+export type PageMetadata = {
+  title: string | undefined;
+  description: string | undefined;
+  /** BCP 47, as the page says it. */
+  language: string | undefined;
+  /** ISO 8601, a date or a time, as far as the page says it. */
+  published: string | undefined;
+  canonical: string | undefined;
+  noindex: boolean;
+  nofollow: boolean;
+};
+
+/** What a page says about itself in its head, in JSON-LD and in its markup. `base` makes the canonical link absolute. */
+export function readMetadata(root: HtmlElement, base: string): PageMetadata {
+  const meta = metaTags(root);
+  const linked = linkedData(root);
+  const html = findAll(root, 'html')[0];
+  const directives = [meta.get('robots'), meta.get('quarry')].flatMap((value) =>
+    (value ?? '').toLowerCase().split(/[\s,]+/),
+  );
+  return {
+    title: pageTitle(root, meta, linked),
+    description: tidy(
+      meta.get('og:description') ?? meta.get('description') ?? meta.get('twitter:description') ?? linked.description,
+    ),
+    language: language(
+      html?.attributes.lang ?? html?.attributes['xml:lang'] ?? meta.get('content-language') ?? meta.get('og:locale'),
+    ),
+    published: published(root, meta, linked),
+    canonical: canonicalLink(root, base),
+    noindex: directives.includes('noindex') || directives.includes('none'),
+    nofollow: directives.includes('nofollow') || directives.includes('none'),
+  };
+}
+
+function metaTags(root: HtmlElement): Map<string, string> {
+  const tags = new Map<string, string>();
+  for (const { attributes } of findAll(root, 'meta')) {
+    const name = (attributes.property ?? attributes.name ?? attributes['http-equiv'] ?? attributes.itemprop)
+      ?.trim()
+      .toLowerCase();
+    const content = attributes.content?.trim();
+    if (name && content && !tags.has(name)) tags.set(name, content);
+  }
+  return tags;
+}
+
+function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedData): string | undefined {
+  const headings = findAll(root, 'h1')
+    .map(textOf)
+    .filter((text) => text.length > 2);
+  const whole = tidy(findAll(root, 'title').map(textOf)[0]);
+  const named = tidy(
+    meta.get('og:title') ?? meta.get('twitter:title') ?? meta.get('citation_title') ?? linked.headline,
+  );
+  const only = headings.length === 1 ? headings[0] : undefined;
+  const first = named ?? whole;
+  if (first === undefined) return tidy(headings[0]);
+  // "Article – Site" and "Site | Article": a heading that is part of the title is the title.
+  const within = headings.find(
+    (heading) => heading.length >= 8 && heading.length < first.length && first.includes(heading),
+  );
+  return tidy(within ?? withoutSiteName(first, meta.get('og:site_name')) ?? only);
+}
+
+function withoutSiteName(title: string, site: string | undefined): string {
+  const parts = title.split(/\s+[|–—\-:·»«•]\s+/);
+  if (parts.length < 2) return title;
+  const last = parts.at(-1) ?? '';
+  const separator = title.lastIndexOf(last);
+  const rest = title.slice(0, separator).replace(/\s+[|–—\-:·»«•]\s+$/, '');
+  const isSite = site !== undefined && last.toLowerCase() === site.toLowerCase();
+  return isSite || (last.split(' ').length <= 3 && rest.split(' ').length >= 4) ? rest : title;
+}
+
+function language(raw: string | undefined): string | undefined {
+  const first = raw
+    ?.split(/[,;\s]/)[0]
+    ?.trim()
+    .replaceAll('_', '-');
+  return first !== undefined && /^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/.test(first) ? first : undefined;
+}
+
+function published(root: HtmlElement, meta: Map<string, string>, linked: LinkedData): string | undefined {
+  const names = [
+    ...['article:published_time', 'og:published_time', 'datepublished', 'citation_publication_date', 'dc.date.issued'],
+    ...[
+      'dcterms.created',
+      'dc.date',
+      'date',
+      'pubdate',
+      'publishdate',
+      'publish-date',
+      'parsely-pub-date',
+      'sailthru.date',
+    ],
+  ];
+  const marked = collect(
+    root,
+    ({ name, attributes }) =>
+      attributes.itemprop === 'datePublished' || (name === 'time' && attributes.pubdate !== undefined),
+  );
+  const times = findAll(root, 'time');
+  const candidates = [
+    linked.datePublished,
+    ...names.map((name) => meta.get(name)),
+    ...marked.map(({ attributes }) => attributes.datetime ?? attributes.content),
+    // More than a few <time> elements are a list of other things.
+    ...(times.length <= 3 ? times.map(({ attributes }) => attributes.datetime) : []),
+  ];
+  for (const candidate of candidates) {
+    const date = isoDate(candidate);
+    if (date !== undefined) return date;
+  }
+  return undefined;
+}
+
+function isoDate(raw: string | undefined): string | undefined {
+  const text = raw?.trim() ?? '';
+  const plain = /^(\d{4})-(\d{2})-(\d{2})(?=$|[T ])/.exec(text) ?? /^(\d{4})\/(\d{2})\/(\d{2})$/.exec(text);
+  if (plain !== null && text.length <= 10)
+    return Number.isNaN(Date.parse(`${plain[1]}-${plain[2]}-${plain[3]}`))
+      ? undefined
+      : `${plain[1]}-${plain[2]}-${plain[3]}`;
+  if (text.length < 8 || text.length > 60) return undefined;
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) return plain === null ? undefined : `${plain[1]}-${plain[2]}-${plain[3]}`;
+  const year = new Date(time).getUTCFullYear();
+  return year < 1990 || year > 2100 ? undefined : new Date(time).toISOString();
+}
+
+function canonicalLink(root: HtmlElement, base: string): string | undefined {
+  const found = findAll(root, 'link').find(({ attributes }) => /(^|\s)canonical(\s|$)/i.test(attributes.rel ?? ''));
+  const href = found?.attributes.href?.trim();
+  return href !== undefined && href !== '' && URL.canParse(href, base) ? new URL(href, base).href : undefined;
+}
+
+/** What JSON-LD says about the article of the page. */
+type LinkedData = {
+  headline?: string;
+  description?: string;
+  datePublished?: string;
+  articleBody?: string;
+};
+
+const articleTypes =
+  /^(?:\w*Article|BlogPosting|Report|Review|WebPage|ReportageNewsArticle|LiveBlogPosting|Recipe|Question)$/;
+const linkedDataCharactersMax = 512 * 1024;
+
+function linkedData(root: HtmlElement): LinkedData {
+  const found: LinkedData = {};
+  for (const script of findAll(root, 'script')) {
+    const text = script.children.map((child) => (child.kind === 'text' ? child.text : '')).join('');
+    if (text.length > linkedDataCharactersMax) continue;
+    try {
+      // Line breaks inside strings are a common mistake of templates.
+      collectLinkedData(JSON.parse(text.replace(/\s+/g, ' ')), found, 0);
+    } catch {
+      // Broken JSON-LD is as if there were none.
+    }
+  }
+  return found;
+}
+
+function collectLinkedData(value: unknown, found: LinkedData, depth: number): void {
+  if (depth > 6 || typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    for (const item of value.slice(0, 100)) collectLinkedData(item, found, depth + 1);
+    return;
+  }
+  const record = value as Record<string, unknown>;
+  const types = [record['@type']].flat();
+  if (types.some((type) => typeof type === 'string' && articleTypes.test(type))) {
+    for (const key of ['headline', 'description', 'datePublished', 'articleBody'] as const) {
+      const text = record[key];
+      if (typeof text === 'string' && text.trim() !== '') found[key] ??= text;
+    }
+  }
+  for (const key of ['@graph', 'mainEntity', 'mainEntityOfPage']) collectLinkedData(record[key], found, depth + 1);
+}
+
+function tidy(text: string | undefined): string | undefined {
+  const clean = text?.replace(/\s+/g, ' ').trim().slice(0, 1_000).toWellFormed();
+  return clean === undefined || clean === '' ? undefined : clean;
+}

@@ -1,0 +1,176 @@
+import { newStemmer } from 'snowball-stemmers';
+import { stemLanguages } from '../config.ts';
+import { stopWords } from './stop-words.ts';
+
+export type StemLanguage = (typeof stemLanguages)[number];
+
+/** A word as the index knows it. */
+export type Token = {
+  /** Folded and stemmed. */
+  term: string;
+  /** Which word of the text it is, from 0. */
+  position: number;
+  /** True for a whole identifier (`max_pages`) that stands beside its parts, at the position of the first part. */
+  whole: boolean;
+};
+
+export function isStemLanguage(name: string): name is StemLanguage {
+  return (stemLanguages as readonly string[]).includes(name);
+}
+
+/**
+ * The words of a text in order. Case, accents and width are folded and words stemmed. Identifiers (`getUserName`,
+ * `max_pages`, `node.js`, `v1.2`) give their parts and, as a further token, the whole. Scripts written without spaces
+ * give pairs of neighbouring characters.
+ */
+export function readTokens(text: string, language: StemLanguage): Token[] {
+  const tokens: Token[] = [];
+  let position = 0;
+  for (const match of text.normalize('NFKC').matchAll(wordPattern)) {
+    const raw = match[0];
+    const parts = splitWord(raw);
+    if (parts.length > 1 && isIdentifier(raw)) tokens.push({ term: cut(fold(raw)), position, whole: true });
+    for (const part of parts) {
+      for (const term of unspacedPattern.test(part) ? pairs(fold(part)) : [stem(fold(part), language)]) {
+        tokens.push({ term: cut(term), position, whole: false });
+        position += 1;
+      }
+    }
+  }
+  return tokens;
+}
+
+export type ParsedQuery = {
+  /** Each distinct term to rank by and how often the query says it. */
+  terms: Map<string, number>;
+  /** Term sequences that a hit must contain. */
+  phrases: string[][];
+  /** Beginnings of words; a hit of any word that begins so counts as one term. */
+  prefixes: string[];
+};
+
+export const queryTermsMax = 64;
+const queryPartsMax = 16;
+/** In a longer text, say a pasted paragraph, quotation marks are mere punctuation. */
+const wordsBesidePhrasesMax = 12;
+
+/** Reads what a person typed: words, "phrases in quotes" and prefixes*. Stop words count only when nothing else is said. */
+export function parseQuery(query: string, language: StemLanguage): ParsedQuery {
+  let phrases: string[][] = [];
+  const prefixes: string[] = [];
+  const quoted = /["“”„«]([^"“”„»]+)["“”»]/g;
+  const outside = readTokens(query.replace(quoted, ' '), language).length;
+  const plain = query
+    .replace(quoted, (_all, words: string) => {
+      const phrase = readTokens(words, language).filter((token) => !token.whole);
+      if (phrase.length > 1 && phrases.length < queryPartsMax) phrases.push(phrase.map((token) => token.term));
+      return ` ${words} `;
+    })
+    .replace(/([\p{L}\p{N}_]{2,})\*(?![\p{L}\p{N}_])/gu, (_all, word: string) => {
+      if (prefixes.length < queryPartsMax) prefixes.push(cut(fold(word.normalize('NFKC'))));
+      return ' ';
+    });
+  if (outside > wordsBesidePhrasesMax) phrases = [];
+  const tokens = readTokens(plain, language);
+  const meaningful = tokens.filter((token) => !isStopTerm(token.term, language));
+  const terms = new Map<string, number>();
+  for (const { term } of meaningful.length > 0 || prefixes.length > 0 ? meaningful : tokens) {
+    if (terms.size >= queryTermsMax && !terms.has(term)) continue;
+    terms.set(term, (terms.get(term) ?? 0) + 1);
+  }
+  return { terms, phrases, prefixes };
+}
+
+/** Whether a term is a stem of a word that says nothing about a text's subject. */
+export function isStopTerm(term: string, language: StemLanguage): boolean {
+  let terms = stopTerms.get(language);
+  if (terms === undefined) {
+    terms = new Set((stopWords[language] ?? '').split(' ').flatMap((word) => [word, stem(fold(word), language)]));
+    stopTerms.set(language, terms);
+  }
+  return terms.has(term);
+}
+
+const stopTerms = new Map<StemLanguage, Set<string>>();
+
+/** Letters, digits and marks, with what joins them inside an identifier; C++ and C# keep their signs. */
+const wordPattern = /[\p{L}\p{N}\p{M}_]+(?:[.'’][\p{L}\p{N}\p{M}_]+)*(?:\+\+|#(?![\p{L}\p{N}]))?/gu;
+const unspacedPattern =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
+const plainPattern = /^(?:\p{Lu}?[\p{Ll}\p{M}\p{Lo}]+|\p{Lu}+|\p{N}+)$/u;
+const partPattern =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}ー]+|\p{Lu}+(?!\p{Ll})|\p{Lu}?(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}])[\p{Ll}\p{M}\p{Lo}\p{Lm}\p{Lt}])+|\p{Lu}|\p{N}+/gu;
+const termCharactersMax = 64;
+
+function splitWord(word: string): string[] {
+  if (plainPattern.test(word) && !unspacedPattern.test(word)) return [word];
+  const possessive = word.replace(/['’]s$/i, '');
+  const parts = possessive.match(partPattern) ?? [];
+  return /[+#]$/.test(word) && parts.length === 1 ? [word] : parts;
+}
+
+/** An identifier is written as one but is no ordinary word: with an underscore, an inner dot, digits or inner capitals. */
+function isIdentifier(word: string): boolean {
+  return /[_.\p{N}]/u.test(word) || /\p{Ll}\p{Lu}/u.test(word);
+}
+
+function cut(term: string): string {
+  return term.length > termCharactersMax ? term.slice(0, termCharactersMax).toWellFormed() : term;
+}
+
+/** Lower case without accents. Marks of other scripts than Latin and Greek that change a word are kept. */
+export function fold(word: string): string {
+  const lower = word.toLowerCase();
+  if (isAscii(lower)) return lower;
+  return lower
+    .normalize('NFD')
+    .replace(/([\p{Script=Latin}\p{Script=Greek}])\p{M}+/gu, '$1')
+    .replace(/[\u064b-\u0652\u0591-\u05c7]/gu, '')
+    .normalize('NFC')
+    .replace(/[ßæœøłđıþðё]/g, (letter) => foldedLetters[letter] ?? letter);
+}
+
+const foldedLetters: Record<string, string> = {
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  ł: 'l',
+  đ: 'd',
+  ı: 'i',
+  þ: 'th',
+  ð: 'd',
+  ё: 'е',
+};
+
+function isAscii(word: string): boolean {
+  for (let i = 0; i < word.length; i++) if (word.charCodeAt(i) > 127) return false;
+  return true;
+}
+
+function pairs(run: string): string[] {
+  const characters = [...run];
+  if (characters.length === 1) return characters;
+  return characters.slice(1).map((character, i) => `${characters[i]}${character}`);
+}
+
+type StemmerState = { stem(word: string): string; known: Map<string, string> };
+const stemmers = new Map<StemLanguage, StemmerState>();
+/** Stemming costs microseconds and texts repeat their words. */
+const knownStemsMax = 100_000;
+
+function stem(word: string, language: StemLanguage): string {
+  if (language === 'none' || word.length < 3) return word;
+  let state = stemmers.get(language);
+  if (state === undefined) {
+    const stemmer = newStemmer(language);
+    state = { stem: (one) => stemmer.stem(one), known: new Map() };
+    stemmers.set(language, state);
+  }
+  const known = state.known.get(word);
+  if (known !== undefined) return known;
+  const stemmed = /\p{N}|[_+#]/u.test(word) || word.length > termCharactersMax ? word : state.stem(word) || word;
+  if (state.known.size >= knownStemsMax) state.known.clear();
+  state.known.set(word, stemmed);
+  return stemmed;
+}

@@ -1,0 +1,375 @@
+import { normalizeUrl } from '../content/crawl.ts';
+import type { Database, Transaction } from '../db/database.ts';
+import type { Logger } from '../log.ts';
+import { sortLinks } from './frontier.ts';
+import { type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
+import { RobotsCache } from './robots-cache.ts';
+import { readSitemaps } from './sitemaps.ts';
+import * as store from './store.ts';
+import type { Crawl, CrawledPage, CrawlSink, FailedPage } from './types.ts';
+
+export type EngineDeps = ReaderDeps & {
+  db: Database;
+  log: Logger;
+  /** What crawls of each kind of consumer work for. */
+  sinks: ReadonlyMap<string, CrawlSink>;
+  /** Pages of one crawl under way at the same time. */
+  concurrency: number;
+};
+
+/** How a turn ended: the crawl is over (or gone), or it wants another turn at that time. */
+export type TurnEnd = { over: true } | { over: false; runAt: Date };
+
+export type TurnOptions = {
+  signal: AbortSignal;
+  /** Asked now and then: whether to make room for others. */
+  mustYield: () => boolean | Promise<boolean>;
+  /** Nobody tries again after this turn: what breaks it fails the crawl. */
+  isLastAttempt?: boolean;
+};
+
+const batchMax = 32;
+const lookAhead = 64;
+/** How often a crawl that waits for slow pages looks whether it was cancelled. */
+const lookEveryMs = 2_000;
+/** Waits up to this long stay inside the turn; for longer ones the turn is given up. */
+const waitInsideMsMax = 1_500;
+
+/**
+ * Works on a crawl for one turn. Everything that it learns is committed page by page (what finishes together,
+ * together): after a crash the pages in flight are fetched again and nothing else. Throws when the database fails or
+ * `signal` is aborted; the next turn goes on from what was committed.
+ */
+export async function runCrawlTurn(
+  deps: EngineDeps,
+  appId: string,
+  id: string,
+  options: TurnOptions,
+): Promise<TurnEnd> {
+  const crawl = await store.takeCrawl(deps.db, appId, id);
+  if (crawl === undefined) return { over: true };
+  const sink = deps.sinks.get(crawl.consumer);
+  if (sink === undefined) throw new Error(`There is no consumer "${crawl.consumer}" of crawls.`);
+  return new Turn(deps, crawl, sink, options).run();
+}
+
+/** Somebody else has taken the crawl up, or it was deleted. */
+class CrawlLost extends Error {}
+
+type Settled = { queued: store.QueuedPage; outcome: PageOutcome; prepared?: unknown };
+
+class Turn {
+  readonly #deps: EngineDeps;
+  readonly #sink: CrawlSink;
+  readonly #options: TurnOptions;
+  readonly #robots: RobotsCache;
+  readonly #stop = new AbortController();
+  readonly #inFlight = new Map<number, Promise<void>>();
+  readonly #due: { queued: store.QueuedPage; known: store.PageState | undefined }[] = [];
+  readonly #settled: Settled[] = [];
+  #exhausted = false;
+  #crawl: Crawl;
+  #flushing: Promise<void> | undefined;
+  #error: unknown;
+  #over = false;
+
+  constructor(deps: EngineDeps, crawl: Crawl, sink: CrawlSink, options: TurnOptions) {
+    this.#deps = deps;
+    this.#crawl = crawl;
+    this.#sink = sink;
+    this.#options = options;
+    this.#robots = new RobotsCache(deps, crawl, this.#stop.signal);
+  }
+
+  async run(): Promise<TurnEnd> {
+    const giveUp = (): void => this.#stop.abort(this.#options.signal.reason);
+    if (this.#options.signal.aborted) giveUp();
+    else this.#options.signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      await this.#robots.load();
+      return await this.#work();
+    } catch (error) {
+      this.#stop.abort(error);
+      await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
+      await this.#discard(this.#settled.splice(0));
+      if (error instanceof CrawlLost) return { over: true };
+      if (this.#options.isLastAttempt === true && !this.#options.signal.aborted) await this.#giveUp();
+      throw error;
+    } finally {
+      this.#options.signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  async #work(): Promise<TurnEnd> {
+    let yielding = false;
+    for (;;) {
+      this.#options.signal.throwIfAborted();
+      if (this.#error !== undefined) throw this.#error;
+      if (this.#over) return { over: true };
+      yielding ||= await this.#options.mustYield();
+      if (!yielding) {
+        await this.#readListsOfPages();
+        await this.#fill();
+      }
+      if (this.#inFlight.size > 0) {
+        await this.#waitForNews();
+        continue;
+      }
+      const waitMs = await store.findNextDueMs(this.#deps.db, this.#crawl);
+      if (waitMs === undefined) {
+        await this.#finish();
+        return { over: true };
+      }
+      if (yielding || waitMs > waitInsideMsMax)
+        return { over: false, runAt: new Date(this.#deps.clock.now().getTime() + Math.max(0, waitMs)) };
+      this.#exhausted = false;
+      if (waitMs > 0) await pause(waitMs, this.#stop.signal);
+    }
+  }
+
+  /** Until a page is through; slow pages do not keep the crawl from noticing that nobody wants it any more. */
+  async #waitForNews(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), lookEveryMs);
+    });
+    const news = await Promise.race([...this.#inFlight.values(), late]).finally(() => clearTimeout(timer));
+    if (news === 'late' && !(await store.isHeld(this.#deps.db, this.#crawl))) throw new CrawlLost('The crawl is gone.');
+  }
+
+  /** Starts as many pages as may be under way. */
+  async #fill(): Promise<void> {
+    const room = this.#deps.concurrency - this.#inFlight.size;
+    if (room <= 0) return;
+    if (this.#due.length < room && !this.#exhausted) await this.#refill();
+    for (const { queued, known } of this.#due.splice(0, room)) {
+      const work = this.#process(queued, known)
+        .catch((error: unknown) => {
+          this.#error ??= error;
+        })
+        .finally(() => this.#inFlight.delete(queued.position));
+      this.#inFlight.set(queued.position, work);
+    }
+  }
+
+  /** Looks ahead, so that not every page costs a query. */
+  async #refill(): Promise<void> {
+    const held = [...this.#inFlight.keys(), ...this.#due.map(({ queued }) => queued.position)];
+    const due = await store.listDuePages(this.#deps.db, this.#crawl, held, lookAhead);
+    const urls = due.map((page) => page.url);
+    const known = await store.listKnownPages(this.#deps.db, this.#crawl, urls);
+    this.#due.push(...due.map((queued) => ({ queued, known: known.get(queued.url) })));
+    // Nothing more comes before something is committed or a pause is over.
+    this.#exhausted = due.length === 0;
+  }
+
+  /** One page from its URL to its commit. */
+  async #process(queued: store.QueuedPage, known: store.PageState | undefined): Promise<void> {
+    const robotsOf = (url: URL) => this.#robots.rulesFor(url);
+    const outcome = await readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal: this.#stop.signal });
+    const settled: Settled = { queued, outcome };
+    if (outcome.kind === 'page' && outcome.page.change !== 'unchanged')
+      settled.prepared = await this.#sink.prepare(this.#crawl, outcome.page);
+    this.#settled.push(settled);
+    // Pages that finish while a commit is under way share the next one.
+    while (this.#settled.includes(settled)) {
+      this.#flushing ??= this.#flush().finally(() => {
+        this.#flushing = undefined;
+      });
+      await this.#flushing;
+    }
+    if (this.#error !== undefined) throw this.#error;
+  }
+
+  async #flush(): Promise<void> {
+    const batch = this.#settled.slice(0, batchMax);
+    let refused: Settled[] = batch;
+    try {
+      const after = await this.#deps.db.begin((tx) => this.#commit(tx, batch));
+      refused = batch.filter((settled) => !after.accepted.has(settled));
+      this.#crawl = after.crawl;
+      this.#exhausted = false;
+      this.#over = after.over;
+    } catch (error) {
+      this.#error ??= error;
+    } finally {
+      this.#settled.splice(0, batch.length);
+      await this.#discard(refused);
+    }
+  }
+
+  async #discard(settled: Settled[]): Promise<void> {
+    for (const { prepared } of settled) if (prepared !== undefined) await this.#sink.discard(prepared);
+  }
+
+  async #lock(tx: Transaction): Promise<Crawl> {
+    const crawl = await store.lockCrawl(tx, this.#crawl);
+    if (crawl === undefined) throw new CrawlLost('The crawl was taken up elsewhere or deleted.');
+    return crawl;
+  }
+
+  async #commit(tx: Transaction, batch: Settled[]) {
+    const crawl = await this.#lock(tx);
+    const accepted = new Set<Settled>();
+    const pages: { page: CrawledPage; prepared: unknown }[] = [];
+    const failures: FailedPage[] = [];
+    const rows: Parameters<typeof store.settlePages>[2] = [];
+    const states: store.PageState[] = [];
+    const gone: string[] = [];
+    const leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[] = [];
+    const found: { url: string; depth: number }[] = [];
+    const twins = await store.listTwins(
+      tx,
+      crawl,
+      batch.flatMap(({ outcome }) => (outcome.kind === 'page' ? store.hashUrl(outcome.canonical) : [])),
+    );
+
+    for (const settled of batch) {
+      const { queued, outcome } = settled;
+      const row = { urlHash: queued.urlHash, reason: null, canonicalHash: null, contentHash: null };
+      if (outcome.kind === 'retry') await store.postponePage(tx, crawl, queued.urlHash, outcome.delayMs);
+      else if (outcome.kind === 'left_out') {
+        rows.push({ ...row, state: 'left_out', reason: outcome.reason });
+        crawl.discovered -= 1;
+        crawl.leftOut += 1;
+        if (outcome.fetched) crawl.dropped += 1;
+      } else if (outcome.kind === 'failed') {
+        rows.push({ ...row, state: 'failed', reason: outcome.failure.code });
+        crawl.failed += 1;
+        if (outcome.gone) gone.push(queued.url);
+        failures.push({ url: queued.url, isStart: queued.depth === 0, failure: outcome.failure, gone: outcome.gone });
+      } else {
+        const canonicalHash = store.hashUrl(outcome.canonical);
+        const contentHash = outcome.state.contentHash ?? canonicalHash;
+        const twin = store.twinKey(canonicalHash, contentHash);
+        const isStart = queued.depth === 0;
+        // A redirect to a page that has a row of its own brings nothing new; neither does the same text of one page.
+        const moved = outcome.finalUrl !== queued.url;
+        const elsewhere = moved && (await this.#isKnownElsewhere(tx, crawl, outcome.finalUrl, queued.depth));
+        if (isStart) crawl.scopeUrl = outcome.finalUrl;
+        if (!isStart && (elsewhere || twins.has(twin))) {
+          rows.push({ ...row, state: 'left_out', reason: 'duplicate' });
+          crawl.discovered -= 1;
+          crawl.dropped += 1;
+          crawl.leftOut += 1;
+        } else {
+          twins.add(twin);
+          rows.push({ ...row, state: 'done', canonicalHash, contentHash });
+          crawl.done += 1;
+          pages.push({ page: outcome.page, prepared: settled.prepared });
+          accepted.add(settled);
+        }
+        states.push(outcome.state);
+        if (crawl.settings.mode === 'site' && crawl.settings.sitemap !== 'only') {
+          const sorted = sortLinks(crawl, outcome.links, queued.depth + 1);
+          found.push(...sorted.pages);
+          leftOut.push(...sorted.leftOut);
+        }
+      }
+    }
+    await store.settlePages(tx, crawl, rows);
+    await store.rememberPages(tx, crawl, states);
+    if (crawl.collectionId !== null && gone.length > 0)
+      await store.forgetPages(tx, crawl.appId, crawl.collectionId, gone);
+    await this.#addPages(tx, crawl, found, leftOut);
+    const progress = { discovered: crawl.discovered, done: crawl.done, failed: crawl.failed };
+    await store.updateCrawl(tx, crawl);
+    const start = failures.find((failure) => failure.isStart);
+    if (!(await this.#sink.commit(tx, crawl, { pages, failures, progress }))) {
+      await store.deleteCrawl(tx, crawl.appId, crawl.id);
+      return { crawl, accepted: new Set<Settled>(), over: true };
+    }
+    if (start !== undefined) {
+      await store.finishCrawl(tx, crawl);
+      await this.#sink.finish(tx, crawl, { state: 'failed', failure: start.failure });
+    }
+    return { crawl, accepted, over: start !== undefined };
+  }
+
+  async #isKnownElsewhere(tx: Transaction, crawl: Crawl, finalUrl: string, depth: number): Promise<boolean> {
+    const alias = [{ url: finalUrl, depth, state: 'alias' as const, reason: null }];
+    return (await store.insertSettledPages(tx, crawl, alias)) === 0;
+  }
+
+  async #addPages(
+    tx: Transaction,
+    crawl: Crawl,
+    found: { url: string; depth: number }[],
+    leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[],
+  ): Promise<void> {
+    const unique = [...new Map(found.map((page) => [page.url, page])).values()];
+    const room = crawl.settings.maxPages - crawl.discovered - crawl.dropped;
+    crawl.discovered += await store.insertPages(tx, crawl, unique, room);
+    const kept = leftOut.slice(0, Math.max(0, leftOutMax - crawl.leftOut));
+    crawl.leftOut += await store.insertSettledPages(tx, crawl, [
+      ...new Map(kept.map((page) => [page.url, page])).values(),
+    ]);
+  }
+
+  /** After the start page: what sitemaps name, and what an earlier crawl of the same collection had. */
+  async #readListsOfPages(): Promise<void> {
+    const { settings } = this.#crawl;
+    if (this.#crawl.sitemapRead || this.#crawl.scopeUrl === null || settings.mode !== 'site') return;
+    const add = async (urls: string[], last: boolean): Promise<boolean> => {
+      const crawl = await this.#deps.db.begin(async (tx) => {
+        const locked = await this.#lock(tx);
+        const sorted = sortLinks(locked, urls, 1);
+        await this.#addPages(tx, locked, sorted.pages, sorted.leftOut);
+        locked.sitemapRead = last;
+        await store.updateCrawl(tx, locked);
+        const progress = { discovered: locked.discovered, done: locked.done, failed: locked.failed };
+        if (!(await this.#sink.commit(tx, locked, { pages: [], failures: [], progress }))) throw new CrawlLost();
+        return locked;
+      });
+      this.#crawl = crawl;
+      return crawl.discovered + crawl.dropped < settings.maxPages;
+    };
+    await add(await store.listCollectionUrls(this.#deps.db, this.#crawl, settings.maxPages), false);
+    if (settings.sitemap !== 'skip' && this.#crawl.discovered + this.#crawl.dropped < settings.maxPages)
+      await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (urls) =>
+        add(
+          urls.flatMap((url) => normalizeUrl(url) ?? []),
+          false,
+        ),
+      );
+    await add([], true);
+  }
+
+  async #giveUp(): Promise<void> {
+    const failure = {
+      reason: 'internal_error',
+      code: 'internal_error',
+      message: 'The crawl could not go on.',
+    } as const;
+    await this.#deps.db.begin(async (tx) => {
+      const crawl = await this.#lock(tx);
+      await store.finishCrawl(tx, crawl);
+      await this.#sink.finish(tx, crawl, { state: 'failed', failure });
+    });
+  }
+
+  async #finish(): Promise<void> {
+    await this.#deps.db.begin(async (tx) => {
+      const crawl = await this.#lock(tx);
+      await store.finishCrawl(tx, crawl);
+      await this.#sink.finish(tx, crawl, { state: 'done' });
+    });
+  }
+}
+
+/** Rows that tell why a page was left out; beyond it pages are left out silently. */
+const leftOutMax = 1_000;
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+}

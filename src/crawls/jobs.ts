@@ -1,0 +1,54 @@
+import type { Db } from '../db/database.ts';
+import { addJob, areJobsWaiting } from '../jobs/queue.ts';
+import type { Task } from '../jobs/workers.ts';
+import { type EngineDeps, runCrawlTurn } from './engine.ts';
+import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
+
+/** The job's name and payload are stored: public names. */
+export const crawlTask = 'crawl';
+type CrawlPayload = { app_id: string; crawl_id: string };
+
+/** How long a crawl works before it looks whether others wait for a worker. */
+const turnMs = 3_000;
+const lookEveryMs = 500;
+/** Single links, and the first turn of a site, go before sites that have had a turn. */
+const priorities = { link: 0, site: 5, again: 10, againMax: 90 };
+const attemptsMax = 12;
+
+/** Stores a crawl and has it begin when the transaction commits. */
+export async function startCrawl(db: Db, crawl: NewCrawl): Promise<void> {
+  await insertCrawl(db, crawl);
+  await addTurn(db, crawl.appId, crawl.id, priorities[crawl.settings.mode]);
+}
+
+function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Date): Promise<void> {
+  const payload: CrawlPayload = { app_id: appId, crawl_id: id };
+  return addJob(db, crawlTask, payload, {
+    key: `crawl/${id}`,
+    priority,
+    maxAttempts: attemptsMax,
+    ...(runAt === undefined ? {} : { runAt }),
+  });
+}
+
+/**
+ * One turn of a crawl after the other. Turns of all tenants share the workers: a crawl that has had its turn waits
+ * behind those that have not, and a tenant's further crawls behind the first crawls of the others.
+ */
+export function crawlJob(deps: EngineDeps): Task {
+  return async (payload, { signal, isLastAttempt }) => {
+    const { app_id: appId, crawl_id: id } = payload as CrawlPayload;
+    const startedAt = performance.now();
+    let lookedAt = startedAt;
+    const mustYield = async (): Promise<boolean> => {
+      const now = performance.now();
+      if (now - startedAt < turnMs || now - lookedAt < lookEveryMs) return false;
+      lookedAt = now;
+      return areJobsWaiting(deps.db);
+    };
+    const end = await runCrawlTurn(deps, appId, id, { signal, mustYield, isLastAttempt });
+    if (end.over) return;
+    const rank = await countOlderCrawls(deps.db, appId, id);
+    await addTurn(deps.db, appId, id, Math.min(priorities.again + rank, priorities.againMax), end.runAt);
+  };
+}

@@ -1,0 +1,256 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { isRetryable, normalizeUrl, retryDelayMs, sameSite } from '../content/crawl.ts';
+import { FetchError } from '../content/fetch/errors.ts';
+import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
+import type { ParsedPage } from '../content/parse/page.ts';
+import type { ParserPool } from '../content/parse/pool.ts';
+import { ParseError } from '../content/parse/types.ts';
+import type { RobotsRules } from '../content/robots.ts';
+import type { HostGate } from './host-gate.ts';
+import type { PageState, QueuedPage } from './store.ts';
+import type { Crawl, CrawledPage, FailureReason, PageFailure } from './types.ts';
+
+export type ReaderDeps = { fetcher: Fetcher; parser: ParserPool; gate: HostGate; clock: Clock };
+
+/** What came of one try at one page. */
+export type PageOutcome =
+  | {
+      kind: 'page';
+      page: CrawledPage;
+      /** Where it was found after redirects, normalised. */
+      finalUrl: string;
+      canonical: string;
+      /** Normalised; empty when the page asks not to be followed. */
+      links: string[];
+      state: PageState;
+    }
+  | { kind: 'failed'; failure: PageFailure; gone: boolean }
+  | { kind: 'retry'; delayMs: number }
+  | { kind: 'left_out'; reason: 'robots' | 'redirected_away'; fetched: boolean };
+
+export const crawlBytesMax = 10 * 1024 * 1024;
+
+/**
+ * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Whatever the site
+ * does is an outcome; it throws only when `signal` is aborted or something of our own is broken.
+ */
+export async function readPage(
+  deps: ReaderDeps,
+  crawl: Crawl,
+  queued: QueuedPage,
+  options: {
+    robotsOf: (url: URL) => Promise<RobotsRules>;
+    known: PageState | undefined;
+    signal: AbortSignal;
+  },
+): Promise<PageOutcome> {
+  const url = new URL(queued.url);
+  const isStart = queued.depth === 0;
+  try {
+    const robots = await options.robotsOf(url);
+    if (!robots.allows(url)) {
+      if (!isStart) return { kind: 'left_out', reason: 'robots', fetched: false };
+      return failed('fetch_failed', 'robots_disallowed', 'robots.txt of the site does not allow this page.');
+    }
+    const fetched = await deps.gate.run(url.host, robots.crawlDelayMs, options.signal, () =>
+      fetchWhole(deps.fetcher, crawl, queued, options),
+    );
+    return await judge(deps, crawl, queued, fetched, options);
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
+    if (error instanceof ParseError) return failed(error.reason, error.reason, error.message);
+    throw error;
+  }
+}
+
+type Fetched = { response: FetchResponse; bytes: Uint8Array };
+
+async function fetchWhole(
+  fetcher: Fetcher,
+  crawl: Crawl,
+  queued: QueuedPage,
+  options: { robotsOf: (url: URL) => Promise<RobotsRules>; known: PageState | undefined; signal: AbortSignal },
+): Promise<Fetched> {
+  const headers: Record<string, string> = {
+    accept: 'text/html,application/xhtml+xml,application/pdf;q=0.9,*/*;q=0.8',
+    'accept-language': '*',
+  };
+  if (options.known?.etag) headers['if-none-match'] = options.known.etag;
+  if (options.known?.lastModified) headers['if-modified-since'] = options.known.lastModified;
+  const response = await fetcher.fetch(queued.url, {
+    headers,
+    signal: options.signal,
+    bytesMax: crawlBytesMax,
+    mayFollow: async (target) => {
+      const scope = crawl.scopeUrl === null ? undefined : new URL(crawl.scopeUrl);
+      const inside =
+        scope === undefined || queued.depth === 0 || sameSite(scope, target, crawl.settings.allowSubdomains);
+      return inside && (await options.robotsOf(target)).allows(target);
+    },
+  });
+  const wanted = response.status >= 200 && response.status < 300 && response.stopped === undefined;
+  if (wanted) return { response, bytes: await response.bytes() };
+  response.discard();
+  return { response, bytes: new Uint8Array() };
+}
+
+async function judge(
+  deps: ReaderDeps,
+  crawl: Crawl,
+  queued: QueuedPage,
+  { response, bytes }: Fetched,
+  options: { known: PageState | undefined; signal: AbortSignal },
+): Promise<PageOutcome> {
+  const { status, headers } = response;
+  if (response.stopped !== undefined)
+    return queued.depth === 0
+      ? failed(
+          'fetch_failed',
+          'robots_disallowed',
+          'robots.txt of the site does not allow the page that this one redirects to.',
+        )
+      : { kind: 'left_out', reason: 'redirected_away', fetched: true };
+  const finalUrl = normalizeUrl(response.url) ?? queued.url;
+  if (status === 304 && options.known !== undefined) return unchanged(queued, finalUrl, options.known);
+  if (status < 200 || status >= 300) {
+    const delayMs = isRetryable(status)
+      ? retryDelayMs(queued.tries + 1, headers['retry-after'], deps.clock.now())
+      : undefined;
+    if (delayMs !== undefined) return { kind: 'retry', delayMs };
+    const gone = status === 404 || status === 410;
+    return { ...failed('fetch_failed', `http_${status}`, `The page answered ${status}.`), gone };
+  }
+  const contentType = headers['content-type'] ?? '';
+  const read = looksLikeHtml(contentType, bytes)
+    ? await readHtml(deps.parser, crawl, bytes, contentType, response.url, options.signal)
+    : await readDocument(deps.parser, crawl, bytes, headers, response.url, options.signal);
+  const digest = createHash('sha256').update(read.markdown).digest();
+  const same = options.known?.contentHash !== null && options.known?.contentHash?.equals(digest) === true;
+  const blocked = /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');
+  return {
+    kind: 'page',
+    finalUrl,
+    canonical: canonicalOf(read.canonical, finalUrl),
+    links: blocked ? [] : read.links,
+    state: {
+      url: queued.url,
+      etag: headers.etag ?? null,
+      lastModified: headers['last-modified'] ?? null,
+      contentHash: digest,
+    },
+    page: {
+      url: finalUrl,
+      isStart: queued.depth === 0,
+      change: options.known === undefined ? 'new' : same ? 'unchanged' : 'changed',
+      markdown: read.markdown,
+      title: read.title,
+      description: read.description,
+      language: read.language,
+      published: read.published,
+      contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
+      contentHash: digest.toString('hex'),
+    },
+  };
+}
+
+function unchanged(queued: QueuedPage, finalUrl: string, known: PageState): PageOutcome {
+  const none = { title: undefined, description: undefined, language: undefined, published: undefined };
+  const contentHash = known.contentHash?.toString('hex') ?? '';
+  const page = {
+    url: finalUrl,
+    isStart: queued.depth === 0,
+    change: 'unchanged' as const,
+    markdown: '',
+    contentType: '',
+    contentHash,
+  };
+  return { kind: 'page', page: { ...page, ...none }, finalUrl, canonical: finalUrl, links: [], state: known };
+}
+
+type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
+  links: string[];
+};
+
+async function readHtml(
+  parser: ParserPool,
+  crawl: Crawl,
+  bytes: Uint8Array,
+  contentType: string,
+  url: string,
+  signal: AbortSignal,
+): Promise<Read> {
+  const parsed = await parser.run<ParsedPage>('page', { bytes, contentType, url }, { signal, lane: crawl.appId });
+  const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
+  return { ...parsed, links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))] };
+}
+
+async function readDocument(
+  parser: ParserPool,
+  crawl: Crawl,
+  bytes: Uint8Array,
+  headers: Record<string, string>,
+  url: string,
+  signal: AbortSignal,
+): Promise<Read> {
+  const filename = filenameOf(headers['content-disposition'], url);
+  const input = {
+    bytes,
+    contentType: headers['content-type'] ?? '',
+    url,
+    ...(filename === undefined ? {} : { filename }),
+  };
+  const document = await parser.parse(input, { signal, lane: crawl.appId });
+  return {
+    markdown: document.markdown,
+    title: document.title ?? filename,
+    description: undefined,
+    language: document.language,
+    published: document.created,
+    canonical: undefined,
+    links: [],
+  };
+}
+
+function filenameOf(disposition: string | undefined, url: string): string | undefined {
+  const named = /filename\*?=(?:UTF-8'')?"?([^";]{1,200})"?/i.exec(disposition ?? '')?.[1];
+  const last = named ?? new URL(url).pathname.split('/').at(-1);
+  if (last === undefined || last === '') return undefined;
+  try {
+    return decodeURIComponent(last);
+  } catch {
+    return last;
+  }
+}
+
+function looksLikeHtml(contentType: string, bytes: Uint8Array): boolean {
+  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type === 'text/html' || type === 'application/xhtml+xml') return !isPdf(bytes);
+  if (type !== '' && type !== 'application/octet-stream' && type !== 'text/plain') return false;
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 512)).toString('latin1');
+  return (
+    /^(?:\xef\xbb\xbf)?\s*(?:<!--[^>]*>\s*)?<(?:!doctype html|html|head|body)\b/i.test(head) && type !== 'text/plain'
+  );
+}
+
+function isPdf(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x25 && bytes[1] === 0x50 && bytes[2] === 0x44 && bytes[3] === 0x46;
+}
+
+/** The URL that the page gives for itself, when it is one of the same site. */
+function canonicalOf(canonical: string | undefined, finalUrl: string): string {
+  const normal = canonical === undefined ? undefined : normalizeUrl(canonical);
+  return normal !== undefined && new URL(normal).hostname === new URL(finalUrl).hostname ? normal : finalUrl;
+}
+
+function fetchFailure(error: FetchError, queued: QueuedPage, clock: Clock): PageOutcome {
+  const transient = error.code === 'connect_failed' || error.code === 'bad_response';
+  const delayMs = transient ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
+  if (delayMs !== undefined) return { kind: 'retry', delayMs };
+  return failed(error.code === 'timeout' ? 'timeout' : 'fetch_failed', error.code, error.message);
+}
+
+function failed(reason: FailureReason, code: string, message: string): PageOutcome & { kind: 'failed' } {
+  return { kind: 'failed', failure: { reason, code, message }, gone: false };
+}

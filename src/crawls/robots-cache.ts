@@ -1,0 +1,83 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Clock } from '../clock.ts';
+import { isRetryable, retryDelayMs } from '../content/crawl.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import { allowEverything, allowNothing, parseRobots, type RobotsRules, robotsBytesMax } from '../content/robots.ts';
+import type { Db } from '../db/database.ts';
+import { type HostRow, insertHost, listHosts } from './store.ts';
+import type { Crawl } from './types.ts';
+
+/** How robots.txt calls us. */
+export const robotsAgent = 'quarry';
+
+/** robots.txt of each host of one crawl: fetched once, kept with the crawl, so that one crawl sees one version. */
+export class RobotsCache {
+  readonly #deps: { db: Db; fetcher: Fetcher; clock: Clock };
+  readonly #crawl: Crawl;
+  readonly #signal: AbortSignal;
+  readonly #rules = new Map<string, Promise<RobotsRules>>();
+
+  constructor(deps: { db: Db; fetcher: Fetcher; clock: Clock }, crawl: Crawl, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#crawl = crawl;
+    this.#signal = signal;
+  }
+
+  async load(): Promise<void> {
+    for (const row of await listHosts(this.#deps.db, this.#crawl))
+      this.#rules.set(row.origin, Promise.resolve(rulesOf(row)));
+  }
+
+  /** Throws FetchError when the host cannot be reached at all; asking again then tries again. */
+  rulesFor(url: URL): Promise<RobotsRules> {
+    if (this.#crawl.settings.ignoreRobots) return Promise.resolve(allowEverything);
+    const { origin } = url;
+    let rules = this.#rules.get(origin);
+    if (rules === undefined) {
+      rules = this.#read(origin);
+      this.#rules.set(origin, rules);
+      rules.catch(() => this.#rules.delete(origin));
+    }
+    return rules;
+  }
+
+  async #read(origin: string): Promise<RobotsRules> {
+    const row = await fetchRobots(this.#deps.fetcher, this.#deps.clock, origin, this.#signal);
+    await insertHost(this.#deps.db, this.#crawl, row);
+    return rulesOf(row);
+  }
+}
+
+function rulesOf(row: HostRow): RobotsRules {
+  if (row.state === 'open') return allowEverything;
+  return row.state === 'closed' ? allowNothing : parseRobots(row.robots ?? '', robotsAgent);
+}
+
+/** RFC 9309, 2.3.1: absent (4xx) means everything is allowed, a server that fails (5xx, 429) that nothing is. */
+async function fetchRobots(fetcher: Fetcher, clock: Clock, origin: string, signal: AbortSignal): Promise<HostRow> {
+  for (let tries = 1; ; tries++) {
+    const response = await fetcher.fetch(`${origin}/robots.txt`, { signal, timeoutMs: robotsTimeoutMs });
+    if (response.status >= 200 && response.status < 300)
+      return { origin, state: 'found', robots: await readStart(response.body) };
+    response.discard();
+    if (!isRetryable(response.status)) return { origin, state: 'open', robots: null };
+    const delayMs = retryDelayMs(tries, undefined, clock.now());
+    if (delayMs === undefined) return { origin, state: 'closed', robots: null };
+    await wait(delayMs, undefined, { signal });
+  }
+}
+
+const robotsTimeoutMs = 15_000;
+
+/** As much of robots.txt as must be read; the rest of an oversized one is nobody's rule. */
+async function readStart(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    bytes += chunk.byteLength;
+    if (bytes >= robotsBytesMax) break;
+  }
+  // Postgres text takes no NUL, and a rule has no use for one.
+  return Buffer.concat(chunks).subarray(0, robotsBytesMax).toString('utf8').replaceAll('\0', '');
+}

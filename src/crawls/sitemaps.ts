@@ -1,0 +1,44 @@
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import { sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
+import type { RobotsCache } from './robots-cache.ts';
+import type { Crawl } from './types.ts';
+
+const sitemapTimeoutMs = 30_000;
+const chunkMax = 500;
+
+/**
+ * Hands on the pages that the site's sitemaps name, in pieces, until `add` wants no more: those that robots.txt names,
+ * else /sitemap.xml. Sitemaps that cannot be had are as if there were none.
+ */
+export async function readSitemaps(
+  deps: { fetcher: Fetcher },
+  crawl: Crawl,
+  robots: RobotsCache,
+  signal: AbortSignal,
+  add: (urls: string[]) => Promise<boolean>,
+): Promise<void> {
+  const start = new URL(crawl.scopeUrl ?? crawl.settings.startUrl);
+  const named = (await robots.rulesFor(start)).sitemaps;
+  const starts = named.length > 0 ? named : ['/sitemap.xml'];
+  const urls = starts.flatMap((url) => (URL.canParse(url, start.origin) ? [new URL(url, start.origin).href] : []));
+  const load = async (url: string) => {
+    const response = await deps.fetcher.fetch(url, {
+      signal,
+      timeoutMs: sitemapTimeoutMs,
+      bytesMax: sitemapLimits.bytesMax,
+    });
+    if (response.status >= 200 && response.status < 300) return response.body;
+    response.discard();
+    return undefined;
+  };
+  let chunk: string[] = [];
+  // Most of what a sitemap names may be out of scope, so more is read than the crawl has room for.
+  for await (const page of walkSitemaps(urls, load, crawl.settings.maxPages * 4 + chunkMax)) {
+    chunk.push(page.url);
+    if (chunk.length < chunkMax) continue;
+    if (!(await add(chunk))) return;
+    chunk = [];
+  }
+  signal.throwIfAborted();
+  if (chunk.length > 0) await add(chunk);
+}

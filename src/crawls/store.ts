@@ -1,0 +1,237 @@
+import { createHash } from 'node:crypto';
+import type { Db, Transaction } from '../db/database.ts';
+import type { Crawl, CrawlSettings } from './types.ts';
+
+export type NewCrawl = {
+  appId: string;
+  sandboxId: string;
+  id: string;
+  consumer: string;
+  collectionId: string | null;
+  settings: CrawlSettings;
+};
+
+export type QueuedPage = { url: string; urlHash: Buffer; position: number; depth: number; tries: number };
+export type HostRow = { origin: string; state: 'found' | 'open' | 'closed'; robots: string | null };
+export type PageState = { url: string; etag: string | null; lastModified: string | null; contentHash: Buffer | null };
+
+export function hashUrl(url: string): Buffer {
+  return createHash('sha256').update(url).digest();
+}
+
+/** Byte strings as the text form that Postgres reads: the driver has no arrays of them. */
+function byteas(values: readonly (Buffer | null)[]): (string | null)[] {
+  return values.map((value) => (value === null ? null : `\\x${value.toString('hex')}`));
+}
+
+/** The crawl and its start page. */
+export async function insertCrawl(db: Db, crawl: NewCrawl): Promise<void> {
+  const { appId, sandboxId, id, consumer, collectionId, settings } = crawl;
+  await db`
+    insert into crawls (app_id, id, sandbox_id, consumer, collection_id, settings, discovered)
+    values (${appId}, ${id}, ${sandboxId}, ${consumer}, ${collectionId}, ${db.json(settings)}, 1)`;
+  await db`
+    insert into crawl_pages (app_id, crawl_id, url_hash, url, depth, state)
+    values (${appId}, ${id}, ${hashUrl(settings.startUrl)}, ${settings.startUrl}, 0, 'queued')`;
+}
+
+/** Takes the crawl up: whoever worked on it before can commit nothing more. Undefined when it is gone. */
+export async function takeCrawl(db: Db, appId: string, id: string): Promise<Crawl | undefined> {
+  const [row] = await db<Crawl[]>`
+    update crawls set epoch = epoch + 1
+    where app_id = ${appId} and id = ${id} and finished_at is null returning *`;
+  return row;
+}
+
+/** The crawl's present row, locked, if it is still held under this epoch. */
+export async function lockCrawl(tx: Transaction, crawl: Crawl): Promise<Crawl | undefined> {
+  const [row] = await tx<Crawl[]>`
+    select * from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch} for update`;
+  return row;
+}
+
+/** Whether the crawl is still there and nobody else has taken it up. */
+export async function isHeld(db: Db, crawl: Crawl): Promise<boolean> {
+  const rows = await db`
+    select 1 from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch}`;
+  return rows.length > 0;
+}
+
+export async function updateCrawl(tx: Transaction, crawl: Crawl): Promise<void> {
+  await tx`
+    update crawls set scope_url = ${crawl.scopeUrl}, sitemap_read = ${crawl.sitemapRead},
+      discovered = ${crawl.discovered}, done = ${crawl.done}, failed = ${crawl.failed}, dropped = ${crawl.dropped},
+      left_out = ${crawl.leftOut}
+    where app_id = ${crawl.appId} and id = ${crawl.id}`;
+}
+
+export async function deleteCrawl(db: Db, appId: string, id: string): Promise<void> {
+  await db`delete from crawls where app_id = ${appId} and id = ${id}`;
+}
+
+/** The next pages that are due, in the order of discovery, without those at these positions. */
+export async function listDuePages(db: Db, crawl: Crawl, without: number[], count: number): Promise<QueuedPage[]> {
+  return db<QueuedPage[]>`
+    select url, url_hash, position, depth, tries from crawl_pages
+    where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'queued' and not_before <= clock_timestamp()
+      and not (position = any(${without}::bigint[]))
+    order by position limit ${count}`;
+}
+
+/** Milliseconds until the next queued page is due (0 or less: now); undefined when none is queued. */
+export async function findNextDueMs(db: Db, crawl: Crawl): Promise<number | undefined> {
+  const [row] = await db<[{ waitMs: number | null; queued: number }]>`
+    select (extract(epoch from nullif(min(not_before), '-infinity') - clock_timestamp()) * 1000)::float8 as wait_ms,
+      count(*)::integer as queued
+    from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'queued'`;
+  return row.queued === 0 ? undefined : (row.waitMs ?? 0);
+}
+
+export async function settlePages(
+  tx: Transaction,
+  crawl: Crawl,
+  pages: {
+    urlHash: Buffer;
+    state: 'done' | 'failed' | 'left_out';
+    reason: string | null;
+    canonicalHash: Buffer | null;
+    contentHash: Buffer | null;
+  }[],
+): Promise<void> {
+  if (pages.length === 0) return;
+  await tx`
+    update crawl_pages set state = given.state, reason = given.reason, tries = tries + 1,
+      canonical_hash = given.canonical_hash, content_hash = given.content_hash
+    from unnest(${byteas(pages.map((page) => page.urlHash))}::text[]::bytea[], ${pages.map((page) => page.state)}::text[],
+      ${pages.map((page) => page.reason)}::text[], ${byteas(pages.map((page) => page.canonicalHash))}::text[]::bytea[],
+      ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[]) as given (url_hash, state, reason, canonical_hash, content_hash)
+    where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and crawl_pages.url_hash = given.url_hash`;
+}
+
+export async function postponePage(tx: Transaction, crawl: Crawl, urlHash: Buffer, delayMs: number): Promise<void> {
+  await tx`
+    update crawl_pages set tries = tries + 1, not_before = clock_timestamp() + ${delayMs} * interval '1 millisecond'
+    where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and url_hash = ${urlHash}`;
+}
+
+/** Adds those pages that are not known yet, in order, `room` at most. Answers how many were added. */
+export async function insertPages(
+  tx: Transaction,
+  crawl: Crawl,
+  pages: { url: string; depth: number }[],
+  room: number,
+): Promise<number> {
+  if (pages.length === 0 || room <= 0) return 0;
+  const added = await tx`
+    insert into crawl_pages (app_id, crawl_id, url_hash, url, depth, state)
+    select ${crawl.appId}, ${crawl.id}, given.url_hash, given.url, given.depth, 'queued'
+    from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[], ${pages.map((page) => page.url)}::text[],
+      ${pages.map((page) => page.depth)}::integer[]) with ordinality as given (url_hash, url, depth, place)
+    where not exists (select 1 from crawl_pages known
+      where known.app_id = ${crawl.appId} and known.crawl_id = ${crawl.id} and known.url_hash = given.url_hash)
+    order by given.place limit ${room}
+    on conflict do nothing`;
+  return added.count;
+}
+
+/** Rows that are not to be fetched: what was left out, with its reason, and other spellings of a page. Answers how many are new. */
+export async function insertSettledPages(
+  tx: Transaction,
+  crawl: Crawl,
+  pages: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[],
+): Promise<number> {
+  if (pages.length === 0) return 0;
+  const added = await tx`
+    insert into crawl_pages (app_id, crawl_id, url_hash, url, depth, state, reason)
+    select ${crawl.appId}, ${crawl.id}, given.* from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[],
+      ${pages.map((page) => page.url)}::text[], ${pages.map((page) => page.depth)}::integer[],
+      ${pages.map((page) => page.state)}::text[], ${pages.map((page) => page.reason)}::text[]) as given
+    on conflict do nothing`;
+  return added.count;
+}
+
+/** Canonical URL and text of those done pages that share one of these canonical URLs, as `canonical/content` in hex. */
+export async function listTwins(db: Db, crawl: Crawl, canonicalHashes: Buffer[]): Promise<Set<string>> {
+  const rows = await db<{ canonicalHash: Buffer; contentHash: Buffer }[]>`
+    select canonical_hash, content_hash from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id}
+      and state = 'done' and canonical_hash = any(${byteas(canonicalHashes)}::text[]::bytea[])`;
+  return new Set(rows.map((row) => twinKey(row.canonicalHash, row.contentHash)));
+}
+
+export function twinKey(canonicalHash: Buffer, contentHash: Buffer): string {
+  return `${canonicalHash.toString('hex')}/${contentHash.toString('hex')}`;
+}
+
+/** Ends the crawl. What was left out stays, to be shown; the rest has done its work. */
+export async function finishCrawl(tx: Transaction, crawl: Crawl): Promise<void> {
+  await tx`update crawls set finished_at = now() where app_id = ${crawl.appId} and id = ${crawl.id}`;
+  await tx`delete from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state <> 'left_out'`;
+  await tx`delete from crawl_hosts where app_id = ${crawl.appId} and crawl_id = ${crawl.id}`;
+}
+
+/** What was left out of a crawl and why, in the order of discovery. */
+export function listLeftOut(
+  db: Db,
+  appId: string,
+  crawlId: string,
+  count: number,
+): Promise<{ url: string; reason: string }[]> {
+  return db<{ url: string; reason: string }[]>`
+    select url, reason from crawl_pages
+    where app_id = ${appId} and crawl_id = ${crawlId} and state = 'left_out' order by position limit ${count}`;
+}
+
+export function listHosts(db: Db, crawl: Crawl): Promise<HostRow[]> {
+  return db<HostRow[]>`
+    select origin, state, robots from crawl_hosts where app_id = ${crawl.appId} and crawl_id = ${crawl.id}`;
+}
+
+export async function insertHost(db: Db, crawl: Crawl, host: HostRow): Promise<void> {
+  await db`
+    insert into crawl_hosts (app_id, crawl_id, origin, state, robots)
+    values (${crawl.appId}, ${crawl.id}, ${host.origin}, ${host.state}, ${host.robots})
+    on conflict do nothing`;
+}
+
+/** What the crawl's collection knows of these URLs. */
+export async function listKnownPages(db: Db, crawl: Crawl, urls: string[]): Promise<Map<string, PageState>> {
+  if (crawl.collectionId === null || urls.length === 0) return new Map();
+  const rows = await db<PageState[]>`
+    select url, etag, last_modified, content_hash from crawled_pages
+    where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
+  return new Map(rows.map((row) => [row.url, row]));
+}
+
+/** URLs that an earlier crawl of the same collection had: a page that is unchanged does not tell its links again. */
+export async function listCollectionUrls(db: Db, crawl: Crawl, count: number): Promise<string[]> {
+  if (crawl.collectionId === null) return [];
+  const rows = await db<{ url: string }[]>`
+    select url from crawled_pages where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId}
+    order by fetched_at desc, url limit ${count}`;
+  return rows.map((row) => row.url);
+}
+
+export async function rememberPages(tx: Transaction, crawl: Crawl, pages: PageState[]): Promise<void> {
+  if (crawl.collectionId === null || pages.length === 0) return;
+  await tx`
+    insert into crawled_pages (app_id, sandbox_id, collection_id, url_hash, url, etag, last_modified, content_hash, fetched_at)
+    select ${crawl.appId}, ${crawl.sandboxId}, ${crawl.collectionId}, given.*, now()
+    from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[], ${pages.map((page) => page.url)}::text[],
+      ${pages.map((page) => page.etag)}::text[], ${pages.map((page) => page.lastModified)}::text[],
+      ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[]) as given
+    on conflict (app_id, collection_id, url_hash) do update set etag = excluded.etag,
+      last_modified = excluded.last_modified, content_hash = excluded.content_hash, fetched_at = excluded.fetched_at`;
+}
+
+/** Forgets pages of a collection, so that they are fetched in full when they come up again. */
+export async function forgetPages(db: Db, appId: string, collectionId: string, urls: string[]): Promise<void> {
+  await db`delete from crawled_pages
+    where app_id = ${appId} and collection_id = ${collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
+}
+
+/** How many crawls of the app are older than this one and still there: its rank among them, from 0. */
+export async function countOlderCrawls(db: Db, appId: string, id: string): Promise<number> {
+  const [row] = await db<[{ count: number }]>`
+    select count(*) from crawls where app_id = ${appId} and id < ${id} and finished_at is null`;
+  return row.count;
+}

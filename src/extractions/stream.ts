@@ -1,0 +1,22 @@
+import type { Db } from '../db/database.ts';
+import type { Snapshot, StreamSource } from '../http/sse.ts';
+import { presentSummary } from './present.ts';
+import { summarise } from './service.ts';
+import { listExtractionsById } from './store.ts';
+
+/** Extractions as their event streams show them: without their outputs, which may be thousands. */
+export function extractionStream(deps: { db: Db }): StreamSource {
+  return {
+    event: 'extraction_update',
+    async load(appId, ids): Promise<Snapshot[]> {
+      const rows = await listExtractionsById(deps.db, appId, ids);
+      const summaries = await summarise(deps.db, appId, rows);
+      return summaries.map((summary) => ({
+        id: summary.row.id,
+        version: summary.row.version,
+        data: presentSummary(summary),
+        ended: summary.row.state !== 'running',
+      }));
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import type { BlobStore } from '../blob/blob-store.ts';
+import { writeConfigVersion } from '../configs/store.ts';
+import { outputStem } from '../content/crawl.ts';
+import type { CommitBatch, Crawl, CrawledPage, CrawlSink, PageFailure } from '../crawls/types.ts';
+import type { Transaction } from '../db/database.ts';
+import { insertFiles, type NewFile } from '../files/store.ts';
+import { announceChange } from '../http/sse.ts';
+import { newUuid } from '../ids.ts';
+import type { Owned } from '../tenancy/visible.ts';
+import { claimNames } from './names.ts';
+import { storable } from './request.ts';
+import * as store from './store.ts';
+
+/** How crawls name extractions as what they work for. Stored. */
+export const extractionConsumer = 'extraction';
+/** The kind of thing that streams of extractions show. */
+export const extractionTopic = 'extraction';
+
+/** A page's text, complete in the blob store; its rows come with the commit. */
+type PreparedOutput = { fileId: string; blobKey: string; size: number; checksum: Buffer };
+
+/** Writes what a crawl finds as outputs of its extraction. */
+export function extractionSink(deps: { blobs: BlobStore }): CrawlSink<PreparedOutput> {
+  const { blobs } = deps;
+  return {
+    async prepare(crawl, page) {
+      const fileId = newUuid();
+      const text = Buffer.from(storable(page.markdown) ?? '');
+      const blob = await blobs.put(`${crawl.appId}/${fileId}`, text, { contentType: 'text/markdown' });
+      return { fileId, blobKey: blob.key, size: blob.size, checksum: Buffer.from(blob.checksum, 'hex') };
+    },
+
+    discard: (prepared) => blobs.remove(prepared.blobKey),
+
+    async commit(tx, crawl, batch) {
+      const extraction = await store.lockRunningExtraction(tx, crawl.appId, crawl.id);
+      if (extraction === undefined) return false;
+      await writeOutputs(tx, crawl, extraction, batch);
+      await store.updateProgress(tx, crawl.appId, crawl.id, batch.progress);
+      await announceChange(tx, extractionTopic, crawl.appId, crawl.id);
+      return true;
+    },
+
+    async finish(tx, crawl, verdict) {
+      const failure = verdict.state === 'failed' ? verdict.failure : undefined;
+      await store.endExtraction(tx, crawl.appId, crawl.id, verdict.state, failure);
+      await announceChange(tx, extractionTopic, crawl.appId, crawl.id);
+    },
+  };
+}
+
+async function writeOutputs(
+  tx: Transaction,
+  crawl: Crawl,
+  extraction: store.ExtractionRow,
+  { pages, failures, progress }: CommitBatch<PreparedOutput>,
+): Promise<void> {
+  if (pages.length + failures.length === 0) return;
+  const owned: Owned = {
+    orgId: extraction.orgId,
+    teamId: extraction.teamId,
+    userId: extraction.userId,
+    agentId: extraction.agentId,
+  };
+  const names = await claimNames(
+    tx,
+    crawl,
+    pages.map(({ page }) => outputStem(page.url)),
+  );
+  const prefix = extraction.destinationPath === null ? '' : `${extraction.destinationPath}/`;
+  const files = pages.map(({ prepared }, index) => newFile(crawl, owned, prepared, `${prefix}${names[index]}`));
+  await insertFiles(tx, files);
+  if (extraction.destinationKind === 'config')
+    for (const file of files)
+      await writeConfigVersion(tx, crawl, {
+        owned,
+        virtualPath: file.filename,
+        contentType: file.contentType,
+        contentHash: file.checksum,
+        fileId: file.id,
+      });
+  // Outputs so far are exactly the pages that were done or failed before this batch.
+  const first = progress.done + progress.failed - pages.length - failures.length;
+  const ordinalOf = (index: number): number => first + index;
+  await store.insertOutputs(tx, crawl.appId, [
+    ...pages.map(({ page, prepared }, index) => ({
+      id: newUuid(),
+      extractionId: crawl.id,
+      ordinal: ordinalOf(index),
+      state: 'done' as const,
+      sourceUrl: page.url,
+      title: storable(page.title) ?? null,
+      metadata: pageMetadata(page),
+      error: null,
+      fileId: prepared.fileId,
+      name: names[index] ?? null,
+    })),
+    ...failures.map((failure, index) => ({
+      id: newUuid(),
+      extractionId: crawl.id,
+      ordinal: ordinalOf(pages.length + index),
+      state: 'failed' as const,
+      sourceUrl: failure.url,
+      title: null,
+      metadata: {},
+      error: errorOf(failure.failure),
+      fileId: null,
+      name: null,
+    })),
+  ]);
+}
+
+function newFile(crawl: Crawl, owned: Owned, prepared: PreparedOutput, filename: string): NewFile {
+  return {
+    appId: crawl.appId,
+    sandboxId: crawl.sandboxId,
+    id: prepared.fileId,
+    filename,
+    contentType: 'text/markdown',
+    size: prepared.size,
+    checksum: prepared.checksum,
+    blobKey: prepared.blobKey,
+    width: null,
+    height: null,
+    shared: false,
+    ...owned,
+  };
+}
+
+function pageMetadata(page: CrawledPage): Record<string, unknown> {
+  const { description, language, published, contentType } = page;
+  const members = { description: storable(description), language, published, content_type: storable(contentType) };
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== ''));
+}
+
+export function errorOf(failure: PageFailure): store.StoredError {
+  return { code: failure.code, message: failure.message };
+}

@@ -1,0 +1,255 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Database, Db } from '../db/database.ts';
+import type { Logger } from '../log.ts';
+
+/**
+ * Server-Sent Events for things that change: every event is the thing as it is now. One LISTEN connection of the
+ * process feeds all streams; a change is loaded once however many streams show it, many changes with one query.
+ */
+
+/** What one thing looks like now. Streams of it end after an `ended` one. */
+export type Snapshot = { id: string; version: number; data: unknown; ended: boolean };
+
+export type StreamSource = {
+  /** The SSE event name. */
+  event: string;
+  /** The present state of these things of one app; those that are gone are left out. */
+  load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
+};
+
+export type StreamHubOptions = {
+  /** A direct connection (no transaction pooler), for LISTEN. */
+  listenDatabase: Database;
+  log: Logger;
+  streamSecondsMax: number;
+  heartbeatMs?: number;
+  /** How long a reader may take nothing before its connection is cut. */
+  stalledMs?: number;
+};
+
+const channel = 'quarry_changes';
+const loadBatchMax = 500;
+const bucketCount = 15;
+const retryMs = { expired: 1_000, drained: 3_000 };
+
+/** In the transaction of a change: tells every process that this thing is not as it was. */
+export function announceChange(db: Db, kind: string, appId: string, id: string) {
+  return db`select pg_notify(${channel}, ${topicOf(kind, appId, id)})`;
+}
+
+/** SQL of the same, for use inside a larger statement. */
+export const changeChannel = channel;
+
+export function topicOf(kind: string, appId: string, id: string): string {
+  return `${kind}/${appId}/${id}`;
+}
+
+type Stream = {
+  response: ServerResponse;
+  topic: string;
+  /** The version shown last. */
+  version: number;
+  openedAtMs: number;
+  /** When it was first seen with unread data in our buffer. */
+  stalledAtMs: number | undefined;
+  /** A newer state than the one shown waits for the reader. */
+  behind: boolean;
+};
+
+type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
+
+export class StreamHub {
+  readonly #options: StreamHubOptions;
+  readonly #sources = new Map<string, StreamSource>();
+  readonly #topics = new Map<string, Topic>();
+  readonly #buckets: Set<Stream>[] = Array.from({ length: bucketCount }, () => new Set());
+  readonly #dirty = new Set<string>();
+  #nextBucket = 0;
+  #flushing = false;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #unlisten: (() => Promise<void>) | undefined;
+
+  constructor(options: StreamHubOptions) {
+    this.#options = options;
+  }
+
+  /** Says how a kind of thing is loaded and shown. Before the first stream of it. */
+  register(kind: string, source: StreamSource): void {
+    this.#sources.set(kind, source);
+  }
+
+  /** Begins to listen. After a lost connection every open stream is looked at again, so nothing is missed. */
+  async start(): Promise<void> {
+    const { unlisten } = await this.#options.listenDatabase.listen(
+      channel,
+      (topic) => this.#changed(topic),
+      () => {
+        for (const topic of this.#topics.keys()) this.#changed(topic);
+      },
+    );
+    this.#unlisten = unlisten;
+    const everyMs = (this.#options.heartbeatMs ?? 15_000) / bucketCount;
+    this.#timer = setInterval(() => this.#tick(), everyMs);
+    this.#timer.unref();
+  }
+
+  /** How many things streams show. */
+  get topicCount(): number {
+    return this.#topics.size;
+  }
+
+  /** How many streams are open. */
+  get size(): number {
+    return this.#buckets.reduce((sum, bucket) => sum + bucket.size, 0);
+  }
+
+  /**
+   * Answers the request with a stream of this thing, whose visibility the caller has checked. The first event comes
+   * at once; it also is what a client that comes back with `Last-Event-ID` has missed.
+   */
+  open(request: FastifyRequest, reply: FastifyReply, kind: string, appId: string, id: string): FastifyReply {
+    const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...streamHeaders };
+    reply.hijack();
+    const response = reply.raw;
+    response.writeHead(200, headers);
+    if (request.method === 'HEAD' || this.#closed) {
+      response.end(request.method === 'HEAD' ? undefined : `retry: ${retryMs.drained}\n\n`);
+      return reply;
+    }
+    response.socket?.setNoDelay(true);
+    response.flushHeaders();
+    const name = topicOf(kind, appId, id);
+    const stream: Stream = {
+      response,
+      topic: name,
+      version: Number.NEGATIVE_INFINITY,
+      openedAtMs: performance.now(),
+      stalledAtMs: undefined,
+      behind: false,
+    };
+    let topic = this.#topics.get(name);
+    if (!topic) {
+      topic = { kind, appId, id, streams: new Set() };
+      this.#topics.set(name, topic);
+    }
+    topic.streams.add(stream);
+    this.#buckets[this.#nextBucket]?.add(stream);
+    this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
+    response.on('close', () => this.#forget(stream));
+    response.on('error', () => this.#forget(stream));
+    response.on('drain', () => {
+      stream.stalledAtMs = undefined;
+      if (stream.behind) this.#changed(name);
+    });
+    this.#changed(name);
+    return reply;
+  }
+
+  /** Ends every stream, telling clients when to come back, and stops listening. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    for (const bucket of this.#buckets) for (const stream of [...bucket]) this.#end(stream, retryMs.drained);
+    await this.#unlisten?.();
+  }
+
+  #changed(topic: string): void {
+    if (!this.#topics.has(topic)) return;
+    this.#dirty.add(topic);
+    if (this.#flushing) return;
+    this.#flushing = true;
+    setImmediate(() => this.#flush());
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#dirty.size > 0 && !this.#closed) {
+      const batch: Topic[] = [];
+      for (const name of this.#dirty) {
+        const topic = this.#topics.get(name);
+        const first = batch[0];
+        if (topic && first && (topic.kind !== first.kind || topic.appId !== first.appId)) continue;
+        this.#dirty.delete(name);
+        if (topic) batch.push(topic);
+        if (batch.length >= loadBatchMax) break;
+      }
+      const [first] = batch;
+      if (first) await this.#load(first.kind, first.appId, batch);
+    }
+    this.#flushing = false;
+  }
+
+  async #load(kind: string, appId: string, topics: Topic[]): Promise<void> {
+    const source = this.#sources.get(kind);
+    if (!source) return;
+    try {
+      const snapshots = await source.load(
+        appId,
+        topics.map((topic) => topic.id),
+      );
+      const byId = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
+      for (const topic of topics) this.#show(topic, source.event, byId.get(topic.id));
+    } catch (error) {
+      // The reader cannot be told anything true: it comes back by itself and gets the present state then.
+      this.#options.log.error({ err: error, kind }, 'changes could not be loaded for streams');
+      for (const topic of topics) for (const stream of [...topic.streams]) this.#end(stream, retryMs.drained);
+    }
+  }
+
+  #show(topic: Topic, event: string, snapshot: Snapshot | undefined): void {
+    let frame: string | undefined;
+    for (const stream of [...topic.streams]) {
+      if (!snapshot) {
+        this.#end(stream);
+      } else if (snapshot.version > stream.version) {
+        if (stream.response.writableNeedDrain) {
+          stream.behind = true;
+          stream.stalledAtMs ??= performance.now();
+          continue;
+        }
+        stream.behind = false;
+        stream.version = snapshot.version;
+        frame ??= `id: ${snapshot.version}\nevent: ${event}\ndata: ${JSON.stringify(snapshot.data)}\n\n`;
+        stream.response.write(frame);
+        if (snapshot.ended) this.#end(stream);
+      }
+    }
+  }
+
+  /** Heartbeats for one bucket of streams, and the end of those that are too old or read nothing. */
+  #tick(): void {
+    const bucket = this.#buckets[this.#nextBucket];
+    this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
+    const now = performance.now();
+    const stalledMs = this.#options.stalledMs ?? 30_000;
+    for (const stream of [...(bucket ?? [])]) {
+      if (now - stream.openedAtMs > this.#options.streamSecondsMax * 1_000) this.#end(stream, retryMs.expired);
+      else if (!stream.response.writableNeedDrain) stream.response.write(': heartbeat\n\n');
+      else {
+        stream.stalledAtMs ??= now;
+        if (now - stream.stalledAtMs > stalledMs) stream.response.destroy();
+      }
+    }
+  }
+
+  #end(stream: Stream, comeBackAfterMs?: number): void {
+    this.#forget(stream);
+    if (stream.response.writableNeedDrain && comeBackAfterMs !== undefined) stream.response.destroy();
+    else stream.response.end(comeBackAfterMs === undefined ? undefined : `retry: ${comeBackAfterMs}\n\n`);
+  }
+
+  #forget(stream: Stream): void {
+    for (const bucket of this.#buckets) bucket.delete(stream);
+    const topic = this.#topics.get(stream.topic);
+    topic?.streams.delete(stream);
+    if (topic?.streams.size === 0) this.#topics.delete(stream.topic);
+  }
+}
+
+const streamHeaders = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+  connection: 'keep-alive',
+};

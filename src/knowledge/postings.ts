@@ -1,0 +1,256 @@
+/**
+ * The full-text index as bytes. A chunk is known by its ordinal within its source. A term's postings are blocks one
+ * after another: the number of postings, then for each the distance to the ordinal before (the first: to 0), how often
+ * the term stands in the chunk, and the chunk's length in words, all as variable-length integers. Blocks end to end are
+ * again valid postings, so the database can merge segments by joining strings. Positions of the words stand apart, in
+ * the same order, because only phrases need them.
+ */
+
+export type TermPostings = { term: string; postings: Buffer; positions: Buffer };
+
+/** One chunk as it enters the index. */
+export type IndexedChunk = {
+  ordinal: number;
+  /** Length in words. */
+  length: number;
+  /** Ascending positions of each term. */
+  terms: Map<string, number[]>;
+};
+
+/** Packs ascending variable-length integers; grows as needed. */
+class Writer {
+  #bytes = Buffer.allocUnsafe(64);
+  #length = 0;
+
+  number(value: number): void {
+    if (this.#length + 8 > this.#bytes.length) this.#grow(8);
+    let rest = value;
+    while (rest > 127) {
+      this.#bytes[this.#length++] = (rest & 127) | 128;
+      rest >>>= 7;
+    }
+    this.#bytes[this.#length++] = rest;
+  }
+
+  append(bytes: Uint8Array): void {
+    if (this.#length + bytes.length > this.#bytes.length) this.#grow(bytes.length);
+    this.#bytes.set(bytes, this.#length);
+    this.#length += bytes.length;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  finish(): Buffer {
+    return Buffer.from(this.#bytes.subarray(0, this.#length));
+  }
+
+  #grow(by: number): void {
+    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + by));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
+
+/** Reads variable-length integers in turn. */
+export class Reader {
+  readonly #bytes: Uint8Array;
+  offset: number;
+
+  constructor(bytes: Uint8Array, offset = 0) {
+    this.#bytes = bytes;
+    this.offset = offset;
+  }
+
+  get ended(): boolean {
+    return this.offset >= this.#bytes.length;
+  }
+
+  number(): number {
+    let byte = this.#bytes[this.offset++] as number;
+    if (byte < 128) return byte;
+    let value = byte & 127;
+    for (let shift = 7; ; shift += 7) {
+      byte = this.#bytes[this.offset++] as number;
+      value |= (byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+  }
+
+  slice(length: number): Uint8Array {
+    const bytes = this.#bytes.subarray(this.offset, this.offset + length);
+    this.offset += length;
+    return bytes;
+  }
+}
+
+/** The postings of chunks in ascending order of their ordinals, one entry per term. */
+export function packPostings(chunks: IndexedChunk[]): TermPostings[] {
+  const lists = new Map<string, { ordinals: number[]; lengths: number[]; positions: number[][] }>();
+  for (const chunk of chunks)
+    for (const [term, positions] of chunk.terms) {
+      let list = lists.get(term);
+      if (!list) {
+        list = { ordinals: [], lengths: [], positions: [] };
+        lists.set(term, list);
+      }
+      list.ordinals.push(chunk.ordinal);
+      list.lengths.push(chunk.length);
+      list.positions.push(positions);
+    }
+  return [...lists].map(([term, list]) => {
+    const postings = new Writer();
+    const positions = new Writer();
+    postings.number(list.ordinals.length);
+    let before = 0;
+    for (const [i, ordinal] of list.ordinals.entries()) {
+      const at = list.positions[i] ?? [];
+      postings.number(ordinal - before);
+      postings.number(at.length);
+      postings.number(list.lengths[i] ?? 0);
+      before = ordinal;
+      let last = 0;
+      for (const position of at) {
+        positions.number(position - last);
+        last = position;
+      }
+    }
+    return { term, postings: postings.finish(), positions: positions.finish() };
+  });
+}
+
+/** Calls `visit` for each posting, blocks in turn. */
+export function readPostings(
+  bytes: Uint8Array,
+  visit: (ordinal: number, frequency: number, length: number) => void,
+): void {
+  const reader = new Reader(bytes);
+  while (!reader.ended) {
+    let ordinal = 0;
+    for (let left = reader.number(); left > 0; left--) {
+      ordinal += reader.number();
+      visit(ordinal, reader.number(), reader.number());
+    }
+  }
+}
+
+/** Postings read into columns, which is what ranking runs over. */
+export type PostingColumns = { ordinals: Int32Array; frequencies: Uint16Array; lengths: Uint16Array };
+
+export function unpackPostings(bytes: Uint8Array): PostingColumns {
+  let count = 0;
+  let capacity = Math.max(8, Math.ceil(bytes.length / 3));
+  const ordinals = new Int32Array(capacity);
+  const frequencies = new Uint16Array(capacity);
+  const lengths = new Uint16Array(capacity);
+  readPostings(bytes, (ordinal, frequency, length) => {
+    ordinals[count] = ordinal;
+    frequencies[count] = Math.min(frequency, 65_535);
+    lengths[count] = Math.min(length, 65_535);
+    count += 1;
+  });
+  capacity = count;
+  return {
+    ordinals: ordinals.slice(0, capacity),
+    frequencies: frequencies.slice(0, capacity),
+    lengths: lengths.slice(0, capacity),
+  };
+}
+
+/** Calls `visit` with the positions of a term in each chunk, in the order of its postings. */
+export function readPositions(
+  postings: Uint8Array,
+  positions: Uint8Array,
+  visit: (ordinal: number, positions: number[]) => void,
+): void {
+  const reader = new Reader(positions);
+  readPostings(postings, (ordinal, frequency) => {
+    const list: number[] = [];
+    let position = 0;
+    for (let i = 0; i < frequency; i++) {
+      position += reader.number();
+      list.push(position);
+    }
+    visit(ordinal, list);
+  });
+}
+
+/**
+ * What one document adds to the index, packed into one value until enough documents are there to be sorted by term:
+ * the number of terms, their hashes in ascending order, where each entry begins, and the entries.
+ */
+export function packBundle(entries: TermPostings[]): Buffer {
+  const sorted = entries
+    .map((entry) => ({ ...entry, hash: hashTerm(entry.term) }))
+    .sort((a, b) => a.hash - b.hash || (a.term < b.term ? -1 : 1));
+  const header = Buffer.alloc(4 + sorted.length * 8);
+  header.writeUInt32LE(sorted.length, 0);
+  const body = new Writer();
+  for (const [i, entry] of sorted.entries()) {
+    header.writeUInt32LE(entry.hash, 4 + i * 4);
+    header.writeUInt32LE(body.length, 4 + sorted.length * 4 + i * 4);
+    const term = Buffer.from(entry.term);
+    for (const part of [term, entry.postings, entry.positions]) {
+      body.number(part.length);
+      body.append(part);
+    }
+  }
+  return Buffer.concat([header, body.finish()]);
+}
+
+/** The entry of one term in a bundle. */
+export function findInBundle(bundle: Buffer, term: string): TermPostings | undefined {
+  const count = bundle.readUInt32LE(0);
+  const hash = hashTerm(term);
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (bundle.readUInt32LE(4 + middle * 4) < hash) low = middle + 1;
+    else high = middle;
+  }
+  for (; low < count && bundle.readUInt32LE(4 + low * 4) === hash; low++) {
+    const entry = readEntry(bundle, count, low);
+    if (entry.term === term) return entry;
+  }
+  return undefined;
+}
+
+export function readBundle(bundle: Buffer): TermPostings[] {
+  const count = bundle.readUInt32LE(0);
+  return Array.from({ length: count }, (_entry, i) => readEntry(bundle, count, i));
+}
+
+function readEntry(bundle: Buffer, count: number, index: number): TermPostings {
+  const reader = new Reader(bundle, 4 + count * 8 + bundle.readUInt32LE(4 + count * 4 + index * 4));
+  const part = () => Buffer.from(reader.slice(reader.number()));
+  return { term: part().toString(), postings: part(), positions: part() };
+}
+
+/** Joins the bundles of several documents, in ascending order of their ordinals, term by term. */
+export function mergeBundles(bundles: Buffer[]): TermPostings[] {
+  const merged = new Map<string, { postings: Buffer[]; positions: Buffer[] }>();
+  for (const bundle of bundles)
+    for (const entry of readBundle(bundle)) {
+      let parts = merged.get(entry.term);
+      if (!parts) {
+        parts = { postings: [], positions: [] };
+        merged.set(entry.term, parts);
+      }
+      parts.postings.push(entry.postings);
+      parts.positions.push(entry.positions);
+    }
+  return [...merged].map(([term, parts]) => ({
+    term,
+    postings: Buffer.concat(parts.postings),
+    positions: Buffer.concat(parts.positions),
+  }));
+}
+
+/** FNV-1a, 32 bits. */
+function hashTerm(term: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193);
+  return hash >>> 0;
+}

@@ -1,0 +1,143 @@
+import { production } from '../db/database.ts';
+import { compact, iso } from '../http/present.ts';
+import { formatId } from '../ids.ts';
+import type { DocumentContent } from './document-service.ts';
+import type { DocumentView } from './document-store.ts';
+import type { IngestionView } from './ingestion-store.ts';
+import type { SearchHit, SearchResult } from './search.ts';
+import type { SourceRow } from './store.ts';
+
+export function presentSource(row: SourceRow) {
+  return {
+    id: formatId('source', row.id),
+    type: row.type,
+    state: row.state,
+    agent: row.agentId && formatId('agent', row.agentId),
+    context_installation: row.installationId && formatId('installation', row.installationId),
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+    metadata: row.metadata,
+    org: row.orgId && formatId('org', row.orgId),
+    parent_source: row.parentSourceId && formatId('source', row.parentSourceId),
+    payload: row.payload,
+    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+    team: row.teamId && formatId('team', row.teamId, 'tea'),
+    thread: row.threadId && formatId('thread', row.threadId),
+    user: row.userId && formatId('user', row.userId),
+  };
+}
+
+function owners(row: { agentId: string | null; teamId: string | null; userId: string | null; orgId: string | null }) {
+  return {
+    agent: row.agentId && formatId('agent', row.agentId),
+    team: row.teamId && formatId('team', row.teamId, 'tea'),
+    user: row.userId && formatId('user', row.userId),
+    org: row.orgId && formatId('org', row.orgId),
+  };
+}
+
+export function presentIngestion(row: IngestionView) {
+  return compact({
+    id: formatId('ingestion', row.id),
+    source: formatId('source', row.sourceId),
+    status: row.status,
+    ...owners(row),
+    error: row.error,
+    metadata: presentOutcome(row.metadata),
+    stats: row.stats,
+    started_at: row.startedAt && iso(row.startedAt),
+    completed_at: row.completedAt && iso(row.completedAt),
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  });
+}
+
+/** Documents are kept by uuid and shown by id. */
+function presentOutcome(metadata: Record<string, unknown>): Record<string, unknown> {
+  const { document, items } = metadata;
+  return {
+    ...metadata,
+    ...(typeof document === 'string' ? { document: formatId('document', document) } : {}),
+    ...(Array.isArray(items) ? { items: items.map((item) => presentOutcome(item as Record<string, unknown>)) } : {}),
+  };
+}
+
+export function presentDocument(row: DocumentView) {
+  return compact({
+    id: formatId('document', row.id),
+    source: formatId('source', row.sourceId),
+    title: row.title,
+    file: row.fileId && formatId('file', row.fileId),
+    ...owners(row),
+    metadata: row.metadata,
+    content_type: row.contentType,
+    content_hash: row.contentHash.toString('hex'),
+    total_lines: row.totalLines,
+    total_size: row.totalSize,
+    source_url: row.sourceUrl,
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  });
+}
+
+export function presentContent({ document, ...slice }: DocumentContent & { document: DocumentView }) {
+  return compact({
+    id: formatId('document', document.id),
+    ...slice,
+    total_lines: document.totalLines,
+    total_size: document.totalSize,
+    title: document.title,
+    metadata: document.metadata,
+  });
+}
+
+export function presentSearch(result: SearchResult, explain: boolean) {
+  return {
+    data: result.hits.map((hit) => presentHit(hit, explain)),
+    ...(explain
+      ? {
+          explain: {
+            chunks: result.chunks,
+            average_length: result.averageLength,
+            terms: result.terms.map(({ term, documentFrequency, idf }) => ({
+              term,
+              document_frequency: documentFrequency,
+              idf,
+            })),
+            ...(result.vectorsUnavailable === undefined ? {} : { vectors_unavailable: result.vectorsUnavailable }),
+          },
+        }
+      : {}),
+  };
+}
+
+function presentHit(hit: SearchHit, explain: boolean) {
+  const { row } = hit;
+  return compact({
+    id: formatId('chunk', row.id),
+    kind: 'chunk' as const,
+    content: row.content.toString(),
+    content_type: row.contentType ?? 'text/markdown',
+    raw_content: { heading_path: row.headingPath, start_byte: row.startByte, end_byte: row.endByte },
+    metadata: row.metadata,
+    type: row.sourceType,
+    document: formatId('document', row.documentId),
+    source: formatId('source', row.sourceId),
+    title: row.title,
+    source_url: row.sourceUrl,
+    start_line: row.startLine,
+    end_line: row.endLine,
+    start_byte: row.startByte,
+    end_byte: row.endByte,
+    score: hit.score,
+    created_at: iso(row.createdAt),
+    explain: explain
+      ? compact({
+          fulltext_rank: hit.textRank,
+          fulltext_score: hit.textScore,
+          vector_rank: hit.vectorRank,
+          similarity: hit.similarity,
+        })
+      : null,
+  });
+}

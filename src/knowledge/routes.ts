@@ -1,0 +1,295 @@
+import { Type } from 'typebox';
+import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
+import { type Api, ref } from '../http/route.ts';
+import type { Knowledge } from './knowledge.ts';
+import { presentContent, presentDocument, presentIngestion, presentSearch, presentSource } from './present.ts';
+import * as schema from './schema.ts';
+
+const callers = ['user', 'server', 'developer'] as const;
+const tag = 'Knowledge';
+const sources = '/api/v1/knowledge_sources';
+const source = `${sources}/:source`;
+const documents = '/api/v1/knowledge_documents';
+const document = `${documents}/:document`;
+const sourceParams = Type.Object({ source: Type.String() });
+const documentParams = Type.Object({ document: Type.String() });
+
+export function registerKnowledgeRoutes(api: Api, { knowledge }: { knowledge: Knowledge }): void {
+  registerSourceRoutes(api, knowledge);
+  registerIngestionRoutes(api, knowledge);
+  registerDocumentRoutes(api, knowledge);
+  registerSearchRoutes(api, knowledge);
+}
+
+function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
+  api.app(callers, {
+    method: 'GET',
+    path: `${sources}/kinds`,
+    operationId: 'listKnowledgeSourceKinds',
+    tag,
+    summary: 'List the types of sources that can be created',
+    responses: { 200: schema.sourceKindListSchema },
+    handler: () => knowledge.sources.kinds(),
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: sources,
+    operationId: 'listKnowledgeSources',
+    tag,
+    summary: 'List sources',
+    query: schema.sourceListQuery,
+    responses: { 200: pageOf(ref(schema.sourceSchema)) },
+    handler: async ({ caller, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await knowledge.sources.list(caller, query, request);
+      return page(request, rows.map(presentSource), total);
+    },
+  });
+
+  api.app(callers, {
+    method: 'POST',
+    path: sources,
+    operationId: 'createKnowledgeSource',
+    tag,
+    summary: 'Create a source',
+    description: 'Exactly one of `team`, `user`, `agent` and `org` owns it.',
+    body: schema.sourceCreateSchema,
+    responses: { 201: ref(schema.sourceSchema) },
+    handler: async ({ caller, body }) => presentSource(await knowledge.sources.create(caller, body)),
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: source,
+    operationId: 'getKnowledgeSource',
+    tag,
+    summary: 'Get a source',
+    params: sourceParams,
+    responses: { 200: ref(schema.sourceSchema) },
+    handler: async ({ caller, params }) => presentSource(await knowledge.sources.get(caller, params.source)),
+  });
+
+  api.app(callers, {
+    method: 'PATCH',
+    path: source,
+    operationId: 'updateKnowledgeSource',
+    tag,
+    summary: 'Update a source',
+    params: sourceParams,
+    body: schema.sourceUpdateSchema,
+    responses: { 200: ref(schema.sourceSchema) },
+    handler: async ({ caller, params, body }) =>
+      presentSource(await knowledge.sources.update(caller, params.source, body)),
+  });
+
+  api.app(callers, {
+    method: 'DELETE',
+    path: source,
+    operationId: 'deleteKnowledgeSource',
+    tag,
+    summary: 'Delete a source with everything in it',
+    params: sourceParams,
+    responses: { 204: null },
+    handler: ({ caller, params }) => knowledge.sources.remove(caller, params.source),
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: `${source}/inbound_url`,
+    operationId: 'getInboundUrl',
+    tag,
+    summary: 'Get the secret URL that a webhook/inbound source takes documents at',
+    params: sourceParams,
+    responses: { 200: schema.inboundUrlSchema },
+    handler: async ({ caller, params }) => ({ url: await knowledge.inbound.getUrl(caller, params.source) }),
+  });
+
+  api.app(callers, {
+    method: 'POST',
+    path: `${source}/inbound_url`,
+    operationId: 'rotateInboundUrl',
+    tag,
+    summary: 'Replace the inbound URL; the old one ends at once',
+    params: sourceParams,
+    responses: { 201: schema.inboundUrlSchema },
+    handler: async ({ caller, params }) => ({ url: await knowledge.inbound.rotate(caller, params.source) }),
+  });
+}
+
+function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
+  api.app(callers, {
+    method: 'POST',
+    path: `${source}/ingest`,
+    operationId: 'ingestIntoKnowledgeSource',
+    tag,
+    summary: 'Ingest',
+    description:
+      'Exactly one of `content`, `file` and `pull: true`. While another ingestion is active, that one is answered, with `metadata.already_active`.',
+    params: sourceParams,
+    body: schema.ingestSchema,
+    responses: { 201: ref(schema.ingestionSchema) },
+    handler: async ({ caller, params, body }) =>
+      presentIngestion(await knowledge.ingestions.ingest(caller, params.source, body)),
+  });
+
+  api.app(callers, {
+    method: 'POST',
+    path: `${source}/ingest/batch`,
+    operationId: 'ingestBatchIntoKnowledgeSource',
+    tag,
+    summary: 'Ingest up to 100 contents at once',
+    description: "`metadata.items` holds each item's document or error.",
+    params: sourceParams,
+    body: schema.ingestBatchSchema,
+    responses: { 201: ref(schema.ingestionSchema) },
+    handler: async ({ caller, params, body }) =>
+      presentIngestion(await knowledge.ingestions.ingestBatch(caller, params.source, body)),
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: `${source}/ingestions`,
+    operationId: 'listKnowledgeIngestions',
+    tag,
+    summary: 'List the ingestions of a source',
+    params: sourceParams,
+    query: Type.Object(pageQuery),
+    responses: { 200: pageOf(ref(schema.ingestionSchema)) },
+    handler: async ({ caller, params, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await knowledge.ingestions.list(caller, params.source, request);
+      return page(request, rows.map(presentIngestion), total);
+    },
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: '/api/v1/knowledge_ingestions/:ingestion',
+    operationId: 'getKnowledgeIngestion',
+    tag,
+    summary: 'Get an ingestion',
+    params: Type.Object({ ingestion: Type.String() }),
+    responses: { 200: ref(schema.ingestionSchema) },
+    handler: async ({ caller, params }) => presentIngestion(await knowledge.ingestions.get(caller, params.ingestion)),
+  });
+
+  api.public({
+    method: 'POST',
+    path: '/api/v1/inbound/:token',
+    operationId: 'postInbound',
+    tag,
+    summary: 'Post a document to an inbound URL',
+    description: 'The URL itself is the credential. Whatever is posted becomes a document.',
+    params: Type.Object({ token: Type.String() }),
+    rawBody: '*/*',
+    responses: { 202: Type.Object({ ingestion: Type.String() }) },
+    handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),
+  });
+
+  api.app(callers, {
+    method: 'POST',
+    path: '/api/v1/threads/:thread/messages',
+    operationId: 'createThreadMessage',
+    tag: 'Threads',
+    summary: 'Post a message to a thread',
+    description: 'Every thread/messages source of the agent of the thread takes it as a document.',
+    params: Type.Object({ thread: Type.String() }),
+    body: schema.threadMessageSchema,
+    responses: { 201: schema.threadMessageAnswerSchema },
+    handler: ({ caller, params, body }) => knowledge.inbound.postMessage(caller, params.thread, body),
+  });
+}
+
+function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
+  api.app(callers, {
+    method: 'GET',
+    path: documents,
+    operationId: 'listKnowledgeDocuments',
+    tag,
+    summary: 'List documents',
+    query: schema.documentListQuery,
+    responses: { 200: pageOf(ref(schema.documentSchema)) },
+    handler: async ({ caller, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await knowledge.documents.list(caller, query, request);
+      return page(request, rows.map(presentDocument), total);
+    },
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: document,
+    operationId: 'getKnowledgeDocument',
+    tag,
+    summary: 'Get a document',
+    params: documentParams,
+    responses: { 200: ref(schema.documentSchema) },
+    handler: async ({ caller, params }) => presentDocument(await knowledge.documents.get(caller, params.document)),
+  });
+
+  api.app(callers, {
+    method: 'PATCH',
+    path: document,
+    operationId: 'updateKnowledgeDocument',
+    tag,
+    summary: "Replace a document's content",
+    params: documentParams,
+    body: schema.documentUpdateSchema,
+    responses: { 201: ref(schema.ingestionSchema) },
+    handler: async ({ caller, params, body }) =>
+      presentIngestion(await knowledge.documents.update(caller, params.document, body)),
+  });
+
+  api.app(callers, {
+    method: 'DELETE',
+    path: document,
+    operationId: 'deleteKnowledgeDocument',
+    tag,
+    summary: 'Delete a document',
+    params: documentParams,
+    responses: { 204: null },
+    handler: ({ caller, params }) => knowledge.documents.remove(caller, params.document),
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: `${document}/content`,
+    operationId: 'getKnowledgeDocumentContent',
+    tag,
+    summary: "Read a document's text, or a slice of it",
+    params: documentParams,
+    query: schema.documentContentQuery,
+    responses: { 200: ref(schema.documentContentSchema) },
+    handler: async ({ caller, params, query }) =>
+      presentContent(await knowledge.documents.content(caller, params.document, query)),
+  });
+}
+
+function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
+  api.app(callers, {
+    method: 'POST',
+    path: `${source}/search`,
+    operationId: 'searchKnowledgeSource',
+    tag,
+    summary: 'Search a source',
+    params: sourceParams,
+    body: schema.searchSchema,
+    responses: { 200: schema.searchResultSchema },
+    handler: async ({ caller, params, body }) =>
+      presentSearch(await knowledge.search.searchSource(caller, params.source, body), body.explain === true),
+  });
+
+  api.app(callers, {
+    method: 'POST',
+    path: '/api/v1/agents/:agent/search',
+    operationId: 'searchAgentKnowledge',
+    tag,
+    summary: 'Search everything that an agent owns',
+    params: Type.Object({ agent: Type.String() }),
+    body: schema.agentSearchSchema,
+    responses: { 200: schema.searchResultSchema },
+    handler: async ({ caller, params, body }) =>
+      presentSearch(await knowledge.search.searchAgent(caller, params.agent, body), body.explain === true),
+  });
+}

@@ -1,0 +1,254 @@
+import { Type } from 'typebox';
+import { pageQuery } from '../http/pages.ts';
+import { freeMap, ref, strict } from '../http/route.ts';
+
+const text = Type.String();
+const optionalText = Type.Optional(Type.String());
+const textOrNull = Type.Union([Type.String(), Type.Null()]);
+const mapOrNull = Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]);
+const texts = Type.Optional(Type.Array(Type.String(), { maxItems: 100 }));
+const stateSchema = Type.Enum(['active', 'paused']);
+const title = Type.Optional(Type.String({ maxLength: 1_000, description: 'Display title.' }));
+const metadata = Type.Optional(freeMap('Free key-value map.'));
+
+export const sourceSchema = Type.Object(
+  {
+    id: Type.String({ description: 'cso_…' }),
+    type: text,
+    state: stateSchema,
+    agent: textOrNull,
+    context_installation: textOrNull,
+    created_at: textOrNull,
+    updated_at: textOrNull,
+    metadata: mapOrNull,
+    org: textOrNull,
+    parent_source: textOrNull,
+    payload: mapOrNull,
+    sandbox: textOrNull,
+    team: textOrNull,
+    thread: textOrNull,
+    user: textOrNull,
+  },
+  { $id: 'KnowledgeSource', description: 'Where knowledge comes from: documents, a page, a site, a file.' },
+);
+
+export const sourceKindListSchema = Type.Object({
+  data: Type.Array(
+    Type.Object({
+      type: text,
+      label: text,
+      description: text,
+      payload_schema: Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema of `payload`.' }),
+    }),
+  ),
+});
+
+export const sourceListQuery = Type.Object({
+  ...pageQuery,
+  search: Type.Optional(Type.String({ description: 'Part of the type, case ignored.' })),
+  type: optionalText,
+  team: texts,
+  thread: texts,
+  installation: optionalText,
+  agent: optionalText,
+  org: optionalText,
+  owner_scope: Type.Optional(Type.Enum(['any', 'individual', 'system'])),
+});
+
+export const sourceCreateSchema = strict({
+  type: Type.String({ description: 'One of the kinds list.' }),
+  agent: optionalText,
+  team: optionalText,
+  user: optionalText,
+  org: Type.Optional(Type.String({ description: 'Alone, for a source of the organisation itself.' })),
+  parent_source: optionalText,
+  payload: Type.Optional(freeMap('Configuration; its members depend on the type.')),
+  metadata,
+  state: Type.Optional(stateSchema),
+  thread: optionalText,
+});
+
+export const sourceUpdateSchema = strict({
+  payload: Type.Optional(freeMap('Replaces the whole payload.')),
+  metadata: Type.Optional(freeMap('Replaces the whole map.')),
+  state: Type.Optional(stateSchema),
+});
+
+const contentSchema = strict({
+  data: Type.String({ description: 'The document: text, or its bytes in base64.' }),
+  data_encoding: Type.Optional(Type.Enum(['raw', 'base64'], { description: 'Default raw.' })),
+  content_type: Type.Optional(Type.String({ maxLength: 255 })),
+  filename: Type.Optional(Type.String({ maxLength: 500 })),
+});
+
+const onActive = Type.Optional(
+  Type.Enum(['return', 'queue', 'error'], {
+    description:
+      'What to do while another ingestion of the source is active: return that one (default), queue, or 409.',
+  }),
+);
+
+export const ingestSchema = strict({
+  content: Type.Optional(contentSchema),
+  file: Type.Optional(Type.String({ description: 'fil_… of an uploaded file.' })),
+  pull: Type.Optional(Type.Boolean({ description: "Run again from the source's own configuration." })),
+  title,
+  metadata,
+  dedupe: Type.Optional(Type.Boolean({ description: 'Reuse a document of the same bytes. Push only.' })),
+  on_active: onActive,
+});
+
+export const ingestBatchSchema = strict({
+  items: Type.Array(
+    strict({
+      content: Type.Optional(contentSchema),
+      file: optionalText,
+      title,
+      metadata,
+      dedupe: Type.Optional(Type.Boolean()),
+    }),
+    { minItems: 1, maxItems: 100 },
+  ),
+  on_active: onActive,
+});
+
+const errorMember = Type.Optional(Type.Record(Type.String(), Type.Unknown()));
+
+export const ingestionSchema = Type.Object(
+  {
+    id: Type.String({ description: 'cig_…' }),
+    source: text,
+    status: Type.Enum(['pending', 'running', 'awaiting_callback', 'succeeded', 'failed']),
+    agent: optionalText,
+    team: optionalText,
+    user: optionalText,
+    org: optionalText,
+    error: errorMember,
+    metadata: Type.Record(Type.String(), Type.Unknown()),
+    stats: Type.Record(Type.String(), Type.Unknown()),
+    started_at: optionalText,
+    completed_at: optionalText,
+    created_at: text,
+    updated_at: text,
+  },
+  { $id: 'KnowledgeIngestion', description: 'One run of content into a source.' },
+);
+
+export const documentSchema = Type.Object(
+  {
+    id: Type.String({ description: 'cdo_…' }),
+    source: text,
+    title: optionalText,
+    file: optionalText,
+    agent: optionalText,
+    team: optionalText,
+    user: optionalText,
+    org: optionalText,
+    metadata: Type.Record(Type.String(), Type.Unknown()),
+    content_type: optionalText,
+    content_hash: text,
+    total_lines: Type.Integer(),
+    total_size: Type.Integer(),
+    source_url: optionalText,
+    created_at: text,
+    updated_at: text,
+  },
+  { $id: 'KnowledgeDocument', description: 'A document of a source.' },
+);
+
+export const documentListQuery = Type.Object({
+  ...pageQuery,
+  q: Type.Optional(Type.String({ description: 'Beginning of the title, case ignored.' })),
+  source: texts,
+  installation: texts,
+  agent: texts,
+});
+
+export const documentUpdateSchema = strict({
+  content: Type.Optional(contentSchema),
+  file: optionalText,
+  title,
+  metadata,
+});
+
+export const documentContentQuery = Type.Object({
+  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
+  unit: Type.Optional(Type.Enum(['lines', 'bytes'])),
+});
+
+export const documentContentSchema = Type.Object(
+  {
+    id: text,
+    content: text,
+    total_lines: Type.Integer(),
+    total_size: Type.Integer(),
+    title: optionalText,
+    metadata: Type.Record(Type.String(), Type.Unknown()),
+    unit: optionalText,
+    offset: Type.Optional(Type.Integer()),
+    limit: Type.Optional(Type.Integer()),
+    start_line: Type.Optional(Type.Integer()),
+    end_line: Type.Optional(Type.Integer()),
+    start_byte: Type.Optional(Type.Integer()),
+    end_byte: Type.Optional(Type.Integer()),
+  },
+  { $id: 'KnowledgeDocumentContent', description: 'Text of a document, or a slice of it.' },
+);
+
+const searchMembers = {
+  query: Type.String({ minLength: 1, maxLength: 10_000 }),
+  mode: Type.Optional(Type.Enum(['hybrid', 'vector', 'fulltext'], { description: 'Default hybrid.' })),
+  max_results: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Default 20.' })),
+  min_similarity: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: 'Cosine floor of vector hits.' })),
+  recency_days: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
+  filter: Type.Optional(freeMap('Conditions on document metadata.')),
+  explain: Type.Optional(Type.Boolean()),
+};
+
+export const searchSchema = strict(searchMembers);
+export const agentSearchSchema = strict({ ...searchMembers, source_types: texts });
+
+export const searchHitSchema = Type.Object(
+  {
+    id: Type.String({ description: 'cim_…' }),
+    kind: Type.Literal('chunk'),
+    content: text,
+    content_type: optionalText,
+    raw_content: Type.Record(Type.String(), Type.Unknown()),
+    metadata: Type.Record(Type.String(), Type.Unknown()),
+    type: text,
+    document: text,
+    source: text,
+    title: optionalText,
+    source_url: optionalText,
+    start_line: Type.Integer(),
+    end_line: Type.Integer(),
+    start_byte: Type.Integer(),
+    end_byte: Type.Integer(),
+    score: Type.Number(),
+    created_at: text,
+    explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  },
+  { $id: 'SearchHit', description: 'A passage with where it stands.' },
+);
+
+export const searchResultSchema = Type.Object({
+  data: Type.Array(ref(searchHitSchema)),
+  explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+});
+
+export const inboundUrlSchema = Type.Object({ url: text });
+
+export const threadMessageSchema = strict({
+  content: Type.String({ minLength: 1 }),
+  metadata,
+});
+
+export const threadMessageAnswerSchema = Type.Object({
+  id: Type.String({ description: 'msg_…' }),
+  thread: text,
+  content: text,
+  metadata: Type.Record(Type.String(), Type.Unknown()),
+  created_at: text,
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { chunkMarkdown, estimateTokens } from '../../src/content/chunk.ts';
+
+const line = fc.oneof(
+  fc.constant(''),
+  fc.string({ unit: 'grapheme', maxLength: 60 }).map((text) => text.replaceAll('\n', ' ')),
+  fc.constantFrom(
+    '# One',
+    '## Two',
+    '### Three ###',
+    '- item one',
+    '  more of it',
+    '| a | b |',
+    '```',
+    '~~~~',
+    'Short. Two! Three?',
+  ),
+  fc.lorem({ maxCount: 12, mode: 'sentences' }),
+  fc.constantFrom('漢字かな交じり文。'.repeat(20), 'x'.repeat(400), '😀'.repeat(50)),
+);
+const markdown = fc.array(line, { maxLength: 60 }).map((lines) => lines.join('\n').toWellFormed());
+const sizes = fc.record({
+  targetTokens: fc.integer({ min: 4, max: 80 }),
+  overlapTokens: fc.integer({ min: 0, max: 30 }),
+});
+
+test('the text at the byte range of a chunk is the chunk, and its lines are those of the range', () => {
+  fc.assert(
+    fc.property(markdown, sizes, (text, options) => {
+      const bytes = Buffer.from(text);
+      for (const chunk of chunkMarkdown(text, options)) {
+        assert.equal(bytes.subarray(chunk.startByte, chunk.endByte).toString(), chunk.text);
+        assert.equal(bytes.subarray(0, chunk.startByte).toString().split('\n').length, chunk.startLine);
+        assert.equal(bytes.subarray(0, chunk.endByte).toString().split('\n').length, chunk.endLine);
+        assert.notEqual(chunk.text.trim(), '');
+      }
+    }),
+  );
+});
+
+test('every visible character lies in a chunk, and chunks go forward', () => {
+  fc.assert(
+    fc.property(markdown, sizes, (text, options) => {
+      const bytes = Buffer.from(text);
+      let covered = 0;
+      let before = -1;
+      for (const chunk of chunkMarkdown(text, options)) {
+        assert.equal(bytes.subarray(covered, Math.max(covered, chunk.startByte)).toString().trim(), '');
+        assert.ok(chunk.startByte > before && chunk.endByte > covered);
+        before = chunk.startByte;
+        covered = chunk.endByte;
+      }
+      assert.equal(bytes.subarray(covered).toString().trim(), '');
+    }),
+  );
+});
+
+test('no chunk exceeds one and a half times the target', () => {
+  fc.assert(
+    fc.property(markdown, sizes, (text, options) => {
+      for (const chunk of chunkMarkdown(text, options))
+        assert.ok(estimateTokens(chunk.text) <= Math.ceil(options.targetTokens * 1.5) + 1, chunk.text);
+    }),
+  );
+});
+
+test('a heading stays with the text below it and names the chunk', () => {
+  const words = 'Words that fill the section up to its end. '.repeat(8);
+  const text = `# Guide\n\n${words}\n\n## Install\n\n${words}\n\n## Use\n\n${words}`;
+  const chunks = chunkMarkdown(text, { targetTokens: 90 });
+  assert.deepEqual(
+    chunks.map((chunk) => chunk.headingPath),
+    [['Guide'], ['Guide', 'Install'], ['Guide', 'Use']],
+  );
+  assert.ok(chunks[1]?.text.startsWith('## Install'));
+  assert.ok(!chunks[0]?.text.includes('## Install'));
+});
+
+test('a table row and a code fence that fit are not cut, and what looks like a heading in code is none', () => {
+  const fence = `\`\`\`sh\n# not a heading\n${'run the thing\n'.repeat(10)}\`\`\``;
+  const table = `| a | b |\n|---|---|\n${'| one | two |\n'.repeat(6)}`;
+  const text = `# Top\n\n${'Some prose here. '.repeat(20)}\n\n${fence}\n\n${'More prose here. '.repeat(20)}\n\n${table}`;
+  const chunks = chunkMarkdown(text, { targetTokens: 80, overlapTokens: 0 });
+  assert.ok(chunks.some((chunk) => chunk.text.includes(fence)));
+  assert.ok(chunks.some((chunk) => chunk.text.includes(table.trim())));
+  assert.ok(chunks.every((chunk) => chunk.headingPath.join() === 'Top'));
+});
+
+test('the next chunk repeats the end of the one before within a section', () => {
+  const text = Array.from({ length: 60 }, (_, i) => `Sentence number ${i} of a long paragraph.`).join(' ');
+  const chunks = chunkMarkdown(text, { targetTokens: 60, maxTokens: 60, overlapTokens: 20 });
+  assert.ok(chunks.length > 5);
+  for (const [i, chunk] of chunks.entries()) {
+    const next = chunks[i + 1];
+    if (next) assert.ok(next.startByte < chunk.endByte);
+  }
+});

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { judgeScope, normalizeUrl, outputStem, retryAfterMs, retryDelayMs } from '../../src/content/crawl.ts';
+
+test('spellings of the same page become one', () => {
+  const same = [
+    ...[
+      'HTTP://Site.Test:80/a/../b?x=1#part',
+      'http://site.test/b?utm_source=q&x=1&fbclid=2',
+      'http://site.test./b?x=1',
+    ],
+    ...['http://site.test/%62?x=1&', 'http://site.test/b;jsessionid=AB12?x=1'],
+  ];
+  for (const url of same) assert.equal(normalizeUrl(url), 'http://site.test/b?x=1', url);
+  assert.equal(normalizeUrl('../x?#', 'http://site.test/a/b/c'), 'http://site.test/a/x');
+  assert.equal(normalizeUrl('http://site.test/?b=1&a=2'), 'http://site.test/?b=1&a=2');
+  for (const url of ['mailto:a@b', 'javascript:1', 'http://u:p@site.test/', 'http://[', 'data:,x', '', 'http://'])
+    assert.equal(normalizeUrl(url), undefined, url);
+});
+
+test('the scope is the start host, its paths and its depth', () => {
+  const scope = {
+    start: 'https://www.site.test/docs/',
+    includePaths: [],
+    excludePaths: [],
+    depthMax: undefined,
+    allowSubdomains: false,
+  };
+  assert.equal(judgeScope(scope, 'http://www.site.test/x', 1), undefined);
+  assert.equal(judgeScope(scope, 'https://site.test/x', 1), 'other_host');
+  assert.equal(judgeScope(scope, 'https://www.site.test:8443/x', 1), 'other_host');
+  const wide = { ...scope, allowSubdomains: true };
+  for (const host of ['site.test', 'blog.site.test', 'a.www.site.test'])
+    assert.equal(judgeScope(wide, `https://${host}/`, 1), undefined);
+  for (const host of ['evilsite.test', 'site.test.evil.example'])
+    assert.equal(judgeScope(wide, `https://${host}/`, 1), 'other_host');
+  const narrow = { ...scope, includePaths: ['/docs/'], excludePaths: ['/*/old', '/docs/*.pdf$'], depthMax: 2 };
+  assert.equal(judgeScope(narrow, 'https://www.site.test/docs/a', 2), undefined);
+  assert.equal(judgeScope(narrow, 'https://www.site.test/docs/a', 3), 'depth');
+  assert.equal(judgeScope(narrow, 'https://www.site.test/blog', 1), 'path');
+  assert.equal(judgeScope(narrow, 'https://www.site.test/docs/old/1', 1), 'path');
+  assert.equal(judgeScope(narrow, 'https://www.site.test/docs/a.pdf', 1), 'path');
+  assert.equal(judgeScope(scope, 'https://www.site.test/a.PNG', 1), 'not_a_page');
+  assert.equal(judgeScope(scope, 'https://www.site.test/a.pdf', 1), undefined);
+  assert.equal(judgeScope(scope, 'https://www.site.test/a/b/a/b/a/b/a/b/', 1), 'trap');
+});
+
+test('three tries with growing pauses, and never before Retry-After', () => {
+  const now = new Date('2026-01-01T00:00:00Z');
+  assert.equal(
+    retryDelayMs(1, undefined, now, () => 1),
+    500,
+  );
+  assert.equal(
+    retryDelayMs(2, undefined, now, () => 1),
+    1_000,
+  );
+  assert.equal(retryDelayMs(3, undefined, now), undefined);
+  assert.equal(retryDelayMs(1, '7', now), 7_000);
+  assert.equal(retryDelayMs(1, '86400', now), 60_000);
+  assert.equal(retryAfterMs('Thu, 01 Jan 2026 00:00:30 GMT', now), 30_000);
+  assert.equal(retryAfterMs('soon', now), undefined);
+});
+
+test('outputs are named by the path of their page', () => {
+  const names: Record<string, string> = {
+    '/': 'index',
+    '/docs/': 'docs/index',
+    '/docs/a.html': 'docs/a',
+    '/a.htm?x=1': 'a',
+    '/a b/c&d.php': 'a-b/c-d.php',
+    '/..%2f..%2fetc/passwd': '..-..-etc/passwd',
+    '//x//y': 'x/y',
+    '/%ff': '-ff',
+    '/stra%C3%9Fe': 'straße',
+  };
+  for (const [path, name] of Object.entries(names)) assert.equal(outputStem(`http://site.test${path}`), name, path);
+});

@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
+import { FetchError } from '../../src/content/fetch/errors.ts';
+import { createFetcher, type Fetcher, type FetcherOptions } from '../../src/content/fetch/guarded-fetch.ts';
+
+let server: Server;
+let base: string;
+let port: number;
+const seen: { url: string; headers: Record<string, unknown> }[] = [];
+const fetchers: Fetcher[] = [];
+
+const routes: Record<string, RequestListener> = {
+  '/plain': (_request, response) => response.end('hello'),
+  '/gzip': (_request, response) => response.setHeader('content-encoding', 'gzip').end(gzipSync('hello')),
+  '/br': (_request, response) => response.setHeader('content-encoding', 'br').end(brotliCompressSync('hello')),
+  '/zstd': (_request, response) => response.setHeader('content-encoding', 'zstd').end(zstdCompressSync('hello')),
+  '/deflate': (_request, response) => response.setHeader('content-encoding', 'deflate').end(deflateSync('hello')),
+  '/deflate-raw': (_request, response) =>
+    response.setHeader('content-encoding', 'deflate').end(deflateRawSync('hello')),
+  '/double': (_request, response) =>
+    response.setHeader('content-encoding', 'gzip, gzip').end(gzipSync(gzipSync('hello'))),
+  '/many': (_request, response) => response.setHeader('content-encoding', 'gzip, gzip, gzip').end('x'),
+  '/odd': (_request, response) => response.setHeader('content-encoding', 'rot13').end('uryyb'),
+  '/bomb': (_request, response) =>
+    response.setHeader('content-encoding', 'gzip').end(gzipSync(Buffer.alloc(50 * 1024 * 1024))),
+  '/big': (_request, response) => response.setHeader('content-length', '90000000').write('x'),
+  '/endless': (_request, response) => {
+    const piece = Buffer.alloc(64 * 1024, 'x');
+    const more = (): void => {
+      while (!response.destroyed && response.write(piece));
+      if (!response.destroyed) response.once('drain', more);
+    };
+    more();
+  },
+  '/silent': () => {},
+  '/half': (_request, response) => {
+    response.write('half');
+  },
+  '/cut': (_request, response) => {
+    response.setHeader('content-length', '100').write('half', () => response.destroy());
+  },
+  '/loop': (_request, response) => response.writeHead(302, { location: '/loop' }).end(),
+  '/inside': (_request, response) => response.writeHead(302, { location: 'http://169.254.169.254/latest' }).end(),
+  '/named-inside': (_request, response) =>
+    response.writeHead(302, { location: `http://inside.test:${port}/plain` }).end(),
+  '/elsewhere': (_request, response) => response.writeHead(302, { location: `http://other.test:${port}/plain` }).end(),
+  '/file': (_request, response) => response.writeHead(302, { location: 'file:///etc/passwd' }).end(),
+  '/nowhere': (_request, response) => response.writeHead(302, { location: 'http://[bad' }).end(),
+  '/login': (_request, response) => response.writeHead(302, { location: 'http://u:p@site.test/' }).end(),
+  '/post': (_request, response) => response.writeHead(303, { location: '/plain' }).end(),
+};
+
+before(async () => {
+  server = createServer((request, response) => {
+    seen.push({ url: `${request.method} ${request.url}`, headers: request.headers });
+    const numbered = /^\/hop\/(\d+)$/.exec(request.url ?? '');
+    if (numbered) {
+      const left = Number(numbered[1]);
+      response.writeHead(302, { location: left > 1 ? `/hop/${left - 1}` : '/plain' }).end();
+    } else (routes[request.url ?? ''] ?? ((_request, answer) => answer.writeHead(404).end()))(request, response);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  port = (server.address() as AddressInfo).port;
+  base = `http://site.test:${port}`;
+});
+
+after(async () => {
+  for (const fetcher of fetchers) await fetcher.close();
+  server.closeAllConnections();
+  server.close();
+});
+
+/** site.test and other.test are opened by name; everything else goes by its address. */
+function fetcherWith(options: FetcherOptions = {}): Fetcher {
+  const fetcher = createFetcher({
+    allow: ['site.test', 'other.test'],
+    resolve: async () => ['127.0.0.1'],
+    ...options,
+  });
+  fetchers.push(fetcher);
+  return fetcher;
+}
+
+async function text(fetcher: Fetcher, path: string, options = {}): Promise<string> {
+  const response = await fetcher.fetch(path.startsWith('/') ? base + path : path, options);
+  return Buffer.from(await response.bytes()).toString();
+}
+
+function failsWith(code: string) {
+  return (error: unknown) => {
+    assert.ok(error instanceof FetchError, String(error));
+    assert.equal(error.code, code);
+    assert.doesNotMatch(error.message, /\d+\.\d+\.\d+\.\d+|::/, 'the message tells an address');
+    return true;
+  };
+}
+
+test('every content encoding that is asked for is undone', async () => {
+  const fetcher = fetcherWith();
+  for (const path of ['/plain', '/gzip', '/br', '/zstd', '/deflate', '/deflate-raw', '/double'])
+    assert.equal(await text(fetcher, path), 'hello', path);
+  await assert.rejects(text(fetcher, '/many'), failsWith('bad_response'));
+  await assert.rejects(text(fetcher, '/odd'), failsWith('bad_response'));
+});
+
+test('a name that resolves to a private address is never connected to', async () => {
+  const before = seen.length;
+  for (const address of ['127.0.0.1', '10.0.0.1', '::1', '::ffff:127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::'])
+    await assert.rejects(
+      text(fetcherWith({ resolve: async () => [address] }), `http://inside.test:${port}/plain`),
+      failsWith('unsafe_address'),
+    );
+  await assert.rejects(
+    text(fetcherWith({ resolve: async () => ['1.1.1.1', '127.0.0.1'] }), `http://inside.test:${port}/plain`),
+    failsWith('unsafe_address'),
+  );
+  assert.equal(seen.length, before);
+});
+
+test('a name that rebinds between check and connection gains nothing: it is asked once and the answer is pinned', async () => {
+  let asked = 0;
+  const fetcher = fetcherWith({
+    resolve: async () => (asked++ === 0 ? ['127.0.0.2'] : ['127.0.0.1']),
+    allow: ['127.0.0.2'],
+  });
+  const before = seen.length;
+  await text(fetcher, `http://rebind.test:${port}/plain`).catch((error) => failsWith('connect_failed')(error));
+  assert.equal(asked, 1);
+  assert.equal(seen.length, before);
+  await assert.rejects(text(fetcher, `http://rebind.test:${port}/plain`), failsWith('unsafe_address'));
+});
+
+test('an address in the URL is judged without asking a resolver', async () => {
+  const fetcher = fetcherWith({ resolve: () => Promise.reject(new Error('asked')) });
+  for (const url of [`http://127.0.0.1:${port}/plain`, `http://2130706433:${port}/plain`, `http://[::1]:${port}/plain`])
+    await assert.rejects(text(fetcher, url), failsWith('unsafe_url'));
+});
+
+test('each redirect is checked anew', async () => {
+  const fetcher = fetcherWith();
+  await assert.rejects(text(fetcher, '/inside'), failsWith('unsafe_url'));
+  await assert.rejects(text(fetcher, '/named-inside'), failsWith('unsafe_address'));
+  await assert.rejects(text(fetcher, '/file'), failsWith('unsafe_url'));
+  await assert.rejects(text(fetcher, '/login'), failsWith('unsafe_url'));
+  await assert.rejects(text(fetcher, '/nowhere'), failsWith('bad_response'));
+  assert.equal(await text(fetcher, '/elsewhere'), 'hello');
+});
+
+test('ten redirects are followed and not one more', async () => {
+  const fetcher = fetcherWith();
+  const response = await fetcher.fetch(`${base}/hop/10`);
+  assert.equal(response.redirects, 10);
+  assert.equal(response.url, `${base}/plain`);
+  response.discard();
+  await assert.rejects(text(fetcher, '/hop/11'), failsWith('too_many_redirects'));
+  await assert.rejects(text(fetcher, '/loop'), failsWith('too_many_redirects'));
+});
+
+test('a redirect can be handed back or refused by the caller', async () => {
+  const fetcher = fetcherWith();
+  const manual = await fetcher.fetch(`${base}/elsewhere`, { redirect: 'manual' });
+  assert.equal(manual.status, 302);
+  manual.discard();
+  const refused = await fetcher.fetch(`${base}/elsewhere`, { mayFollow: (url) => url.hostname === 'site.test' });
+  assert.equal(refused.stopped, `http://other.test:${port}/plain`);
+  refused.discard();
+});
+
+test('credentials stay with their origin, and 303 turns POST into GET', async () => {
+  const fetcher = fetcherWith();
+  await text(fetcher, '/elsewhere', { headers: { Authorization: 'Bearer x', 'x-kept': 'y' } });
+  const elsewhere = seen.at(-1);
+  assert.equal(elsewhere?.headers.authorization, undefined);
+  assert.equal(elsewhere?.headers['x-kept'], 'y');
+  await text(fetcher, '/post', { method: 'POST', body: 'a=b', headers: { 'content-type': 'text/plain' } });
+  assert.equal(seen.at(-1)?.url, 'GET /plain');
+  assert.equal(seen.at(-1)?.headers['content-type'], undefined);
+});
+
+test('the body is bounded after decompression, declared or not', async () => {
+  const fetcher = fetcherWith();
+  const options = { bytesMax: 1024 * 1024 };
+  for (const path of ['/bomb', '/big', '/endless'])
+    await assert.rejects(text(fetcher, path, options), failsWith('too_large'));
+});
+
+test('silence is bounded by the deadline, before and inside the body', async () => {
+  const fetcher = fetcherWith();
+  for (const path of ['/silent', '/half'])
+    await assert.rejects(text(fetcher, path, { timeoutMs: 60 }), failsWith('timeout'));
+  const hung = fetcherWith({ resolve: () => new Promise(() => {}), connectTimeoutMs: 200 });
+  await assert.rejects(text(hung, '/plain', { timeoutMs: 60 }), failsWith('timeout'));
+});
+
+test('a cut answer, a closed port and an unknown name are told apart', async () => {
+  await assert.rejects(text(fetcherWith(), '/cut'), failsWith('bad_response'));
+  await assert.rejects(text(fetcherWith(), 'http://site.test:9/'), failsWith('unsafe_url'));
+  await assert.rejects(text(fetcherWith(), 'http://site.test:2/'), failsWith('connect_failed'));
+  const unknown = fetcherWith({ resolve: () => Promise.reject(new Error('ENOTFOUND')) });
+  await assert.rejects(text(unknown, '/plain'), failsWith('dns_failed'));
+});
+
+test('a proxy named by the environment is not used', async () => {
+  process.env.HTTP_PROXY = 'http://127.0.0.1:1';
+  process.env.http_proxy = 'http://127.0.0.1:1';
+  try {
+    assert.equal(await text(fetcherWith(), '/plain'), 'hello');
+  } finally {
+    delete process.env.HTTP_PROXY;
+    delete process.env.http_proxy;
+  }
+});
+
+test('the User-Agent is honest and names the contact', async () => {
+  await text(fetcherWith({ contact: 'ops@example.com' }), '/plain');
+  assert.match(String(seen.at(-1)?.headers['user-agent']), /^Quarry\/[\d.]+ \(\+ops@example\.com\)$/);
+});
+
+test('a caller can give up', async () => {
+  const stop = new AbortController();
+  const waiting = text(fetcherWith(), '/silent', { signal: stop.signal });
+  stop.abort();
+  await assert.rejects(waiting, failsWith('aborted'));
+});

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ParsedPage, parsePage } from '../../src/content/parse/page.ts';
+
+const url = 'https://site.test/blog/post.html';
+const prose =
+  'The harbour was built in 1874, after ten years of quarrels about its place, its cost and its name. Ships of every size came, and with them traders, sailors and a good many people who were neither.';
+
+function parse(html: string | Uint8Array, contentType = 'text/html'): ParsedPage {
+  return parsePage({ bytes: typeof html === 'string' ? Buffer.from(html) : html, contentType, url });
+}
+
+function article(inner: string): string {
+  return `<html><head><title>The old harbour | Site</title></head><body><nav><a href="/">Home</a></nav><article><h1>The old harbour</h1><p>${prose}</p>${inner}<p>${prose}</p></article><footer>© Site, all rights reserved</footer></body></html>`;
+}
+
+test('the main text stays, and what surrounds it goes', () => {
+  const page = parse(
+    `<html lang="en-GB"><head><title>The old harbour | Site</title><meta name="description" content="On harbours."><meta property="article:published_time" content="2024-03-01T10:00:00+01:00"><link rel="canonical" href="/blog/post"></head>
+    <body><div class="cookie-banner">We use cookies, accept all of them, please.</div><header><nav><ul><li><a href="/">Home</a></li></ul></nav></header>
+    <main><h1>The old harbour</h1><p>${prose}</p><h2>Later</h2><p>${prose}</p><div class="share-buttons">Share on Facebook</div>
+    <p>Read more: <a href="/other">Another harbour that you must see</a></p>
+    <div class="related-posts"><h3>You may also like</h3><p><a href="/x">Something else entirely, with a long title</a></p></div></main>
+    <aside>Subscribe to our newsletter for more.</aside><footer>Imprint and all rights reserved</footer></body></html>`,
+  );
+  assert.equal(page.markdown, `${prose}\n\n## Later\n\n${prose}`);
+  assert.equal(page.title, 'The old harbour');
+  assert.equal(page.description, 'On harbours.');
+  assert.equal(page.language, 'en-GB');
+  assert.equal(page.published, '2024-03-01T09:00:00.000Z');
+  assert.equal(page.canonical, 'https://site.test/blog/post');
+  assert.equal(
+    page.links.some((link) => link.url === 'https://site.test/other'),
+    true,
+  );
+});
+
+test('links are absolute, each once, with nofollow kept apart', () => {
+  const page = parse(
+    '<base href="/docs/"><a href="a">1</a><a href="a#b">2</a><a rel="nofollow" href="n">3</a><a href="mailto:x@y">4</a><a href="javascript:x">5</a><a href="http://[">6</a><a href="//other.test/z">7</a>',
+  );
+  assert.deepEqual(page.links, [
+    { url: 'https://site.test/docs/a', nofollow: false },
+    { url: 'https://site.test/docs/a#b', nofollow: false },
+    { url: 'https://site.test/docs/n', nofollow: true },
+    { url: 'https://other.test/z', nofollow: false },
+  ]);
+});
+
+test('tables, code, lists, quotes, emphasis, links and images become Markdown', () => {
+  const cases: [string, string][] = [
+    [
+      '<table><tr><th>a</th><th>b</th></tr><tr><td>1|2</td><td><b>x</b></td></tr></table>',
+      '| a | b |\n| --- | --- |\n| 1\\|2 | **x** |',
+    ],
+    [
+      '<table><tr><th>a</th><th>b</th></tr><tr><td rowspan="2">1</td><td>2</td></tr><tr><td>3</td></tr></table>',
+      '| a | b |\n| --- | --- |\n| 1 | 2 |\n|  | 3 |',
+    ],
+    ['<pre><code class="language-js">let a = 1;\n\n  b();</code></pre>', '```js\nlet a = 1;\n\n  b();\n```'],
+    ['<pre>a ``` b</pre>', '````\na ``` b\n````'],
+    ['<ol start="3"><li>one<ul><li>two</li></ul></li><li>three</li></ol>', '3. one\n   - two\n4. three'],
+    ['<blockquote><p>one</p><p>two</p></blockquote>', '> one\n>\n> two'],
+    ['<p>A <b> bold </b>word, <em>light</em> and <code>a`b</code>.</p>', 'A **bold** word, *light* and ``a`b``.'],
+    [
+      '<p>See <a href="../x y?a=(1)">this page</a> on it.</p>',
+      'See [this page](https://site.test/x%20y?a=%281%29) on it.',
+    ],
+    ['<p><img data-src="/i.png" src="data:x" alt="A *ship*"></p>', '![A \\*ship\\*](https://site.test/i.png)'],
+    ['<p>1. not a list, # nor *this* &lt;b&gt;</p>', '1\\. not a list, # nor \\*this\\* \\<b>'],
+    ['<dl><dt>Term</dt><dd>Meaning</dd></dl>', '**Term**\n\nMeaning'],
+    ['<p>one<br>two</p>', 'one\ntwo'],
+  ];
+  for (const [html, markdown] of cases) {
+    const text = parse(article(html)).markdown;
+    assert.equal(text, `${prose}\n\n${markdown}\n\n${prose}`, html);
+  }
+});
+
+test('the charset comes from header, byte order mark, meta and content, in that order of trust', () => {
+  const text = 'Größe und Übermaß';
+  const latin = Buffer.from(`<p>${text}</p>`, 'latin1');
+  const utf16 = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(`<p>${text}</p>`, 'utf16le')]);
+  const japanese = Buffer.concat([
+    Buffer.from('<meta charset=shift_jis><p>'),
+    Buffer.from([0x93, 0xfa, 0x96, 0x7b]),
+    Buffer.from('</p>'),
+  ]);
+  assert.equal(parse(latin, 'text/html; charset=ISO-8859-1').markdown, text);
+  assert.equal(parse(Buffer.concat([Buffer.from('<meta charset="latin1">'), latin])).markdown, text);
+  assert.equal(parse(utf16, 'text/html; charset=iso-8859-1').markdown, text);
+  assert.equal(parse(Buffer.from(`<p>${text}</p>`), 'text/html; charset=nonsense').markdown, text);
+  assert.equal(parse(Buffer.from(`<p>${text}</p>`)).markdown, text);
+  assert.equal(parse(japanese).markdown, '日本');
+});
+
+test('robots directives of the page are read', () => {
+  const page = parse('<meta name="robots" content="NOINDEX, nofollow"><p>x</p>');
+  assert.deepEqual([page.noindex, page.nofollow], [true, true]);
+  assert.equal(parse('<meta name="robots" content="none"><p>x</p>').noindex, true);
+  assert.equal(parse('<p>x</p>').noindex, false);
+});
+
+test('hostile and broken pages end quickly and give what text they have', () => {
+  assert.match(parse(`${'<div>'.repeat(3_000)}deep words here${'</div>'.repeat(3_000)}`).markdown, /deep words here/);
+  parse('<b>'.repeat(300_000));
+  parse('<table><tr><td>'.repeat(20_000));
+  parse(`<p>${'<a href=x>'.repeat(20_000)}`);
+  parse('<ul><li>'.repeat(2_000));
+  parse(`<p ${'a=b '.repeat(50_000)}>x</p>`);
+  parse('&'.repeat(200_000));
+  parse(Buffer.from([0, 255, 254, 1, 2, 3, 60, 33, 45, 45]));
+  assert.equal(parse('').markdown, '');
+  assert.equal(parse('<p>cut <b>off <i>text').markdown, 'cut **off *text***');
+  assert.equal(parse('plain words only').markdown, 'plain words only');
+});

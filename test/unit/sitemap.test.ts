@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { walkSitemaps } from '../../src/content/sitemap.ts';
+
+async function walk(files: Record<string, string | Uint8Array>, pagesMax = 100, chunkSize = 7) {
+  const loaded: string[] = [];
+  const found = [];
+  const load = async (url: string) => {
+    loaded.push(url);
+    const file = files[new URL(url).pathname];
+    return file === undefined ? undefined : chunks(Buffer.from(file), chunkSize);
+  };
+  for await (const page of walkSitemaps(['http://s.test/sitemap.xml'], load, pagesMax)) found.push(page);
+  return { found, loaded, urls: found.map((page) => new URL(page.url).pathname) };
+}
+
+async function* chunks(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+const index = (...urls: string[]) =>
+  `<?xml version="1.0"?><sitemapindex xmlns="x">${urls.map((url) => `<sitemap><loc>${url}</loc></sitemap>`).join('')}</sitemapindex>`;
+
+test('nested and gzipped sitemaps are walked, each file and page once, with lastmod', async () => {
+  const { found, loaded } = await walk({
+    '/sitemap.xml': index('http://s.test/a.xml.gz', '/b.txt', 'http://s.test/sitemap.xml', '/gone.xml'),
+    '/a.xml.gz': gzipSync(
+      '<urlset><url>\n<loc> http://s.test/1?a=1&amp;b=2 </loc><lastmod>2024-05-01</lastmod></url><url><loc><![CDATA[http://s.test/2]]></loc></url></urlset>',
+    ),
+    '/b.txt': 'http://s.test/2\r\nhttp://s.test/3\nnonsense\nhttp://s.test/4',
+  });
+  assert.deepEqual(found, [
+    { url: 'http://s.test/1?a=1&b=2', lastModified: '2024-05-01' },
+    { url: 'http://s.test/2', lastModified: undefined },
+    { url: 'http://s.test/3', lastModified: undefined },
+    { url: 'http://s.test/4', lastModified: undefined },
+  ]);
+  assert.equal(new Set(loaded).size, loaded.length);
+});
+
+test('the walk ends on junk, loops, endless nesting and page limits', async () => {
+  assert.deepEqual(
+    (await walk({ '/sitemap.xml': '<urlset><url><loc>http://s.test/1</loc></url><url><loc>http' })).urls,
+    ['/1'],
+  );
+  assert.deepEqual((await walk({ '/sitemap.xml': gzipSync('<urlset>').subarray(0, 12) })).urls, []);
+  assert.deepEqual((await walk({ '/sitemap.xml': Buffer.from([0x1f, 0x8b, 9, 9, 9, 9]) })).urls, []);
+  const many = `<urlset>${'<url><loc>/p</loc></url>'.repeat(50)}</urlset>`;
+  assert.equal((await walk({ '/sitemap.xml': many }, 1)).urls.length, 1);
+  let depth = 0;
+  const endless: Record<string, string> = { '/sitemap.xml': index('/d0.xml') };
+  for (; depth < 100; depth++) endless[`/d${depth}.xml`] = index(`/d${depth + 1}.xml`, `/e${depth}.xml`);
+  assert.ok((await walk(endless, 100, 4_096)).loaded.length < 20);
+  const unclosed = await walk({ '/sitemap.xml': `<urlset><url><loc>${'a'.repeat(300_000)}` }, 10, 65_536);
+  assert.deepEqual(unclosed.urls, []);
+});
