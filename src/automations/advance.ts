@@ -196,8 +196,9 @@ class Advance {
           const nodeContext = await this.#context(command.commandId, new AbortController().signal);
           return await this.#deps.db.begin(async (tx) => {
             const child = await work.start<Db>(tx, members, nodeContext);
-            if (child.kind !== 'run') await store.insertChild(tx, this.#row, child, command.commandId);
-            this.#leftAlone.add(command.commandId);
+            // A run cannot have ended before this is committed; an extraction may have done so at once.
+            if (child.kind === 'run') this.#leftAlone.add(command.commandId);
+            else await store.insertChild(tx, this.#row, child, command.commandId);
             const shownChild = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
             const entry = nodeDraft(attempt, around, 'child_run_started', { payload: shownChild });
             return this.#appendOrThrow(tx, [started, entry]);
