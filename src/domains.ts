@@ -14,6 +14,7 @@ import { extractionConsumer, extractionSink, extractionTopic } from './extractio
 import { createFileService } from './files/service.ts';
 import { createSweepTask, sweepJob } from './files/sweep.ts';
 import { createInstallationService } from './installations/service.ts';
+import { knowledgeConsumer } from './knowledge/crawl-sink.ts';
 import { createKnowledge } from './knowledge/knowledge.ts';
 import { createKvService } from './kv/service.ts';
 import { createNodeDomains } from './node-domains.ts';
@@ -49,7 +50,6 @@ export function createDomains(services: Services) {
     userBytesMax: config.kvUserBytesMax,
   };
   const users = createUserService(base);
-  registerCrawls(services);
   streams.register(extractionTopic, extractionStream(base));
   const knowledge = createKnowledge({
     ...base,
@@ -57,10 +57,11 @@ export function createDomains(services: Services) {
     parser,
     embedder: openEmbedder(config),
     language: config.searchLanguage,
-    pages: undefined,
+    fetcher,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     bodyBytesMax: config.bodyBytesMax,
   });
+  registerCrawls(services, [knowledgeConsumer, knowledge.work.sink as CrawlSink]);
   Object.assign(services.tasks, knowledge.tasks);
   services.recurring.push(...knowledge.recurring);
   return {
@@ -86,9 +87,10 @@ export function createDomains(services: Services) {
 }
 
 /** The job that crawls, for everything that crawls work for. */
-function registerCrawls({ tasks, config, log, db, clock, blobs, parser, fetcher }: Services): void {
+function registerCrawls(services: Services, ...others: [consumer: string, sink: CrawlSink][]): void {
+  const { tasks, config, log, db, clock, blobs, parser, fetcher } = services;
   const gate = new HostGate({ concurrencyMax: config.crawlHostConcurrency, delayMs: config.crawlHostDelayMs });
-  const sinks = new Map<string, CrawlSink>([[extractionConsumer, extractionSink({ blobs }) as CrawlSink]]);
+  const sinks = new Map<string, CrawlSink>([[extractionConsumer, extractionSink({ blobs }) as CrawlSink], ...others]);
   const concurrency = config.crawlConcurrency;
   tasks[crawlTask] = crawlJob({ db, log, clock, parser, fetcher, gate, sinks, concurrency });
 }

@@ -1,6 +1,7 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Clock } from '../clock.ts';
 import type { Embedder } from '../content/embed/embedder.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { Database } from '../db/database.ts';
@@ -16,7 +17,6 @@ import { openSearchIndex } from './search.ts';
 import { createSearchService } from './search-service.ts';
 import { createSourceService, dueAt } from './service.ts';
 import { listDueSources, setNextPull } from './store.ts';
-import type { PageReader } from './upstream.ts';
 import { createKnowledgeWork, leaseSeconds } from './workflow.ts';
 
 export type KnowledgeDeps = {
@@ -30,8 +30,7 @@ export type KnowledgeDeps = {
   embedder: Embedder;
   /** Language of words in sources that name none. */
   language: StemLanguage;
-  /** Undefined: pages on the web cannot be pulled. */
-  pages: PageReader | undefined;
+  fetcher: Pick<Fetcher, 'check'>;
   /** Memory that search may keep of the index. */
   cacheBytesMax: number;
   bodyBytesMax: number;
@@ -41,13 +40,16 @@ export type Knowledge = ReturnType<typeof createKnowledge>;
 
 /** Everything about sources, ingestion, documents and search. */
 export function createKnowledge(deps: KnowledgeDeps) {
-  const { db, clock, log, embedder, language, pages } = deps;
-  const checkUrl = (url: string) => (pages ? pages.check(url) : checkUrlShape(url));
+  const { db, clock, log, embedder, language, fetcher } = deps;
+  const checkUrl = (url: string) => {
+    const checked = fetcher.check(url);
+    return checked.ok ? undefined : checked.problem;
+  };
   const work = createKnowledgeWork({ ...deps, addJob });
   const sources = createSourceService({ db, clock, language, checkUrl });
   const onError = (error: unknown) =>
     log.error({ err: error }, 'An ingestion was interrupted and will be taken up again');
-  const ingestions = createIngestService({ db, sources, work, addJob, onError });
+  const ingestions = createIngestService({ db, sources, work, onError });
   const index = openSearchIndex(db, embedder, deps.cacheBytesMax);
 
   /** Starts the pulls that are due. */
@@ -99,7 +101,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
         ...within,
         sources: createSourceService(within),
         work,
-        addJob,
+
         onError,
         inlineBytesMax: 0,
       });
@@ -115,7 +117,3 @@ export function createKnowledge(deps: KnowledgeDeps) {
 }
 
 const scheduleBatch = 50;
-
-function checkUrlShape(url: string): string | undefined {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? undefined : 'must be an http or https URL';
-}
