@@ -105,6 +105,7 @@ async function fillSource(db: Database, sourceId: string): Promise<void> {
       await insertVectors(
         tx,
         key,
+        state,
         embedder.model,
         chunks.map((_chunk, i) => {
           const pick = randomInt(64);

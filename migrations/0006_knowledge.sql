@@ -112,8 +112,8 @@ create table knowledge_documents (
   total_lines integer not null,
   total_size integer not null,
   source_url text,
-  -- What a conditional request for the page needs: etag, last_modified.
-  upstream jsonb,
+  -- The last pull that came by its page.
+  seen_by uuid,
   -- Its chunks are the ordinals from first_ordinal on.
   first_ordinal integer not null,
   chunk_count integer not null,

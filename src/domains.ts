@@ -1,6 +1,8 @@
+import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAuthService } from './auth/service.ts';
+import { createAutomations } from './automations/automations.ts';
 import { createConfigService } from './configs/service.ts';
 import { openEmbedder } from './content/embed/open.ts';
 import { HostGate } from './crawls/host-gate.ts';
@@ -12,14 +14,18 @@ import { extractionConsumer, extractionSink, extractionTopic } from './extractio
 import { createFileService } from './files/service.ts';
 import { createSweepTask, sweepJob } from './files/sweep.ts';
 import { createInstallationService } from './installations/service.ts';
+import { knowledgeConsumer } from './knowledge/crawl-sink.ts';
 import { createKnowledge } from './knowledge/knowledge.ts';
 import { createKvService } from './kv/service.ts';
+import { createNodeDomains } from './node-domains.ts';
 import { createOrgService } from './orgs/service.ts';
 import type { Services } from './services.ts';
 import { createTeamService } from './teams/service.ts';
 import { Capabilities, SignedLinks } from './tenancy/capability.ts';
 import { createThreadService } from './threads/service.ts';
 import { createUserService } from './users/service.ts';
+
+const { version } = packageFile;
 
 export type Domains = ReturnType<typeof createDomains>;
 
@@ -29,16 +35,21 @@ export function createDomains(services: Services) {
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
   const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams };
-  const files = createFileService({
+  const fileDeps = {
     ...base,
     log,
     uploadBytesMax: config.uploadBytesMax,
-    imageSize: (bytes) => parser.imageSize(bytes),
-  });
+    imageSize: (bytes: Uint8Array) => parser.imageSize(bytes),
+  };
+  const files = createFileService(fileDeps);
   services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
   services.recurring.push(sweepJob);
+  const kvLimits = {
+    keyBytesMax: config.kvKeyBytesMax,
+    valueBytesMax: config.kvValueBytesMax,
+    userBytesMax: config.kvUserBytesMax,
+  };
   const users = createUserService(base);
-  registerCrawls(services);
   streams.register(extractionTopic, extractionStream(base));
   const knowledge = createKnowledge({
     ...base,
@@ -46,10 +57,11 @@ export function createDomains(services: Services) {
     parser,
     embedder: openEmbedder(config),
     language: config.searchLanguage,
-    pages: undefined,
+    fetcher,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     bodyBytesMax: config.bodyBytesMax,
   });
+  registerCrawls(services, [knowledgeConsumer, knowledge.work.sink as CrawlSink]);
   Object.assign(services.tasks, knowledge.tasks);
   services.recurring.push(...knowledge.recurring);
   return {
@@ -66,21 +78,19 @@ export function createDomains(services: Services) {
     files,
     configs: createConfigService(base),
     extractions: createExtractionService({ db, blobs, parser, files, fetcher }),
-    kv: createKvService({
-      db,
-      limits: {
-        keyBytesMax: config.kvKeyBytesMax,
-        valueBytesMax: config.kvValueBytesMax,
-        userBytesMax: config.kvUserBytesMax,
-      },
-    }),
+    kv: createKvService({ db, limits: kvLimits }),
+    ...createAutomations(
+      { ...services, version },
+      createNodeDomains({ ...fileDeps, parser, fetcher }, { kvLimits, knowledge }),
+    ),
   };
 }
 
 /** The job that crawls, for everything that crawls work for. */
-function registerCrawls({ tasks, config, log, db, clock, blobs, parser, fetcher }: Services): void {
+function registerCrawls(services: Services, ...others: [consumer: string, sink: CrawlSink][]): void {
+  const { tasks, config, log, db, clock, blobs, parser, fetcher } = services;
   const gate = new HostGate({ concurrencyMax: config.crawlHostConcurrency, delayMs: config.crawlHostDelayMs });
-  const sinks = new Map<string, CrawlSink>([[extractionConsumer, extractionSink({ blobs }) as CrawlSink]]);
+  const sinks = new Map<string, CrawlSink>([[extractionConsumer, extractionSink({ blobs }) as CrawlSink], ...others]);
   const concurrency = config.crawlConcurrency;
   tasks[crawlTask] = crawlJob({ db, log, clock, parser, fetcher, gate, sinks, concurrency });
 }

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { registerAgentRoutes } from './agents/routes.ts';
 import { registerAppRoutes } from './apps/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
+import { registerAutomationRoutes } from './automations/routes.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
@@ -46,10 +47,17 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   await collectOpenApi(fastify);
   registerHealthRoutes(api, services);
   registerOpenApiRoute(api, fastify);
-  registerRoutes(api, createDomains(services));
+  const domains = createDomains(services);
+  registerRoutes(api, domains);
   await registerDocs(fastify);
+  const { automationWork } = domains;
+  Object.assign(services.tasks, automationWork.tasks);
 
   let closing: Promise<void> | undefined;
+  const stopWork = async () => {
+    await services.streams.close();
+    await automationWork.stopTicking();
+  };
   return {
     fastify,
     api,
@@ -59,10 +67,11 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       const port = typeof address === 'object' && address !== null ? address.port : config.port;
       const url = `http://${urlHost(config.host)}:${port}`;
       services.setListeningUrl(url);
+      if (config.jobWorkers > 0) automationWork.startTicking();
       return url;
     },
     close() {
-      closing ??= drain(fastify);
+      closing ??= stopWork().then(() => drain(fastify));
       return closing;
     },
   };
@@ -83,6 +92,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
+  registerAutomationRoutes(api, domains);
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

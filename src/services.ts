@@ -33,10 +33,13 @@ export type Services = {
   /** Connections past any transaction pooler, for LISTEN and session locks. */
   directTarget: DatabaseTarget;
   direct: Database;
+  /** One connection that is one session, for advisory locks that outlive a statement. */
+  session: Database;
   blobs: BlobStore;
   parser: ParserPool;
   /** The one way out for URLs that somebody else chose. */
   fetcher: Fetcher;
+  /** Event streams of everything that changes. */
   streams: StreamHub;
   secrets: Secrets;
   credentials: Credentials;
@@ -95,6 +98,12 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
   await migrateJobs(direct, directTarget, log);
 
+  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
+  started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
+  const streams = new StreamHub({ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds });
+  await streams.start();
+  started.add('event streams', () => streams.close());
+
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
   const parser = new ParserPool({
@@ -106,9 +115,6 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('parser pool', () => parser.close());
   const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
   started.add('connections to sites', () => fetcher.close());
-  const streams = new StreamHub({ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds });
-  await streams.start();
-  started.add('event streams', () => streams.close());
   const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
   const credentials = new Credentials({ db, secrets, clock });
   // A connection that was lost may have missed news, so listening anew counts as news too.
@@ -119,8 +125,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   );
 
   return assemble({
-    ...{ config, log, clock, metrics, target, db, directTarget, direct, blobs, parser, fetcher, streams },
-    ...{ secrets, credentials, started },
+    ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
+    ...{ fetcher, streams, secrets, credentials, started },
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
 }
@@ -140,7 +146,7 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
   const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: config.streamSeconds });
   return assemble({
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
-    ...{ direct: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
+    ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
     credentials: new Credentials({ db, secrets, clock: systemClock }),
     databaseEnded: new Promise(() => {}),
   });
@@ -156,6 +162,7 @@ type Parts = Pick<
   | 'db'
   | 'directTarget'
   | 'direct'
+  | 'session'
   | 'blobs'
   | 'parser'
   | 'fetcher'

@@ -51,13 +51,17 @@ export type ParsedQuery = {
 
 export const queryTermsMax = 64;
 const queryPartsMax = 16;
+/** In a longer text, say a pasted paragraph, quotation marks are mere punctuation. */
+const wordsBesidePhrasesMax = 12;
 
 /** Reads what a person typed: words, "phrases in quotes" and prefixes*. Stop words count only when nothing else is said. */
 export function parseQuery(query: string, language: StemLanguage): ParsedQuery {
-  const phrases: string[][] = [];
+  let phrases: string[][] = [];
   const prefixes: string[] = [];
+  const quoted = /["“”„«]([^"“”„»]+)["“”»]/g;
+  const outside = readTokens(query.replace(quoted, ' '), language).length;
   const plain = query
-    .replace(/["“”„«]([^"“”„»]+)["“”»]/g, (_all, words: string) => {
+    .replace(quoted, (_all, words: string) => {
       const phrase = readTokens(words, language).filter((token) => !token.whole);
       if (phrase.length > 1 && phrases.length < queryPartsMax) phrases.push(phrase.map((token) => token.term));
       return ` ${words} `;
@@ -66,6 +70,7 @@ export function parseQuery(query: string, language: StemLanguage): ParsedQuery {
       if (prefixes.length < queryPartsMax) prefixes.push(cut(fold(word.normalize('NFKC'))));
       return ' ';
     });
+  if (outside > wordsBesidePhrasesMax) phrases = [];
   const tokens = readTokens(plain, language);
   const meaningful = tokens.filter((token) => !isStopTerm(token.term, language));
   const terms = new Map<string, number>();

@@ -65,3 +65,17 @@ export function isDatabaseError(error: unknown, code: string): boolean {
 function isPostgresError(error: unknown, code: string): error is postgres.PostgresError {
   return error instanceof postgres.PostgresError && error.code === code;
 }
+
+/**
+ * A transaction as a database of its own: what begins a transaction on it gets a savepoint. Lets a service that opens
+ * its own transaction work inside another's.
+ */
+export function nestedDatabase(db: Db): Database {
+  if (!('savepoint' in db)) return db;
+  return new Proxy(db, {
+    get: (transaction, name) =>
+      name === 'begin'
+        ? (...given: unknown[]) => transaction.savepoint(given.at(-1) as (tx: Transaction) => Promise<unknown>)
+        : Reflect.get(transaction, name),
+  }) as unknown as Database;
+}

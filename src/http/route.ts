@@ -50,7 +50,7 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   uncheckedQuery?: boolean;
   /** What the body is when it is not JSON: nothing reads it, and the handler takes it from `request.raw`. */
   rawBody?: string;
-  /** After it, what is remembered of callers is looked up anew. */
+  /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
   changesRights?: boolean;
   options?: Pick<RouteShorthandOptions, 'bodyLimit'>;
   handler: Handler<C, P, Q, B>;
@@ -97,7 +97,7 @@ export class Api {
     callers: readonly AppCallerKind[],
     definition: RouteDefinition<Caller, P, Q, B>,
   ): void {
-    const changing = { ...definition, changesRights: definition.method !== 'GET' };
+    const changing = { ...definition, changesRights: definition.changesRights ?? definition.method !== 'GET' };
     this.app(callers, { ...changing, path: `/api/v1${definition.path}` });
     const id = definition.operationId;
     this.app(['developer'], {

@@ -95,6 +95,11 @@ export class StreamHub {
     this.#timer.unref();
   }
 
+  /** How many things streams show. */
+  get topicCount(): number {
+    return this.#topics.size;
+  }
+
   /** How many streams are open. */
   get size(): number {
     return this.#buckets.reduce((sum, bucket) => sum + bucket.size, 0);

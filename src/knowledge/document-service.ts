@@ -1,3 +1,4 @@
+import { forgetPages } from '../crawls/store.ts';
 import type { Database } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
@@ -81,7 +82,12 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       const document = await get(caller, id);
       const source = await sources.getForChange(caller, formatId('source', document.sourceId), 'update');
       const key = { appId: source.appId, sourceId: source.id };
-      if (!(await db.begin((tx) => removeDocument(tx, key, document.id)))) throw notFound();
+      const removed = await db.begin(async (tx) => {
+        // A pull that comes by the page again must get it in full.
+        if (document.sourceUrl !== null) await forgetPages(tx, source.appId, source.id, [document.sourceUrl]);
+        return removeDocument(tx, key, document.id);
+      });
+      if (!removed) throw notFound();
     },
 
     /** The whole text, or with `offset` (or `limit`) a slice of it. */

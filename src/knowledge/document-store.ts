@@ -17,7 +17,7 @@ export type DocumentRow = {
   totalLines: number;
   totalSize: number;
   sourceUrl: string | null;
-  upstream: Upstream | null;
+  seenBy: string | null;
   firstOrdinal: number;
   chunkCount: number;
   wordCount: number;
@@ -26,9 +26,6 @@ export type DocumentRow = {
   updatedAt: Date;
 };
 
-/** What the server of a page said about the version that we have. */
-export type Upstream = { etag?: string; lastModified?: string };
-
 /** With the owner columns of its source. */
 export type DocumentView = DocumentRow & Owned;
 
@@ -36,24 +33,25 @@ export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
 
 /** Adds the document, or puts it in the place of the one with the same id. */
 export async function upsertDocument(db: Db, document: DocumentWrite, text: Buffer): Promise<void> {
-  await db`
+  const row = db`
     insert into knowledge_documents (app_id, id, source_id, title, file_id, metadata, content_type, bytes_hash,
-      content_hash, total_lines, total_size, source_url, upstream, first_ordinal, chunk_count, word_count,
+      content_hash, total_lines, total_size, source_url, seen_by, first_ordinal, chunk_count, word_count,
       embedding_model)
     values (${document.appId}, ${document.id}, ${document.sourceId}, ${document.title}, ${document.fileId},
       ${JSON.stringify(document.metadata)}::text::jsonb, ${document.contentType}, ${document.bytesHash},
       ${document.contentHash}, ${document.totalLines}, ${document.totalSize}, ${document.sourceUrl},
-      ${jsonOrNull(document.upstream)}::text::jsonb, ${document.firstOrdinal}, ${document.chunkCount},
+      ${document.seenBy}, ${document.firstOrdinal}, ${document.chunkCount},
       ${document.wordCount}, ${document.embeddingModel})
     on conflict (app_id, id) do update set title = excluded.title, file_id = excluded.file_id,
       metadata = excluded.metadata, content_type = excluded.content_type, bytes_hash = excluded.bytes_hash,
       content_hash = excluded.content_hash, total_lines = excluded.total_lines, total_size = excluded.total_size,
-      source_url = excluded.source_url, upstream = excluded.upstream, first_ordinal = excluded.first_ordinal,
+      source_url = excluded.source_url, seen_by = excluded.seen_by, first_ordinal = excluded.first_ordinal,
       chunk_count = excluded.chunk_count, word_count = excluded.word_count, embedding_model = excluded.embedding_model,
       indexed_at = now(), updated_at = now()`;
-  await db`
+  const content = db`
     insert into knowledge_texts (app_id, document_id, content) values (${document.appId}, ${document.id}, ${text})
     on conflict (app_id, document_id) do update set content = excluded.content`;
+  await Promise.all([row, content]);
 }
 
 export async function findDocument(db: Db, caller: Caller, id: string): Promise<DocumentView | undefined> {
@@ -105,11 +103,37 @@ export async function findDocumentByBytes(db: Db, appId: string, sourceId: strin
   return row?.id;
 }
 
-/** A source's documents by the URL or file that they came from, for pulls. */
-export function listUpstream(db: Db, appId: string, sourceId: string) {
-  return db<Pick<DocumentRow, 'id' | 'sourceUrl' | 'upstream' | 'bytesHash' | 'contentHash' | 'title'>[]>`
-    select id, source_url, upstream, bytes_hash, content_hash, title from knowledge_documents
-    where app_id = ${appId} and source_id = ${sourceId} order by created_at, id`;
+/** A source's only document, for kinds that have one. */
+export async function findFirstDocument(db: Db, appId: string, sourceId: string): Promise<DocumentRow | undefined> {
+  const [row] = await db<DocumentRow[]>`
+    select * from knowledge_documents where app_id = ${appId} and source_id = ${sourceId} order by created_at, id limit 1`;
+  return row;
+}
+
+/** The document that a source has of a page. */
+export async function findDocumentByUrl(db: Db, appId: string, sourceId: string, url: string) {
+  const [row] = await db<DocumentRow[]>`
+    select * from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId} and md5(source_url) = md5(${url}) and source_url = ${url}
+    order by created_at, id limit 1`;
+  return row;
+}
+
+/** Marks the documents of these pages as still there. */
+export async function markSeen(db: Db, appId: string, sourceId: string, urls: string[], seenBy: string): Promise<void> {
+  if (urls.length === 0) return;
+  await db`
+    update knowledge_documents set seen_by = ${seenBy}
+    where app_id = ${appId} and source_id = ${sourceId}
+      and md5(source_url) in (select md5(url) from unnest(${urls}::text[]) url) and source_url = any(${urls}::text[])`;
+}
+
+/** Documents that this pull did not come by. */
+export async function listUnseen(db: Db, appId: string, sourceId: string, seenBy: string): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId} and seen_by is distinct from ${seenBy}`;
+  return rows.map((row) => row.id);
 }
 
 export async function describeDocument(
@@ -121,11 +145,6 @@ export async function describeDocument(
   await db`
     update knowledge_documents set title = coalesce(${change.title ?? null}, title),
       metadata = coalesce(${jsonOrNull(change.metadata)}::text::jsonb, metadata), updated_at = now()
-    where app_id = ${appId} and id = ${id}`;
-}
-
-export async function setUpstream(db: Db, appId: string, id: string, upstream: Upstream): Promise<void> {
-  await db`update knowledge_documents set upstream = ${JSON.stringify(upstream)}::text::jsonb
     where app_id = ${appId} and id = ${id}`;
 }
 

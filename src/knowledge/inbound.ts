@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import type { Clock } from '../clock.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { Database, Transaction } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
@@ -18,6 +19,7 @@ import * as store from './store.ts';
 
 export type InboundDeps = {
   db: Database;
+  clock: Clock;
   secrets: Secrets;
   baseUrl: () => string;
   language: StemLanguage;
@@ -31,7 +33,7 @@ export type InboundService = ReturnType<typeof createInboundService>;
 
 /** Sources that are filled by what others send: inbound URLs and the messages of threads. */
 export function createInboundService(deps: InboundDeps) {
-  const { db, secrets, baseUrl, sources, ingestions } = deps;
+  const { db, clock, secrets, baseUrl, sources, ingestions } = deps;
 
   const urlOf = (token: string) => `${baseUrl()}/api/v1/inbound/${token}`;
 
@@ -141,7 +143,7 @@ export function createInboundService(deps: InboundDeps) {
         thread: formatId('thread', threadId),
         content: input.content,
         metadata,
-        created_at: iso(new Date()),
+        created_at: iso(clock.now()),
       };
     },
   };

@@ -50,7 +50,7 @@ export async function appendChunks(
   const bundle = packBundle(
     packPostings(chunks.map((chunk, i) => ({ ordinal: first + i, length: chunk.words, terms: chunk.terms }))),
   );
-  await tx`
+  const chunkRows = tx`
     insert into knowledge_chunks (app_id, source_id, document_id, ordinal, id, start_byte, end_byte, start_line,
       end_line, heading_path, hash)
     select ${key.appId}::uuid, ${key.sourceId}::uuid, ${documentId}::uuid, c.*
@@ -59,14 +59,16 @@ export async function appendChunks(
       ${chunks.map((chunk) => chunk.startLine)}::int[], ${chunks.map((chunk) => chunk.endLine)}::int[],
       ${chunks.map((chunk) => JSON.stringify(chunk.headingPath))}::text[]::jsonb[],
       ${byteTexts(chunks.map((chunk) => chunk.hash))}::text[]::bytea[]) c`;
-  await tx`
+  const bundleRow = tx`
     insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
     values (${key.appId}, ${key.sourceId}, ${first}, ${chunks.length}, ${bundle})`;
-  await tx`
+  const statistics = tx`
     update knowledge_indexes set next_ordinal = next_ordinal + ${chunks.length},
       chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${words},
       bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length}
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  // Sent together: the connection runs them in order, and only the last answer is waited for.
+  await Promise.all([chunkRows, bundleRow, statistics]);
   state.nextOrdinal += chunks.length;
   state.bundledDocuments += 1;
   state.bundledChunks += chunks.length;
@@ -184,27 +186,31 @@ export type StoredVector = { ordinal: number; vector: Buffer; code: Uint32Array 
 export async function insertVectors(
   tx: Transaction,
   key: SourceKey,
+  state: IndexState,
   model: string,
   vectors: StoredVector[],
 ): Promise<void> {
   if (vectors.length === 0) return;
-  const [row] = await tx<{ vectorVersion: number }[]>`
-    update knowledge_indexes set vector_version = vector_version + 1
-    where app_id = ${key.appId} and source_id = ${key.sourceId} returning vector_version`;
-  await tx`
+  state.vectorVersion += 1;
+  const runs = joinRuns(vectors);
+  await Promise.all([
+    tx`
+    update knowledge_indexes set vector_version = ${state.vectorVersion}
+    where app_id = ${key.appId} and source_id = ${key.sourceId}`,
+    tx`
     insert into knowledge_vectors (app_id, source_id, ordinal, model, content)
     select ${key.appId}::uuid, ${key.sourceId}::uuid, v.ordinal, ${model}::text, v.content
     from unnest(${vectors.map((one) => one.ordinal)}::int[],
       ${byteTexts(vectors.map((one) => one.vector))}::text[]::bytea[]) v (ordinal, content)
-    on conflict do nothing`;
-  const runs = joinRuns(vectors);
-  await tx`
+    on conflict do nothing`,
+    tx`
     insert into knowledge_codes (app_id, source_id, model, first_ordinal, chunk_count, version, content)
     select ${key.appId}::uuid, ${key.sourceId}::uuid, ${model}::text, r.first_ordinal, r.chunk_count,
-      ${row?.vectorVersion ?? 0}::bigint, r.content
+      ${state.vectorVersion}::bigint, r.content
     from unnest(${runs.map((run) => run.first)}::int[], ${runs.map((run) => run.codes.length)}::int[],
       ${byteTexts(runs.map((run) => Buffer.concat(run.codes)))}::text[]::bytea[]) r (first_ordinal, chunk_count, content)
-    on conflict do nothing`;
+    on conflict do nothing`,
+  ]);
 }
 
 /** Codes of ordinals that follow each other, together. */

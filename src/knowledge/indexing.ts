@@ -27,7 +27,7 @@ import { type PreparedDocument, withContext } from './prepare.ts';
 /** What a document is besides its text; where its chunks are is decided when it is written. */
 export type DocumentFacts = Pick<
   DocumentWrite,
-  'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'upstream'
+  'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
 >;
 
 /** Packed vectors by the hash (hex) of the chunk's context. */
@@ -88,10 +88,11 @@ export async function writeDocument(
   prepared: PreparedDocument,
   vectors: KnownVectors,
   model: string,
+  replaces: boolean,
 ): Promise<WriteResult | undefined> {
   const state = await lockIndex(tx, key);
   if (!state) return undefined;
-  const old = await findDocumentById(tx, key.appId, facts.id);
+  const old = replaces ? await findDocumentById(tx, key.appId, facts.id) : undefined;
   if (old) await removeChunks(tx, key, old);
   const stored: StoredVector[] = [];
   for (const [i, chunk] of prepared.chunks.entries()) {
@@ -99,7 +100,8 @@ export async function writeDocument(
     if (vector) stored.push({ ordinal: state.nextOrdinal + i, vector, code: signCode(unpackVector(vector)) });
   }
   const embedded = stored.length === prepared.chunks.length;
-  await upsertDocument(
+  // Sent together, run in this order.
+  const row = upsertDocument(
     tx,
     {
       ...facts,
@@ -114,8 +116,8 @@ export async function writeDocument(
     },
     prepared.text,
   );
-  await appendChunks(tx, key, state, facts.id, prepared.chunks);
-  await insertVectors(tx, key, model, stored);
+  const index = appendChunks(tx, key, state, facts.id, prepared.chunks);
+  await Promise.all([row, index, insertVectors(tx, key, state, model, stored)]);
   const flushed = state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax;
   if (flushed) await flushBundles(tx, key, state);
   return { chunks: prepared.chunks.length, flushed, embedded };
@@ -164,10 +166,11 @@ export async function embedStoredDocument(
       return { ordinal: chunk.ordinal, vector: packVector(vector), code: signCode(vector) };
     });
     const still = await db.begin(async (tx) => {
-      if (!(await lockIndex(tx, key))) return false;
+      const state = await lockIndex(tx, key);
+      if (!state) return false;
       const now = await findDocumentById(tx, appId, documentId);
       if (now?.firstOrdinal !== document.firstOrdinal) return false;
-      await insertVectors(tx, key, embedder.model, stored);
+      await insertVectors(tx, key, state, embedder.model, stored);
       return true;
     });
     if (!still) return;

@@ -7,7 +7,7 @@ import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
-import { type AddKnowledgeJob, documentBytesMax } from './ingestion-run.ts';
+import { documentBytesMax } from './ingestion-run.ts';
 import type { IngestionRow, IngestionView, NewItem } from './ingestion-store.ts';
 import * as store from './ingestion-store.ts';
 import { findCreatableKind, missingForPull } from './kinds.ts';
@@ -34,8 +34,7 @@ export type OnActive = 'return' | 'queue' | 'error';
 export type IngestInput = PushInput & { pull?: boolean | undefined; on_active?: OnActive | undefined };
 export type BatchInput = { items: PushInput[]; on_active?: OnActive | undefined };
 
-/** Pushed contents up to this size are worked within the request. */
-const inlineBytesMax = 256 * 1024;
+const inlineBytesDefault = 256 * 1024;
 const inlineWaitMs = 2_000;
 const insertTriesMax = 10;
 
@@ -43,14 +42,17 @@ export type IngestDeps = {
   db: Database;
   sources: SourceService;
   work: KnowledgeWork;
-  addJob: AddKnowledgeJob;
   /** Where work that outlives its request reports what went wrong. */
   onError: (error: unknown) => void;
+  /** Pushed contents up to this size are worked within the request; 0: never. */
+  inlineBytesMax?: number;
 };
 
 export type IngestService = ReturnType<typeof createIngestService>;
 
-export function createIngestService({ db, sources, work, addJob, onError }: IngestDeps) {
+export function createIngestService(deps: IngestDeps) {
+  const { db, sources, work, onError, inlineBytesMax = inlineBytesDefault } = deps;
+
   /** The ingestion's row, and its job in the same transaction; or the one that is active already. */
   async function begin(
     source: SourceRow,
@@ -67,17 +69,8 @@ export function createIngestService({ db, sources, work, addJob, onError }: Inge
         if (!row) return undefined;
         await store.insertItems(tx, source.appId, row.id, items);
         // Worked here at once, the job is only for the case that this process dies over it.
-        const runAt = inline && !row.queued ? { runAt: new Date(Date.now() + (leaseSeconds + 1) * 1000) } : {};
-        if (!row.queued)
-          await addJob(
-            tx,
-            'knowledge.ingest',
-            { appId: row.appId, ingestionId: row.id },
-            {
-              key: `knowledge.ingest/${row.id}`,
-              ...runAt,
-            },
-          );
+        const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
+        if (!row.queued) await work.launchIngestion(tx, source, row, runAt);
         return row;
       });
       if (inserted) {
@@ -101,13 +94,7 @@ export function createIngestService({ db, sources, work, addJob, onError }: Inge
   async function promote(source: SourceRow): Promise<void> {
     await db.begin(async (tx) => {
       const next = await store.promoteQueued(tx, source.appId, source.id);
-      if (next !== undefined)
-        await addJob(
-          tx,
-          'knowledge.ingest',
-          { appId: source.appId, ingestionId: next },
-          { key: `knowledge.ingest/${next}` },
-        );
+      if (next !== undefined) await work.launch(tx, source.appId, source.id, next);
     });
   }
 

@@ -8,7 +8,7 @@ import type { Database, Db, Transaction } from '../db/database.ts';
 import { findFile } from '../files/store.ts';
 import { newUuid } from '../ids.ts';
 import type { Logger } from '../log.ts';
-import { type DocumentRow, describeDocument, findDocumentByBytes, findDocumentById } from './document-store.ts';
+import { describeDocument, findDocumentByBytes, findDocumentById } from './document-store.ts';
 import {
   type DocumentFacts,
   embedChunks,
@@ -22,7 +22,6 @@ import * as store from './ingestion-store.ts';
 import { payloadLanguage } from './kinds.ts';
 import { type PreparedDocument, prepareDocument } from './prepare.ts';
 import { findSourceById, type SourceRow } from './store.ts';
-import type { PageReader } from './upstream.ts';
 
 export type AddKnowledgeJob = (
   db: Db,
@@ -31,6 +30,9 @@ export type AddKnowledgeJob = (
   options?: { key?: string; keepRunAt?: boolean; runAt?: Date },
 ) => Promise<void>;
 
+/** In the transaction that made the ingestion active. */
+export type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
+
 export type KnowledgeWorkDeps = {
   db: Database;
   blobs: BlobStore;
@@ -38,8 +40,9 @@ export type KnowledgeWorkDeps = {
   embedder: Embedder;
   /** Language of sources that do not name one. */
   language: StemLanguage;
-  pages: PageReader | undefined;
   addJob: AddKnowledgeJob;
+  /** Sets an ingestion to work that has become the active one. */
+  launch: Launch;
   log: Logger;
 };
 
@@ -71,36 +74,8 @@ export type Stats = {
   errors: { item?: number; url?: string; code: string; message: string }[];
 };
 
-/** What is to become of bytes: a new document, or the next version of one. */
-export type Input = {
-  documentId: string | null;
-  bytes: Buffer;
-  /** True when the bytes are text that a client sent as text: there is nothing to parse. */
-  isText: boolean;
-  filename: string | null;
-  contentType: string | null;
-  title: string | null;
-  metadata: Record<string, unknown> | null;
-  fileId: string | null;
-  sourceUrl: string | null;
-  upstream: DocumentRow['upstream'];
-};
-
-/** Everything about a document that is done outside of transactions. */
-export type Ready = {
-  facts: DocumentFacts;
-  prepared: PreparedDocument;
-  vectors: KnownVectors;
-  embedded: number;
-  pages: number;
-  bytes: number;
-};
-
-/** One ingestion in the hands of this process. */
-export class IngestionRun {
-  readonly deps: KnowledgeWorkDeps;
-  readonly signal: AbortSignal;
-  readonly stats: Stats = {
+export function emptyStats(): Stats {
+  return {
     documents: 0,
     chunks: 0,
     pages: 0,
@@ -112,6 +87,38 @@ export class IngestionRun {
     removed: 0,
     errors: [],
   };
+}
+
+/** What is to become of bytes: a new document, or the next version of one. */
+export type Input = {
+  documentId: string | null;
+  bytes: Buffer;
+  /** True when the bytes are text that a client sent as text: there is nothing to parse. */
+  isText: boolean;
+  filename: string | null;
+  contentType: string | null;
+  title: string | null;
+  metadata: Record<string, unknown> | null;
+  fileId: string | null;
+};
+
+/** Everything about a document that is done outside of transactions. */
+export type Ready = {
+  facts: DocumentFacts;
+  prepared: PreparedDocument;
+  vectors: KnownVectors;
+  /** The document exists already. */
+  replaces: boolean;
+  embedded: number;
+  pages: number;
+  bytes: number;
+};
+
+/** One ingestion in the hands of this process. */
+export class IngestionRun {
+  readonly deps: KnowledgeWorkDeps;
+  readonly signal: AbortSignal;
+  readonly stats: Stats = emptyStats();
   readonly #ingestion: IngestionRow;
   readonly #holder: string;
   readonly #documents: string[] = [];
@@ -140,12 +147,6 @@ export class IngestionRun {
     await this.#finish('failed', error, {});
   }
 
-  /** A document's failure, counted and listed. */
-  addError(error: Stats['errors'][number]): void {
-    this.stats.failed += 1;
-    if (this.stats.errors.length < listedErrorsMax) this.stats.errors.push(error);
-  }
-
   /** Runs a step in a transaction that commits only while the ingestion is ours. */
   async commit<T>(step: (tx: Transaction) => Promise<T>): Promise<T> {
     const { appId, id } = this.#ingestion;
@@ -158,34 +159,18 @@ export class IngestionRun {
 
   /** Reads, cuts and (with an embedder in this process) embeds. Throws ParseError. */
   async prepare(source: SourceRow, input: Input): Promise<Ready> {
-    const { embedder, db } = this.deps;
     const parsed = await this.#parse(source, input);
-    const title = input.title ?? parsed.title ?? input.filename;
-    const prepared = prepareDocument(
-      parsed.text,
-      title ?? undefined,
-      payloadLanguage(source.payload, this.deps.language),
-    );
-    const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
-    const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
-    const embedded = embedder.local ? await embedChunks(embedder, prepared, vectors, this.signal) : 0;
-    return {
-      facts: {
-        id: input.documentId ?? newUuid(),
-        title: title === null ? null : storableText(title),
-        fileId: input.fileId,
-        metadata: input.metadata ?? old?.metadata ?? {},
-        contentType: input.contentType,
-        bytesHash: hashBytes(input.bytes),
-        sourceUrl: input.sourceUrl,
-        upstream: input.upstream,
-      },
-      prepared,
-      vectors,
-      embedded,
-      pages: parsed.pages ?? 1,
+    return prepareText(this.deps, source, {
+      ...input,
+      text: parsed.text,
+      title: input.title ?? parsed.title ?? input.filename,
+      bytesHash: hashBytes(input.bytes),
       bytes: input.bytes.length,
-    };
+      pages: parsed.pages ?? 1,
+      sourceUrl: null,
+      seenBy: null,
+      signal: this.signal,
+    });
   }
 
   /** Writes what was prepared; `also` is done in the same transaction. */
@@ -193,19 +178,22 @@ export class IngestionRun {
     const key = { appId: source.appId, sourceId: source.id };
     const { embedder, addJob } = this.deps;
     const result = await this.commit(async (tx) => {
-      const written = await writeDocument(tx, key, ready.facts, ready.prepared, ready.vectors, embedder.model);
+      const written = await writeDocument(
+        tx,
+        key,
+        ready.facts,
+        ready.prepared,
+        ready.vectors,
+        embedder.model,
+        ready.replaces,
+      );
       if (!written) throw new LeaseLost();
       if (written.flushed) await addJob(tx, 'knowledge.merge', key, { key: `knowledge.merge/${source.id}` });
       await also?.(tx);
       return written;
     });
     if (!result.embedded) this.#documents.push(ready.facts.id);
-    this.stats.documents += 1;
-    this.stats.chunks += result.chunks;
-    this.stats.pages += ready.pages;
-    this.stats.bytes += ready.bytes;
-    this.stats.embedded_chunks += ready.embedded;
-    this.stats.reused_chunks += embedder.local ? result.chunks - Math.min(result.chunks, ready.embedded) : 0;
+    addWritten(this.stats, ready, embedder.local);
   }
 
   async #parse(source: SourceRow, input: Input): Promise<{ text: string; title?: string; pages?: number }> {
@@ -215,7 +203,6 @@ export class IngestionRun {
         bytes: input.bytes,
         ...(input.filename === null ? {} : { filename: input.filename }),
         ...(input.contentType === null ? {} : { contentType: input.contentType }),
-        ...(input.sourceUrl === null ? {} : { url: input.sourceUrl }),
       },
       { lane: source.appId, signal: this.signal },
     );
@@ -265,8 +252,6 @@ export class IngestionRun {
       documentId: item.documentId,
       title: item.title,
       metadata: item.metadata,
-      sourceUrl: null,
-      upstream: null,
     };
     if (item.fileId === null) {
       const bytes = (await store.readItemContent(db, item)) ?? Buffer.alloc(0);
@@ -328,7 +313,8 @@ export class IngestionRun {
       pages: sum('pages'),
     });
     for (const item of items)
-      if (item.state === 'failed') this.addError({ item: item.ordinal, ...(item.result?.error as IngestionError) });
+      if (item.state === 'failed')
+        addError(this.stats, { item: item.ordinal, ...(item.result?.error as IngestionError) });
     const single = this.#ingestion.kind === 'batch' ? undefined : items[0];
     const metadata = single
       ? itemMetadata(single)
@@ -366,15 +352,55 @@ export class IngestionRun {
     await this.commit(async (tx) => {
       await store.finishIngestion(tx, appId, id, { status, error, metadata, stats: this.stats });
       const next = await store.promoteQueued(tx, appId, sourceId);
-      if (next !== undefined)
-        await this.deps.addJob(
-          tx,
-          'knowledge.ingest',
-          { appId, ingestionId: next },
-          { key: `knowledge.ingest/${next}` },
-        );
+      if (next !== undefined) await this.deps.launch(tx, appId, sourceId, next);
     });
   }
+}
+
+/** A document's text with everything else that is known of it. */
+export type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
+  text: string;
+  bytesHash: Buffer;
+  bytes: number;
+  pages: number;
+  sourceUrl: string | null;
+  seenBy: string | null;
+  signal?: AbortSignal;
+};
+
+/** Cuts the text and, with an embedder in this process, embeds what the document does not have vectors of yet. */
+export async function prepareText(
+  deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language'>,
+  source: SourceRow,
+  input: TextInput,
+): Promise<Ready> {
+  const { db, embedder } = deps;
+  const prepared = prepareDocument(
+    input.text,
+    input.title ?? undefined,
+    payloadLanguage(source.payload, deps.language),
+  );
+  const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
+  const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
+  const embedded = embedder.local ? await embedChunks(embedder, prepared, vectors, input.signal) : 0;
+  return {
+    facts: {
+      id: input.documentId ?? newUuid(),
+      title: input.title === null ? null : storableText(input.title),
+      fileId: input.fileId,
+      metadata: input.metadata ?? old?.metadata ?? {},
+      contentType: input.contentType,
+      bytesHash: input.bytesHash,
+      sourceUrl: input.sourceUrl,
+      seenBy: input.seenBy,
+    },
+    prepared,
+    vectors,
+    replaces: old !== undefined,
+    embedded,
+    pages: input.pages,
+    bytes: input.bytes,
+  };
 }
 
 type ItemWork =
@@ -386,6 +412,23 @@ function itemMetadata(item: ItemRow): Record<string, unknown> {
   const { document, reused, error } = item.result ?? {};
   if (error !== undefined) return { error };
   return { document, document_reused: reused === true };
+}
+
+/** A document's failure, counted and listed. */
+export function addError(stats: Stats, error: Stats['errors'][number]): void {
+  stats.failed += 1;
+  if (stats.errors.length < listedErrorsMax) stats.errors.push(error);
+}
+
+/** A document that was written, counted. */
+export function addWritten(stats: Stats, ready: Ready, isLocal: boolean): void {
+  const chunks = ready.prepared.chunks.length;
+  stats.documents += 1;
+  stats.chunks += chunks;
+  stats.pages += ready.pages;
+  stats.bytes += ready.bytes;
+  stats.embedded_chunks += ready.embedded;
+  stats.reused_chunks += isLocal ? Math.max(0, chunks - ready.embedded) : 0;
 }
 
 /** A failure that is the document's own, as the ingestion tells it; undefined for anything else. */

@@ -82,6 +82,12 @@ export async function findActiveIngestion(db: Db, appId: string, sourceId: strin
   return row;
 }
 
+export async function findKind(db: Db, appId: string, id: string): Promise<IngestionRow['kind'] | undefined> {
+  const [row] = await db<Pick<IngestionRow, 'kind'>[]>`
+    select kind from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
+  return row?.kind;
+}
+
 export async function findIngestion(db: Db, caller: Caller, id: string): Promise<IngestionView | undefined> {
   const [row] = await db<IngestionView[]>`
     select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
@@ -168,6 +174,25 @@ export async function finishItem(
   await db`
     update knowledge_ingestion_items set state = ${state}, result = ${JSON.stringify(result)}::text::jsonb
     where app_id = ${item.appId} and ingestion_id = ${item.ingestionId} and ordinal = ${item.ordinal}`;
+}
+
+/** The ingestion is worked on, by something else than a holder of its lease. */
+export async function startIngestion(db: Db, appId: string, id: string): Promise<void> {
+  await db`
+    update knowledge_ingestions set status = 'running', started_at = now(), updated_at = now()
+    where app_id = ${appId} and id = ${id}`;
+}
+
+/** The ingestion, locked, while it runs. */
+export async function lockRunning(db: Db, appId: string, id: string): Promise<IngestionRow | undefined> {
+  const [row] = await db<IngestionRow[]>`
+    select * from knowledge_ingestions where app_id = ${appId} and id = ${id} and status = 'running' for update`;
+  return row;
+}
+
+export async function setStats(db: Db, appId: string, id: string, stats: Record<string, unknown>): Promise<void> {
+  await db`update knowledge_ingestions set stats = ${JSON.stringify(stats)}::text::jsonb, updated_at = now()
+    where app_id = ${appId} and id = ${id}`;
 }
 
 /** Ends the ingestion and drops its items. */

@@ -1,6 +1,7 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Clock } from '../clock.ts';
 import type { Embedder } from '../content/embed/embedder.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { Database } from '../db/database.ts';
@@ -16,7 +17,6 @@ import { openSearchIndex } from './search.ts';
 import { createSearchService } from './search-service.ts';
 import { createSourceService, dueAt } from './service.ts';
 import { listDueSources, setNextPull } from './store.ts';
-import type { PageReader } from './upstream.ts';
 import { createKnowledgeWork, leaseSeconds } from './workflow.ts';
 
 export type KnowledgeDeps = {
@@ -30,8 +30,7 @@ export type KnowledgeDeps = {
   embedder: Embedder;
   /** Language of words in sources that name none. */
   language: StemLanguage;
-  /** Undefined: pages on the web cannot be pulled. */
-  pages: PageReader | undefined;
+  fetcher: Pick<Fetcher, 'check'>;
   /** Memory that search may keep of the index. */
   cacheBytesMax: number;
   bodyBytesMax: number;
@@ -41,17 +40,16 @@ export type Knowledge = ReturnType<typeof createKnowledge>;
 
 /** Everything about sources, ingestion, documents and search. */
 export function createKnowledge(deps: KnowledgeDeps) {
-  const { db, clock, log, embedder, language, pages } = deps;
-  const checkUrl = (url: string) => (pages ? pages.check(url) : checkUrlShape(url));
+  const { db, clock, log, embedder, language, fetcher } = deps;
+  const checkUrl = (url: string) => {
+    const checked = fetcher.check(url);
+    return checked.ok ? undefined : checked.problem;
+  };
   const work = createKnowledgeWork({ ...deps, addJob });
   const sources = createSourceService({ db, clock, language, checkUrl });
-  const ingestions = createIngestService({
-    db,
-    sources,
-    work,
-    addJob,
-    onError: (error) => log.error({ err: error }, 'An ingestion was interrupted and will be taken up again'),
-  });
+  const onError = (error: unknown) =>
+    log.error({ err: error }, 'An ingestion was interrupted and will be taken up again');
+  const ingestions = createIngestService({ db, sources, work, onError });
   const index = openSearchIndex(db, embedder, deps.cacheBytesMax);
 
   /** Starts the pulls that are due. */
@@ -96,6 +94,18 @@ export function createKnowledge(deps: KnowledgeDeps) {
   return {
     sources,
     ingestions,
+    /** The same inside a transaction of the caller's: begun there, worked by its job after the commit. */
+    ingestionsWithin: (tx: Database) => {
+      const within = { db: tx, clock, language, checkUrl };
+      return createIngestService({
+        ...within,
+        sources: createSourceService(within),
+        work,
+
+        onError,
+        inlineBytesMax: 0,
+      });
+    },
     documents: createDocumentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index }),
     inbound: createInboundService({ ...deps, sources, ingestions }),
@@ -107,7 +117,3 @@ export function createKnowledge(deps: KnowledgeDeps) {
 }
 
 const scheduleBatch = 50;
-
-function checkUrlShape(url: string): string | undefined {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? undefined : 'must be an http or https URL';
-}

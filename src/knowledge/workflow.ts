@@ -1,12 +1,15 @@
 import { EmbeddingError } from '../content/embed/embedder.ts';
+import type { Transaction } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
+import { knowledgeSink, pullsPages, startPull } from './crawl-sink.ts';
 import { listUnembedded } from './document-store.ts';
 import { mergeSegments, type SourceKey } from './index-store.ts';
 import { embedStoredDocument } from './indexing.ts';
 import { IngestionRun, type KnowledgeWorkDeps, LeaseLost } from './ingestion-run.ts';
 import * as store from './ingestion-store.ts';
 import { pullSource } from './pull.ts';
+import { findSourceById, type SourceRow } from './store.ts';
 
 export const leaseSeconds = 10;
 const heartbeatMs = 3_000;
@@ -14,8 +17,28 @@ const heartbeatMs = 3_000;
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
 /** The steps of ingestion. Each may run twice: what is done is marked in the transaction that did it. */
-export function createKnowledgeWork(deps: KnowledgeWorkDeps) {
-  const { db, embedder, log } = deps;
+export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
+  const { db, embedder, log, addJob } = given;
+  const deps: KnowledgeWorkDeps = { ...given, launch };
+
+  /** Sets an active ingestion to work: a crawl for pages on the web, a job for the rest. */
+  async function launchIngestion(
+    tx: Transaction,
+    source: SourceRow,
+    ingestion: Pick<store.IngestionRow, 'id' | 'kind'>,
+    runAt?: Date,
+  ): Promise<void> {
+    if (ingestion.kind === 'pull' && pullsPages(source.type)) return startPull(tx, source, ingestion.id);
+    const payload = { appId: source.appId, ingestionId: ingestion.id };
+    const key = `knowledge.ingest/${ingestion.id}`;
+    await addJob(tx, 'knowledge.ingest', payload, runAt === undefined ? { key } : { key, runAt });
+  }
+
+  async function launch(tx: Transaction, appId: string, sourceId: string, ingestionId: string): Promise<void> {
+    const source = await findSourceById(tx, appId, sourceId);
+    const kind = await store.findKind(tx, appId, ingestionId);
+    if (source && kind) await launchIngestion(tx, source, { id: ingestionId, kind });
+  }
 
   /** Works an ingestion to its end unless somebody else does. Answers whether it is finished (or gone). */
   async function runIngestion(appId: string, id: string, signal?: AbortSignal): Promise<boolean> {
@@ -60,6 +83,9 @@ export function createKnowledgeWork(deps: KnowledgeWorkDeps) {
 
   return {
     runIngestion,
+    launchIngestion,
+    launch,
+    sink: knowledgeSink(deps),
 
     /** Gives vectors to documents that lack them, until none does or the embedder fails. */
     async embedPending(signal?: AbortSignal): Promise<void> {
@@ -105,6 +131,8 @@ export function createKnowledgeWork(deps: KnowledgeWorkDeps) {
             await tx`delete from knowledge_vectors where ${of}`;
             await tx`delete from knowledge_codes where ${of}`;
             await tx`delete from knowledge_chunks where ${of}`;
+            await tx`delete from crawled_pages where app_id = ${appId} and collection_id = ${sourceId}`;
+            await tx`delete from crawls where app_id = ${appId} and collection_id = ${sourceId}`;
             await tx`delete from removed_knowledge_sources where ${of}`;
           });
       }

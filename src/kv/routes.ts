@@ -123,7 +123,7 @@ function answer(reply: FastifyReply, entry: KvEntry) {
   return presentEntry(entry);
 }
 
-function presentEntry(entry: KvEntry) {
+export function presentEntry(entry: KvEntry) {
   return {
     user: formatId('user', entry.userId),
     key: entry.key,

@@ -3,7 +3,8 @@ import { failed, type ParsedDocument, parseLimits, unsupported } from './types.t
 
 type Call = (...values: number[]) => number;
 /** The part of the WebAssembly module that is used here; the wrapper class offers plain text only. */
-type Pdfium = Record<string, Call> & { HEAPU8: Uint8Array };
+type Pdfium = { calls: Record<string, Call>; readonly HEAPU8: Uint8Array };
+type EmscriptenModule = { wasmExports: Record<string, Call>; HEAPU8: Uint8Array };
 
 const errorPassword = 4;
 const errorSecurity = 5;
@@ -17,20 +18,28 @@ let loading: Promise<Pdfium> | undefined;
 
 /** Loads the engine once. Parser processes call it when they start, so that the first document does not wait. */
 export function loadPdfium(): Promise<Pdfium> {
-  loading ??= PDFiumLibrary.init().then((library) => (library as unknown as { module: Pdfium }).module);
+  loading ??= PDFiumLibrary.init().then((library) => {
+    const { module } = library as unknown as { module: EmscriptenModule };
+    return {
+      calls: module.wasmExports, // without the checks that the module wraps round each call, which cost more than it does
+      get HEAPU8(): Uint8Array {
+        return module.HEAPU8; // a new one whenever its memory grows
+      },
+    };
+  });
   return loading;
 }
 
 /** Opens a PDF. The caller closes it. Throws ParseError. */
 export async function openPdf(bytes: Uint8Array): Promise<PdfDocument> {
   const pdfium = await loadPdfium();
-  const address = pdfium._malloc?.(bytes.byteLength) ?? 0;
+  const address = pdfium.calls.malloc?.(bytes.byteLength) ?? 0;
   if (address === 0) throw failed('The PDF is too large to be read.');
   pdfium.HEAPU8.set(bytes, address);
-  const handle = pdfium._FPDF_LoadMemDocument?.(address, bytes.byteLength, 0) ?? 0;
+  const handle = pdfium.calls.FPDF_LoadMemDocument?.(address, bytes.byteLength, 0) ?? 0;
   if (handle === 0) {
-    const code = pdfium._FPDF_GetLastError?.();
-    pdfium._free?.(address);
+    const code = pdfium.calls.FPDF_GetLastError?.();
+    pdfium.calls.free?.(address);
     if (code === errorPassword) throw unsupported('The PDF is encrypted and needs a password to open.');
     if (code === errorSecurity) throw unsupported('The PDF is encrypted in a way that cannot be read.');
     throw failed('The PDF is damaged or cut short and cannot be opened.');
@@ -48,41 +57,41 @@ export class PdfDocument {
     this.#pdfium = pdfium;
     this.#handle = handle;
     this.#address = address;
-    this.pageCount = this.#call('_FPDF_GetPageCount', handle);
+    this.pageCount = this.#call('FPDF_GetPageCount', handle);
     if (this.pageCount <= parseLimits.pdfPagesMax) return;
     this.close();
     throw failed(`The PDF has ${this.pageCount} pages; at most ${parseLimits.pdfPagesMax} can be read.`);
   }
 
   close(): void {
-    this.#call('_FPDF_CloseDocument', this.#handle);
-    this.#call('_free', this.#address);
+    this.#call('FPDF_CloseDocument', this.#handle);
+    this.#call('free', this.#address);
   }
 
   /** Opens a page for the length of `use`. A page that is damaged counts as empty (`undefined`). */
   withPage<T>(index: number, use: (page: PdfPage) => T): T {
-    let page = this.#call('_FPDF_LoadPage', this.#handle, index);
-    if (page !== 0 && this.#hasFilledFields(page) && this.#call('_FPDFPage_Flatten', page, 0) === flattened) {
-      this.#call('_FPDF_ClosePage', page);
-      page = this.#call('_FPDF_LoadPage', this.#handle, index);
+    let page = this.#call('FPDF_LoadPage', this.#handle, index);
+    if (page !== 0 && this.#hasFilledFields(page) && this.#call('FPDFPage_Flatten', page, 0) === flattened) {
+      this.#call('FPDF_ClosePage', page);
+      page = this.#call('FPDF_LoadPage', this.#handle, index);
     }
-    const text = page === 0 ? 0 : this.#call('_FPDFText_LoadPage', page);
+    const text = page === 0 ? 0 : this.#call('FPDFText_LoadPage', page);
     try {
       return use(new PdfPage(this.#pdfium, page, text));
     } finally {
-      if (text !== 0) this.#call('_FPDFText_ClosePage', text);
-      if (page !== 0) this.#call('_FPDF_ClosePage', page);
+      if (text !== 0) this.#call('FPDFText_ClosePage', text);
+      if (page !== 0) this.#call('FPDF_ClosePage', page);
     }
   }
 
   /** Form fields and free text on top of the page: their text counts only once they are part of the page. */
   #hasFilledFields(page: number): boolean {
-    const count = Math.min(annotationsMax, this.#call('_FPDFPage_GetAnnotCount', page));
+    const count = Math.min(annotationsMax, this.#call('FPDFPage_GetAnnotCount', page));
     for (let index = 0; index < count; index++) {
-      const annotation = this.#call('_FPDFPage_GetAnnot', page, index);
+      const annotation = this.#call('FPDFPage_GetAnnot', page, index);
       if (annotation === 0) continue;
-      const kind = this.#call('_FPDFAnnot_GetSubtype', annotation);
-      this.#call('_FPDFPage_CloseAnnot', annotation);
+      const kind = this.#call('FPDFAnnot_GetSubtype', annotation);
+      this.#call('FPDFPage_CloseAnnot', annotation);
       if (kind === freeTextAnnotation || kind === widgetAnnotation) return true;
     }
     return false;
@@ -103,14 +112,14 @@ export class PdfDocument {
 
   #infoText(name: string): string {
     const tag = allocateText(this.#pdfium, name);
-    const buffer = this.#call('_malloc', infoTextBytesMax);
+    const buffer = this.#call('malloc', infoTextBytesMax);
     try {
-      const length = this.#call('_FPDF_GetMetaText', this.#handle, tag, buffer, infoTextBytesMax);
+      const length = this.#call('FPDF_GetMetaText', this.#handle, tag, buffer, infoTextBytesMax);
       const bytes = this.#pdfium.HEAPU8.slice(buffer, buffer + Math.min(infoTextBytesMax, Math.max(0, length - 2)));
       return new TextDecoder('utf-16le').decode(bytes).replaceAll('\0', '').trim();
     } finally {
-      this.#call('_free', buffer);
-      this.#call('_free', tag);
+      this.#call('free', buffer);
+      this.#call('free', tag);
     }
   }
 
@@ -155,6 +164,7 @@ export type Rule = { left: number; right: number; top: number; bottom: number };
 /** An element of the page's logical structure. */
 export type StructureElement = { role: string; alternative: string; children: (StructureElement | number)[] };
 
+type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono'>;
 type Run = { style: TextStyle; turn: number; baseline: number };
 
 const glyphsPerPageMax = 400_000;
@@ -173,17 +183,18 @@ export class PdfPage {
   readonly #rotation: number;
   #originX = 0;
   #originY = 0;
+  readonly #faces = new Map<number, Face>();
 
   constructor(pdfium: Pdfium, page: number, text: number) {
     this.#pdfium = pdfium;
     this.#page = page;
     this.#text = text;
-    this.width = page === 0 ? 0 : this.#call('_FPDF_GetPageWidthF', page);
-    this.height = page === 0 ? 0 : this.#call('_FPDF_GetPageHeightF', page);
-    this.#rotation = page === 0 ? 0 : this.#call('_FPDFPage_GetRotation', page) & 3;
+    this.width = page === 0 ? 0 : this.#call('FPDF_GetPageWidthF', page);
+    this.height = page === 0 ? 0 : this.#call('FPDF_GetPageHeightF', page);
+    this.#rotation = page === 0 ? 0 : this.#call('FPDFPage_GetRotation', page) & 3;
     if (page === 0) return;
     this.#scratch(16, (address) => {
-      if (this.#call('_FPDF_GetPageBoundingBox', page, address) === 0) return;
+      if (this.#call('FPDF_GetPageBoundingBox', page, address) === 0) return;
       const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
       this.#originX = view.getFloat32(0, true);
       this.#originY = view.getFloat32(12, true);
@@ -193,14 +204,14 @@ export class PdfPage {
   /** Every character in the order in which the file draws them. */
   glyphs(): Glyph[] {
     if (this.#text === 0) return [];
-    const count = Math.min(glyphsPerPageMax, this.#call('_FPDFText_CountChars', this.#text));
+    const count = Math.min(glyphsPerPageMax, this.#call('FPDFText_CountChars', this.#text));
     const glyphs: Glyph[] = [];
     const runs = new Map<number, Run>();
     const text = this.#text;
     // The functions are looked up once: this loop runs for every character of every document.
-    const unicodeAt = pdfiumFunction(this.#pdfium, '_FPDFText_GetUnicode');
-    const objectAt = pdfiumFunction(this.#pdfium, '_FPDFText_GetTextObject');
-    const boxAt = pdfiumFunction(this.#pdfium, '_FPDFText_GetLooseCharBox');
+    const unicodeAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetUnicode');
+    const objectAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetTextObject');
+    const boxAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetLooseCharBox');
     this.#scratch(64, (address) => {
       let view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
       for (let index = 0; index < count; index++) {
@@ -214,20 +225,19 @@ export class PdfPage {
         }
         boxAt(text, index, address);
         if (view.buffer !== this.#pdfium.HEAPU8.buffer) view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
-        const [x0, y0] = this.#place(view.getFloat32(0, true), view.getFloat32(4, true));
-        const [x1, y1] = this.#place(view.getFloat32(8, true), view.getFloat32(12, true));
+        const box = this.#placeBox(view);
         const blank = code === 0x20 || code === 0x0d || code === 0x0a;
         const hyphen = code === 2 || code === 0xfffe || code === 0xad;
         glyphs.push({
           character: hyphen ? '-' : characterOf(code, run.style.font),
-          left: Math.min(x0, x1),
-          right: Math.max(x0, x1),
-          top: Math.min(y0, y1),
-          bottom: Math.max(y0, y1),
+          left: box.left,
+          right: box.right,
+          top: box.top,
+          bottom: box.bottom,
           baseline: run.baseline,
           turn: run.turn,
           style: run.style,
-          generated: blank && (code !== 0x20 || this.#call('_FPDFText_IsGenerated', text, index) === 1),
+          generated: blank && (code !== 0x20 || this.#call('FPDFText_IsGenerated', text, index) === 1),
           hyphen: hyphen || code === 0x2d || code === 0x2010,
         });
       }
@@ -242,16 +252,9 @@ export class PdfPage {
     this.#scratch(16, (address) => {
       this.#eachObject((object, kind) => {
         if (kind !== pathObject) return;
-        if (this.#call('_FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
+        if (this.#call('FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
         const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
-        const [x0, y0] = this.#place(view.getFloat32(0, true), view.getFloat32(4, true));
-        const [x1, y1] = this.#place(view.getFloat32(8, true), view.getFloat32(12, true));
-        rules.push({
-          left: Math.min(x0, x1),
-          right: Math.max(x0, x1),
-          top: Math.min(y0, y1),
-          bottom: Math.max(y0, y1),
-        });
+        rules.push(this.#placeBox(view));
       });
     });
     return rules;
@@ -264,7 +267,7 @@ export class PdfPage {
     this.#scratch(16, (address) => {
       this.#eachObject((object, kind) => {
         if (kind !== imageObject && kind !== formObject) return;
-        if (this.#call('_FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
+        if (this.#call('FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
         const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
         area +=
           Math.abs(view.getFloat32(8, true) - view.getFloat32(0, true)) *
@@ -276,19 +279,19 @@ export class PdfPage {
 
   /** The page's part of the logical structure; empty when the file has none. */
   structure(): StructureElement[] {
-    const tree = this.#page === 0 ? 0 : this.#call('_FPDF_StructTree_GetForPage', this.#page);
+    const tree = this.#page === 0 ? 0 : this.#call('FPDF_StructTree_GetForPage', this.#page);
     if (tree === 0) return [];
     try {
       const budget = { left: 200_000 };
-      const count = this.#call('_FPDF_StructTree_CountChildren', tree);
+      const count = this.#call('FPDF_StructTree_CountChildren', tree);
       const elements: StructureElement[] = [];
       for (let index = 0; index < count; index++) {
-        const child = this.#call('_FPDF_StructTree_GetChildAtIndex', tree, index);
+        const child = this.#call('FPDF_StructTree_GetChildAtIndex', tree, index);
         if (child !== 0) elements.push(this.#element(child, 0, budget));
       }
       return elements;
     } finally {
-      this.#call('_FPDF_StructTree_Close', tree);
+      this.#call('FPDF_StructTree_Close', tree);
     }
   }
 
@@ -298,13 +301,13 @@ export class PdfPage {
     const scale = Math.min(dotsPerInch / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
     const width = Math.max(1, Math.round(this.width * scale));
     const height = Math.max(1, Math.round(this.height * scale));
-    const bitmap = this.#call('_FPDFBitmap_CreateEx', width, height, 1, 0, 0);
+    const bitmap = this.#call('FPDFBitmap_CreateEx', width, height, 1, 0, 0);
     if (bitmap === 0) return undefined;
     try {
-      this.#call('_FPDFBitmap_FillRect', bitmap, 0, 0, width, height, 0xffffffff);
-      this.#call('_FPDF_RenderPageBitmap', bitmap, this.#page, 0, 0, width, height, 0, 0x08);
-      const buffer = this.#call('_FPDFBitmap_GetBuffer', bitmap);
-      const stride = this.#call('_FPDFBitmap_GetStride', bitmap);
+      this.#call('FPDFBitmap_FillRect', bitmap, 0, 0, width, height, 0xffffffff);
+      this.#call('FPDF_RenderPageBitmap', bitmap, this.#page, 0, 0, width, height, 0, 0x08);
+      const buffer = this.#call('FPDFBitmap_GetBuffer', bitmap);
+      const stride = this.#call('FPDFBitmap_GetStride', bitmap);
       const header = new TextEncoder().encode(`P5\n${width} ${height}\n255\n`);
       const picture = new Uint8Array(header.length + width * height);
       picture.set(header);
@@ -314,25 +317,25 @@ export class PdfPage {
       }
       return picture;
     } finally {
-      this.#call('_FPDFBitmap_Destroy', bitmap);
+      this.#call('FPDFBitmap_Destroy', bitmap);
     }
   }
 
   #element(handle: number, depth: number, budget: { left: number }): StructureElement {
     const element: StructureElement = {
-      role: this.#elementText('_FPDF_StructElement_GetType', handle),
-      alternative: this.#elementText('_FPDF_StructElement_GetAltText', handle),
+      role: this.#elementText('FPDF_StructElement_GetType', handle),
+      alternative: this.#elementText('FPDF_StructElement_GetAltText', handle),
       children: [],
     };
-    const count = this.#call('_FPDF_StructElement_CountChildren', handle);
+    const count = this.#call('FPDF_StructElement_CountChildren', handle);
     for (let index = 0; index < count && budget.left > 0; index++) {
       budget.left -= 1;
-      const child = this.#call('_FPDF_StructElement_GetChildAtIndex', handle, index);
+      const child = this.#call('FPDF_StructElement_GetChildAtIndex', handle, index);
       if (child !== 0) {
         if (depth < structureDepthMax) element.children.push(this.#element(child, depth + 1, budget));
         continue;
       }
-      const content = this.#call('_FPDF_StructElement_GetChildMarkedContentID', handle, index);
+      const content = this.#call('FPDF_StructElement_GetChildMarkedContentID', handle, index);
       if (content >= 0) element.children.push(content);
     }
     return element;
@@ -350,79 +353,106 @@ export class PdfPage {
 
   /** Objects of the page in drawing order, those inside forms too. */
   #eachObject(visit: (object: number, kind: number) => void): void {
-    const count = Math.min(objectsPerPageMax, this.#call('_FPDFPage_CountObjects', this.#page));
+    const count = Math.min(objectsPerPageMax, this.#call('FPDFPage_CountObjects', this.#page));
     let left = objectsPerPageMax;
     const inside = (object: number, depth: number): void => {
-      const kind = this.#call('_FPDFPageObj_GetType', object);
+      const kind = this.#call('FPDFPageObj_GetType', object);
       left -= 1;
-      if (kind !== formObject || depth > 5 || this.#pdfium._FPDFFormObj_CountObjects === undefined) {
+      if (kind !== formObject || depth > 5 || this.#pdfium.calls.FPDFFormObj_CountObjects === undefined) {
         visit(object, kind);
         return;
       }
-      const inner = this.#call('_FPDFFormObj_CountObjects', object);
+      const inner = this.#call('FPDFFormObj_CountObjects', object);
       for (let index = 0; index < inner && left > 0; index++)
-        inside(this.#call('_FPDFFormObj_GetObject', object, index), depth + 1);
+        inside(this.#call('FPDFFormObj_GetObject', object, index), depth + 1);
     };
     for (let index = 0; index < count && left > 0; index++)
-      inside(this.#call('_FPDFPage_GetObject', this.#page, index), 0);
+      inside(this.#call('FPDFPage_GetObject', this.#page, index), 0);
   }
 
   /** What all characters of a text object share. */
   #run(object: number, index: number, address: number): Run {
     const style = this.#style(object, index, address);
     const turn = (this.#turn(object, address) + 4 - this.#rotation) & 3;
-    this.#call('_FPDFText_GetCharOrigin', this.#text, index, address, address + 8);
+    this.#call('FPDFText_GetCharOrigin', this.#text, index, address, address + 8);
     const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
     const [x, y] = this.#place(view.getFloat64(0, true), view.getFloat64(8, true));
     return { style, turn, baseline: turn & 1 ? x : y };
   }
 
   #style(object: number, index: number, address: number): TextStyle {
-    const nominal = this.#call('_FPDFText_GetFontSize', this.#text, index);
+    const nominal = this.#call('FPDFText_GetFontSize', this.#text, index);
     let scale = 1;
-    if (this.#call('_FPDFText_GetMatrix', this.#text, index, address) === 1) {
+    if (this.#call('FPDFText_GetMatrix', this.#text, index, address) === 1) {
       const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 24);
       scale = Math.hypot(view.getFloat32(8, true), view.getFloat32(12, true)) || 1;
     }
-    const font = object === 0 ? 0 : this.#call('_FPDFTextObj_GetFont', object);
-    const name = font === 0 ? '' : this.#fontName(font, address);
-    const flags = font === 0 ? 0 : this.#call('_FPDFFont_GetFlags', font);
-    const weight = this.#call('_FPDFText_GetFontWeight', this.#text, index);
+    const font = object === 0 ? 0 : this.#call('FPDFTextObj_GetFont', object);
+    let face = this.#faces.get(font);
+    if (!face) {
+      face = this.#face(font, index, address);
+      this.#faces.set(font, face);
+    }
     return {
+      ...face,
       size: nominal * scale,
-      font: name,
-      weight: Math.max(weightOf(name), weight >= 600 && weight <= 1000 ? weight : 0, (flags & 0x40000) !== 0 ? 700 : 0),
-      italic: /italic|oblique|\bcmti|slanted|-it\b/i.test(name),
-      mono: (flags & 1) !== 0 || /mono|courier|consol|typewriter|menlo|\bcmtt/i.test(name),
-      markedContent: object === 0 ? -1 : this.#call('_FPDFPageObj_GetMarkedContentID', object),
+      markedContent: object === 0 ? -1 : this.#call('FPDFPageObj_GetMarkedContentID', object),
       artifact: object !== 0 && this.#isArtifact(object, address),
     };
   }
 
+  #face(font: number, index: number, address: number): Face {
+    const name = font === 0 ? '' : this.#fontName(font, address);
+    const flags = font === 0 ? 0 : this.#call('FPDFFont_GetFlags', font);
+    const weight = this.#call('FPDFText_GetFontWeight', this.#text, index);
+    return {
+      font: name,
+      weight: Math.max(weightOf(name), weight >= 600 && weight <= 1000 ? weight : 0, (flags & 0x40000) !== 0 ? 700 : 0),
+      italic: /italic|oblique|\bcmti|slanted|-it\b/i.test(name),
+      mono: (flags & 1) !== 0 || /mono|courier|consol|typewriter|menlo|\bcmtt/i.test(name),
+    };
+  }
+
   #fontName(font: number, address: number): string {
-    const length = Math.min(60, this.#call('_FPDFFont_GetBaseFontName', font, address, 60));
-    const bytes = this.#pdfium.HEAPU8.slice(address, address + Math.max(0, length - 1));
-    return new TextDecoder('latin1').decode(bytes).replace(/^[A-Z]{6}\+/, '');
+    const length = Math.min(60, this.#call('FPDFFont_GetBaseFontName', font, address, 60));
+    return latin1(this.#pdfium.HEAPU8, address, Math.max(0, length - 1)).replace(/^[A-Z]{6}\+/, '');
   }
 
   #isArtifact(object: number, address: number): boolean {
-    const count = Math.min(8, this.#call('_FPDFPageObj_CountMarks', object));
+    const count = Math.min(8, this.#call('FPDFPageObj_CountMarks', object));
     for (let index = 0; index < count; index++) {
-      const mark = this.#call('_FPDFPageObj_GetMark', object, index);
-      if (mark === 0 || this.#call('_FPDFPageObjMark_GetName', mark, address, 40, address + 48) === 0) continue;
+      const mark = this.#call('FPDFPageObj_GetMark', object, index);
+      if (mark === 0 || this.#call('FPDFPageObjMark_GetName', mark, address, 40, address + 48) === 0) continue;
       const length = new DataView(this.#pdfium.HEAPU8.buffer, address + 48, 4).getUint32(0, true);
-      const bytes = this.#pdfium.HEAPU8.slice(address, address + Math.min(40, Math.max(0, length - 2)));
-      if (new TextDecoder('utf-16le').decode(bytes) === 'Artifact') return true;
+      if (length === 18 && latin1(this.#pdfium.HEAPU8, address, 16).replaceAll('\0', '') === 'Artifact') return true;
     }
     return false;
   }
 
   /** Which way the text runs, in quarter turns anticlockwise. */
   #turn(object: number, address: number): number {
-    if (object === 0 || this.#call('_FPDFPageObj_GetMatrix', object, address) === 0) return 0;
+    if (object === 0 || this.#call('FPDFPageObj_GetMatrix', object, address) === 0) return 0;
     const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 8);
     const angle = Math.atan2(view.getFloat32(4, true), view.getFloat32(0, true));
     return (Math.round(angle / (Math.PI / 2)) + 4) & 3;
+  }
+
+  /** A box of four floats (left, one end, right, the other end) as it is shown. */
+  #placeBox(view: DataView): Rule {
+    const x0 = view.getFloat32(0, true) - this.#originX;
+    const y0 = view.getFloat32(4, true) - this.#originY;
+    const x1 = view.getFloat32(8, true) - this.#originX;
+    const y1 = view.getFloat32(12, true) - this.#originY;
+    if (this.#rotation === 0)
+      return {
+        left: Math.min(x0, x1),
+        right: Math.max(x0, x1),
+        top: this.height - Math.max(y0, y1),
+        bottom: this.height - Math.min(y0, y1),
+      };
+    const [a, b] = this.#place(x0 + this.#originX, y0 + this.#originY);
+    const [c, d] = this.#place(x1 + this.#originX, y1 + this.#originY);
+    return { left: Math.min(a, c), right: Math.max(a, c), top: Math.min(b, d), bottom: Math.max(b, d) };
   }
 
   /** A point of the file as it is shown: from the upper left, the page's rotation applied. */
@@ -442,11 +472,11 @@ export class PdfPage {
   }
 
   #scratch(bytes: number, use: (address: number) => void): void {
-    const address = this.#call('_malloc', bytes);
+    const address = this.#call('malloc', bytes);
     try {
       use(address);
     } finally {
-      this.#call('_free', address);
+      this.#call('free', address);
     }
   }
 
@@ -489,8 +519,14 @@ function characterOf(code: number, font: string): string {
   return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);
 }
 
+function latin1(heap: Uint8Array, from: number, length: number): string {
+  let text = '';
+  for (let index = from; index < from + length; index++) text += String.fromCharCode(heap[index] ?? 0);
+  return text;
+}
+
 function pdfiumFunction(pdfium: Pdfium, name: string): Call {
-  const found = pdfium[name];
+  const found = pdfium.calls[name];
   if (!found) throw new Error(`pdfium has no ${name}`);
   return found;
 }
@@ -501,7 +537,7 @@ function callPdfium(pdfium: Pdfium, name: string, values: number[]): number {
 
 function allocateText(pdfium: Pdfium, text: string): number {
   const bytes = new TextEncoder().encode(`${text}\0`);
-  const address = callPdfium(pdfium, '_malloc', [bytes.byteLength]);
+  const address = callPdfium(pdfium, 'malloc', [bytes.byteLength]);
   pdfium.HEAPU8.set(bytes, address);
   return address;
 }

@@ -1,0 +1,46 @@
+import type { Clock } from '../clock.ts';
+import type { Database } from '../db/database.ts';
+import type { StreamHub } from '../http/sse.ts';
+import type { Logger } from '../log.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { createExpressions } from './expressions.ts';
+import { createNodeServices, type NodeDomains } from './node-services.ts';
+import { createRunService } from './run-service.ts';
+import { createAutomationService } from './service.ts';
+import { createAutomationWorkflow, createGraphLoader, registerRunStream } from './workflow.ts';
+
+export type AutomationsDeps = {
+  db: Database;
+  /** One session for the locks of work outside. */
+  session: Database;
+  clock: Clock;
+  log: Logger;
+  secrets: Secrets;
+  streams: StreamHub;
+  version: string;
+};
+
+/** The domain, put together: its services for routes, and its work for the job workers. */
+export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
+  const { db, clock, log, secrets } = deps;
+  const expressions = createExpressions();
+  const loadGraph = createGraphLoader(db);
+  const automations = createAutomationService({ db, clock, secrets, expressions });
+  const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph });
+  const nodes = createNodeServices({ db, runs, domains });
+  const automationWork = createAutomationWorkflow({
+    db,
+    session: deps.session,
+    clock,
+    log,
+    expressions,
+    automations,
+    runs,
+    loadGraph,
+    servicesFor: nodes.servicesFor,
+    findChildEnd: nodes.findChildEnd,
+    version: deps.version,
+  });
+  registerRunStream(deps.streams, db);
+  return { automations, runs, automationWork };
+}

@@ -1,0 +1,43 @@
+import { Cron } from 'croner';
+
+export class ScheduleError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ScheduleError';
+  }
+}
+
+/** Throws ScheduleError when the schedule is no five-field cron, or the time zone is unknown. */
+export function checkSchedule(schedule: string, timezone: string): void {
+  parse(schedule, timezone);
+}
+
+/** The first tick after a time; undefined when the schedule has none left (31 February). */
+export function nextTick(schedule: string, timezone: string, after: Date): Date | undefined {
+  return parse(schedule, timezone).nextRun(after) ?? undefined;
+}
+
+/** The latest tick at or before a time and after `after`, for making up what was missed; undefined when none. */
+export function latestTick(schedule: string, timezone: string, after: Date, until: Date): Date | undefined {
+  const justAfter = new Date(until.getTime() + 1_000);
+  const tick = parse(schedule, timezone)
+    .previousRuns(2, justAfter)
+    .find((candidate) => candidate <= until);
+  return tick && tick > after ? tick : undefined;
+}
+
+function parse(schedule: string, timezone: string): Cron {
+  const text = schedule.trim();
+  if (text.split(/\s+/).length !== 5) throw new ScheduleError('must have five fields: minute hour day month weekday');
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: timezone });
+  } catch {
+    // The only thing that constructor refuses here is the name.
+    throw new ScheduleError(`names no known time zone: "${timezone}"`);
+  }
+  try {
+    return new Cron(text, { paused: true, timezone, mode: '5-part' });
+  } catch (error) {
+    throw new ScheduleError(error instanceof Error ? error.message : 'is not a cron schedule');
+  }
+}

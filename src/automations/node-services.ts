@@ -1,0 +1,131 @@
+import type { Database, Db } from '../db/database.ts';
+import { nestedDatabase } from '../db/database.ts';
+import { AppError } from '../errors.ts';
+import { formatId, parseId } from '../ids.ts';
+import { emitEvent } from '../jobs/events.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import type { ChildEnd } from './advance.ts';
+import { runCaller } from './identity.ts';
+import { type Child, type HttpRequest, type HttpResponse, NodeFailure, type NodeServices } from './nodes/kind.ts';
+import type { RunService } from './run-service.ts';
+import type { RunRow } from './run-store.ts';
+import * as runStore from './run-store.ts';
+
+/**
+ * What nodes need of other domains, each as its plain public operation: a caller, a body as the API takes it, an
+ * answer as the API gives it. `db` is a database whose transactions are part of the journal entry's.
+ */
+export type NodeDomains = {
+  kv: {
+    get(db: Database, caller: Caller, key: string, user: string | undefined): Promise<unknown>;
+    put(db: Database, caller: Caller, key: string, input: { value: string; user?: string }): Promise<unknown>;
+    delete(db: Database, caller: Caller, key: string, user: string | undefined): Promise<void>;
+  };
+  files: { upload(db: Database, caller: Caller, body: Record<string, unknown>): Promise<unknown> };
+  extractions?: {
+    start(db: Database, caller: Caller, body: Record<string, unknown>): Promise<{ id: string }>;
+    /** How it has ended, as the API shows it; undefined while it is under way. Throws 404 when it is gone. */
+    findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
+  };
+  knowledge?: {
+    ingest(db: Database, caller: Caller, source: string, body: Record<string, unknown>): Promise<{ id: string }>;
+    findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
+    search(caller: Caller, source: string, body: Record<string, unknown>): Promise<unknown>;
+  };
+  /** The guarded fetch. Throws NodeFailure. */
+  fetch?: (request: HttpRequest) => Promise<HttpResponse>;
+};
+
+export type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
+
+/** The services of nodes, bound to the identity that a run acts as. */
+export function createNodeServices(deps: NodeServiceDeps) {
+  const { db, runs, domains } = deps;
+
+  async function servicesFor(run: RunRow): Promise<NodeServices<Db>> {
+    const caller = await runCaller(db, run);
+    return {
+      async kvGet(tx, { user, key }) {
+        try {
+          return await domains.kv.get(nestedDatabase(tx), caller, key, user);
+        } catch (error) {
+          if (isNotFound(error)) return null;
+          throw error;
+        }
+      },
+      kvSet: (tx, { user, key, value }) =>
+        domains.kv.put(nestedDatabase(tx), caller, key, { value, ...(user === undefined ? {} : { user }) }),
+      async kvDelete(tx, { user, key }) {
+        try {
+          await domains.kv.delete(nestedDatabase(tx), caller, key, user);
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+        }
+        return null;
+      },
+      writeFile: (tx, body) => domains.files.upload(nestedDatabase(tx), caller, body),
+      async emitEvent(tx, { name, payload }) {
+        const { appId, sandboxId } = run;
+        const owner = { orgId: run.orgId, teamId: run.teamId, userId: run.userId, agentId: null };
+        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, depth: run.eventDepth + 1 }, true);
+        return id === undefined ? '' : formatId('event', id);
+      },
+      startRun: (tx, input, commandId) => runs.startChild(tx, caller, run, input, commandId),
+      async startExtraction(tx, body) {
+        const { start } = required(domains.extractions, 'extract');
+        return { kind: 'extraction', id: (await start(nestedDatabase(tx), caller, body)).id };
+      },
+      async startIngestion(tx, source, body) {
+        const { ingest } = required(domains.knowledge, 'ingest');
+        return { kind: 'ingestion', id: (await ingest(nestedDatabase(tx), caller, source, body)).id };
+      },
+      search: (source, body) => required(domains.knowledge, 'search').search(caller, source, body),
+      fetch: (request) => required(domains.fetch, 'http_request')(request),
+    };
+  }
+
+  async function findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined> {
+    if (child.kind === 'run') {
+      const id = parseId('automationRun', child.id);
+      return id === undefined ? gone : runEnd(await runStore.findRun(db, run.appId, id));
+    }
+    const caller = await runCaller(db, run);
+    try {
+      return child.kind === 'extraction'
+        ? await required(domains.extractions, 'extract').findEnd(caller, child.id)
+        : await required(domains.knowledge, 'ingest').findEnd(caller, child.id);
+    } catch (error) {
+      if (isNotFound(error)) return gone;
+      throw error;
+    }
+  }
+
+  return { servicesFor, findChildEnd };
+}
+
+const gone: ChildEnd = { error: { code: 'child_gone', message: 'What the node waited for does not exist any more.' } };
+
+function runEnd(row: RunRow | undefined): ChildEnd | undefined {
+  if (!row) return gone;
+  switch (row.status) {
+    case 'completed':
+      return { output: row.result ?? null };
+    case 'failed':
+      return {
+        error: { code: row.error?.code ?? 'failed', message: `The run failed: ${row.error?.message ?? 'unknown'}` },
+      };
+    case 'cancelled':
+      return { error: { code: 'cancelled', message: 'The run was cancelled.' } };
+    default:
+      return undefined;
+  }
+}
+
+function required<T>(domain: T | undefined, kind: string): T {
+  if (domain === undefined) throw new NodeFailure('not_implemented', `This server cannot do ${kind} nodes yet.`);
+  return domain;
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'not_found';
+}

@@ -1,0 +1,10 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+/** Ends the run `completed`. */
+export const complete = defineNode({
+  kind: 'complete',
+  members: Type.Object({ result: Type.Optional(Type.Unknown()) }, { additionalProperties: false }),
+  nests: false,
+  work: { style: 'pure', run: (members) => members.result ?? {} },
+});

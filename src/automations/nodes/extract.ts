@@ -1,0 +1,25 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+/** Starts an extraction, with the body of `POST /extractions`, and waits for its end. */
+export const extract = defineNode({
+  kind: 'extract',
+  members: Type.Object(
+    {
+      destination_kind: Type.Enum(['config', 'storage']),
+      destination_path: Type.Optional(Type.String()),
+      file: Type.Optional(Type.String()),
+      url: Type.Optional(Type.String()),
+      mode: Type.Optional(Type.Enum(['link', 'site'])),
+      max_pages: Type.Optional(Type.Integer({ minimum: 1 })),
+      agent: Type.Optional(Type.String()),
+      org: Type.Optional(Type.String()),
+    },
+    { additionalProperties: false },
+  ),
+  nests: true,
+  work: {
+    style: 'child',
+    start: (db, members, context) => context.services.startExtraction(db, members, context.commandId),
+  },
+});

@@ -1,0 +1,23 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+/** Writes a file, with the body of `POST /files`, exactly once. */
+export const fileWrite = defineNode({
+  kind: 'file_write',
+  members: Type.Object(
+    {
+      filename: Type.String({ minLength: 1 }),
+      content_type: Type.String({ minLength: 1 }),
+      data: Type.String(),
+      acl: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      agent: Type.Optional(Type.String()),
+      org: Type.Optional(Type.String()),
+      team: Type.Optional(Type.String()),
+      user: Type.Optional(Type.String()),
+      share: Type.Optional(Type.Boolean()),
+    },
+    { additionalProperties: false },
+  ),
+  nests: true,
+  work: { style: 'effect', run: (db, members, context) => context.services.writeFile(db, members) },
+});

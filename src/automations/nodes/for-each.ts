@@ -1,0 +1,18 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+/** Does one node for every item, `concurrency` at a time; fails as soon as one of them has failed for good. */
+export const forEach = defineNode({
+  kind: 'for_each',
+  members: Type.Object(
+    {
+      items: Type.Unknown(),
+      node: Type.Unknown(),
+      concurrency: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })),
+    },
+    { additionalProperties: false },
+  ),
+  expressions: ['items'],
+  nests: true,
+  work: { style: 'fan-out' },
+});

@@ -1,0 +1,38 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+const content = Type.Object(
+  {
+    data: Type.String(),
+    data_encoding: Type.Optional(Type.Enum(['raw', 'base64'])),
+    content_type: Type.Optional(Type.String()),
+    filename: Type.Optional(Type.String()),
+  },
+  { additionalProperties: false },
+);
+
+/** Ingests into a source, with the body of `POST …/ingest` (an active ingestion is queued after), and waits. */
+export const ingest = defineNode({
+  kind: 'ingest',
+  members: Type.Object(
+    {
+      source: Type.String({ minLength: 1 }),
+      content: Type.Optional(content),
+      file: Type.Optional(Type.String()),
+      pull: Type.Optional(Type.Boolean()),
+      title: Type.Optional(Type.String()),
+      metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      dedupe: Type.Optional(Type.Boolean()),
+      on_active: Type.Optional(Type.Enum(['return', 'queue', 'error'])),
+    },
+    { additionalProperties: false },
+  ),
+  nests: true,
+  work: {
+    style: 'child',
+    start(db, members, context) {
+      const { source, ...body } = members;
+      return context.services.startIngestion(db, source, { ...body, on_active: 'queue' }, context.commandId);
+    },
+  },
+});

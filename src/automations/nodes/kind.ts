@@ -1,0 +1,87 @@
+import type { Static, TObject } from 'typebox';
+
+/** Why a node failed, as its journal entry and `$nodes.<id>.error` show it. */
+export type NodeError = { code: string; message: string };
+
+/** Thrown by a node to fail with a code of its own. Whatever else is thrown becomes `internal_error`. */
+export class NodeFailure extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = 'NodeFailure';
+    this.code = code;
+  }
+}
+
+/** A piece of work outside the run that a node waits for. */
+export type Child = { kind: 'run' | 'extraction' | 'ingestion'; id: string };
+
+export type HttpRequest = {
+  method: string;
+  url: string;
+  headers: Record<string, string>;
+  body: string | undefined;
+  signal: AbortSignal;
+};
+export type HttpResponse = { status: number; headers: Record<string, string>; body: Uint8Array };
+
+/**
+ * What nodes may ask of the rest of the service, already bound to the identity that the run acts as.
+ * `db` is the transaction of the journal entry: what is written through it commits with the entry or not at all.
+ */
+export type NodeServices<Db> = {
+  kvGet(db: Db, input: { user: string | undefined; key: string }): Promise<unknown>;
+  kvSet(db: Db, input: { user: string | undefined; key: string; value: string }): Promise<unknown>;
+  kvDelete(db: Db, input: { user: string | undefined; key: string }): Promise<unknown>;
+  writeFile(db: Db, body: Record<string, unknown>): Promise<unknown>;
+  emitEvent(db: Db, input: { name: string; payload: unknown }): Promise<string>;
+  startRun(db: Db, input: { automation: string; payload: unknown }, commandId: string): Promise<Child>;
+  startExtraction(db: Db, body: Record<string, unknown>, commandId: string): Promise<Child>;
+  startIngestion(db: Db, source: string, body: Record<string, unknown>, commandId: string): Promise<Child>;
+  search(source: string, body: Record<string, unknown>): Promise<unknown>;
+  fetch(request: HttpRequest): Promise<HttpResponse>;
+};
+
+export type NodeContext<Db> = {
+  input: unknown;
+  commandId: string;
+  now: Date;
+  signal: AbortSignal;
+  services: NodeServices<Db>;
+};
+
+/**
+ * How a node's work meets the journal.
+ * - `pure`: start and end are one commit.
+ * - `effect`: the same, and what it writes commits with them.
+ * - `external`: the start is committed first; the work may happen again after a crash.
+ * - `child`: the start commits with the child's row; the end comes when the child ends.
+ * - `timer`, `signal`, `fan-out`: the engine itself does them.
+ */
+export type NodeWork<Members> =
+  | { style: 'pure'; run(members: Members, context: { input: unknown }): unknown }
+  | { style: 'effect'; run<Db>(db: Db, members: Members, context: NodeContext<Db>): Promise<unknown> }
+  | { style: 'external'; timeoutSeconds: number; run<Db>(members: Members, context: NodeContext<Db>): Promise<unknown> }
+  | { style: 'child'; start<Db>(db: Db, members: Members, context: NodeContext<Db>): Promise<Child> }
+  | { style: 'timer'; dueAt(members: Members, now: Date): Date }
+  | { style: 'signal' }
+  | { style: 'fan-out' };
+
+export type NodeKind<Schema extends TObject = TObject> = {
+  kind: string;
+  /** Members besides the common ones, as they must be once their templates are resolved. */
+  members: Schema;
+  /** Members that are bare expressions. */
+  expressions?: readonly string[];
+  /** Members that name the next node. */
+  edges?: readonly string[];
+  /** Whether it may stand inside `for_each` and `parallel`. */
+  nests: boolean;
+  work: NodeWork<Static<Schema>>;
+};
+
+/** Ties a node's members to its work; the table of kinds forgets the exact type again. */
+export function defineNode<Schema extends TObject>(kind: NodeKind<Schema>): NodeKind {
+  return kind as unknown as NodeKind;
+}

@@ -1,0 +1,19 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+/** Deletes a user's entry; its output is null, also when there was none. */
+export const kvDelete = defineNode({
+  kind: 'kv_delete',
+  members: Type.Object(
+    {
+      user: Type.Optional(Type.String({ minLength: 1 })),
+      key: Type.String({ minLength: 1 }),
+    },
+    { additionalProperties: false },
+  ),
+  nests: true,
+  work: {
+    style: 'effect',
+    run: (db, members, context) => context.services.kvDelete(db, { user: members.user, key: members.key }),
+  },
+});

@@ -1,0 +1,21 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+/** Starts a run of another invoked automation and waits for its result. */
+export const runAutomation = defineNode({
+  kind: 'run_automation',
+  members: Type.Object(
+    { automation: Type.String({ minLength: 1 }), payload: Type.Optional(Type.Unknown()) },
+    { additionalProperties: false },
+  ),
+  nests: true,
+  work: {
+    style: 'child',
+    start: (db, members, context) =>
+      context.services.startRun(
+        db,
+        { automation: members.automation, payload: members.payload ?? {} },
+        context.commandId,
+      ),
+  },
+});

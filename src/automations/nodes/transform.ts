@@ -1,0 +1,10 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+/** Makes a value out of others. */
+export const transform = defineNode({
+  kind: 'transform',
+  members: Type.Object({ value: Type.Unknown() }, { additionalProperties: false }),
+  nests: true,
+  work: { style: 'pure', run: (members) => members.value ?? null },
+});

@@ -1,0 +1,14 @@
+import { Type } from 'typebox';
+import { defineNode } from './kind.ts';
+
+/** Waits for a signal by name; its `timeout_seconds` (a common member) leads to `on_timeout`, else it fails. */
+export const waitForSignal = defineNode({
+  kind: 'wait_for_signal',
+  members: Type.Object(
+    { name: Type.String({ minLength: 1, maxLength: 200 }), on_timeout: Type.Optional(Type.String()) },
+    { additionalProperties: false },
+  ),
+  edges: ['on_timeout'],
+  nests: true,
+  work: { style: 'signal' },
+});

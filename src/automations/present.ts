@@ -1,0 +1,99 @@
+import { production } from '../db/database.ts';
+import { compact, iso } from '../http/present.ts';
+import { formatId } from '../ids.ts';
+import type { EntryRow, RunRow } from './run-store.ts';
+import type { FullAutomation, SecretRow } from './store.ts';
+
+/** Rows as answers show them. */
+
+export function presentAutomation(row: FullAutomation) {
+  return {
+    ...compact({
+      id: formatId('automation', row.id),
+      app: formatId('app', row.appId),
+      name: row.name,
+      lookup_key: row.lookupKey,
+      description: row.description,
+      type: row.type,
+      status: row.status,
+      trigger: row.trigger,
+      filter: row.filter,
+      schedule: row.schedule,
+      timezone: row.timezone,
+      invoke_auth: row.invokeAuth,
+      run_as_user: row.runAsUserId && formatId('user', row.runAsUserId),
+      run_as_agent: row.runAsAgentId && formatId('agent', row.runAsAgentId),
+      org: row.orgId && formatId('org', row.orgId),
+      team: row.teamId && formatId('team', row.teamId),
+      user: row.userId && formatId('user', row.userId),
+      sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+      max_concurrent_runs: row.maxConcurrentRuns,
+      timeout_seconds: row.timeoutSeconds,
+      next_run_at: row.nextTickAt && iso(row.nextTickAt),
+      metadata: row.metadata,
+      created_at: iso(row.createdAt),
+      updated_at: iso(row.updatedAt),
+    }),
+    workflow: row.workflow ?? null,
+    input_schema: row.inputSchema ?? null,
+  };
+}
+
+export function presentRun(row: RunRow) {
+  return compact({
+    id: formatId('automationRun', row.id),
+    app: formatId('app', row.appId),
+    automation: formatId('automation', row.automationId),
+    type: row.type,
+    status: row.status,
+    payload: row.payload,
+    participants: row.participants,
+    result: row.result,
+    error: row.error,
+    event_id: row.eventId && formatId('event', row.eventId),
+    retried_from: row.retriedFrom && formatId('automationRun', row.retriedFrom),
+    parent_run: row.parentRunId && formatId('automationRun', row.parentRunId),
+    org: row.orgId && formatId('org', row.orgId),
+    team: row.teamId && formatId('team', row.teamId),
+    user: row.userId && formatId('user', row.userId),
+    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+    lease_until: row.leaseUntil && iso(row.leaseUntil),
+    started_at: row.startedAt && iso(row.startedAt),
+    completed_at: row.completedAt && iso(row.completedAt),
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  });
+}
+
+export function presentJournal(row: RunRow) {
+  return compact({
+    id: formatId('journal', row.id),
+    status: row.status === 'running' && row.waiting ? 'waiting' : row.status,
+    current_sequence: row.sequence,
+    started_at: row.startedAt && iso(row.startedAt),
+    completed_at: row.completedAt && iso(row.completedAt),
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  });
+}
+
+/** `withheld`: the caller may see that something happened, not with what. */
+export function presentEntry(row: EntryRow, withheld: boolean) {
+  const { payload, context, ...rest } = row.record;
+  return compact({
+    id: formatId('journalEntry', row.id),
+    sequence: row.sequence,
+    type: row.type,
+    node_id: row.nodeId,
+    command_id: row.commandId,
+    timer_id: row.timerId,
+    record: withheld
+      ? rest
+      : { ...(payload === undefined ? {} : { payload }), ...(context === undefined ? {} : { context }), ...rest },
+    created_at: iso(row.createdAt),
+  });
+}
+
+export function presentSecret(row: SecretRow) {
+  return { name: row.name, created_at: iso(row.createdAt), updated_at: iso(row.updatedAt) };
+}

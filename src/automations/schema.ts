@@ -1,0 +1,196 @@
+import { Type } from 'typebox';
+import { freeMap, ref, strict } from '../http/route.ts';
+import { limits } from '../limits.ts';
+
+const optionalText = Type.Optional(Type.String());
+const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+
+const type = Type.Enum(['trigger', 'scheduled', 'invoked']);
+const runStatus = Type.Enum(['pending', 'running', 'completed', 'failed', 'cancelled']);
+const invokeAuth = Type.Enum(['any', 'secret_key', 'user']);
+
+/** As answers carry it; `checkGraph` says what is wrong with one in a request. */
+const graphAnswer = Type.Unsafe<unknown>({
+  ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
+  description: 'The WorkflowGraph, or null when the runs are worked by your own program.',
+});
+
+export const automationSchema = Type.Object(
+  {
+    id: Type.String({ description: 'aut_…' }),
+    app: Type.String(),
+    name: Type.String(),
+    lookup_key: optionalText,
+    description: optionalText,
+    type,
+    status: Type.Enum(['draft', 'running', 'paused']),
+    trigger: Type.Optional(Type.String({ description: 'Event name that starts a run; type trigger only.' })),
+    filter: optionalText,
+    schedule: Type.Optional(Type.String({ description: 'Five-field cron; type scheduled only.' })),
+    timezone: Type.String(),
+    workflow: graphAnswer,
+    input_schema: graphAnswer,
+    invoke_auth: invokeAuth,
+    run_as_user: optionalText,
+    run_as_agent: optionalText,
+    org: optionalText,
+    team: optionalText,
+    user: optionalText,
+    sandbox: optionalText,
+    max_concurrent_runs: Type.Optional(Type.Integer()),
+    timeout_seconds: Type.Optional(Type.Integer()),
+    next_run_at: optionalText,
+    metadata: Type.Record(Type.String(), Type.Unknown()),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'Automation', description: 'What runs, when, as whom and in which steps.' },
+);
+
+const bounded = (maxLength: number, description?: string) =>
+  Type.String({ minLength: 1, maxLength, ...(description === undefined ? {} : { description }) });
+
+/** Loose here: what is wrong inside is said by the graph's own check, node by node. */
+const graphInput = Type.Unsafe<unknown>({
+  ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+  description: `A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null.`,
+});
+const schemaInput = Type.Unsafe<unknown>({
+  ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+  description: 'A JSON Schema that the payload of an invocation must fit, or null.',
+});
+
+const settings = {
+  name: Type.Optional(bounded(limits.nameCharactersMax)),
+  lookup_key: Type.Optional(nullable(bounded(200, 'Your own name for it, unique in the app.'))),
+  description: Type.Optional(nullable(Type.String({ maxLength: 10_000 }))),
+  trigger: Type.Optional(nullable(bounded(200))),
+  filter: Type.Optional(nullable(bounded(10_000))),
+  schedule: Type.Optional(nullable(bounded(200))),
+  timezone: Type.Optional(bounded(100)),
+  workflow: Type.Optional(graphInput),
+  input_schema: Type.Optional(schemaInput),
+  invoke_auth: Type.Optional(invokeAuth),
+  run_as_user: Type.Optional(nullable(Type.String())),
+  run_as_agent: Type.Optional(nullable(Type.String())),
+  max_concurrent_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 100_000 }))),
+  timeout_seconds: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 366 * 24 * 3_600 }))),
+  metadata: Type.Optional(freeMap('Kept as given; replaces the whole map.')),
+};
+
+export const automationCreateSchema = strict({
+  ...settings,
+  name: bounded(limits.nameCharactersMax),
+  type,
+  org: optionalText,
+  team: optionalText,
+  user: optionalText,
+});
+
+export const automationUpdateSchema = strict(settings);
+
+export const runSchema = Type.Object(
+  {
+    id: Type.String({ description: 'atr_…' }),
+    app: Type.String(),
+    automation: Type.String(),
+    type,
+    status: runStatus,
+    payload: Type.Optional(Type.Unknown()),
+    participants: Type.Optional(Type.Record(Type.String(), Type.String())),
+    result: Type.Optional(Type.Unknown()),
+    error: Type.Optional(
+      Type.Object({ code: Type.String(), message: Type.String(), node_id: Type.Optional(Type.String()) }),
+    ),
+    event_id: optionalText,
+    retried_from: optionalText,
+    parent_run: optionalText,
+    org: optionalText,
+    team: optionalText,
+    user: optionalText,
+    sandbox: optionalText,
+    lease_until: optionalText,
+    started_at: optionalText,
+    completed_at: optionalText,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'AutomationRun', description: 'One run of an automation.' },
+);
+
+const entrySchema = Type.Object(
+  {
+    id: Type.String({ description: 'wdr_…' }),
+    sequence: Type.Integer(),
+    type: Type.String(),
+    node_id: optionalText,
+    command_id: optionalText,
+    timer_id: optionalText,
+    record: Type.Record(Type.String(), Type.Unknown()),
+    created_at: Type.String(),
+  },
+  { $id: 'WorkflowJournalEntry', description: 'One thing that happened in a run.' },
+);
+
+const journalSchema = Type.Object(
+  {
+    id: Type.String({ description: 'wde_…' }),
+    status: Type.Enum(['pending', 'running', 'waiting', 'completed', 'failed', 'cancelled']),
+    current_sequence: Type.Integer(),
+    started_at: optionalText,
+    completed_at: optionalText,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'WorkflowJournal' },
+);
+
+export const journalPageSchema = Type.Object(
+  {
+    journal: Type.Union([ref(journalSchema), Type.Null()]),
+    data: Type.Array(ref(entrySchema)),
+    after_cursor: optionalText,
+    has_more: Type.Boolean(),
+    resume_cursor: optionalText,
+  },
+  { $id: 'RunJournalPage', description: 'Entries in order. `resume_cursor` points after the last one returned.' },
+);
+
+export const journalQuery = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limits.integerMax, description: 'Default 50, at most 100.' }),
+  ),
+  after_cursor: Type.Optional(Type.String({ maxLength: 500 })),
+});
+
+export const listAutomationsQuery = Type.Object({
+  type: Type.Optional(type),
+  status: Type.Optional(Type.Enum(['draft', 'running', 'paused'])),
+});
+export const listRunsQuery = Type.Object({ status: Type.Optional(runStatus) });
+
+export const invokeSchema = strict({
+  payload: Type.Optional(freeMap('What the graph sees as `$`; checked against the input_schema.')),
+  participants: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 100 })),
+  idempotency_key: Type.Optional(bounded(255, 'The same key gives the first run again, for a day at least.')),
+});
+
+export const signalSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
+export const claimSchema = strict({ lease_seconds: Type.Integer({ minimum: 1, maximum: 86_400 }) });
+export const statusSchema = strict({
+  status: Type.Enum(['running', 'completed', 'failed']),
+  result: Type.Optional(Type.Unknown()),
+  error: Type.Optional(strict({ code: bounded(200), message: Type.String({ maxLength: 10_000 }) })),
+});
+export const eventSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
+export const eventAnswerSchema = Type.Object({
+  id: Type.String({ description: 'evt_…' }),
+  name: Type.String(),
+});
+
+export const secretAnswerSchema = Type.Object(
+  { name: Type.String(), created_at: Type.String(), updated_at: Type.String() },
+  { $id: 'AppSecret', description: 'A value for `$secrets` in graphs; it cannot be read back.' },
+);
+export const secretPutSchema = strict({ value: Type.String({ minLength: 1, maxLength: 16_384 }) });
+export const secretListSchema = Type.Object({ data: Type.Array(ref(secretAnswerSchema)) });

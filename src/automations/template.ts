@@ -1,0 +1,170 @@
+import jsonata from 'jsonata';
+
+/**
+ * Strings with `{{expression}}` in them. A string that is one expression whole takes its value with its type;
+ * otherwise each expression is replaced by its text.
+ */
+export type Template = { parts: TemplatePart[]; whole: boolean };
+export type TemplatePart = { text: string } | { expression: string };
+
+export class ExpressionSyntaxError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ExpressionSyntaxError';
+  }
+}
+
+export const expressionCharactersMax = 10_000;
+export const expressionDeadlineMs = 100;
+const cacheEntriesMax = 2_000;
+const templates = new Map<string, Template>();
+const parsedExpressions = new Set<string>();
+
+/** Whether a string has an expression in it at all; cheap, for the most frequent case. */
+export function hasExpression(text: string): boolean {
+  return text.includes('{{');
+}
+
+/** Throws ExpressionSyntaxError when the text is no JSONata expression. */
+export function checkExpression(expression: string): void {
+  if (parsedExpressions.has(expression)) return;
+  if (expression.length > expressionCharactersMax)
+    throw new ExpressionSyntaxError(`is longer than ${expressionCharactersMax} characters`);
+  if (expression.trim() === '') throw new ExpressionSyntaxError('is an empty expression');
+  try {
+    jsonata(expression);
+  } catch (error) {
+    throw new ExpressionSyntaxError(`does not parse: ${parseProblem(error)} in "${shorten(expression)}"`);
+  }
+  if (parsedExpressions.size >= cacheEntriesMax) parsedExpressions.clear();
+  parsedExpressions.add(expression);
+}
+
+/** Splits a string into text and expressions. Throws ExpressionSyntaxError. */
+export function parseTemplate(text: string): Template {
+  const known = templates.get(text);
+  if (known) return known;
+  const parts: TemplatePart[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const open = text.indexOf('{{', at);
+    if (open < 0) {
+      parts.push({ text: text.slice(at) });
+      break;
+    }
+    if (open > at) parts.push({ text: text.slice(at, open) });
+    const end = endOfExpression(text, open + 2);
+    parts.push({ expression: text.slice(open + 2, end).trim() });
+    at = end + 2;
+  }
+  const first = parts[0];
+  const template = { parts, whole: parts.length === 1 && first !== undefined && 'expression' in first };
+  if (templates.size >= cacheEntriesMax) templates.clear();
+  templates.set(text, template);
+  return template;
+}
+
+/** An expression may itself hold `}}` (nested objects): it ends at the first `}}` before which it parses. */
+function endOfExpression(text: string, start: number): number {
+  let problem: unknown;
+  let tries = 0;
+  for (let end = text.indexOf('}}', start); end >= 0 && tries < 20; end = text.indexOf('}}', end + 1), tries++) {
+    try {
+      checkExpression(text.slice(start, end).trim());
+      return end;
+    } catch (error) {
+      problem ??= error;
+    }
+  }
+  throw problem ?? new ExpressionSyntaxError(`has {{ without }} in "${shorten(text)}"`);
+}
+
+/** The text that an expression's value becomes inside a longer string. */
+export function toText(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  if (typeof value === 'string') return value;
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/**
+ * Replaces every template in a value, however deep. `evaluate` gives an expression's value.
+ * Returns the resolved value and a copy for the journal, in which expressions that name `$secrets` are not shown.
+ */
+export async function resolveTemplates(
+  value: unknown,
+  evaluate: (expression: string) => Promise<unknown>,
+): Promise<{ value: unknown; shown: unknown }> {
+  if (typeof value === 'string') {
+    if (!hasExpression(value)) return { value, shown: value };
+    const template = parseTemplate(value);
+    const resolved: unknown[] = [];
+    const shown: unknown[] = [];
+    for (const part of template.parts) {
+      const partValue = 'text' in part ? part.text : ((await evaluate(part.expression)) ?? null);
+      resolved.push(partValue);
+      shown.push('expression' in part && namesSecrets(part.expression) ? redacted : partValue);
+    }
+    return template.whole
+      ? { value: resolved[0], shown: shown[0] }
+      : { value: resolved.map(toText).join(''), shown: shown.map(toText).join('') };
+  }
+  if (Array.isArray(value)) {
+    const items = [];
+    for (const item of value) items.push(await resolveTemplates(item, evaluate));
+    return { value: items.map((item) => item.value), shown: items.map((item) => item.shown) };
+  }
+  if (typeof value === 'object' && value !== null) {
+    const resolved: [string, unknown][] = [];
+    const shown: [string, unknown][] = [];
+    for (const [name, member] of Object.entries(value)) {
+      const result = await resolveTemplates(member, evaluate);
+      resolved.push([name, result.value]);
+      shown.push([name, result.shown]);
+    }
+    return { value: Object.fromEntries(resolved), shown: Object.fromEntries(shown) };
+  }
+  return { value, shown: value };
+}
+
+export const redacted = '[redacted]';
+
+export function namesSecrets(expression: string): boolean {
+  return /\$secrets\b/.test(expression);
+}
+
+const secretHeaders = new Set(['authorization', 'cookie', 'x-api-key', 'x-archastro-api-key', 'proxy-authorization']);
+
+/** What of a node's resolved members the journal may show: no credential header, no value of a secret. */
+export function redactInput(value: unknown, secrets: readonly string[]): unknown {
+  const values = secrets.filter((secret) => secret.length >= 4);
+  return redactDeep(value, values, false);
+}
+
+function redactDeep(value: unknown, secrets: readonly string[], headers: boolean): unknown {
+  if (typeof value === 'string') {
+    let text = value;
+    for (const secret of secrets) text = text.replaceAll(secret, redacted);
+    return text;
+  }
+  if (Array.isArray(value)) return value.map((item) => redactDeep(item, secrets, false));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      name,
+      headers && secretHeaders.has(name.toLowerCase())
+        ? redacted
+        : redactDeep(member, secrets, name.toLowerCase() === 'headers'),
+    ]),
+  );
+}
+
+function parseProblem(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return 'unknown problem';
+  const message = 'message' in error && typeof error.message === 'string' ? error.message : 'unknown problem';
+  const position = 'position' in error && typeof error.position === 'number' ? ` at character ${error.position}` : '';
+  return `${message}${position}`;
+}
+
+function shorten(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text;
+}

@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Clock } from '../clock.ts';
+import type { Database, Db } from '../db/database.ts';
+import type { Snapshot, StreamHub } from '../http/sse.ts';
+import type { Logger } from '../log.ts';
+import { type AdvanceDeps, advanceRun } from './advance.ts';
+import { CommandLocks } from './command-locks.ts';
+import { dispatchEvent, startDueSchedules } from './dispatch.ts';
+import type { Expressions } from './expressions.ts';
+import { type Graph, readGraph } from './graph.ts';
+import type { NodeServices } from './nodes/kind.ts';
+import { presentRun } from './present.ts';
+import type { RunService } from './run-service.ts';
+import type { RunRow } from './run-store.ts';
+import * as runStore from './run-store.ts';
+import type { AutomationService } from './service.ts';
+import * as store from './store.ts';
+
+export type WorkflowDeps = {
+  db: Database;
+  /** One session past any pooler, for the locks of work outside. */
+  session: Database;
+  clock: Clock;
+  log: Logger;
+  expressions: Expressions;
+  automations: AutomationService;
+  runs: RunService;
+  loadGraph(run: RunRow): Promise<Graph>;
+  servicesFor(run: RunRow): Promise<NodeServices<Db>>;
+  findChildEnd: AdvanceDeps['findChildEnd'];
+  version: string;
+};
+
+type Context = { signal: AbortSignal };
+/** Work that outlives requests: the jobs by the name they are stored under, and what looks at the clock. */
+export type AutomationWorkflow = {
+  tasks: {
+    advance_run(payload: object, context: Context): Promise<void>;
+    dispatch_event(payload: object, context: Context): Promise<void>;
+  };
+  /** Begins to look for runs and schedules whose time has come. */
+  startTicking(): void;
+  stopTicking(): Promise<void>;
+  /** One look, for tests with a clock of their own. */
+  tick(): Promise<void>;
+};
+
+const tickMs = 1_000;
+const wakeBatch = 1_000;
+const sweepEveryTicks = 600;
+const keptInvocationsMs = 7 * 24 * 3_600_000;
+
+export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
+  const { db, clock, log } = deps;
+  const advanceDeps: AdvanceDeps = {
+    db,
+    clock,
+    log,
+    locks: new CommandLocks(deps.session),
+    expressions: deps.expressions,
+    environment: {
+      worker: `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`,
+      version: deps.version,
+    },
+    loadGraph: deps.loadGraph,
+    loadSecrets: (run) => deps.automations.openSecrets(run),
+    servicesFor: deps.servicesFor,
+    findChildEnd: deps.findChildEnd,
+  };
+
+  async function tick(): Promise<void> {
+    while ((await runStore.wakeDueRuns(db, clock.now(), wakeBatch)) === wakeBatch);
+    while ((await startDueSchedules(deps)) === 100);
+    for (const run of await store.releaseExpiredLeases(db, clock.now(), wakeBatch)) await runStore.announceRun(db, run);
+  }
+
+  let timer: NodeJS.Timeout | undefined;
+  let ticking: Promise<void> = Promise.resolve();
+  let ticks = 0;
+  const look = async (): Promise<void> => {
+    try {
+      await tick();
+      if (++ticks % sweepEveryTicks === 0)
+        await store.deleteForgotten(db, new Date(clock.now().getTime() - keptInvocationsMs));
+    } catch (error) {
+      log.error({ err: error }, 'due runs could not be looked for');
+    }
+  };
+  const schedule = (): void => {
+    timer = setTimeout(() => {
+      ticking = look().then(() => {
+        if (timer !== undefined) schedule();
+      });
+    }, tickMs);
+    timer.unref();
+  };
+
+  return {
+    tasks: {
+      async advance_run(payload, { signal }) {
+        await advanceRun(advanceDeps, payload as { appId: string; runId: string }, signal);
+      },
+      async dispatch_event(payload) {
+        await dispatchEvent(deps, payload as { appId: string; eventId: string });
+      },
+    },
+    tick,
+    startTicking: schedule,
+    async stopTicking() {
+      clearTimeout(timer);
+      timer = undefined;
+      await ticking;
+    },
+  };
+}
+
+const graphsKeptMax = 1_000;
+
+/** Reads graphs once: a version of an automation's graph never changes. */
+export function createGraphLoader(db: Database): (run: RunRow) => Promise<Graph> {
+  const graphs = new Map<string, Graph>();
+  return async (run) => {
+    const { appId, automationId, graphVersion } = run;
+    if (graphVersion === null) throw new Error('The run has no graph.');
+    const key = `${automationId}/${graphVersion}`;
+    const known = graphs.get(key);
+    if (known) return known;
+    const graph = readGraph(await runStore.findGraph(db, appId, automationId, graphVersion));
+    if (graphs.size >= graphsKeptMax) graphs.clear();
+    graphs.set(key, graph);
+    return graph;
+  };
+}
+
+/** How streams show runs. */
+export function registerRunStream(streams: StreamHub, db: Database): void {
+  streams.register('run', {
+    event: 'run_update',
+    async load(appId, ids): Promise<Snapshot[]> {
+      const rows = await runStore.findRuns(db, appId, ids);
+      return rows.map((row) => ({
+        id: row.id,
+        version: row.version,
+        data: presentRun(row),
+        ended: row.status === 'completed' || row.status === 'failed' || row.status === 'cancelled',
+      }));
+    },
+  });
+}

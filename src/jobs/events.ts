@@ -1,0 +1,47 @@
+import type { Db } from '../db/database.ts';
+import { newUuid } from '../ids.ts';
+
+/**
+ * The outbox of events: written in the transaction of the change that an event is about, so that none is lost and
+ * none invented, and carried on by a job of the same transaction to the automations that it sets off.
+ */
+export type NewEvent = {
+  appId: string;
+  sandboxId: string;
+  name: string;
+  /** JSON that the automation's graph sees as `$.payload`. */
+  payload: unknown;
+  /** Whose the thing is; an automation with an owner is told only of what is its owner's. Absent: the app's. */
+  owner?: { orgId: string | null; teamId: string | null; userId: string | null; agentId: string | null };
+  /** The extraction or ingestion whose end this is: a run may be waiting for it. */
+  subject?: { kind: 'extraction' | 'ingestion'; id: string };
+  /** How many runs, set off by each other's events, led to this one. */
+  depth?: number;
+};
+
+/**
+ * Emits an event. Written only when an automation listens for it or a run waits for its subject, unless `always`.
+ * Answers the event's uuid, or undefined when nobody listens.
+ */
+export async function emitEvent(db: Db, event: NewEvent, always = false): Promise<string | undefined> {
+  const { owner, subject } = event;
+  const rows = await db<{ id: string }[]>`
+    with written as (
+      insert into events (app_id, id, sandbox_id, name, payload, depth, org_id, team_id, user_id, agent_id,
+        subject_kind, subject_id)
+      select ${event.appId}::uuid, ${newUuid()}::uuid, ${event.sandboxId}::uuid, ${event.name},
+        ${JSON.stringify(event.payload ?? null)}::text::json, ${event.depth ?? 0}::integer, ${owner?.orgId ?? null}::uuid,
+        ${owner?.teamId ?? null}::uuid, ${owner?.userId ?? null}::uuid, ${owner?.agentId ?? null}::uuid,
+        ${subject?.kind ?? null}::text, ${subject?.id ?? null}::uuid
+      where ${always}
+        or exists (select 1 from automations a where a.app_id = ${event.appId} and a.sandbox_id = ${event.sandboxId}
+          and a.trigger = ${event.name} and a.type = 'trigger' and a.status = 'running')
+        or exists (select 1 from automation_run_children c where c.app_id = ${event.appId}
+          and c.child_kind = ${subject?.kind ?? null} and c.child_id = ${subject?.id ?? null})
+      returning app_id, id),
+    job as (
+      select written.id, graphile_worker.add_job('dispatch_event',
+        json_build_object('appId', written.app_id, 'eventId', written.id)) from written)
+    select id from job`;
+  return rows[0]?.id;
+}

@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { AutomationsClient, graphOf, types } from '../support/automations.ts';
+import type { TestWorld } from '../support/provisioner.ts';
+import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let world: TestWorld;
+let client: AutomationsClient;
+
+before(async () => {
+  server = await startTestServer();
+  world = await server.provision.world();
+  client = new AutomationsClient(server, world.app);
+});
+after(() => server.close());
+
+test('a run goes through its nodes and keeps a journal of them', async () => {
+  const workflow = graphOf(
+    { id: 'start', kind: 'trigger', on_success: 'note' },
+    { id: 'note', kind: 'kv_set', user: '{{$.user}}', key: 'bugs/{{$.bug}}', value: 'seen', on_success: 'done' },
+    { id: 'done', kind: 'complete', result: { bug: '{{$.bug}}', key: '{{$nodes.note.key}}' } },
+  );
+  const { id } = await client.automation({ workflow });
+  const started = await client.invoke(id, { payload: { bug: 7, user: world.member.id } });
+  assert.match(started.id, /^atr_/);
+  assert.ok(['pending', 'running'].includes(started.status));
+  const run = await client.ended(started.id);
+  assert.equal(run.status, 'completed');
+  assert.deepEqual(run.result, { bug: 7, key: 'bugs/7' });
+  const journal = await client.journal(run.id);
+  assert.deepEqual(types(journal), [
+    'run_started',
+    'node_started start',
+    'node_completed start',
+    'node_started note',
+    'node_completed note',
+    'node_started done',
+    'node_completed done',
+    'run_completed',
+  ]);
+  assert.deepEqual(
+    journal.map((entry) => entry.sequence),
+    [1, 2, 3, 4, 5, 6, 7, 8],
+  );
+  assert.deepEqual(journal[3]?.record.context, {
+    input: { user: world.member.id, key: 'bugs/7', value: 'seen' },
+  });
+  assert.equal((journal[4]?.record.payload as { value: string } | undefined)?.value, 'seen');
+  assert.match(journal[4]?.command_id ?? '', /^cmd_/);
+  assert.equal(journal[3]?.command_id, journal[4]?.command_id);
+  assert.ok(journal[4]?.record.environment?.worker);
+  const entry = await server.api('GET', '/api/v1/kv/bugs%2F7', {
+    key: world.app.publishableKey,
+    token: world.member.token,
+  });
+  assert.equal(entry.body.value, 'seen');
+});
+
+test('a wait is woken at its time, and the run shows running while its journal waits', async () => {
+  const { id } = await client.automation({
+    workflow: graphOf(
+      { id: 'w', kind: 'wait', seconds: 1, on_success: 'd' },
+      { id: 'd', kind: 'complete', result: { ok: 1 } },
+    ),
+  });
+  const { id: runId } = await client.invoke(id);
+  const waiting = await client.waiting(runId);
+  assert.equal(waiting.status, 'running');
+  const run = await client.ended(runId);
+  assert.deepEqual(run.result, { ok: 1 });
+  const journal = await client.journal(runId);
+  assert.deepEqual(types(journal).slice(1, 5), [
+    'node_started w',
+    'timer_started w',
+    'timer_fired w',
+    'node_completed w',
+  ]);
+  assert.match(journal[2]?.timer_id ?? '', /^tmr_/);
+  assert.equal(journal[2]?.timer_id, journal[3]?.timer_id);
+});
+
+test('a signal wakes its wait, and one that came before is kept', async () => {
+  const { id } = await client.automation({
+    workflow: graphOf(
+      { id: 'a', kind: 'wait_for_signal', name: 'first', on_success: 'b' },
+      { id: 'b', kind: 'wait_for_signal', name: 'second' },
+    ),
+  });
+  const { id: runId } = await client.invoke(id);
+  const send = (name: string, payload: unknown) =>
+    client.call('POST', `/automation_runs/${runId}/signal`, { name, payload });
+  assert.equal((await send('second', { n: 2 })).status, 200);
+  await client.waiting(runId);
+  assert.equal((await send('first', { n: 1 })).status, 200);
+  const run = await client.ended(runId);
+  assert.deepEqual(run.result, { n: 2 });
+  const late = await client.call<ErrorBody>('POST', `/automation_runs/${runId}/signal`, { name: 'x' });
+  assert.equal(late.status, 409);
+  assert.match(late.body.error.message, /completed/);
+});
+
+test('for_each, parallel, child runs and expressions work together', async () => {
+  const child = await client.automation({
+    lookup_key: 'double',
+    workflow: graphOf({ id: 'd', kind: 'complete', result: { twice: '{{$.n * 2}}' } }),
+  });
+  assert.ok(child.id);
+  const run = await client.runGraph(
+    graphOf(
+      {
+        id: 'each',
+        kind: 'for_each',
+        items: '$.numbers[$ > 1]',
+        concurrency: 2,
+        node: { id: 'call', kind: 'run_automation', automation: 'double', payload: { n: '{{$item}}' } },
+        on_success: 'both',
+      },
+      {
+        id: 'both',
+        kind: 'parallel',
+        nodes: [
+          { id: 'sum', kind: 'transform', value: '{{$sum($nodes.each.twice)}}' },
+          { id: 'count', kind: 'transform', value: '{{$count($nodes.each)}}' },
+        ],
+        on_success: 'check',
+      },
+      { id: 'check', kind: 'conditional', when: '$nodes.both.sum > 5', on_true: 'done', on_false: 'bad' },
+      { id: 'done', kind: 'complete', result: '{{$nodes.both}}' },
+      { id: 'bad', kind: 'fail', message: 'too small' },
+    ),
+    { numbers: [1, 2, 3, 4] },
+  );
+  assert.deepEqual(run.result, { sum: 18, count: 3 });
+});
+
+test('a failed node is named, with its code', async () => {
+  const run = await client.runGraph(graphOf({ id: 'a', kind: 'kv_get', key: 'x' }));
+  assert.equal(run.status, 'failed');
+  assert.equal(run.error?.code, 'user_required');
+  assert.equal(run.error?.node_id, 'a');
+  const bad = await client.runGraph(graphOf({ id: 'a', kind: 'transform', value: '{{$error("no")}}' }));
+  assert.equal(bad.error?.code, 'expression_failed');
+});
+
+test('the journal is read page by page with cursors of its own', async () => {
+  const run = await client.runGraph(
+    graphOf({ id: 'a', kind: 'trigger', on_success: 'b' }, { id: 'b', kind: 'trigger' }),
+  );
+  const first = await client.journalPage(run.id, '?limit=4');
+  assert.equal(first.data.length, 4);
+  assert.equal(first.has_more, true);
+  assert.equal(first.after_cursor, first.resume_cursor);
+  assert.equal(first.journal?.status, 'completed');
+  const second = await client.journalPage(run.id, `?limit=4&after_cursor=${first.after_cursor}`);
+  assert.deepEqual(
+    second.data.map((entry) => entry.sequence),
+    [5, 6],
+  );
+  assert.equal(second.after_cursor, undefined);
+  assert.equal(second.has_more, false);
+  const end = await client.journalPage(run.id, `?after_cursor=${second.resume_cursor}`);
+  assert.deepEqual(end.data, []);
+  assert.equal(end.resume_cursor, undefined);
+
+  const other = await client.runGraph(graphOf({ id: 'a', kind: 'trigger' }));
+  const cursor = first.after_cursor ?? '';
+  const altered = `${cursor.startsWith('B') ? 'C' : 'B'}${cursor.slice(1)}`;
+  for (const [id, bad] of [
+    [other.id, cursor],
+    [run.id, altered],
+    [run.id, 'nonsense'],
+  ]) {
+    const answer = await client.call<ErrorBody>('GET', `/automation_runs/${id}/journal?after_cursor=${bad}`);
+    assert.deepEqual([answer.status, answer.body.error.code], [400, 'invalid_cursor']);
+  }
+  for (const [limit, status, length] of [
+    ['0', 422, undefined],
+    ['abc', 422, undefined],
+    ['1000', 200, 6],
+  ] as const) {
+    const answer = await client.call<{ data?: unknown[] }>('GET', `/automation_runs/${run.id}/journal?limit=${limit}`);
+    assert.deepEqual([answer.status, answer.body.data?.length], [status, length]);
+  }
+});
+
+test('the developer path answers byte for byte the same', async () => {
+  const run = await client.runGraph(graphOf({ id: 'a', kind: 'trigger' }));
+  for (const rest of ['', '/journal']) {
+    const plain = await client.call('GET', `/automation_runs/${run.id}${rest}`);
+    const legacy = await server.api(
+      'GET',
+      `/protected/api/v1/developer/apps/${world.app.app.id}/automations/runs/${run.id}${rest}`,
+      { token: world.app.developerToken },
+    );
+    assert.equal(legacy.status, 200);
+    assert.equal(legacy.text, plain.text);
+  }
+});
+
+test('a cancelled run ends with its children and takes no more', async () => {
+  await client.automation({ lookup_key: 'sleeper', workflow: graphOf({ id: 'w', kind: 'wait', seconds: 1000 }) });
+  const { id } = await client.automation({
+    workflow: graphOf({ id: 'c', kind: 'run_automation', automation: 'sleeper', payload: {} }),
+  });
+  const { id: runId } = await client.invoke(id);
+  await client.waiting(runId);
+  const cancelled = await client.call('POST', `/automation_runs/${runId}/cancel`);
+  assert.equal(cancelled.status, 200);
+  assert.equal(cancelled.body.status, 'cancelled');
+  const journal = await client.journal(runId);
+  assert.deepEqual(types(journal).slice(-2), ['run_cancel_requested', 'run_cancelled']);
+  const child = journal.find((entry) => entry.type === 'child_run_started')?.record.payload as
+    | { id: string }
+    | undefined;
+  assert.ok(child);
+  assert.equal((await client.run(child.id)).status, 'cancelled');
+  const again = await client.call<ErrorBody>('POST', `/automation_runs/${runId}/cancel`);
+  assert.equal(again.status, 409);
+  assert.match(again.body.error.message, /cancelled/);
+});
+
+test('a retry is a new run with the same payload', async () => {
+  const { id } = await client.automation({
+    workflow: graphOf({ id: 'f', kind: 'fail', message: 'bug {{$.bug}}', code: 'nope' }),
+  });
+  const first = await client.ended((await client.invoke(id, { payload: { bug: 3 } })).id);
+  assert.deepEqual(first.error, { code: 'nope', message: 'bug 3', node_id: 'f' });
+  const retried = await client.call<{ id: string }>('POST', `/automation_runs/${first.id}/retry`);
+  assert.equal(retried.status, 201);
+  const second = await client.ended(retried.body.id);
+  assert.equal(second.retried_from, first.id);
+  assert.deepEqual(second.payload, { bug: 3 });
+});
+
+test('an idempotency key gives the first run again, and 409 for another payload', async () => {
+  const { id } = await client.automation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
+  const body = { payload: { a: 1, b: 2 }, idempotency_key: 'k1' };
+  const answers = await Promise.all([1, 2, 3, 4].map(() => client.invoke(id, body)));
+  assert.equal(new Set(answers.map((run) => run.id)).size, 1);
+  const same = await client.invoke(id, { payload: { b: 2, a: 1 }, idempotency_key: 'k1' });
+  assert.equal(same.id, answers[0]?.id);
+  const other = await client.call('POST', `/automations/${id}/invoke`, { payload: { a: 2 }, idempotency_key: 'k1' });
+  assert.equal(other.status, 409);
+});
+
+test('runs of an automation with a limit wait their turn', async () => {
+  const { id } = await client.automation({
+    max_concurrent_runs: 1,
+    workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }),
+  });
+  const first = await client.invoke(id);
+  await client.waiting(first.id);
+  const second = await client.invoke(id);
+  const third = await client.invoke(id);
+  assert.equal((await client.run(second.id)).status, 'pending');
+  await client.call('POST', `/automation_runs/${first.id}/signal`, { name: 'go' });
+  await client.ended(first.id);
+  await client.waiting(second.id);
+  assert.equal((await client.run(third.id)).status, 'pending');
+  await client.call('POST', `/automation_runs/${second.id}/cancel`);
+  await client.waiting(third.id);
+});

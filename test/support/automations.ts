@@ -1,0 +1,129 @@
+import type { TestApp } from './provisioner.ts';
+import type { ApiAnswer, TestServer } from './server.ts';
+
+/** What tests of automations do again and again. */
+
+export type Run = {
+  id: string;
+  automation: string;
+  type: string;
+  status: string;
+  payload?: unknown;
+  result?: unknown;
+  error?: { code: string; message: string; node_id?: string };
+  retried_from?: string;
+  event_id?: string;
+};
+export type Entry = {
+  id: string;
+  sequence: number;
+  type: string;
+  node_id?: string;
+  command_id?: string;
+  timer_id?: string;
+  record: {
+    payload?: unknown;
+    context?: { input: Record<string, unknown> };
+    metadata?: Record<string, unknown>;
+    environment?: Record<string, unknown>;
+    timestamp: string;
+  };
+};
+export type JournalPage = {
+  journal: { id: string; status: string; current_sequence: number } | null;
+  data: Entry[];
+  has_more: boolean;
+  after_cursor?: string;
+  resume_cursor?: string;
+};
+
+/** A graph of the given nodes, the first of them the start. */
+export function graphOf(...nodes: Record<string, unknown>[]) {
+  return { kind: 'WorkflowGraph', version: 1, start_node: nodes[0]?.id, nodes };
+}
+
+export class AutomationsClient {
+  readonly #server: TestServer;
+  readonly #app: TestApp;
+
+  constructor(server: TestServer, app: TestApp) {
+    this.#server = server;
+    this.#app = app;
+  }
+
+  call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<ApiAnswer<T>> {
+    return this.#server.api<T>(method, `/api/v1${path}`, {
+      key: this.#app.secretKey,
+      ...(body === undefined ? {} : { body }),
+    });
+  }
+
+  /** Creates and activates. Throws with the answer when either is refused. */
+  async automation(body: Record<string, unknown>): Promise<{ id: string }> {
+    const created = await this.call<{ id: string }>('POST', '/automations', {
+      name: 'test',
+      type: 'invoked',
+      ...body,
+    });
+    if (created.status !== 201) throw new Error(created.text);
+    const active = await this.call('POST', `/automations/${created.body.id}/activate`);
+    if (active.status !== 200) throw new Error(active.text);
+    return created.body;
+  }
+
+  async invoke(automation: string, body: Record<string, unknown> = {}): Promise<Run> {
+    const answer = await this.call<Run>('POST', `/automations/${automation}/invoke`, body);
+    if (answer.status !== 200) throw new Error(answer.text);
+    return answer.body;
+  }
+
+  async run(id: string): Promise<Run> {
+    return (await this.call<Run>('GET', `/automation_runs/${id}`)).body;
+  }
+
+  /** Waits until the run is as asked; fails with its journal when it ends otherwise or takes too long. */
+  async until(id: string, wanted: (run: Run, journal: JournalPage) => boolean): Promise<Run> {
+    for (let look = 0; look < 600; look++) {
+      const run = await this.run(id);
+      const journal = await this.journalPage(id);
+      if (wanted(run, journal)) return run;
+      if (['completed', 'failed', 'cancelled'].includes(run.status) || look === 599)
+        throw new Error(`${JSON.stringify(run)}\n${JSON.stringify(journal, null, 1)}`);
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    throw new Error('unreachable');
+  }
+
+  ended(id: string): Promise<Run> {
+    return this.until(id, (run) => ['completed', 'failed', 'cancelled'].includes(run.status));
+  }
+
+  waiting(id: string): Promise<Run> {
+    return this.until(id, (_run, journal) => journal.journal?.status === 'waiting');
+  }
+
+  async journalPage(id: string, query = ''): Promise<JournalPage> {
+    return (await this.call<JournalPage>('GET', `/automation_runs/${id}/journal${query}`)).body;
+  }
+
+  async journal(id: string): Promise<Entry[]> {
+    const entries: Entry[] = [];
+    let cursor = '';
+    for (;;) {
+      const page = await this.journalPage(id, `?limit=100${cursor}`);
+      entries.push(...page.data);
+      if (page.after_cursor === undefined) return entries;
+      cursor = `&after_cursor=${page.after_cursor}`;
+    }
+  }
+
+  /** Runs a graph once and answers the ended run. */
+  async runGraph(workflow: unknown, payload: Record<string, unknown> = {}): Promise<Run> {
+    const { id } = await this.automation({ workflow });
+    return this.ended((await this.invoke(id, { payload })).id);
+  }
+}
+
+export function types(entries: Entry[]): string[] {
+  return entries.map((entry) => (entry.node_id === undefined ? entry.type : `${entry.type} ${entry.node_id}`));
+}

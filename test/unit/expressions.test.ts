@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import fc from 'fast-check';
+import jsonata from 'jsonata';
+import { createExpressions, plainPath, type Scope } from '../../src/automations/expressions.ts';
+import { ExpressionSyntaxError, parseTemplate, redactInput, resolveTemplates } from '../../src/automations/template.ts';
+
+const expressions = createExpressions();
+after(() => expressions.close());
+
+const scope: Scope = {
+  input: { bug: 7, tags: ['a', 'b'], list: [{ n: 1 }, { n: 2 }] },
+  nodes: { fetch: { status: 200, json: { title: 'Hello' } } },
+  participants: { reviewer: 'agt_1' },
+  run: { id: 'atr_1' },
+  secrets: { TOKEN: 'swordfish' },
+  item: { name: 'x' },
+  index: 3,
+};
+const evaluate = (expression: string) => expressions.evaluate(expression, scope);
+const resolve = async (value: unknown) => (await resolveTemplates(value, evaluate)).value;
+
+test('every binding can be named', async () => {
+  assert.equal(await evaluate('$.bug'), 7);
+  assert.equal(await evaluate('$nodes.fetch.status = 200'), true);
+  assert.equal(await evaluate('$nodes.fetch.json.title'), 'Hello');
+  assert.equal(await evaluate('$participants.reviewer & "!"'), 'agt_1!');
+  assert.equal(await evaluate('$run.id'), 'atr_1');
+  assert.equal(await evaluate('$secrets.TOKEN'), 'swordfish');
+  assert.equal(await evaluate('$item.name & $index'), 'x3');
+  assert.deepEqual(await evaluate('$.list.n'), [1, 2]);
+  assert.equal(await evaluate('$keys($nodes)'), 'fetch');
+});
+
+test('a whole expression keeps its type, others become text', async () => {
+  assert.deepEqual(await resolve({ a: '{{$.bug}}', b: 'bug {{$.bug}} of {{$item.name}}', c: ['{{$.tags}}'] }), {
+    a: 7,
+    b: 'bug 7 of x',
+    c: [['a', 'b']],
+  });
+  assert.equal(await resolve('{{$.missing}}'), null);
+  assert.equal(await resolve('<{{$.missing}}>'), '<>');
+  assert.equal(await resolve('{{$.tags}}!'), '["a","b"]!');
+});
+
+test('an expression may hold braces of its own', async () => {
+  assert.deepEqual(await resolve('{{ {"a":{"b":$.bug}} }}'), { a: { b: 7 } });
+  assert.deepEqual(await resolve('{{{"a":{"b":1}}}}'), { a: { b: 1 } });
+  assert.equal(await resolve('{{$.bug}} and {{"}}"}}'), '7 and }}');
+});
+
+test('what does not parse says where', () => {
+  assert.throws(() => parseTemplate('a {{1 +}} b'), ExpressionSyntaxError);
+  assert.throws(() => parseTemplate('a {{b'), /without }}/);
+  assert.throws(() => parseTemplate('{{}}'), /empty/);
+});
+
+test('a deep recursion, an endless loop and a memory hog end, and the next expression still runs', async () => {
+  await assert.rejects(evaluate('($f := function($n){ $n = 0 ? 0 : 1 + $f($n - 1) }; $f(3000000))'), /expression/);
+  await assert.rejects(evaluate('($f := function($n){ $f($n + 1) }; $f(0))'), /expression/);
+  await assert.rejects(evaluate('$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)'), /deadline/);
+  await assert.rejects(evaluate('$map([1..500000], function($v){ $pad("x", 1000) & $v })'), /expression/);
+  assert.equal(await evaluate('1 + 1'), 2);
+});
+
+test('many expressions at once are all answered', async () => {
+  const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => evaluate(`$sum([${n}, 1])`)));
+  assert.deepEqual(
+    answers,
+    Array.from({ length: 200 }, (_, n) => n + 1),
+  );
+});
+
+test('the fast path gives what JSONata gives', async () => {
+  const leaf = fc.oneof(fc.integer(), fc.string(), fc.boolean(), fc.constant(null));
+  const value = fc.letrec((tie) => ({
+    value: fc.oneof({ depthSize: 'small' }, leaf, tie('array'), tie('object')),
+    array: fc.array(tie('value'), { maxLength: 3 }),
+    object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3 }),
+  })).object;
+  const path = fc.array(fc.constantFrom('a', 'b', 'c', 'toString'), { maxLength: 4 }).map((p) => ['$', ...p].join('.'));
+  await fc.assert(
+    fc.asyncProperty(value, path, async (input, expression) => {
+      const fast = plainPath(expression, { ...scope, input });
+      if (!fast) return;
+      assert.deepEqual(plain(fast.value), plain(await jsonata(expression).evaluate(input)));
+    }),
+  );
+  function plain(x: unknown): unknown {
+    return x === undefined ? undefined : JSON.parse(JSON.stringify(x));
+  }
+});
+
+test('the journal shows neither secrets nor credential headers', async () => {
+  const { value, shown } = await resolveTemplates(
+    {
+      url: 'https://x/{{$secrets.TOKEN}}',
+      headers: { Authorization: 'Bearer abc', accept: 'x' },
+      body: { code: '{{$base64encode($secrets.TOKEN)}}', plain: 'swordfish!' },
+    },
+    evaluate,
+  );
+  assert.equal((value as { url: string }).url, 'https://x/swordfish');
+  assert.deepEqual(redactInput(shown, ['swordfish']), {
+    url: 'https://x/[redacted]',
+    headers: { Authorization: '[redacted]', accept: 'x' },
+    body: { code: '[redacted]', plain: '[redacted]!' },
+  });
+});
+
+test('a payload is checked against a schema, however odd', async () => {
+  const schema = {
+    type: 'object',
+    required: ['bug'],
+    properties: { bug: { type: 'integer' } },
+    additionalProperties: false,
+  };
+  assert.deepEqual(await expressions.checkSchema(schema, { bug: 1 }), []);
+  assert.deepEqual(await expressions.checkSchema(schema, { bug: 'x', other: 1 }), [
+    { path: '/other', message: 'is not a known member' },
+    { path: '/bug', message: 'must be integer' },
+  ]);
+  await assert.rejects(expressions.checkSchema({ type: 'nonsense' }, {}), /schema/);
+});
