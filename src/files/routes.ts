@@ -124,7 +124,9 @@ function registerUploadRoutes(
         contentType: readContentType(request),
         digest: readDigestHeader(oneHeader(request, 'content-digest')),
       };
-      return present(await receiving(request, () => files.uploadStream(caller, input, lengthOf(request), request.raw)));
+      return present(
+        await receiving(request, () => files.uploadStream(caller, input, lengthOf(request), bodyOf(request))),
+      );
     },
   });
 
@@ -161,7 +163,9 @@ function registerUploadRoutes(
     handler: async ({ query, request }) => {
       const digest = readDigestHeader(oneHeader(request, 'content-digest'));
       const { token } = query as { token?: unknown };
-      return present(await receiving(request, () => files.uploadByLink(token, digest, lengthOf(request), request.raw)));
+      return present(
+        await receiving(request, () => files.uploadByLink(token, digest, lengthOf(request), bodyOf(request))),
+      );
     },
   });
 }
@@ -247,10 +251,17 @@ async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Pr
   try {
     return await work();
   } catch (error) {
+    // What still comes is thrown away, so that the client gets to reading our answer.
+    request.raw.resume();
     if (!request.raw.complete && request.raw.destroyed && !(error instanceof AppError))
       throw new AppError('invalid_parameters', 'The body broke off.', { cause: error });
     throw error;
   }
+}
+
+/** The body's chunks. Whoever stops in the middle leaves the connection whole, for the answer. */
+function bodyOf(request: FastifyRequest): AsyncIterable<Uint8Array> {
+  return request.raw.iterator({ destroyOnReturn: false });
 }
 
 function readContentType(request: FastifyRequest): string {

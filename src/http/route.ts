@@ -60,6 +60,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     changesRights?: boolean;
+    /** The handler reads the body itself. */
+    rawBody?: boolean;
     operationId?: string;
   }
   interface FastifyRequest {
@@ -144,7 +146,12 @@ export class Api {
         url: path,
         ...definition.options,
         ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
-        config: { access, operationId, changesRights: definition.changesRights ?? false },
+        config: {
+          access,
+          operationId,
+          changesRights: definition.changesRights ?? false,
+          rawBody: definition.rawBody !== undefined,
+        },
         schema: {
           operationId,
           tags: [definition.tag],
