@@ -17,6 +17,7 @@ import { createInstallationService } from './installations/service.ts';
 import { knowledgeConsumer } from './knowledge/crawl-sink.ts';
 import { createKnowledge } from './knowledge/knowledge.ts';
 import { createKvService } from './kv/service.ts';
+import { limits } from './limits.ts';
 import { createNodeDomains } from './node-domains.ts';
 import { createOrgService } from './orgs/service.ts';
 import type { Services } from './services.ts';
@@ -39,7 +40,8 @@ export function createDomains(services: Services) {
     ...base,
     log,
     uploadBytesMax: config.uploadBytesMax,
-    imageSize: (bytes: Uint8Array) => parser.imageSize(bytes),
+    imageSize: (bytes: Uint8Array) =>
+      parser.imageSize(bytes, { lane: 'images', signal: AbortSignal.timeout(limits.imageSizeTimeoutMs) }),
   };
   const files = createFileService(fileDeps);
   services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
