@@ -61,6 +61,13 @@ declare
   the_quota bigint := coalesce(nullif(current_setting('quarry.kv_user_bytes_max', true), '')::bigint, 1::bigint << 60);
   total bigint;
 begin
+  -- The part of this connection, once the user has as many: one look, one write.
+  update kv_usage set bytes = bytes + change
+  where app_id = the_app and user_id = the_user and part = pg_backend_pid() % parts
+    and (change <= 0 or (quota = the_quota and bytes + change <= allowance));
+  if found then return; end if;
+
+  -- Any part that nobody is writing. Most users have one.
   update kv_usage set bytes = bytes + change
   where (app_id, user_id, part) = (
     select the_app, the_user, u.part from kv_usage u

@@ -61,7 +61,7 @@ async function makeEntries(db: Database, count: number): Promise<App> {
     from generate_series(1, ${count}::int) i`;
   await db`alter table kv_entries enable trigger user`;
   await db`insert into kv_counters (app_id, sandbox_id, part, entries)
-    select ${appId}, ${production}, part, ${count / 64} from generate_series(0, 63) part`;
+    select ${appId}, ${production}, part, ${count / 50} from generate_series(0, 49) part`;
   const [userId] = userIds;
   if (userId === undefined) throw new Error('There is no user.');
   return { appId, userId };

@@ -16,9 +16,12 @@ import {
   type PutOptions,
   type StoredBlob,
 } from './blob-store.ts';
+import { watchStreamMemory, watchTransferMemory } from './transfer-memory.ts';
 
 /** What one read of the disk asks for: fewer, larger reads than the 64 KiB of Node's default. */
 const readBytes = 256 * 1024;
+/** What is gathered before it is written. A body holds about twice this in memory. */
+const writeBytes = 512 * 1024;
 
 /**
  * Blobs as files below one directory: `<app>/<last two characters of the name>/<name>`, so that no directory grows with
@@ -66,10 +69,7 @@ async function put(
   const file = await open(unfinished, 'wx', 0o600);
   try {
     try {
-      for await (const chunk of chunksOf(body)) {
-        meter.take(chunk);
-        await writeWhole(file, chunk);
-      }
+      await writeChunks(file, body instanceof Uint8Array ? [body] : body, meter);
       await file.sync();
     } finally {
       await file.close();
@@ -86,28 +86,59 @@ async function put(
   }
 }
 
-async function* chunksOf(body: Uint8Array | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  if (body instanceof Uint8Array) yield body;
-  else yield* body;
+/** Gathers small chunks into few large writes, and takes the next ones in while the last are on their way. */
+async function writeChunks(
+  file: FileHandle,
+  body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  meter: BlobMeter,
+): Promise<void> {
+  let gathered: Uint8Array[] = [];
+  let gatheredBytes = 0;
+  let writing: Promise<void> | undefined;
+  const end = watchTransferMemory();
+  try {
+    for await (const chunk of body) {
+      meter.take(chunk);
+      gathered.push(chunk);
+      gatheredBytes += chunk.byteLength;
+      if (gatheredBytes < writeBytes) continue;
+      await writing;
+      writing = writeWhole(file, gathered);
+      // Its failure is met at the next await; until then it must not count as one that nobody looks at.
+      writing.catch(() => {});
+      gathered = [];
+      gatheredBytes = 0;
+    }
+  } finally {
+    end();
+    // The file must not be closed under a write, however the body ended.
+    await writing;
+  }
+  await writeWhole(file, gathered);
 }
 
 /** A write may take only a part of what it is given, on a disk that is almost full for one. */
-async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
-  let written = 0;
-  while (written < chunk.byteLength) {
-    const { bytesWritten } = await file.write(chunk, written, chunk.byteLength - written);
-    written += bytesWritten;
+async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
+  let left = chunks.filter((chunk) => chunk.byteLength > 0);
+  while (left.length > 0) {
+    let { bytesWritten } = await file.writev(left);
+    while (left[0] !== undefined && bytesWritten >= left[0].byteLength) {
+      bytesWritten -= left[0].byteLength;
+      left = left.slice(1);
+    }
+    if (left[0] !== undefined && bytesWritten > 0) left = [left[0].subarray(bytesWritten), ...left.slice(1)];
   }
 }
 
 async function read(path: string, key: string, range: ByteRange | undefined): Promise<Readable> {
   const file = await openToRead(path, key);
-  if (range === undefined) return file.createReadStream({ highWaterMark: readBytes });
+  if (range === undefined) return watchStreamMemory(file.createReadStream({ highWaterMark: readBytes }));
   if (range.end <= range.start) {
     await file.close();
     return Readable.from([]);
   }
-  return file.createReadStream({ start: range.start, end: range.end - 1, highWaterMark: readBytes });
+  const part = { start: range.start, end: range.end - 1 };
+  return watchStreamMemory(file.createReadStream({ ...part, highWaterMark: readBytes }));
 }
 
 async function readAll(path: string, key: string, sizeMax: number): Promise<Uint8Array> {

@@ -30,6 +30,8 @@ export type TurnOptions = {
 
 const batchMax = 32;
 const lookAhead = 64;
+/** How often a crawl that waits for slow pages looks whether it was cancelled. */
+const lookEveryMs = 2_000;
 /** Waits up to this long stay inside the turn; for longer ones the turn is given up. */
 const waitInsideMsMax = 1_500;
 
@@ -110,7 +112,7 @@ class Turn {
         await this.#fill();
       }
       if (this.#inFlight.size > 0) {
-        await Promise.race(this.#inFlight.values());
+        await this.#waitForNews();
         continue;
       }
       const waitMs = await store.findNextDueMs(this.#deps.db, this.#crawl);
@@ -119,10 +121,20 @@ class Turn {
         return { over: true };
       }
       if (yielding || waitMs > waitInsideMsMax)
-        return { over: false, runAt: new Date(Date.now() + Math.max(0, waitMs)) };
+        return { over: false, runAt: new Date(this.#deps.clock.now().getTime() + Math.max(0, waitMs)) };
       this.#exhausted = false;
       if (waitMs > 0) await pause(waitMs, this.#stop.signal);
     }
+  }
+
+  /** Until a page is through; slow pages do not keep the crawl from noticing that nobody wants it any more. */
+  async #waitForNews(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), lookEveryMs);
+    });
+    const news = await Promise.race([...this.#inFlight.values(), late]).finally(() => clearTimeout(timer));
+    if (news === 'late' && !(await store.isHeld(this.#deps.db, this.#crawl))) throw new CrawlLost('The crawl is gone.');
   }
 
   /** Starts as many pages as may be under way. */

@@ -19,6 +19,11 @@ export function hashUrl(url: string): Buffer {
   return createHash('sha256').update(url).digest();
 }
 
+/** Byte strings as the text form that Postgres reads: the driver has no arrays of them. */
+function byteas(values: readonly (Buffer | null)[]): (string | null)[] {
+  return values.map((value) => (value === null ? null : `\\x${value.toString('hex')}`));
+}
+
 /** The crawl and its start page. */
 export async function insertCrawl(db: Db, crawl: NewCrawl): Promise<void> {
   const { appId, sandboxId, id, consumer, collectionId, settings } = crawl;
@@ -45,6 +50,13 @@ export async function lockCrawl(tx: Transaction, crawl: Crawl): Promise<Crawl | 
   return row;
 }
 
+/** Whether the crawl is still there and nobody else has taken it up. */
+export async function isHeld(db: Db, crawl: Crawl): Promise<boolean> {
+  const rows = await db`
+    select 1 from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch}`;
+  return rows.length > 0;
+}
+
 export async function updateCrawl(tx: Transaction, crawl: Crawl): Promise<void> {
   await tx`
     update crawls set scope_url = ${crawl.scopeUrl}, sitemap_read = ${crawl.sitemapRead},
@@ -68,10 +80,11 @@ export async function listDuePages(db: Db, crawl: Crawl, without: number[], coun
 
 /** Milliseconds until the next queued page is due (0 or less: now); undefined when none is queued. */
 export async function findNextDueMs(db: Db, crawl: Crawl): Promise<number | undefined> {
-  const [row] = await db<{ waitMs: number | null }[]>`
-    select (extract(epoch from greatest(min(not_before), clock_timestamp() - interval '1 second') - clock_timestamp()) * 1000)::float8 as wait_ms
+  const [row] = await db<[{ waitMs: number | null; queued: number }]>`
+    select (extract(epoch from nullif(min(not_before), '-infinity') - clock_timestamp()) * 1000)::float8 as wait_ms,
+      count(*)::integer as queued
     from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'queued'`;
-  return row?.waitMs ?? undefined;
+  return row.queued === 0 ? undefined : (row.waitMs ?? 0);
 }
 
 export async function settlePages(
@@ -89,9 +102,9 @@ export async function settlePages(
   await tx`
     update crawl_pages set state = given.state, reason = given.reason, tries = tries + 1,
       canonical_hash = given.canonical_hash, content_hash = given.content_hash
-    from unnest(${pages.map((page) => page.urlHash)}::bytea[], ${pages.map((page) => page.state)}::text[],
-      ${pages.map((page) => page.reason)}::text[], ${pages.map((page) => page.canonicalHash)}::bytea[],
-      ${pages.map((page) => page.contentHash)}::bytea[]) as given (url_hash, state, reason, canonical_hash, content_hash)
+    from unnest(${byteas(pages.map((page) => page.urlHash))}::text[]::bytea[], ${pages.map((page) => page.state)}::text[],
+      ${pages.map((page) => page.reason)}::text[], ${byteas(pages.map((page) => page.canonicalHash))}::text[]::bytea[],
+      ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[]) as given (url_hash, state, reason, canonical_hash, content_hash)
     where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and crawl_pages.url_hash = given.url_hash`;
 }
 
@@ -112,7 +125,7 @@ export async function insertPages(
   const added = await tx`
     insert into crawl_pages (app_id, crawl_id, url_hash, url, depth, state)
     select ${crawl.appId}, ${crawl.id}, given.url_hash, given.url, given.depth, 'queued'
-    from unnest(${pages.map((page) => hashUrl(page.url))}::bytea[], ${pages.map((page) => page.url)}::text[],
+    from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[], ${pages.map((page) => page.url)}::text[],
       ${pages.map((page) => page.depth)}::integer[]) with ordinality as given (url_hash, url, depth, place)
     where not exists (select 1 from crawl_pages known
       where known.app_id = ${crawl.appId} and known.crawl_id = ${crawl.id} and known.url_hash = given.url_hash)
@@ -130,7 +143,7 @@ export async function insertSettledPages(
   if (pages.length === 0) return 0;
   const added = await tx`
     insert into crawl_pages (app_id, crawl_id, url_hash, url, depth, state, reason)
-    select ${crawl.appId}, ${crawl.id}, given.* from unnest(${pages.map((page) => hashUrl(page.url))}::bytea[],
+    select ${crawl.appId}, ${crawl.id}, given.* from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[],
       ${pages.map((page) => page.url)}::text[], ${pages.map((page) => page.depth)}::integer[],
       ${pages.map((page) => page.state)}::text[], ${pages.map((page) => page.reason)}::text[]) as given
     on conflict do nothing`;
@@ -141,7 +154,7 @@ export async function insertSettledPages(
 export async function listTwins(db: Db, crawl: Crawl, canonicalHashes: Buffer[]): Promise<Set<string>> {
   const rows = await db<{ canonicalHash: Buffer; contentHash: Buffer }[]>`
     select canonical_hash, content_hash from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id}
-      and state = 'done' and canonical_hash = any(${canonicalHashes}::bytea[])`;
+      and state = 'done' and canonical_hash = any(${byteas(canonicalHashes)}::text[]::bytea[])`;
   return new Set(rows.map((row) => twinKey(row.canonicalHash, row.contentHash)));
 }
 
@@ -185,7 +198,7 @@ export async function listKnownPages(db: Db, crawl: Crawl, urls: string[]): Prom
   if (crawl.collectionId === null || urls.length === 0) return new Map();
   const rows = await db<PageState[]>`
     select url, etag, last_modified, content_hash from crawled_pages
-    where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${urls.map(hashUrl)}::bytea[])`;
+    where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
   return new Map(rows.map((row) => [row.url, row]));
 }
 
@@ -203,9 +216,9 @@ export async function rememberPages(tx: Transaction, crawl: Crawl, pages: PageSt
   await tx`
     insert into crawled_pages (app_id, sandbox_id, collection_id, url_hash, url, etag, last_modified, content_hash, fetched_at)
     select ${crawl.appId}, ${crawl.sandboxId}, ${crawl.collectionId}, given.*, now()
-    from unnest(${pages.map((page) => hashUrl(page.url))}::bytea[], ${pages.map((page) => page.url)}::text[],
+    from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[], ${pages.map((page) => page.url)}::text[],
       ${pages.map((page) => page.etag)}::text[], ${pages.map((page) => page.lastModified)}::text[],
-      ${pages.map((page) => page.contentHash)}::bytea[]) as given
+      ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[]) as given
     on conflict (app_id, collection_id, url_hash) do update set etag = excluded.etag,
       last_modified = excluded.last_modified, content_hash = excluded.content_hash, fetched_at = excluded.fetched_at`;
 }
@@ -213,7 +226,7 @@ export async function rememberPages(tx: Transaction, crawl: Crawl, pages: PageSt
 /** Forgets pages of a collection, so that they are fetched in full when they come up again. */
 export async function forgetPages(db: Db, appId: string, collectionId: string, urls: string[]): Promise<void> {
   await db`delete from crawled_pages
-    where app_id = ${appId} and collection_id = ${collectionId} and url_hash = any(${urls.map(hashUrl)}::bytea[])`;
+    where app_id = ${appId} and collection_id = ${collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
 }
 
 /** How many crawls of the app are older than this one and still there: its rank among them, from 0. */

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { EmbeddedPostgresError } from './postgres-error.ts';
 
 export type DirectoryLock = { release(): void };
 
@@ -23,24 +24,31 @@ export class DirectoryLockedError extends Error {
  * The lock is the operating system's own lock on a file, which Node offers only through SQLite's exclusive
  * transaction: it needs no judgement about stale files, reused process numbers or containers that share a volume.
  * @throws DirectoryLockedError when another process holds it.
+ * @throws EmbeddedPostgresError when this user may not write there.
  */
 export function lockDirectory(directory: string): DirectoryLock {
   const pidFile = join(directory, 'server.pid');
-  const database = new DatabaseSync(join(directory, 'server.lock'));
+  let database: DatabaseSync | undefined;
   try {
+    database = new DatabaseSync(join(directory, 'server.lock'));
     database.exec('begin exclusive');
+    // Only for the message below: the lock itself never depends on it.
+    writeFileSync(pidFile, `${process.pid}\n`);
   } catch (error) {
-    database.close();
-    if (!isBusy(error)) throw error;
-    throw new DirectoryLockedError(directory, readPid(pidFile));
+    database?.close();
+    if (isBusy(error)) throw new DirectoryLockedError(directory, readPid(pidFile));
+    throw new EmbeddedPostgresError(
+      `The data directory ${directory} cannot be written by this user: ${String(error)}. ` +
+        'Run Quarry as the user that made it, or give it its own QUARRY_DATA_DIR.',
+      error,
+    );
   }
-  // Only for the message above: the lock itself never depends on it.
-  writeFileSync(pidFile, `${process.pid}\n`);
-  let held = true;
+  const held = database;
+  let isHeld = true;
   return {
     release() {
-      if (held) database.close();
-      held = false;
+      if (isHeld) held.close();
+      isHeld = false;
     },
   };
 }

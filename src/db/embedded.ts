@@ -225,8 +225,14 @@ async function makeCluster(
   log: Logger,
 ): Promise<void> {
   if (!account) requireNamedUser();
-  for (const name of readdirSync(place).filter((entry) => entry.startsWith('unfinished-')))
-    rmSync(join(place, name), { recursive: true, force: true, maxRetries: 5 });
+  for (const name of readdirSync(place).filter((entry) => entry.startsWith('unfinished-'))) {
+    try {
+      rmSync(join(place, name), { recursive: true, force: true, maxRetries: 5 });
+    } catch (error) {
+      // The initdb of a killed start may still be writing there; it ends by itself.
+      log.warn({ err: error, name }, 'An unfinished database could not be removed');
+    }
+  }
   log.info({ place }, 'Making the embedded database');
   const unfinished = join(place, `unfinished-${process.pid}-${Date.now()}`);
   const initdb = join(binaries.directory, 'bin', 'initdb');

@@ -168,6 +168,8 @@ async function stopProcess(pid: number, hasEnded: () => boolean): Promise<void> 
     ['SIGKILL', immediateShutdownMs],
   ];
   for (const [signal, patienceMs] of steps) {
+    // Its number may belong to another process as soon as it has ended.
+    if (hasEnded()) return;
     try {
       process.kill(pid, signal);
     } catch {
@@ -175,8 +177,8 @@ async function stopProcess(pid: number, hasEnded: () => boolean): Promise<void> 
     }
     const deadline = Date.now() + patienceMs;
     while (!hasEnded() && Date.now() < deadline) await wait(readyPollMs);
-    if (hasEnded()) return;
   }
+  if (hasEnded()) return;
   throw new EmbeddedPostgresError(`PostgreSQL (process ${pid}) could not be stopped.`);
 }
 

@@ -15,7 +15,8 @@ import type { Credentials } from '../tenancy/credentials.ts';
 import { errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import { Api, requireAccess } from './route.ts';
-import { buildValidator } from './validation.ts';
+import { buildSerializer } from './serialization.ts';
+import { createValidatorBuilder } from './validation.ts';
 
 export type HttpOptions = {
   log: Logger;
@@ -33,6 +34,7 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 /** The HTTP kit: a server with our parsing, checking, credentials, errors and headers, and no route yet. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
   const { log, credentials, metrics, rewriteUrl } = options;
+  const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
@@ -55,6 +57,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     schemaController: {
       compilersFactory: {
         buildValidator: (shared: unknown) => buildValidator(shared as Record<string, unknown>) as never,
+        buildSerializer,
       },
     },
   };

@@ -1,14 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import type { Clock } from '../clock.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { Database, Transaction } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import { iso } from '../http/present.ts';
 import { formatId, newUuid } from '../ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
-import { pathId } from '../tenancy/references.ts';
+import { findAgent, pathId } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
-import { ownedVisible } from '../tenancy/visible.ts';
+import { mayChangeOwned, type Owned, ownedVisible } from '../tenancy/visible.ts';
 import { insertIndex } from './index-store.ts';
 import type { IngestService } from './ingest-service.ts';
 import type { NewItem } from './ingestion-store.ts';
@@ -18,6 +19,7 @@ import * as store from './store.ts';
 
 export type InboundDeps = {
   db: Database;
+  clock: Clock;
   secrets: Secrets;
   baseUrl: () => string;
   language: StemLanguage;
@@ -31,7 +33,7 @@ export type InboundService = ReturnType<typeof createInboundService>;
 
 /** Sources that are filled by what others send: inbound URLs and the messages of threads. */
 export function createInboundService(deps: InboundDeps) {
-  const { db, secrets, baseUrl, sources, ingestions } = deps;
+  const { db, clock, secrets, baseUrl, sources, ingestions } = deps;
 
   const urlOf = (token: string) => `${baseUrl()}/api/v1/inbound/${token}`;
 
@@ -111,9 +113,12 @@ export function createInboundService(deps: InboundDeps) {
     ) {
       checkMetadata(input.metadata);
       const threadId = pathId('thread', thread);
-      const [row] = await db<{ title: string | null; agentId: string | null }[]>`
-        select t.title, t.agent_id from threads t where t.id = ${threadId} and ${ownedVisible(db, caller, 't')}`;
+      const [row] = await db<(Owned & { title: string | null })[]>`
+        select t.title, t.org_id, t.team_id, t.user_id, t.agent_id from threads t where t.id = ${threadId} and ${ownedVisible(db, caller, 't')}`;
       if (!row) throw notFound();
+      const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
+      if (!mayChangeOwned(caller, row, 'update', agent))
+        throw new AppError('forbidden', 'You may read this thread, but not write to it.');
       const targets =
         row.agentId === null ? [] : await store.listInstalledSources(db, caller.appId, row.agentId, 'thread/messages');
       if (targets.length === 0)
@@ -138,7 +143,7 @@ export function createInboundService(deps: InboundDeps) {
         thread: formatId('thread', threadId),
         content: input.content,
         metadata,
-        created_at: iso(new Date()),
+        created_at: iso(clock.now()),
       };
     },
   };

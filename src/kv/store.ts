@@ -16,13 +16,16 @@ export type KvListEntry = KvEntry & { userEmail: string | null; userName: string
 /** Whose storage, and of which app and sandbox. */
 export type KvOwner = Scope & { userId: string };
 
+/** What the database adds to an entry that is written. */
+type Written = Pick<KvEntry, 'id' | 'version' | 'createdAt' | 'updatedAt'>;
+
 export type KvWrite = { id: string; key: string; value: string; userBytesMax: number };
 
 export async function findEntry(db: Db, owner: KvOwner, key: string): Promise<KvEntry | undefined> {
-  const [row] = await db<KvEntry[]>`
-    select id, user_id, key, value, version, created_at, updated_at from kv_entries
+  const [row] = await db<Omit<KvEntry, 'userId' | 'key'>[]>`
+    select id, value, version, created_at, updated_at from kv_entries
     where app_id = ${owner.appId} and user_id = ${owner.userId} and key = ${key} and sandbox_id = ${owner.sandboxId}`;
-  return row;
+  return row && { ...row, userId: owner.userId, key };
 }
 
 /** Everything that the user has, newest created first. */
@@ -33,25 +36,32 @@ export async function listUserEntries(db: Db, owner: KvOwner): Promise<KvEntry[]
     order by created_at desc, id desc`;
 }
 
-/** Writes whether or not the key exists. Undefined when there is no such user. */
+/**
+ * Writes whether or not the key exists. Undefined when there is no such user. The condition on `set_config` hands the
+ * quota to the table's triggers.
+ */
 export async function upsertEntry(db: Db, owner: KvOwner, write: KvWrite): Promise<KvEntry | undefined> {
-  const [row] = await db<KvEntry[]>`
+  const [row] = await db<Written[]>`
     insert into kv_entries as e (app_id, sandbox_id, user_id, key, id, value)
-    ${newRow(db, owner, write)}
+    select u.app_id, u.sandbox_id, u.id, ${write.key}, ${write.id}, ${write.value} from users u
+    where u.app_id = ${owner.appId} and u.id = ${owner.userId} and u.sandbox_id = ${owner.sandboxId}
+      and set_config('quarry.kv_user_bytes_max', ${String(write.userBytesMax)}, true) is not null
     on conflict (app_id, user_id, key) do update
       set value = excluded.value, version = e.version + 1, updated_at = excluded.updated_at
-    returning id, user_id, key, value, version, created_at, updated_at`;
-  return row;
+    returning id, version, created_at, updated_at`;
+  return row && { ...row, userId: owner.userId, key: write.key, value: write.value };
 }
 
 /** Writes a new key. Undefined when it exists already or there is no such user. */
 export async function insertEntry(db: Db, owner: KvOwner, write: KvWrite): Promise<KvEntry | undefined> {
-  const [row] = await db<KvEntry[]>`
+  const [row] = await db<Written[]>`
     insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
-    ${newRow(db, owner, write)}
+    select u.app_id, u.sandbox_id, u.id, ${write.key}, ${write.id}, ${write.value} from users u
+    where u.app_id = ${owner.appId} and u.id = ${owner.userId} and u.sandbox_id = ${owner.sandboxId}
+      and set_config('quarry.kv_user_bytes_max', ${String(write.userBytesMax)}, true) is not null
     on conflict (app_id, user_id, key) do nothing
-    returning id, user_id, key, value, version, created_at, updated_at`;
-  return row;
+    returning id, version, created_at, updated_at`;
+  return row && { ...row, userId: owner.userId, key: write.key, value: write.value };
 }
 
 /** Overwrites exactly this state of an entry. Undefined when it has changed or gone in the meantime. */
@@ -61,13 +71,13 @@ export async function updateEntry(
   write: Omit<KvWrite, 'id'>,
   expected: Pick<KvEntry, 'id' | 'version'>,
 ): Promise<KvEntry | undefined> {
-  const [row] = await db<KvEntry[]>`
-    update kv_entries e set value = ${write.value}, version = e.version + 1, updated_at = now()
-    from set_config('quarry.kv_user_bytes_max', ${String(write.userBytesMax)}, true)
-    where e.app_id = ${owner.appId} and e.user_id = ${owner.userId} and e.key = ${write.key}
-      and e.id = ${expected.id} and e.version = ${expected.version}
-    returning e.id, e.user_id, e.key, e.value, e.version, e.created_at, e.updated_at`;
-  return row;
+  const [row] = await db<Written[]>`
+    update kv_entries set value = ${write.value}, version = version + 1, updated_at = now()
+    where app_id = ${owner.appId} and user_id = ${owner.userId} and key = ${write.key}
+      and id = ${expected.id} and version = ${expected.version}
+      and set_config('quarry.kv_user_bytes_max', ${String(write.userBytesMax)}, true) is not null
+    returning id, version, created_at, updated_at`;
+  return row && { ...row, userId: owner.userId, key: write.key, value: write.value };
 }
 
 /** True when the entry was there; with `expected`, when it was there in exactly that state. */
@@ -166,11 +176,4 @@ function userMatches(db: Db, scope: Scope, search: string) {
     and text_pieces(u.app_id, coalesce(u.email, '') || chr(10) || coalesce(u.name, ''), 1, 3)
       @> text_pieces(${scope.appId}, ${search}, ${size}::int, ${size}::int)
     and (position(lower(${search}) in lower(u.email)) > 0 or position(lower(${search}) in lower(u.name)) > 0)`;
-}
-
-/** The row to insert, or none when there is no such user; the triggers of the table read the quota. */
-function newRow(db: Db, owner: KvOwner, write: KvWrite) {
-  return db`select u.app_id, u.sandbox_id, u.id, ${write.key}, ${write.id}, ${write.value}
-    from users u, set_config('quarry.kv_user_bytes_max', ${String(write.userBytesMax)}, true)
-    where u.app_id = ${owner.appId} and u.id = ${owner.userId} and u.sandbox_id = ${owner.sandboxId}`;
 }

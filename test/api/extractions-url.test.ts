@@ -247,7 +247,7 @@ test('paths, depth and sitemaps narrow and widen what is read', async () => {
   const narrow = await extract(url, { include_paths: ['/docs/'], exclude_paths: ['/docs/old'], max_depth: 2 });
   assert.deepEqual(paths(narrow).sort(), ['/docs/', '/docs/hidden', '/docs/one', '/docs/two']);
   const without = await extract(url, { sitemap: 'skip', max_depth: 1 });
-  assert.deepEqual(paths(without).sort(), ['/blog/one', '/docs/', '/docs/old/x', '/docs/one']);
+  assert.deepEqual(paths(without).sort(), ['/', '/blog/one', '/docs/', '/docs/old/x', '/docs/one']);
   const only = await extract(url, { sitemap: 'only' });
   assert.deepEqual(paths(only).sort(), ['/blog/hidden', '/docs/', '/docs/hidden']);
 });
@@ -258,7 +258,7 @@ test('a start page that redirects sets the host', async () => {
   const done = await extract(`${site.origin}/`);
   assert.deepEqual(
     done.outputs.map((output) => output.source_url).sort(),
-    ['/a', '/b', '/home'].map((path) => target.origin + path),
+    ['/', '/a', '/b', '/home'].map((path) => target.origin + path),
   );
 });
 
@@ -284,7 +284,7 @@ test('outputs with the same name get a number, and config outputs are entries at
   const done = await extract(`${site.origin}/p`, { destination_kind: 'config', destination_path: 'site' });
   assert.equal(done.state, 'done');
   const names = done.outputs.map((output) => output.file?.filename).sort();
-  assert.equal(new Set(names).size, 5);
+  assert.equal(new Set(names).size, 6);
   assert.ok(names.includes('site/p.md') && names.includes('site/p-2.md'));
   const entry = await server.api<{ content: string; version: number }>('GET', '/api/v1/config/site/p.md', {
     key: app.secretKey,

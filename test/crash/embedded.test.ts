@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import postgres from 'postgres';
 import { type DatabaseAddress, postgresArguments } from '../../src/db/address.ts';
 import { DirectoryLockedError } from '../../src/db/directory-lock.ts';
@@ -174,6 +185,22 @@ test('a cluster whose making was cut off is made anew', async () => {
   const server = await startEmbeddedPostgres({ dataDir, log });
   await server.stop();
   assert.ok(!existsSync(unfinished));
+});
+
+test('a server killed while it makes the database leaves nothing that prevents the next start', async () => {
+  const dataDir = join(root, 'cut-off');
+  const place = join(dataDir, 'postgres');
+  const starting = startChild(dataDir);
+  starting.catch(() => {});
+  const isUnderWay = () => existsSync(place) && readdirSync(place).some((name) => name.startsWith('unfinished-'));
+  while (!isUnderWay()) await setImmediate();
+  const [child] = [...children].slice(-1);
+  assert.ok(child);
+  await kill(child);
+  const server = await startEmbeddedPostgres({ dataDir, log });
+  const rows = await ask(server.address, (sql) => sql`select 1 as one`);
+  await server.stop();
+  assert.deepEqual([...rows], [{ one: 1 }]);
 });
 
 test('a cluster of another major version is refused in words and left alone', async () => {

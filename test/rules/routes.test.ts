@@ -76,3 +76,17 @@ test('no route exists beside those that the kit registers', () => {
   for (const route of server.server.api.routes)
     assert.ok(server.server.fastify.hasRoute({ method: route.method, url: route.path }), route.path);
 });
+
+test('every route can be asked: its schemas compile, and a wrong request is no fault of ours', async () => {
+  const app = await server.provision.app();
+  const failed: string[] = [];
+  for (const { method, path } of server.server.api.routes) {
+    if (path === '/metrics') continue;
+    const url = path.replace(':app', app.app.id).replace(/:\w+|\*/g, 'nothing');
+    const credentials = path.startsWith('/protected/') ? { token: app.developerToken } : { key: app.secretKey };
+    const body = method === 'GET' || method === 'DELETE' ? {} : { body: {} };
+    const { status } = await server.api(method, `${url}?page=1`, { ...credentials, ...body });
+    if (status >= 500 && status !== 501) failed.push(`${method} ${path}: ${status}`);
+  }
+  assert.deepEqual(failed, []);
+});

@@ -7,7 +7,7 @@ export type TestOutput = {
   state: 'done' | 'failed';
   title?: string;
   error?: { code: string; message: string };
-  file?: { id: string; filename: string; url: string; size: number };
+  file?: { id: string; filename: string; url: string; size: number; agent?: string };
   metadata: Record<string, unknown>;
 };
 
@@ -17,6 +17,7 @@ export type TestExtraction = {
   state: 'running' | 'done' | 'failed';
   mode?: string;
   max_pages?: number;
+  agent?: string;
   failure_reason?: string;
   error?: { code: string; message: string };
   output_count: number;

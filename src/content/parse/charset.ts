@@ -21,7 +21,7 @@ export function decodeText(bytes: Uint8Array, claimed?: string): DecodedText {
   for (const charset of [claimed, ...guesses(bytes)]) {
     if (charset === undefined || /^(?:utf-?8|us-ascii|ascii)$/i.test(charset)) continue;
     const text = decodeAs(bytes, charset);
-    if (text !== undefined) return { text, charset: charset.toLowerCase() };
+    if (text !== undefined && !looksBroken(text)) return { text, charset: charset.toLowerCase() };
   }
   return { text: iconv.decode(Buffer.from(bytes), 'windows-1252'), charset: 'windows-1252' };
 }
@@ -106,6 +106,11 @@ function mostlyUtf8(bytes: Uint8Array): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: counts what is beyond ASCII
   const wide = text.length - text.replaceAll(/[^\u0000-\u007f]/g, '').length - broken;
   return wide > broken * 20;
+}
+
+/** Characters that no charset means to write: the bytes were in another one. */
+function looksBroken(text: string): boolean {
+  return /[\u0080-\u0084\u0086-\u009f\ufffd]/.test(text);
 }
 
 function guesses(bytes: Uint8Array): string[] {

@@ -8,6 +8,7 @@ import { parseXls } from './xls.ts';
 /** Whatever lies in a compound file: old Word, Excel or PowerPoint, an Outlook message, or an encrypted new document. Throws ParseError. */
 export function parseCompound(bytes: Uint8Array): ParsedDocument {
   const file = new CompoundFile(bytes);
+  if (file.entries.size === 0) throw failed('The file is cut short or damaged: its container is empty.');
   const has = (path: string): boolean => file.entries.has(path.toLowerCase());
   if (has('EncryptedPackage') || has('EncryptionInfo')) throw unsupported('The document is protected by a password.');
   try {

@@ -277,7 +277,7 @@ function isLayoutTable(table: HtmlElement, rows: HtmlElement[][]): boolean {
   if (cells.length <= 1) return true;
   if (cells.some((cell) => cell.name === 'th')) return false;
   const heavy = cells.filter((cell) => /^(?:table|h[1-3]|article|section)$/.test(firstHeavy(cell) ?? '')).length;
-  return heavy > 0 && (rows.length <= 2 || heavy > cells.length / 2);
+  return heavy > 0 && (rows.length === 1 || heavy > cells.length / 2);
 }
 
 function firstHeavy(cell: HtmlElement): string | undefined {

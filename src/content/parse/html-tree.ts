@@ -64,9 +64,35 @@ export function parseHtmlTree(text: string): HtmlElement {
     },
     { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true, recognizeSelfClosing: true },
   );
-  for (let at = 0; at < text.length; at += 65_536) parser.write(text.slice(at, at + 65_536));
+  const bounded = dropDeepTags(text);
+  for (let at = 0; at < bounded.length; at += 65_536) parser.write(bounded.slice(at, at + 65_536));
   parser.end();
   return root;
+}
+
+/** Elements that hold nothing, and those that the next of their kind closes: they do not make a page deeper. */
+const flat =
+  /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|dt|dd|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup)$/;
+const openTagsMax = 1_000;
+
+/** The parser's own stack of open elements grows slow with its depth: tags that would go deeper are taken out first. */
+export function dropDeepTags(text: string): string {
+  const tag = /<(\/?)([A-Za-z][A-Za-z0-9:-]*)/g;
+  let depth = 0;
+  let kept = '';
+  let from = 0;
+  for (let match = tag.exec(text); match; match = tag.exec(text)) {
+    if (flat.test((match[2] ?? '').toLowerCase())) continue;
+    const closes = match[1] === '/';
+    const tooDeep = depth > openTagsMax;
+    depth = Math.max(0, depth + (closes ? -1 : 1));
+    if (!tooDeep) continue;
+    const end = text.indexOf('>', match.index);
+    kept += text.slice(from, match.index);
+    from = end < 0 ? text.length : end + 1;
+    tag.lastIndex = from;
+  }
+  return from === 0 ? text : kept + text.slice(from);
 }
 
 /** The first element of that name below, in document order. */

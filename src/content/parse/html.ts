@@ -2,16 +2,38 @@ import { decodeText } from './charset.ts';
 import { htmlBlocks } from './html-blocks.ts';
 import { findElement, findElements, type HtmlElement, htmlText, parseHtmlTree } from './html-tree.ts';
 import { oneLine, writeMarkdown } from './markdown.ts';
+import { parsePage } from './page.ts';
 import { isoDate } from './text.ts';
 import type { ParsedDocument } from './types.ts';
 
-/** A whole HTML document, nothing left out that a reader would see. (Pages from the web go through the `page` task.) */
+/**
+ * An HTML document. A saved web page is reduced to its main content as pages from the web are; what has no navigation
+ * round it (a report, an exported note) is kept whole.
+ */
 export function parseHtml(bytes: Uint8Array, input: { contentType?: string; url?: string }): ParsedDocument {
-  return parseHtmlText(decodeText(bytes, claimedCharset(bytes, input.contentType)).text, input.url);
+  const text = decodeText(bytes, claimedCharset(bytes, input.contentType)).text;
+  const root = parseHtmlTree(text);
+  if (!isWebPage(text, root)) return wholeDocument(root, input.url);
+  const page = parsePage({ bytes, contentType: input.contentType ?? 'text/html', url: input.url ?? 'about:blank' });
+  if (page.markdown.trim() === '') return wholeDocument(root, input.url);
+  return { kind: 'html', markdown: page.markdown, ...htmlMetadata(root) };
 }
 
-export function parseHtmlText(text: string, url?: string): ParsedDocument {
-  const root = parseHtmlTree(text);
+const linksOfPageMin = 15;
+const linkShareMin = 0.25;
+const siteSigns =
+  /<script[^>]+\bsrc\s*=|<meta[^>]+(?:property|name)\s*=\s*["']?(?:og:|twitter:)|application\/ld\+json/i;
+
+/** Whether there is a site round the text: navigation, its scripts and its cards for sharing, or mostly links. */
+function isWebPage(text: string, root: HtmlElement): boolean {
+  if (siteSigns.test(text) || findElement(root, 'nav') || findElement(root, 'aside')) return true;
+  const links = findElements(root, 'a').filter((link) => link.attributes.href !== undefined);
+  if (links.length < linksOfPageMin) return false;
+  const linked = links.reduce((sum, link) => sum + oneLine(htmlText(link)).length, 0);
+  return linked > oneLine(htmlText(findElement(root, 'body') ?? root)).length * linkShareMin;
+}
+
+function wholeDocument(root: HtmlElement, url: string | undefined): ParsedDocument {
   const base = findElement(root, 'base')?.attributes.href ?? url;
   const markdown = writeMarkdown(
     htmlBlocks(root, { baseUrl: base !== undefined && URL.canParse(base) ? base : undefined }),

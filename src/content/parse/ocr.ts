@@ -7,6 +7,7 @@ export type ScannedPage = {
 };
 type RecogniseOptions = { deadlineMs: number; signal: AbortSignal | undefined };
 
+const memoryKbMax = 2 * 1024 * 1024;
 const outputBytesMax = 16 * 1024 * 1024;
 let available: Promise<boolean> | undefined;
 
@@ -59,10 +60,17 @@ function plainParagraphs(text: string): string {
     .join('\n\n');
 }
 
+/** On Linux the shell bounds the program's memory: a picture is no safer than other documents. */
+function bounded(args: string[]): [string, string[]] {
+  if (process.platform !== 'linux') return ['tesseract', args];
+  return ['/bin/sh', ['-c', `ulimit -v ${memoryKbMax}; ulimit -c 0; exec tesseract "$@"`, 'sh', ...args]];
+}
+
 /** The program gets the picture on standard input, an empty environment but for its search path, and a deadline. */
 function runTesseract(args: string[], input: Uint8Array, options: RecogniseOptions): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn('tesseract', args, {
+    const [program, programArguments] = bounded(args);
+    const child = spawn(program, programArguments, {
       env: { PATH: '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin', OMP_THREAD_LIMIT: '1' },
       stdio: ['pipe', 'pipe', 'ignore'],
       ...(options.signal ? { signal: options.signal } : {}),

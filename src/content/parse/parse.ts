@@ -5,13 +5,14 @@ import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './det
 import { parseDocx } from './docx.ts';
 import { parseEpub } from './epub.ts';
 import { parseHtml } from './html.ts';
+import { imageSize } from './image-size.ts';
 import { parseMail } from './mail.ts';
 import { parseOdf } from './odf.ts';
 import { parsePdf } from './pdf.ts';
 import { parsePptx } from './pptx.ts';
 import { parseRtf } from './rtf.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text.ts';
-import { failed, type ParsedDocument, type ParseInput, unsupported } from './types.ts';
+import { failed, type ParsedDocument, type ParseInput, parseLimits, unsupported } from './types.ts';
 import { parseXlsx } from './xlsx.ts';
 
 /** A page image in Netpbm form and where its text belongs. */
@@ -70,7 +71,7 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
         : parsePlainText(text);
     }
     case 'image':
-      throw unsupported('The file is a picture, and no OCR engine is installed to read its text.');
+      return parseImage(bytes, ocr);
     case 'archive':
       throw unsupported('The file is an archive. Upload the documents in it one by one.');
     case 'media':
@@ -78,6 +79,17 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
     default:
       throw unsupported('The file is in no format that can be read as a document.');
   }
+}
+
+/** A picture is handed back for recognition, when there is an engine for it. */
+function parseImage(bytes: Uint8Array, ocr: boolean): ParsedWithScans {
+  if (!ocr) throw unsupported('The file is a picture, and no OCR engine is installed to read its text.');
+  const size = imageSize(bytes);
+  if (!size) throw failed('The picture is damaged or cut short.');
+  if (size.width * size.height > parseLimits.imagePixelsMax)
+    throw failed(`The picture has more than ${parseLimits.imagePixelsMax / 1_000_000} million pixels.`);
+  const placeholder = '<!-- picture -->';
+  return { kind: 'image', markdown: placeholder, scans: [{ placeholder, image: bytes }] };
 }
 
 function textOf(input: ParseInput): string {

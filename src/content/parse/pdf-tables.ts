@@ -1,5 +1,5 @@
 import { joinSegments, type Line, type Segment, sameBaseline } from './pdf-lines.ts';
-import type { Rule } from './pdfium.ts';
+import type { Rule } from './pdf-page.ts';
 
 export type PdfTable = { rows: string[][]; left: number; right: number; top: number; bottom: number };
 export type FlowItem = { kind: 'line'; line: Line } | { kind: 'table'; table: PdfTable };
@@ -10,6 +10,7 @@ type Interval = { left: number; right: number };
 const barThickness = 3.5;
 const touch = 3;
 const barsMax = 4_000;
+const crossingsMax = 400_000;
 
 /** Tables in a page's lines: first those ruled as a grid, then those whose cells merely line up. Order is kept. */
 export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
@@ -90,12 +91,13 @@ function linesOf(segments: Segment[]): Line[] {
 
 /** Groups of crossing bars that make at least two columns and two rows, or a box of them. */
 function findGrids(horizontal: Bar[], vertical: Bar[]): Grid[] {
-  if (horizontal.length < 2 || vertical.length < 2) return [];
+  if (horizontal.length < 2 || vertical.length < 2 || horizontal.length * vertical.length > crossingsMax) return [];
   const parents = new Map<Bar, Bar>();
   const root = (bar: Bar): Bar => {
     let current = bar;
     for (let parent = parents.get(current); parent && parent !== current; parent = parents.get(current))
       current = parent;
+    if (current !== bar) parents.set(bar, current);
     return current;
   };
   for (const across of horizontal)
@@ -161,8 +163,15 @@ function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
   }
   const filled = cells.size;
   if (filled < 3 || new Set(owner).size < 4) return undefined;
+  // A heading over three columns is worth repeating in each; a nested table would repeat half the page.
+  const repeated = owner.filter((cell, index) => cell !== index && cells.has(cell)).length;
+  if (repeated > cells.size * 2) return undefined; // a drawing, not a table
+  const repeats = repeated <= cells.size;
   const texts = Array.from({ length: rows }, (_, y) =>
-    Array.from({ length: columns }, (_unused, x) => cellText(cells.get(owner[y * columns + x] ?? 0) ?? [])),
+    Array.from({ length: columns }, (_unused, x) => {
+      const cell = owner[y * columns + x] ?? 0;
+      return repeats || cell === y * columns + x ? cellText(cells.get(cell) ?? []) : '';
+    }),
   );
   const kept = texts.filter((row) => row.some((text) => text !== ''));
   if (kept.length < 2) return undefined;

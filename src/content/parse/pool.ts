@@ -58,6 +58,7 @@ export class ParserPool {
   #failedStarts = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
+  #recognition: Promise<void> = Promise.resolve();
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -81,10 +82,19 @@ export class ParserPool {
     const document = reply.value as Omit<ParsedDocument, 'markdown'> & { scans?: ScannedPage[] };
     const { scans, ...metadata } = document;
     if (scans === undefined) return { ...metadata, markdown: text(reply.blobs[0]) };
-    const markdown = await recognisePages(text(reply.blobs[0]), scans, reply.blobs.slice(1), {
-      deadlineMs: this.#options.deadlineMs,
-      signal: options.signal,
-    });
+    // One document at a time: recognition takes a whole core for seconds, and the pool's bound does not count it.
+    const before = this.#recognition;
+    const recognised = before.then(() =>
+      recognisePages(text(reply.blobs[0]), scans, reply.blobs.slice(1), {
+        deadlineMs: this.#options.deadlineMs,
+        signal: options.signal,
+      }),
+    );
+    this.#recognition = recognised.then(
+      () => {},
+      () => {},
+    );
+    const markdown = await recognised;
     return { ...metadata, markdown };
   }
 
@@ -172,7 +182,7 @@ export class ParserPool {
       waiting.reject(this.#closed ? closedError() : error);
     }
     this.#busy.delete(process);
-    if (process.alive && !this.#closed && process.tasksDone < tasksPerProcessMax && !process.bloated)
+    if (process.alive && !this.#closed && process.tasksDone < tasksPerProcessMax && !process.spent)
       this.#idle.push(process);
     else await process.kill();
     this.#fill();

@@ -25,8 +25,8 @@ export class ParserProcess {
   readonly exited: Promise<void>;
   alive = true;
   tasksDone = 0;
-  /** Its memory has grown so much that a fresh one should take its place. */
-  bloated = false;
+  /** A fresh one should take its place: its memory has grown, or something broke in it. */
+  spent = false;
   readonly #child: ChildProcess;
   readonly #options: ProcessOptions;
   readonly #reader = new FrameReader(replyBytesMax);
@@ -70,6 +70,8 @@ export class ParserProcess {
       for (const part of encodeFrame({ task, fields }, [bytes])) this.#child.stdin?.write(part);
       return taskReply(await reply);
     } catch (error) {
+      // What a parser did not expect may have left it (or the WebAssembly under it) in pieces.
+      if (error instanceof UnexpectedError) this.spent = true;
       throw signal?.aborted ? signal.reason : error;
     } finally {
       clearInterval(memoryTimer);
@@ -113,7 +115,7 @@ export class ParserProcess {
     }
     for (const { header, blobs } of frames) {
       const rssBytes = header.rssBytes;
-      this.bloated = typeof rssBytes === 'number' && rssBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
+      this.spent = typeof rssBytes === 'number' && rssBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
       this.#running?.resolve({ value: header.value, blobs });
     }
   }
@@ -131,12 +133,17 @@ export class ParserProcess {
   }
 }
 
+/** A failure that no parser foresaw. */
+class UnexpectedError extends ParseError {}
+
 function taskReply(reply: TaskReply): TaskReply {
   const value = reply.value;
   if (typeof value !== 'object' || value === null || !('error' in value)) return reply;
   const { reason, message, cause } = value.error as { reason: string; message: string; cause?: string };
   if (isFailure(reason)) throw new ParseError(reason, message, { cause });
-  throw new ParseError('extraction_failed', 'The document is damaged or not what it claims to be.', { cause: message });
+  throw new UnexpectedError('extraction_failed', 'The document is damaged or not what it claims to be.', {
+    cause: message,
+  });
 }
 
 function isFailure(reason: string): reason is ParseFailure {

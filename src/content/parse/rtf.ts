@@ -36,7 +36,7 @@ type State = {
 type Piece = { text: string; bold: boolean; italic: boolean; strike: boolean; script: '' | 'sub' | 'sup' };
 
 const skippedDestinations = new Set(
-  'colortbl pict header headerl headerr headerf footer footerl footerr footerf object objdata themedata colorschememapping datastore latentstyles listtable listoverridetable revtbl rsidtbl generator xmlnstbl wgrffmtfilter mmathPr fchars lchars pgptbl template bkmkstart bkmkend private1 nonshppict ftnsep ftnsepc aftnsep aftnsepc annotation atnid atnauthor'.split(
+  'colortbl pict header headerl headerr headerf footer footerl footerr footerf object objdata themedata colorschememapping datastore latentstyles listtable listoverridetable revtbl rsidtbl generator xmlnstbl wgrffmtfilter mmathPr fchars lchars pgptbl template bkmkstart bkmkend private1 nonshppict ftnsep ftnsepc aftnsep aftnsepc annotation atnid atnauthor sp sn sv blipuid picprop background'.split(
     ' ',
   ),
 );

@@ -16,19 +16,28 @@ export type Task = (bytes: Uint8Array, fields: TaskFields) => TaskResult | Promi
 
 const requestBytesMax = 1024 * 1024 * 1024;
 
-/** The life of a parser process: says it is ready, then answers one request after another until standard input ends. */
-export function serve(tasks: Record<string, Task>): void {
+/**
+ * The life of a parser process: says it is ready, then answers one request after another until standard input ends.
+ * Until the first request `warmUp` is called again and again, while it gives true, so that the code is compiled by then.
+ */
+export function serve(tasks: Record<string, Task>, warmUp?: () => Promise<boolean>): void {
   closeNetwork();
   silenceConsole();
   const reader = new FrameReader(requestBytesMax);
   let work = Promise.resolve();
+  let asked = false;
   process.stdin.on('data', (chunk: Buffer) => {
+    asked = true;
     for (const frame of reader.push(chunk)) {
       work = work.then(async () => reply(await answer(tasks, frame.header, frame.blobs[0] ?? new Uint8Array())));
     }
   });
   process.stdin.on('end', () => process.exit(0));
   reply({ value: 'ready' });
+  const warm = async (): Promise<void> => {
+    if (!asked && warmUp && (await warmUp())) setTimeout(() => void warm(), 1);
+  };
+  void warm();
 }
 
 async function answer(tasks: Record<string, Task>, header: TaskFields, bytes: Uint8Array): Promise<TaskResult> {

@@ -1,0 +1,37 @@
+/** What streaming a file costs at least: node:http alone, hashing on the way in and durable at the end. */
+import { createHash, randomUUID } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { stat, unlink } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+const directory = process.argv[2] ?? '';
+let file = '';
+
+const server = createServer(async (request, response) => {
+  if (request.method === 'POST') {
+    const hash = createHash('sha256');
+    const hashing = new Transform({
+      transform(chunk, _encoding, done) {
+        hash.update(chunk);
+        done(null, chunk);
+      },
+    });
+    // A new file each time, as a store does: writing over an old one costs the disk less.
+    file = join(directory, randomUUID());
+    await pipeline(request, hashing, createWriteStream(file, { flush: true }));
+    response.end(hash.digest('hex'));
+  } else if (request.method === 'DELETE') {
+    await unlink(file);
+    response.end();
+  } else {
+    response.setHeader('content-length', (await stat(file)).size);
+    await pipeline(createReadStream(file), response);
+  }
+});
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  process.stdout.write(`${typeof address === 'object' && address !== null ? address.port : ''}\n`);
+});

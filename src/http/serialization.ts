@@ -1,0 +1,21 @@
+import { SerializerSelector } from '@fastify/fast-json-stringify-compiler';
+
+type Serializer = ReturnType<ReturnType<ReturnType<typeof SerializerSelector>>>;
+type RouteSchema = Parameters<ReturnType<ReturnType<typeof SerializerSelector>>>[0];
+
+const select = SerializerSelector();
+
+/**
+ * The framework's own serialisers, each compiled when the first answer needs it: some hundred routes have three or more
+ * each, and compiling all of them takes seconds of the start.
+ */
+export function buildSerializer(sharedSchemas: unknown, options: unknown): (route: RouteSchema) => Serializer {
+  const compile = select(sharedSchemas, options as Parameters<typeof select>[1]);
+  return (route) => {
+    let serialize: Serializer | undefined;
+    return (document) => {
+      serialize ??= compile(route);
+      return serialize(document);
+    };
+  };
+}

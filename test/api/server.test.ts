@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await startTestServer();
+});
+after(() => server.close());
+
+test('/healthz says that the process lives, /readyz that everything it needs answers', async () => {
+  assert.deepEqual((await server.api('GET', '/healthz')).body, { status: 'ok' });
+  assert.deepEqual((await server.api('GET', '/readyz')).body, {
+    status: 'ready',
+    checks: { start: 'ok', database: 'ok', migrations: 'ok', blobs: 'ok' },
+  });
+});
+
+test('/readyz is 503 and names what fails when the database was migrated by a newer release', async () => {
+  await server.db`insert into schema_migrations (version, name, checksum) values (9999, '9999_later.sql', '')`;
+  try {
+    const { status, body, headers } = await server.api<ErrorBody>('GET', '/readyz');
+    assert.equal(status, 503);
+    assert.equal(body.error.code, 'unavailable');
+    assert.deepEqual(body.error.details, { start: 'ok', database: 'ok', migrations: 'failed', blobs: 'ok' });
+    assert.ok(headers.get('retry-after'));
+  } finally {
+    await server.db`delete from schema_migrations where version = 9999`;
+  }
+});
+
+test('/metrics counts requests by route, never by path', async () => {
+  await server.api('GET', '/api/v1/orgs/org_nothing');
+  const { text, headers } = await server.api('GET', '/metrics');
+  assert.match(headers.get('content-type') ?? '', /^text\/plain/);
+  assert.match(
+    text,
+    /quarry_http_request_duration_seconds_count\{method="GET",route="\/api\/v1\/orgs\/:org",status="401"\} 1/,
+  );
+  assert.doesNotMatch(text, /org_nothing/);
+});
+
+test('the reference at /docs comes whole from this server, and no script may stand in the page', async () => {
+  const page = await server.api('GET', '/docs/');
+  assert.equal(page.status, 200);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  assert.match(policy, /script-src 'self'(;|$)/);
+  assert.match(policy, /default-src 'none'/);
+  const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
+  assert.ok(sources.length >= 4);
+  for (const source of sources) {
+    const { origin, pathname } = new URL(source, `${server.baseUrl}/docs/`);
+    assert.equal(origin, server.baseUrl);
+    assert.equal((await server.api('GET', pathname)).status, 200, pathname);
+  }
+  assert.doesNotMatch(page.text, /<script(?![^>]*\bsrc=)[^>]*>\s*\S/);
+});
+
+test('a credential that was revoked elsewhere is refused here as soon as the news comes', async () => {
+  const app = await server.provision.app();
+  assert.equal((await server.api('GET', '/api/v1/orgs', { key: app.secretKey })).status, 200);
+  const heard = Promise.withResolvers<void>();
+  const subscription = await server.services.direct.listen('quarry_tenancy', () => heard.resolve());
+  await server.db`update api_keys set revoked_at = now() where app_id = ${app.app.uuid}`;
+  await heard.promise;
+  assert.equal((await server.api('GET', '/api/v1/orgs', { key: app.secretKey })).status, 401);
+  await subscription.unlisten();
+});

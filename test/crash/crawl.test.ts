@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { killEmbeddedPostgres } from '../../src/db/embedded.ts';
+import { ended, type TestExtraction } from '../support/extractions.ts';
+import { html, startSite } from '../support/fixture-site.ts';
+import { startServe } from '../support/serve.ts';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-crawl-'));
+chmodSync(dataDir, 0o755);
+after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+
+/** More for a long look: QUARRY's own check repeats it twenty times. */
+const rounds = Number(process.env.CRASH_ROUNDS ?? 2);
+const pagesCount = 60;
+const concurrency = 4;
+const env = {
+  QUARRY_DATA_DIR: dataDir,
+  QUARRY_LOG_LEVEL: 'silent',
+  QUARRY_FETCH_ALLOW: '127.0.0.1',
+  QUARRY_CRAWL_CONCURRENCY: String(concurrency),
+  QUARRY_PARSE_WORKERS: '1',
+};
+
+test('a crawl goes on by itself after everything was killed, and ends with every page exactly once', async () => {
+  let serve = await startServe(env);
+  const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
+    secret_key: string;
+  };
+  for (let round = 0; round < rounds; round++) {
+    const site = await startSite({}, (_request, response, url) => {
+      const at = url.pathname === '/' ? 0 : Number(url.pathname.slice(3));
+      const links = [2 * at + 1, 2 * at + 2].filter((next) => next < pagesCount).map((next) => `/p/${next}`);
+      response.setHeader('content-type', 'text/html').end(html(`Page ${at}`, links));
+    });
+    try {
+      const answer = await fetch(`${serve.baseUrl}/api/v1/extractions`, {
+        method: 'POST',
+        headers: { 'x-api-key': key, 'content-type': 'application/json' },
+        body: JSON.stringify({ destination_kind: 'storage', url: `${site.origin}/`, mode: 'site', sitemap: 'skip' }),
+      });
+      assert.equal(answer.status, 202);
+      const { id } = (await answer.json()) as TestExtraction;
+      // A page of the middle, another one each round.
+      await site.asked(`/p/${11 + ((round * 7) % 40)}`);
+      await serve.kill();
+      killEmbeddedPostgres(dataDir);
+      const before = site.requests.length;
+      serve = await startServe(env);
+      const done = await ended(serve.baseUrl, key, id);
+      assert.equal(done.state, 'done');
+      assert.deepEqual(done.progress, { discovered: pagesCount, done: pagesCount, failed: 0 });
+      assert.equal(done.outputs.length, pagesCount);
+      assert.equal(new Set(done.outputs.map((output) => output.source_url)).size, pagesCount);
+      assert.deepEqual(
+        done.outputs.map((output) => output.ordinal),
+        Array.from({ length: pagesCount }, (_unused, at) => at),
+      );
+      assert.ok(before < pagesCount, 'the crawl was over before it was killed');
+      assert.ok(site.requests.length <= pagesCount + 1 + 2 * concurrency, `${site.requests.length} requests`);
+    } finally {
+      await site.close();
+    }
+  }
+  await serve.stop();
+});

@@ -1,0 +1,94 @@
+import { ParserPool } from '../../src/content/parse/pool.ts';
+import { ParseError } from '../../src/content/parse/types.ts';
+import type { Logger } from '../../src/log.ts';
+import type { SampleDocument } from '../support/documents.ts';
+import { Mutator } from './mutate.ts';
+
+export type FuzzOptions = {
+  documents: SampleDocument[];
+  files: number;
+  seed: number;
+  deadlineMs: number;
+  memoryMb: number;
+  log: Logger;
+};
+
+export type FuzzReport = {
+  files: number;
+  /** How many ended each way: `document`, or the reason of a ParseError. */
+  outcomes: Record<string, number>;
+  slowestMs: number;
+  slowestFile: string;
+  serverGrowthMb: number;
+  processesEnded: string[];
+  problems: string[];
+};
+
+const parallel = 2;
+const graceMs = 2_000;
+const growthMbMax = 128;
+
+/** Sends that many damaged copies of the documents through a pool of its own. */
+export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
+  const pool = new ParserPool({
+    workers: parallel,
+    memoryMb: options.memoryMb,
+    deadlineMs: options.deadlineMs,
+    log: options.log,
+  });
+  const mutator = new Mutator(options.seed);
+  const report: FuzzReport = {
+    files: 0,
+    outcomes: {},
+    slowestMs: 0,
+    slowestFile: '',
+    serverGrowthMb: 0,
+    processesEnded: [],
+    problems: [],
+  };
+  const before = process.memoryUsage.rss();
+  const cases = damagedFiles(options, mutator);
+  await Promise.all(Array.from({ length: parallel }, () => consume(pool, cases, options, report)));
+  report.serverGrowthMb = Math.round((process.memoryUsage.rss() - before) / 1024 / 1024);
+  if (report.serverGrowthMb > growthMbMax)
+    report.problems.push(`the server's memory grew by ${report.serverGrowthMb} MB`);
+  await pool.close();
+  return report;
+}
+
+type Case = { name: string; filename: string; bytes: Uint8Array };
+
+function* damagedFiles(options: FuzzOptions, mutator: Mutator): Generator<Case> {
+  for (let index = 0; index < options.files; index++) {
+    const document = options.documents[index % options.documents.length];
+    const donor = options.documents[mutator.next(options.documents.length)];
+    if (!document || !donor) return;
+    const { kind, bytes } = mutator.mutate(document.bytes, donor.bytes);
+    const filename = mutator.next(3) === 0 ? 'upload' : document.filename;
+    yield { name: `#${index} ${document.filename} (${kind})`, filename, bytes };
+  }
+}
+
+async function consume(
+  pool: ParserPool,
+  cases: Generator<Case>,
+  options: FuzzOptions,
+  report: FuzzReport,
+): Promise<void> {
+  for (const { name, filename, bytes } of cases) {
+    const started = performance.now();
+    let outcome = 'document';
+    try {
+      await pool.parse({ bytes, filename });
+    } catch (error) {
+      outcome = error instanceof ParseError ? error.reason : 'no ParseError';
+      if (!(error instanceof ParseError)) report.problems.push(`${name}: ${String(error)}`);
+      else if (/crash|memory|within/.test(error.message)) report.processesEnded.push(`${name}: ${error.message}`);
+    }
+    const tookMs = Math.round(performance.now() - started);
+    report.files += 1;
+    report.outcomes[outcome] = (report.outcomes[outcome] ?? 0) + 1;
+    if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowestFile: name });
+    if (tookMs > options.deadlineMs + graceMs) report.problems.push(`${name}: took ${tookMs} ms`);
+  }
+}

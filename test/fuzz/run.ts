@@ -1,0 +1,33 @@
+/**
+ * Feeds damaged files of every format to the parser pool and reports what became of them.
+ *   npm run fuzz -- [--files 500] [--seed 1] [--deadline-ms 30000] [--memory-mb 512] [FILE…]
+ * Fails when a file takes longer than the deadline, when the pool's own process grows, or when an answer is neither
+ * a document nor a ParseError.
+ */
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createLogger } from '../../src/log.ts';
+import { sampleDocuments } from '../support/documents.ts';
+import { fuzz } from './fuzz.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    files: { type: 'string', default: '500' },
+    seed: { type: 'string', default: '1' },
+    'deadline-ms': { type: 'string', default: '30000' },
+    'memory-mb': { type: 'string', default: '512' },
+  },
+});
+const own = positionals.map((path) => ({ filename: basename(path), bytes: readFileSync(path) }));
+const report = await fuzz({
+  documents: [...sampleDocuments(), ...own],
+  files: Number(values.files),
+  seed: Number(values.seed),
+  deadlineMs: Number(values['deadline-ms']),
+  memoryMb: Number(values['memory-mb']),
+  log: createLogger('silent'),
+});
+console.log(JSON.stringify(report, undefined, 2));
+if (report.problems.length > 0) process.exitCode = 1;

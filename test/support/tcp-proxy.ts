@@ -1,0 +1,35 @@
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import type { DatabaseTarget } from '../../src/db/address.ts';
+import { socketPath } from '../../src/db/address.ts';
+
+export type TcpProxy = { url: string; close(): Promise<void> };
+
+/** Makes a database that listens on a socket file alone reachable by an ordinary URL, as an external one is. */
+export async function openTcpProxy(target: DatabaseTarget): Promise<TcpProxy> {
+  if (typeof target === 'string') return { url: target, close: async () => {} };
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((client) => {
+    const upstream = connect(socketPath(target));
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on('close', () => sockets.delete(socket));
+      socket.on('error', () => {
+        client.destroy();
+        upstream.destroy();
+      });
+    }
+    client.pipe(upstream).pipe(client);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  return {
+    url: `postgres://${target.username}@127.0.0.1:${port}/${target.database}`,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

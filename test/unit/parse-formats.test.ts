@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deflateRawSync } from 'node:zlib';
+import { parseDocument } from '../../src/content/parse/parse.ts';
+import { type ParsedDocument, ParseError, type ParseFailure } from '../../src/content/parse/types.ts';
+import { docx, docxBody, pdf, pdfOfPages, sampleDocuments, text, zip } from '../support/documents.ts';
+
+async function parse(bytes: Uint8Array, filename?: string, contentType?: string): Promise<ParsedDocument> {
+  return parseDocument({ bytes, ...(filename ? { filename } : {}), ...(contentType ? { contentType } : {}) }, false);
+}
+
+async function assertFails(bytes: Uint8Array, reason: ParseFailure, words: RegExp, filename?: string): Promise<void> {
+  await assert.rejects(parse(bytes, filename), (error: unknown) => {
+    assert.ok(error instanceof ParseError, String(error));
+    assert.equal(error.reason, reason);
+    assert.match(error.message, words);
+    return true;
+  });
+}
+
+const shipTable = /\| Ship \| (?:Tons|Arrived)(?: \| \w+)? \|\n\| --- \| --- \|(?: --- \|)?\n\| Aurora \|/;
+
+for (const { filename, bytes } of sampleDocuments()) {
+  test(`${filename} gives its text, the same each time, whatever it is called`, async () => {
+    const named = await parse(bytes, filename);
+    assert.match(named.markdown, /Harbour report|Aurora|A sample of a page/);
+    assert.deepEqual(await parse(bytes, filename), named);
+    const textual = /\.(?:md|txt|csv|xml|json|html)$/.test(filename);
+    if (!textual) assert.deepEqual(await parse(bytes, 'something.bin', 'application/octet-stream'), named);
+  });
+}
+
+for (const kind of ['docx', 'odt', 'rtf', 'html', 'doc', 'xlsx', 'xls', 'ods', 'csv'])
+  test(`a table of a ${kind} document is a Markdown table`, async () => {
+    const sample = sampleDocuments().find((one) => one.filename === `sample.${kind}`);
+    assert.ok(sample);
+    assert.match((await parse(sample.bytes, sample.filename)).markdown, shipTable);
+  });
+
+for (const kind of ['docx', 'odt', 'rtf', 'html', 'doc', 'pptx', 'ppt', 'odp', 'epub', 'eml', 'msg'])
+  test(`the title of a ${kind} document is a heading`, async () => {
+    const sample = sampleDocuments().find((one) => one.filename === `sample.${kind}`);
+    assert.ok(sample);
+    assert.match((await parse(sample.bytes, sample.filename)).markdown, /^# Harbour report$/m);
+  });
+
+test('a Word document keeps numbered lists and emphasis', async () => {
+  const { markdown } = await parse(docx());
+  assert.match(markdown, /Ships came \*\*and went\*\*\./);
+  assert.match(markdown, /^1\. Aurora\n2\. Boreas$/m);
+});
+
+test('an e-book is read in the order of its spine and tells its metadata', async () => {
+  const book = sampleDocuments().find((one) => one.filename === 'sample.epub');
+  assert.ok(book);
+  const { markdown, title, language, author } = await parse(book.bytes);
+  assert.ok(markdown.indexOf('Ships came') < markdown.indexOf('Ships went'));
+  assert.deepEqual({ title, language, author }, { title: 'Harbour report', language: 'en', author: 'A. Pilot' });
+});
+
+test('mail names its attachments, its people and its date', async () => {
+  const mail = sampleDocuments().find((one) => one.filename === 'sample.eml');
+  assert.ok(mail);
+  const { markdown, attachments, created } = await parse(mail.bytes);
+  assert.match(markdown, /\*\*From:\*\* A\. Pilot/);
+  assert.match(markdown, /Ships \*\*came\*\* and went\./);
+  assert.deepEqual(attachments, ['tides.pdf']);
+  assert.equal(created, '2024-01-31T12:00:00.000Z');
+});
+
+test('a script in a page is no text, a nested list keeps its depth, code its language', async () => {
+  const page = sampleDocuments().find((one) => one.filename === 'sample.html');
+  assert.ok(page);
+  const { markdown } = await parse(page.bytes);
+  assert.doesNotMatch(markdown, /alert/);
+  assert.match(markdown, /- Aurora\n {4}- from Bergen\n- Boreas/);
+  assert.match(markdown, /```js\nlet a = 1;\n```/);
+});
+
+test('text that looks like markup stays text', async () => {
+  const body = '<w:p><w:r><w:t># no heading</w:t></w:r></w:p><w:p><w:r><w:t>a * b &lt;c&gt; _d_ `e`</w:t></w:r></w:p>';
+  const { markdown } = await parse(docx(body));
+  assert.equal(markdown, '\\# no heading\n\na \\* b &lt;c> \\_d\\_ \\`e\\`\n');
+});
+
+test('a PDF has a heading, paragraphs, a list and a table', async () => {
+  const { markdown, pages } = await parse(pdf());
+  assert.equal(pages, 1);
+  assert.match(markdown, /^# A sample of a page$/m);
+  assert.match(markdown, /^- one thing\n- another thing\n- a third thing$/m);
+  assert.match(markdown, /\| Name \| Count \| Price \|/);
+});
+
+test('a PDF loses its running heads and page numbers and marks its pages', async () => {
+  const pages = ['alpha', 'beta', 'gamma', 'delta'].map((word) => [
+    `This page is about ${word} and nothing else at all.`,
+    'It ends here.',
+  ]);
+  const { markdown } = await parse(pdfOfPages(pages, { head: 'Annual report of the harbour', numbered: true }));
+  assert.doesNotMatch(markdown, /Annual report|^\d+$/m);
+  assert.deepEqual(markdown.match(/<!-- page \d -->/g), ['<!-- page 2 -->', '<!-- page 3 -->', '<!-- page 4 -->']);
+});
+
+test('a word cut at a line end is whole again, a compound keeps its hyphen', async () => {
+  const lines = [
+    'The harbour of this town has been known for its extraordi-',
+    'nary depth since the middle ages, and its long-term tenants',
+    'are paid well. Others have also asked for the same long-',
+    'term terms and have been given them by the harbour master.',
+  ];
+  const { markdown } = await parse(pdfOfPages([lines]));
+  assert.match(markdown, /extraordinary depth/);
+  assert.match(markdown, /same long-term terms/);
+});
+
+test('charsets are told apart', async () => {
+  const cases: [Uint8Array, string][] = [
+    [Buffer.from('\ufeffHäfen und Schiffe', 'utf16le'), 'Häfen und Schiffe'],
+    [Buffer.from('Häfen und Schiffe, Öl für die Küste', 'latin1'), 'Häfen und Schiffe, Öl für die Küste'],
+    [
+      Buffer.from([0x93, 0xfa, 0x96, 0x7b, 0x8c, 0xea, 0x82, 0xcc, 0x95, 0xb6, 0x8f, 0x91, 0x82, 0xc5, 0x82, 0xb7]),
+      '日本語の文書です',
+    ],
+    [Buffer.from('Hafen', 'utf16le'), 'Hafen'],
+  ];
+  for (const [bytes, expected] of cases) assert.equal((await parse(bytes, 'a.txt')).markdown.trim(), expected);
+  assert.equal(
+    (await parse(Buffer.from([0xcf, 0xf0, 0xe8]), 'a.txt', 'text/plain; charset=windows-1251')).markdown.trim(),
+    'При',
+  );
+});
+
+test('an empty file, an encrypted one and a picture are refused in plain words', async () => {
+  await assertFails(new Uint8Array(), 'extraction_failed', /empty/);
+  await assertFails(docx(''), 'extraction_failed', /no text/);
+  await assertFails(text('MZ\u0000\u0001\u0002binary\u0000'), 'unsupported_content', /no format/);
+  const png = Buffer.from('89504e470d0a1a0a0000000d4948445200000001000000010802000000', 'hex');
+  await assertFails(png, 'unsupported_content', /picture.*OCR/);
+  const encrypted = Buffer.from(docx());
+  encrypted.writeUInt16LE(1, encrypted.indexOf('PK\u0001\u0002') + 8);
+  await assertFails(zip({ 'a.txt': 'x' }), 'unsupported_content', /archive/);
+});
+
+test('a file cut short says so', async () => {
+  for (const bytes of [docx(), sampleDocuments().find((one) => one.filename === 'sample.doc')?.bytes ?? docx()])
+    await assertFails(bytes.subarray(0, bytes.byteLength / 3), 'extraction_failed', /cut short|damaged/);
+});
+
+test('entities of a document type are not expanded', async () => {
+  const bomb = '<!DOCTYPE x [<!ENTITY a "boom"><!ENTITY b "&a;&a;&a;">]>';
+  const { markdown } = await parse(docx(docxBody.replace('Aurora', '&b;'), bomb));
+  assert.doesNotMatch(markdown, /boom/);
+});
+
+test('an entry that inflates beyond the bound is refused', async () => {
+  const filler = Buffer.alloc(1024 * 1024);
+  const parts = Array.from({ length: 200 }, () => filler);
+  const packed = deflateRawSync(Buffer.concat(parts));
+  await assertFails(archiveWith('word/document.xml', packed, 200 * 1024 * 1024), 'extraction_failed', /far more/);
+});
+
+test('elements nested without end are refused or cut, never followed', async () => {
+  await assertFails(docx('<w:p>'.repeat(20_000)), 'extraction_failed', /nested/);
+  const page = `<html><body>${'<div>'.repeat(60_000)}deep${'</div>'.repeat(60_000)}</body></html>`;
+  assert.match((await parse(text(page), 'a.html')).markdown, /deep/);
+});
+
+/** A stored archive header around a deflated entry, as zip tools would not write it. */
+function archiveWith(name: string, packed: Buffer, size: number): Uint8Array {
+  const local = Buffer.alloc(30 + name.length);
+  local.writeUInt32LE(0x04034b50, 0);
+  local.writeUInt16LE(8, 8);
+  local.writeUInt32LE(packed.byteLength, 18);
+  local.writeUInt32LE(size, 22);
+  local.writeUInt16LE(name.length, 26);
+  local.write(name, 30);
+  const entry = Buffer.alloc(46 + name.length);
+  entry.writeUInt32LE(0x02014b50, 0);
+  entry.writeUInt16LE(8, 10);
+  entry.writeUInt32LE(packed.byteLength, 20);
+  entry.writeUInt32LE(size, 24);
+  entry.writeUInt16LE(name.length, 28);
+  entry.write(name, 46);
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x06054b50, 0);
+  end.writeUInt16LE(1, 8);
+  end.writeUInt16LE(1, 10);
+  end.writeUInt32LE(entry.byteLength, 12);
+  end.writeUInt32LE(local.byteLength + packed.byteLength, 16);
+  return Buffer.concat([local, packed, entry, end]);
+}
