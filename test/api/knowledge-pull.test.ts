@@ -170,6 +170,7 @@ test('an inbound URL takes whatever is posted as a document, until its secret is
   );
   const path = `/knowledge_sources/${source?.id}`;
   const { url } = (await app.send<{ url: string }>('GET', `${path}/inbound_url`)).body;
+  assert.equal(url, installed.body.inbound_url);
   const post = (to: string) =>
     fetch(to, { method: 'POST', headers: { 'content-type': 'text/plain' }, body: 'The walrus has tusks.' });
   const posted = await post(url);
