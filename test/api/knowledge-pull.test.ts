@@ -195,7 +195,7 @@ test("messages of an agent's threads become documents of its thread/messages sou
   assert.equal(posted.status, 201, JSON.stringify(posted.body));
   const { body } = await app.send<{ data: Json[] }>('POST', `/agents/${agent.id}/search`, { query: 'lilac bicycle' });
   assert.equal(body.data[0]?.type, 'thread/messages');
-  assert.equal((body.data[0]?.metadata as Json).thread, thread);
+  assert.equal((body.data[0]?.metadata as Json | undefined)?.thread, thread);
   const stranger = knowledgeOf(server, { token: world.stranger.token });
   assert.equal((await stranger.send('POST', `/threads/${thread}/messages`, { content: 'x' })).status, 404);
 });
