@@ -77,6 +77,7 @@ export function createDomains(services: Services) {
     threads: createThreadService(base),
     installations: createInstallationService({ ...base, onInstalled: knowledge.inbound.install }),
     knowledge,
+    inboundUrl: (row: { appId: string; id: string }) => knowledge.inbound.urlOfInstallation(row.appId, row.id),
     files,
     configs: createConfigService(base),
     extractions: createExtractionService({ db, blobs, parser, files, fetcher }),
