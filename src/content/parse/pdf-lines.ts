@@ -22,13 +22,19 @@ export type Segment = {
   turned: boolean;
   /** White space stood before it. */
   spaced: boolean;
+  /** Its words, where wider gaps than usual part them; these may yet turn out to be cells. */
+  parts: { text: string; left: number; right: number }[];
 };
 
 /** Pieces on one baseline, left to right. */
-export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spaced'> & { segments: Segment[] };
+export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spaced' | 'parts'> & {
+  segments: Segment[];
+};
 
 /** A gap of this many ems ends a segment. */
 const gapEms = 0.9;
+/** One of this many may part two cells of a table, when it does so in every row. */
+const partGapEms = 0.4;
 
 /** The page's characters as segments, in drawing order. `byContent`: a new piece of marked content starts a new one. */
 export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
@@ -53,7 +59,7 @@ export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
 }
 
 class SegmentBuilder {
-  #pieces: { character: string; gap: number; spaced: boolean }[] = [];
+  #pieces: { character: string; gap: number; spaced: boolean; left: number; right: number }[] = [];
   #left: number;
   #right: number;
   #top: number;
@@ -110,7 +116,7 @@ class SegmentBuilder {
     const gap = this.#turn === 0 ? glyph.left - this.#right : 0;
     const wide = gap > Math.min(this.#size, sizeOf(glyph)) * 0.3;
     const spaced = this.#pieces.length > 0 && (space || wide) && !this.#isPartOfLigature(glyph);
-    this.#pieces.push({ character: glyph.character, gap, spaced });
+    this.#pieces.push({ character: glyph.character, gap, spaced, left: glyph.left, right: glyph.right });
     this.#left = Math.min(this.#left, glyph.left);
     this.#right = Math.max(this.#right, glyph.right);
     this.#top = Math.min(this.#top, glyph.top);
@@ -139,6 +145,18 @@ class SegmentBuilder {
       .join('');
   }
 
+  #parts(): Segment['parts'] {
+    const parts: Segment['parts'] = [];
+    for (const { character, gap, spaced, left, right } of this.#pieces) {
+      const part = parts.at(-1);
+      if (part && !(spaced && gap > this.#size * partGapEms)) {
+        part.text += spaced ? ` ${character}` : character;
+        part.right = Math.max(part.right, right);
+      } else parts.push({ text: character, left, right });
+    }
+    return parts;
+  }
+
   finish(): Segment {
     const main = [...this.#styles].sort((a, b) => b[1] - a[1])[0]?.[0] ?? this.#last.style;
     const total = [...this.#styles.values()].reduce((sum, one) => sum + one, 0);
@@ -162,6 +180,7 @@ class SegmentBuilder {
       artifact: main.artifact,
       turned: this.#turn !== 0,
       spaced: this.#spaced,
+      parts: this.#turn === 0 ? this.#parts() : [],
     };
   }
 }

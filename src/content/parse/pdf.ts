@@ -143,7 +143,7 @@ function pageBlocks(page: Page, lines: Line[], words: WordList): PdfBlock[] {
   const blocks: PdfBlock[] = [];
   let pending: Line[] = [];
   const flush = (): void => {
-    blocks.push(...buildParagraphs(pending, words));
+    blocks.push(...buildParagraphs(pending, plain, words));
     pending = [];
   };
   for (const item of findTables(orderLines(plain), page.rules)) {
@@ -155,7 +155,10 @@ function pageBlocks(page: Page, lines: Line[], words: WordList): PdfBlock[] {
   }
   flush();
   const turned = page.turned.map((segment) => segment.text).join(' ');
-  if (turned.trim() !== '') blocks.push(...buildParagraphs(buildLines(page.turned), words));
+  if (turned.trim() !== '') {
+    const sideways = buildLines(page.turned);
+    blocks.push(...buildParagraphs(sideways, sideways, words));
+  }
   return blocks;
 }
 
