@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deflateRawSync } from 'node:zlib';
 import { parseDocument } from '../../src/content/parse/parse.ts';
+import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
 import { type ParsedDocument, ParseError, type ParseFailure } from '../../src/content/parse/types.ts';
-import { docx, docxBody, pdf, pdfOfPages, sampleDocuments, text, zip } from '../support/documents.ts';
+import { docx, docxBody, fixture, pdf, pdfOfPages, sampleDocuments, text, zip } from '../support/documents.ts';
 
 async function parse(bytes: Uint8Array, filename?: string, contentType?: string): Promise<ParsedDocument> {
   return parseDocument({ bytes, ...(filename ? { filename } : {}), ...(contentType ? { contentType } : {}) }, false);
@@ -137,8 +138,22 @@ test('an empty file, an encrypted one and a picture are refused in plain words',
   const png = Buffer.from('89504e470d0a1a0a0000000d4948445200000001000000010802000000', 'hex');
   await assertFails(png, 'unsupported_content', /picture.*OCR/);
   const encrypted = Buffer.from(docx());
-  encrypted.writeUInt16LE(1, encrypted.indexOf('PK\u0001\u0002') + 8);
+  const entry = 'PK\u0001\u0002';
+  for (let at = encrypted.indexOf(entry); at >= 0; at = encrypted.indexOf(entry, at + 4))
+    encrypted.writeUInt16LE(1, at + 8);
+  await assertFails(encrypted, 'unsupported_content', /password/);
+  await assertFails(fixture('encrypted.pdf'), 'unsupported_content', /password/);
   await assertFails(zip({ 'a.txt': 'x' }), 'unsupported_content', /archive/);
+});
+
+test('a scan without an OCR engine and a PDF of too many pages say so', async () => {
+  const picture = 'q 612 0 0 792 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID x EI Q';
+  await assertFails(buildPdf([picture]), 'unsupported_content', /scan.*OCR/);
+  const { scans } = await parseDocument({ bytes: buildPdf([picture]) }, true);
+  assert.equal(scans?.length, 1);
+  assert.equal(Buffer.from(scans[0]?.image.subarray(0, 2) ?? []).toString(), 'P5');
+  const pages = Array.from({ length: 10_001 }, () => '');
+  await assertFails(buildPdf(pages), 'extraction_failed', /10001 pages/);
 });
 
 test('a file cut short says so', async () => {

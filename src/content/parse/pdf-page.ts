@@ -37,6 +37,8 @@ export type Rule = { left: number; right: number; top: number; bottom: number };
 export type StructureElement = {
   role: string;
   alternative: string;
+  /** BCP 47, of the outermost elements alone. */
+  language: string;
   /** Columns and rows that a table cell spans. */
   columns: number;
   rows: number;
@@ -204,6 +206,7 @@ export class PdfPage {
     const element: StructureElement = {
       role: this.#elementText('FPDF_StructElement_GetType', handle),
       alternative: this.#elementText('FPDF_StructElement_GetAltText', handle),
+      language: depth === 0 ? this.#elementText('FPDF_StructElement_GetLang', handle) : '',
       columns: 1,
       rows: 1,
       children: [],

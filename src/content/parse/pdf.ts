@@ -39,11 +39,13 @@ export async function parsePdf(bytes: Uint8Array, ocr: boolean): Promise<ParsedW
     const pages = readPages(document);
     const scans = readScans(document, pages, ocr);
     const markdown = writePages(pages, scans);
+    const language = pages.flatMap((page) => page.tree.map((element) => element.language)).find((one) => one !== '');
     return {
       kind: 'pdf',
       pages: document.pageCount,
       markdown,
       ...document.metadata(),
+      ...(language === undefined ? {} : { language }),
       ...(scans.length === 0 ? {} : { scans }),
     };
   } finally {
