@@ -114,6 +114,24 @@ test('a word cut at a line end is whole again, a compound keeps its hyphen', asy
   assert.match(markdown, /same long-term terms/);
 });
 
+test('Hebrew and Arabic pages read from right to left, Latin words in them from left to right', async () => {
+  const { markdown } = await parse(fixture('right-to-left.pdf'));
+  assert.match(markdown, /^# דוח הנמל לשנת 2023$/m);
+  assert.match(markdown, /והחברה Northern Ferry הזמינה שתי אוניות חדשות\./);
+  assert.match(markdown, /السفن جاءت وذهبت طوال العام/);
+});
+
+test('a page that is turned reads as it is shown', async () => {
+  const title = 'BT /F1 18 Tf 0 1 -1 0 60 60 Tm (Harbour report) Tj ET';
+  const body = 'BT /F1 10 Tf 0 1 -1 0 90 60 Tm (Ships came and went all year long.) Tj ET';
+  const upright = Buffer.from(buildPdf([`${title} ${body}`])).toString('latin1');
+  const turned = Buffer.from(
+    upright.replace('/MediaBox [0 0 612 792]', '/MediaBox [0 0 612 792] /Rotate 90'),
+    'latin1',
+  );
+  assert.equal((await parse(turned)).markdown, '# Harbour report\n\nShips came and went all year long.\n');
+});
+
 test('charsets are told apart', async () => {
   const cases: [Uint8Array, string][] = [
     [Buffer.from('\ufeffHäfen und Schiffe', 'utf16le'), 'Häfen und Schiffe'],

@@ -39,6 +39,71 @@ const partGapEms = 0.4;
 /** The page's characters as segments, in drawing order. `byContent`: a new piece of marked content starts a new one. */
 export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
   const segments: Segment[] = [];
+  for (const line of drawnLines(glyphs)) {
+    if (isRightToLeft(line)) segments.push(wholeLine(line));
+    else segments.push(...cutLine(line, byContent));
+  }
+  return segments;
+}
+
+/** The engine's own lines, which end where it put in a line end. */
+function drawnLines(glyphs: Glyph[]): Glyph[][] {
+  const lines: Glyph[][] = [[]];
+  for (const glyph of glyphs) {
+    lines.at(-1)?.push(glyph);
+    if (glyph.generated && glyph.character === '\n') lines.push([]);
+  }
+  return lines.some(isRightToLeft) ? lines : [glyphs];
+}
+
+const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+function isRightToLeft(line: Glyph[]): boolean {
+  let letters = 0;
+  for (const { character } of line) if (rightToLeft.test(character)) letters += 1;
+  return letters > line.length * 0.3;
+}
+
+/** A line of Hebrew or Arabic stands in reading order, while its places go to and fro: it is kept as it is. */
+function wholeLine(line: Glyph[]): Segment {
+  const drawn = line.filter((glyph) => !glyph.generated && !/\s/.test(glyph.character));
+  const builder = new SegmentBuilder(drawn[0] ?? (line[0] as Glyph), false);
+  for (const glyph of drawn.slice(1)) builder.add(glyph, false);
+  return { ...builder.finish(), text: latinInOrder(line), hyphenated: false, parts: [] };
+}
+
+/** The engine turns several Latin words in a row round with the rest; their places tell the order. */
+function latinInOrder(line: Glyph[]): string {
+  const words: { text: string; left: number }[] = [];
+  let open = false;
+  for (const { character, left } of line) {
+    const blank = /\s/.test(character);
+    const word = words.at(-1);
+    if (!blank && open && word) word.text += character;
+    else if (!blank) words.push({ text: character, left });
+    open = !blank;
+  }
+  const ordered: string[] = [];
+  for (let at = 0; at < words.length; ) {
+    let end = at + 1;
+    while (end < words.length && isLatin(words[at]) && isLatin(words[end])) end += 1;
+    ordered.push(
+      ...words
+        .slice(at, end)
+        .sort((a, b) => (end - at > 1 ? a.left - b.left : 0))
+        .map((word) => word.text),
+    );
+    at = end;
+  }
+  return ordered.join(' ');
+}
+
+function isLatin(word: { text: string } | undefined): boolean {
+  return word !== undefined && /[A-Za-z]/.test(word.text) && !rightToLeft.test(word.text);
+}
+
+function cutLine(glyphs: Glyph[], byContent: boolean): Segment[] {
+  const segments: Segment[] = [];
   let builder: SegmentBuilder | undefined;
   let space = false;
   for (const glyph of glyphs) {
@@ -197,7 +262,12 @@ export function buildLines(segments: Segment[]): Line[] {
   let current: Segment[] = [];
   for (const segment of segments) {
     const last = current.at(-1);
-    if (last && !(sameBaseline(last, segment) && segment.left >= last.right - segment.size * 0.8)) {
+    if (
+      last &&
+      (last.turned ||
+        segment.turned ||
+        !(sameBaseline(last, segment) && segment.left >= last.right - segment.size * 0.8))
+    ) {
       lines.push(joinSegments(current));
       current = [];
     }

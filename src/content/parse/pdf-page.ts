@@ -419,6 +419,9 @@ function characterOf(code: number, font: string): string {
     return wingdings[code & 0xff] ?? '•';
   if (code === 0xf0b7 || code === 0xf0a7) return '•';
   if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
+  // Ligatures and the joined forms of Arabic are a matter of type; searches look for the letters.
+  if ((code >= 0xfb00 && code <= 0xfdff) || (code >= 0xfe70 && code <= 0xfefc))
+    return String.fromCodePoint(code).normalize('NFKC');
   return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);
 }
 
