@@ -79,7 +79,10 @@ export function createDomains(services: Services) {
     configs: createConfigService(base),
     extractions: createExtractionService({ db, blobs, parser, files, fetcher }),
     kv: createKvService({ db, limits: kvLimits }),
-    ...createAutomations({ ...services, version }, createNodeDomains({ ...fileDeps, parser, fetcher }, { kvLimits })),
+    ...createAutomations(
+      { ...services, version },
+      createNodeDomains({ ...fileDeps, parser, fetcher }, { kvLimits, knowledge }),
+    ),
   };
 }
 

@@ -1,18 +1,24 @@
 import type { NodeDomains } from './automations/node-services.ts';
+import { type HttpRequest, type HttpResponse, NodeFailure } from './automations/nodes/kind.ts';
+import { FetchError } from './content/fetch/errors.ts';
+import type { Fetcher } from './content/fetch/guarded-fetch.ts';
 import { presentExtraction } from './extractions/present.ts';
 import { createExtractionService, type ExtractionDeps } from './extractions/service.ts';
 import { type FileLinks, presentFile } from './files/present.ts';
 import { createFileService, type FileDeps, type UploadInput } from './files/service.ts';
+import type { Knowledge } from './knowledge/knowledge.ts';
+import { presentIngestion, presentSearch } from './knowledge/present.ts';
 import { presentEntry } from './kv/routes.ts';
 import { createKvService, type KvLimits } from './kv/service.ts';
 
 /** The operations of other domains that nodes of workflows carry out, bodies and answers as the API has them. */
 export function createNodeDomains(
   base: FileDeps & FileLinks & Pick<ExtractionDeps, 'parser' | 'fetcher'>,
-  options: { kvLimits: KvLimits },
+  options: { kvLimits: KvLimits; knowledge: Knowledge },
 ): NodeDomains {
+  const { knowledge } = options;
   const kv = (db: FileDeps['db']) => createKvService({ db, limits: options.kvLimits });
-  const files = (db: FileDeps['db']) => createFileService({ ...base, db });
+  const files = (db: FileDeps['db']) => createFileService({ ...base, db, notes: base.db });
   const extractions = (db: FileDeps['db']) => createExtractionService({ ...base, db, files: files(db) });
   return {
     kv: {
@@ -42,5 +48,50 @@ export function createNodeDomains(
         return { error: { code, message } };
       },
     },
+    knowledge: {
+      async ingest(db, caller, source, body) {
+        type Ingest = Knowledge['ingestions']['ingest'];
+        const { ingest } = knowledge.ingestionsWithin(db);
+        const view = await ingest(caller, source, body as Parameters<Ingest>[2]);
+        return { id: view.id };
+      },
+      async findEnd(caller, id) {
+        const view = await knowledge.ingestions.get(caller, id);
+        if (view.status === 'succeeded') return { output: presentIngestion(view) };
+        if (view.status !== 'failed') return undefined;
+        const { code = 'ingestion_failed', message = 'The ingestion failed.' } = view.error ?? {};
+        return { error: { code, message } };
+      },
+      async search(caller, source, body) {
+        type Search = Knowledge['search']['searchSource'];
+        const input = body as Parameters<Search>[2];
+        const found = await knowledge.search.searchSource(caller, source, input);
+        return presentSearch(found, input.explain === true);
+      },
+    },
+    fetch: (request) => fetchOutside(base.fetcher, request),
   };
 }
+
+const responseBytesMax = 1024 * 1024;
+
+/** One guarded exchange. What it refuses or cannot reach fails the node. */
+async function fetchOutside(fetcher: Fetcher, request: HttpRequest): Promise<HttpResponse> {
+  try {
+    const answer = await fetcher.fetch(request.url, {
+      method: request.method as 'GET',
+      headers: request.headers,
+      bytesMax: responseBytesMax,
+      timeoutMs: httpTimeoutMs,
+      signal: request.signal,
+      ...(request.body === undefined ? {} : { body: request.body }),
+    });
+    return { status: answer.status, headers: answer.headers, body: await answer.bytes() };
+  } catch (error) {
+    if (error instanceof FetchError) throw new NodeFailure(error.code, error.message);
+    throw error;
+  }
+}
+
+/** The node's own timeout is the shorter one and ends the exchange by its signal. */
+const httpTimeoutMs = 10 * 60_000;

@@ -27,6 +27,7 @@ const testTimeoutMs = 180_000;
 /** The database is thrown away, so it need not survive a power cut. Crash tests start their own, durable one. */
 const fastSettings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '400' };
 const temporaryPrefix = 'quarry-test-';
+const abandonedAgeMs = 24 * 60 * 60 * 1000;
 
 const root = join(fileURLToPath(import.meta.url), '..', '..');
 const log = createLogger('error');
@@ -112,6 +113,9 @@ async function removeLeftovers(): Promise<void> {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(temporaryPrefix))) {
     const directory = join(realpathSync(tmpdir()), name);
     try {
+      // Without a lock file it belongs to a test server of another run, which holds no lock, or a run that begins.
+      const abandoned = Date.now() - statSync(directory).mtimeMs > abandonedAgeMs;
+      if (!abandoned && !existsSync(join(directory, 'server.lock'))) continue;
       const lock = lockDirectory(directory);
       await stopOrphan(findCluster(directory), log);
       rmSync(directory, { recursive: true, force: true, maxRetries: 5 });

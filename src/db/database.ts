@@ -75,7 +75,7 @@ export function nestedDatabase(db: Db): Database {
   return new Proxy(db, {
     get: (transaction, name) =>
       name === 'begin'
-        ? (work: (tx: Transaction) => Promise<unknown>) => transaction.savepoint(work)
+        ? (...given: unknown[]) => transaction.savepoint(given.at(-1) as (tx: Transaction) => Promise<unknown>)
         : Reflect.get(transaction, name),
   }) as unknown as Database;
 }

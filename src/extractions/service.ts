@@ -183,7 +183,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     async remove(caller: Caller, id: string): Promise<void> {
       const row = await store.findExtraction(db, caller, pathId('extraction', id));
       if (!row) throw notFound();
-      await requireChange(db, caller, row);
+      await requireDelete(db, caller, row);
       await db.begin(async (tx) => {
         await deleteCrawl(tx, row.appId, row.id);
         await store.deleteExtraction(tx, row.appId, row.id);
@@ -215,11 +215,11 @@ export async function summarise(db: Db, appId: string, rows: store.ExtractionRow
   }));
 }
 
-/** 403 unless the caller could itself change what the owners of this job own. */
-async function requireChange(db: Db, caller: Caller, row: store.ExtractionRow): Promise<void> {
+/** 403 unless the caller could itself delete what the owners of this job own. */
+async function requireDelete(db: Db, caller: Caller, row: store.ExtractionRow): Promise<void> {
   if (seesWholeApp(caller)) return;
   const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
-  if (!mayChangeOwned(caller, row, 'update', agent))
+  if (!mayChangeOwned(caller, row, 'delete', agent))
     throw new AppError('forbidden', 'You may not remove this extraction.');
 }
 

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
   type FastifyBaseLogger,
@@ -49,6 +50,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
+    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       sendError(error, request, reply);
@@ -108,14 +110,20 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
         : new AppError('not_found', 'There is no such path.');
     return sendError(error, request, reply);
   });
-  fastify.server.on('clientError', (_error, socket) => {
-    if (!socket.writable) return;
-    const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
-    socket.end(
-      `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\nx-request-id: ${newUuid()}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-    );
-  });
   return { fastify, api };
+}
+
+/** What is not even HTTP gets the one error shape too. */
+function refuseMalformed(socket: Socket): void {
+  if (!socket.writable) return;
+  const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
+  const headers = [
+    'content-type: application/json; charset=utf-8',
+    `x-request-id: ${newUuid()}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ];
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
 }
 
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {

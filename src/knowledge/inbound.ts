@@ -7,9 +7,9 @@ import { AppError, invalidField, notFound } from '../errors.ts';
 import { iso } from '../http/present.ts';
 import { formatId, newUuid } from '../ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
-import { pathId } from '../tenancy/references.ts';
+import { findAgent, pathId } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
-import { ownedVisible } from '../tenancy/visible.ts';
+import { mayChangeOwned, type Owned, ownedVisible } from '../tenancy/visible.ts';
 import { insertIndex } from './index-store.ts';
 import type { IngestService } from './ingest-service.ts';
 import type { NewItem } from './ingestion-store.ts';
@@ -113,9 +113,12 @@ export function createInboundService(deps: InboundDeps) {
     ) {
       checkMetadata(input.metadata);
       const threadId = pathId('thread', thread);
-      const [row] = await db<{ title: string | null; agentId: string | null }[]>`
-        select t.title, t.agent_id from threads t where t.id = ${threadId} and ${ownedVisible(db, caller, 't')}`;
+      const [row] = await db<(Owned & { title: string | null })[]>`
+        select t.title, t.org_id, t.team_id, t.user_id, t.agent_id from threads t where t.id = ${threadId} and ${ownedVisible(db, caller, 't')}`;
       if (!row) throw notFound();
+      const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
+      if (!mayChangeOwned(caller, row, 'update', agent))
+        throw new AppError('forbidden', 'You may read this thread, but not write to it.');
       const targets =
         row.agentId === null ? [] : await store.listInstalledSources(db, caller.appId, row.agentId, 'thread/messages');
       if (targets.length === 0)

@@ -34,8 +34,7 @@ export type OnActive = 'return' | 'queue' | 'error';
 export type IngestInput = PushInput & { pull?: boolean | undefined; on_active?: OnActive | undefined };
 export type BatchInput = { items: PushInput[]; on_active?: OnActive | undefined };
 
-/** Pushed contents up to this size are worked within the request. */
-const inlineBytesMax = 256 * 1024;
+const inlineBytesDefault = 256 * 1024;
 const inlineWaitMs = 2_000;
 const insertTriesMax = 10;
 
@@ -45,11 +44,15 @@ export type IngestDeps = {
   work: KnowledgeWork;
   /** Where work that outlives its request reports what went wrong. */
   onError: (error: unknown) => void;
+  /** Pushed contents up to this size are worked within the request; 0: never. */
+  inlineBytesMax?: number;
 };
 
 export type IngestService = ReturnType<typeof createIngestService>;
 
-export function createIngestService({ db, sources, work, onError }: IngestDeps) {
+export function createIngestService(deps: IngestDeps) {
+  const { db, sources, work, onError, inlineBytesMax = inlineBytesDefault } = deps;
+
   /** The ingestion's row, and its job in the same transaction; or the one that is active already. */
   async function begin(
     source: SourceRow,

@@ -47,12 +47,9 @@ export function createKnowledge(deps: KnowledgeDeps) {
   };
   const work = createKnowledgeWork({ ...deps, addJob });
   const sources = createSourceService({ db, clock, language, checkUrl });
-  const ingestions = createIngestService({
-    db,
-    sources,
-    work,
-    onError: (error) => log.error({ err: error }, 'An ingestion was interrupted and will be taken up again'),
-  });
+  const onError = (error: unknown) =>
+    log.error({ err: error }, 'An ingestion was interrupted and will be taken up again');
+  const ingestions = createIngestService({ db, sources, work, onError });
   const index = openSearchIndex(db, embedder, deps.cacheBytesMax);
 
   /** Starts the pulls that are due. */
@@ -97,6 +94,18 @@ export function createKnowledge(deps: KnowledgeDeps) {
   return {
     sources,
     ingestions,
+    /** The same inside a transaction of the caller's: begun there, worked by its job after the commit. */
+    ingestionsWithin: (tx: Database) => {
+      const within = { db: tx, clock, language, checkUrl };
+      return createIngestService({
+        ...within,
+        sources: createSourceService(within),
+        work,
+
+        onError,
+        inlineBytesMax: 0,
+      });
+    },
     documents: createDocumentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index }),
     inbound: createInboundService({ ...deps, sources, ingestions }),

@@ -23,20 +23,26 @@ export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, no
     .sign(key);
 }
 
+/** What a token says, and until when it is good. */
+export type ReadAccessToken = AccessClaims & { expiresAtMs: number };
+
 /** Whose token this is. 401 `expired_token` when it was ours and is too old, `invalid_credentials` for all else. */
-export async function readAccessToken(secrets: Secrets, token: string, now: Date): Promise<AccessClaims> {
+export async function readAccessToken(secrets: Secrets, token: string, now: Date): Promise<ReadAccessToken> {
   for (const key of secrets.keys('access-token')) {
     try {
       const { payload } = await jwtVerify(token, key, { algorithms: ['HS256'], issuer, currentDate: now });
       const userId = parseId('user', payload.sub ?? '');
       const appId = parseId('app', String(payload.app));
       const sandboxId = parseId('sandbox', String(payload.sbx));
-      if (userId && appId && sandboxId) return { userId, appId, sandboxId };
+      if (userId && appId && sandboxId) return { userId, appId, sandboxId, expiresAtMs: (payload.exp ?? 0) * 1000 };
     } catch (error) {
-      if (error instanceof errors.JWTExpired)
-        throw new AppError('expired_token', 'The access token has expired. Refresh it, or sign in again.');
+      if (error instanceof errors.JWTExpired) throw expiredToken();
       // The previous root secret may fit.
     }
   }
   throw new AppError('invalid_credentials', 'The access token is not valid.');
+}
+
+export function expiredToken(): AppError {
+  return new AppError('expired_token', 'The access token has expired. Refresh it, or sign in again.');
 }

@@ -3,7 +3,7 @@ import type { Database, Db } from '../db/database.ts';
 import { production } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { parseId } from '../ids.ts';
-import { type AccessClaims, readAccessToken } from './access-tokens.ts';
+import { type AccessClaims, expiredToken, readAccessToken } from './access-tokens.ts';
 import type {
   Caller,
   DeveloperIdentity,
@@ -70,6 +70,8 @@ export class Credentials {
 
   async #accessToken(token: string): Promise<UserCaller> {
     const claims = await this.#remember(`jwt/${token}`, () => readAccessToken(this.#secrets, token, this.#clock.now()));
+    // Remembered claims must not outlive their token.
+    if (claims.expiresAtMs <= this.#clock.now().getTime()) throw expiredToken();
     const user = await this.findUserCaller(claims);
     if (!user) throw invalid('The access token is not valid.');
     return user;

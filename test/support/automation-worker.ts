@@ -1,0 +1,18 @@
+import { readConfig } from '../../src/config.ts';
+import type { DatabaseTarget } from '../../src/db/address.ts';
+import { createLogger } from '../../src/log.ts';
+import { createServer } from '../../src/server.ts';
+import { createServices } from '../../src/services.ts';
+
+/*
+ * A whole server on a given database, for crash tests that kill it. Its argument is the database's address as JSON;
+ * settings come from the environment.
+ */
+const config = readConfig();
+const services = await createServices(config, createLogger('fatal'), {
+  database: JSON.parse(process.argv[2] ?? 'null') as DatabaseTarget,
+});
+const server = await createServer(services);
+await server.listen();
+await services.startWorkers();
+process.stdout.write('ready\n');

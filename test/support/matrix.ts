@@ -1,0 +1,50 @@
+import { type CallerName, callerNames, type Ownership, ownerships } from './neighbours.ts';
+
+/** `ok` is the operation's own success; a number is the status of a refusal. */
+export type Outcome = 'ok' | number;
+
+/** One row: what each caller is answered about a thing of this ownership. */
+export type Row = { whose: Ownership; outcomes: Map<CallerName, Outcome> };
+
+/**
+ * Reads a table of outcomes from text: in the first line the callers, then a line for each ownership.
+ * `users` stands for all end users that have no column of their own.
+ */
+export function readMatrix(text: string): Row[] {
+  const [head = [], ...lines] = text
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter((words) => words[0] !== '');
+  return lines.map(([whose, ...cells]) => {
+    const named = new Map(head.map((name, index) => [name, readOutcome(cells[index])]));
+    const outcomes = callerNames.map((name) => {
+      const outcome = named.get(name) ?? (/key$/i.test(name) ? undefined : named.get('users'));
+      if (outcome === undefined) throw new Error(`The matrix has no column for ${name}.`);
+      return [name, outcome] as const;
+    });
+    if (!(ownerships as readonly string[]).includes(whose ?? '')) throw new Error(`${whose} is no ownership.`);
+    return { whose: whose as Ownership, outcomes: new Map(outcomes) };
+  });
+}
+
+function readOutcome(cell: string | undefined): Outcome {
+  if (cell === 'ok') return 'ok';
+  const status = Number(cell);
+  if (!Number.isInteger(status)) throw new Error(`${cell} is no outcome.`);
+  return status;
+}
+
+/** Runs the checks, a few at a time, and answers what they found wrong. */
+export async function runChecks(checks: (() => Promise<string | undefined>)[], atOnce = 8): Promise<string[]> {
+  const problems: string[] = [];
+  const queue = checks.values();
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (const check of queue) {
+        const problem = await check();
+        if (problem !== undefined) problems.push(problem);
+      }
+    }),
+  );
+  return problems;
+}
