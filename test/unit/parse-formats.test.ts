@@ -132,6 +132,17 @@ test('a page that is turned reads as it is shown', async () => {
   assert.equal((await parse(turned)).markdown, '# Harbour report\n\nShips came and went all year long.\n');
 });
 
+test('two columns that are drawn row by row are read one after the other', async () => {
+  const left = Array.from({ length: 12 }, (_, row) => `left row ${row} goes on without an end in sight and`);
+  const right = Array.from({ length: 12 }, (_, row) => `right row ${row} runs on as long as the left one does`);
+  const rows = left.map((text, row) => {
+    const y = 700 - row * 13;
+    return `BT /F1 9 Tf 60 ${y} Td (${text}) Tj ET BT /F1 9 Tf 330 ${y} Td (${right[row]}) Tj ET`;
+  });
+  const { markdown } = await parse(buildPdf([rows.join('\n')]));
+  assert.ok(markdown.indexOf('left row 11') < markdown.indexOf('right row 0'), markdown);
+});
+
 test('charsets are told apart', async () => {
   const cases: [Uint8Array, string][] = [
     [Buffer.from('\ufeffHäfen und Schiffe', 'utf16le'), 'Häfen und Schiffe'],

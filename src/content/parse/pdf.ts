@@ -1,5 +1,6 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from './markdown.ts';
 import type { ParsedWithScans, Scan } from './parse.ts';
+import { splitColumns } from './pdf-columns.ts';
 import { openPdf, type PdfDocument } from './pdf-document.ts';
 import { dropFurniture } from './pdf-furniture.ts';
 import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './pdf-headings.ts';
@@ -148,7 +149,7 @@ function pageBlocks(page: Page, lines: Line[], words: WordList): PdfBlock[] {
     blocks.push(...buildParagraphs(pending, plain, words));
     pending = [];
   };
-  for (const item of findTables(orderLines(plain), page.rules)) {
+  for (const item of findTables(orderLines(splitColumns(plain)), page.rules)) {
     if (item.kind === 'line') pending.push(item.line);
     else {
       flush();
