@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
   type FastifyBaseLogger,
@@ -7,7 +8,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { AppError } from '../errors.ts';
+import { AppError, invalidField } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
@@ -49,6 +50,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
+    clientErrorHandler: (_error, socket) => refuseNonsense(socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       sendError(error, request, reply);
@@ -108,13 +110,6 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
         : new AppError('not_found', 'There is no such path.');
     return sendError(error, request, reply);
   });
-  fastify.server.on('clientError', (_error, socket) => {
-    if (!socket.writable) return;
-    const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
-    socket.end(
-      `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\nx-request-id: ${newUuid()}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-    );
-  });
   return { fastify, api };
 }
 
@@ -150,12 +145,26 @@ function parseJsonStrictly(fastify: FastifyInstance): void {
     { parseAs: 'buffer' },
     (_request, body, done) => {
       if (body.length === 0) return done(null, undefined);
+      let value: unknown;
       try {
-        done(null, JSON.parse(decoder.decode(body as Buffer)));
+        value = JSON.parse(decoder.decode(body as Buffer));
       } catch (error) {
-        done(new AppError('invalid_json', 'The request body is not valid JSON in UTF-8.', { cause: error }), undefined);
+        const message = 'The request body is not valid JSON in UTF-8.';
+        return done(new AppError('invalid_json', message, { cause: error }), undefined);
       }
+      // No operation takes it, and later it could not be told from no body at all.
+      if (value === null) return done(invalidField('body', 'must be object'), undefined);
+      done(null, value);
     },
+  );
+}
+
+/** Answers what is not HTTP, in the one shape of errors. */
+function refuseNonsense(socket: Socket): void {
+  if (!socket.writable) return void socket.destroy();
+  const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\nx-request-id: ${newUuid()}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   );
 }
 
