@@ -75,3 +75,9 @@ export function invalidField(field: string, message: string): AppError {
 export function notFound(): AppError {
   return new AppError('not_found', 'There is no such resource, or you may not see it.');
 }
+
+/** The row, or 404 when there is none. */
+export function found<T>(row: T | undefined): T {
+  if (row === undefined) throw notFound();
+  return row;
+}

@@ -18,7 +18,7 @@ export function createNodeDomains(
 ): NodeDomains {
   const { knowledge } = options;
   const kv = (db: FileDeps['db']) => createKvService({ db, limits: options.kvLimits });
-  const files = (db: FileDeps['db']) => createFileService({ ...base, db });
+  const files = (db: FileDeps['db']) => createFileService({ ...base, db, notes: base.db });
   const extractions = (db: FileDeps['db']) => createExtractionService({ ...base, db, files: files(db) });
   return {
     kv: {

@@ -1,5 +1,6 @@
-import { type Database, isUniqueViolation } from '../db/database.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
+import type { Database } from '../db/database.ts';
+import { refuseDuplicate } from '../db/unique.ts';
+import { AppError, found, invalidField } from '../errors.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
@@ -143,18 +144,10 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
   };
 }
 
-function found<T>(row: T | undefined): T {
-  if (row === undefined) throw notFound();
-  return row;
-}
-
-async function uniqueLookupKey<T>(write: () => Promise<T>): Promise<T> {
-  try {
-    return await write();
-  } catch (error) {
-    if (!isUniqueViolation(error, 'agents_lookup_key')) throw error;
-    throw new AppError('already_exists', 'Another agent has this lookup key.', {
-      fields: [{ field: 'lookup_key', message: 'is taken' }],
-    });
-  }
+function uniqueLookupKey<T>(write: () => Promise<T>): Promise<T> {
+  return refuseDuplicate(
+    'agents_lookup_key',
+    { field: 'lookup_key', message: 'Another agent has this lookup key.' },
+    write,
+  );
 }

@@ -1,5 +1,5 @@
 import { type Database, production } from '../db/database.ts';
-import { AppError, notFound } from '../errors.ts';
+import { AppError, found, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
@@ -92,11 +92,6 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
 }
 
 export type KeyInput = { type: 'secret' | 'publishable'; name?: string | undefined; sandbox?: string | undefined };
-
-function found<T>(row: T | undefined): T {
-  if (row === undefined) throw notFound();
-  return row;
-}
 
 /** Sandboxes are managed from production: from inside one, no other exists. */
 function outsideSandbox(caller: Scope): void {

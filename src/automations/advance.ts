@@ -75,6 +75,33 @@ export async function advanceRun(
   }
 }
 
+/** Ends a run that cannot be advanced: its job has failed for the last time. */
+export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: string }): Promise<void> {
+  await deps.db.begin(async (tx) => {
+    const row = await store.lockRun(tx, key.appId, key.runId);
+    if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
+    const now = deps.clock.now();
+    const error = { code: 'internal_error', message: 'The run could not be advanced for a reason inside the server.' };
+    await store.appendEntries(tx, {
+      run: row,
+      automation: formatId('automation', row.automationId),
+      expected: row.sequence,
+      entries: [
+        {
+          type: 'run_failed',
+          record: { payload: error, environment: deps.environment, timestamp: now.toISOString() },
+        },
+      ],
+      status: 'failed',
+      error,
+      waiting: false,
+      wakeAt: null,
+      now,
+    });
+    await store.queueNextPending(tx, row.appId, row.automationId);
+  });
+}
+
 type Finished = { commandId: string; attempt: number; outcome: { output: unknown } | { error: NodeError } };
 
 class Advance {
@@ -196,8 +223,9 @@ class Advance {
           const nodeContext = await this.#context(command.commandId, new AbortController().signal);
           return await this.#deps.db.begin(async (tx) => {
             const child = await work.start<Db>(tx, members, nodeContext);
-            if (child.kind !== 'run') await store.insertChild(tx, this.#row, child, command.commandId);
-            this.#leftAlone.add(command.commandId);
+            // A run cannot have ended before this is committed; an extraction may have done so at once.
+            if (child.kind === 'run') this.#leftAlone.add(command.commandId);
+            else await store.insertChild(tx, this.#row, child, command.commandId);
             const shownChild = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
             const entry = nodeDraft(attempt, around, 'child_run_started', { payload: shownChild });
             return this.#appendOrThrow(tx, [started, entry]);

@@ -72,3 +72,5 @@ function problemText(error: unknown): string {
     return error.message;
   return String(error);
 }
+
+parentPort?.postMessage('ready');

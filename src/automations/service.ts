@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts';
-import { type Database, type Db, isUniqueViolation } from '../db/database.ts';
+import type { Database, Db } from '../db/database.ts';
+import { refuseDuplicate } from '../db/unique.ts';
 import { AppError, type FieldError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { formatId, newUuid, parseId } from '../ids.ts';
@@ -161,7 +162,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
         },
         input,
       );
-      await uniqueKey(
+      await uniqueKey(() =>
         db.begin(async (tx) => {
           await store.insertAutomation(tx, row);
           if (input.workflow === undefined || input.workflow === null) return;
@@ -177,7 +178,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
 
     async update(caller: Caller, name: string, input: AutomationInput): Promise<FullAutomation> {
       const { id } = await get(caller, name);
-      await uniqueKey(
+      await uniqueKey(() =>
         db.begin(async (tx) => {
           const present = await store.findAutomation(tx, caller, { id }, true);
           if (!present) throw notFound();
@@ -298,13 +299,7 @@ export function requireGraph(workflow: unknown): void {
   throw new AppError('invalid_parameters', `${first?.field}: ${first?.message}`, { fields });
 }
 
-async function uniqueKey<T>(write: Promise<T>): Promise<T> {
-  try {
-    return await write;
-  } catch (error) {
-    if (!isUniqueViolation(error, 'automations_lookup_key')) throw error;
-    throw new AppError('already_exists', 'lookup_key: another automation has this key', {
-      fields: [{ field: 'lookup_key', message: 'another automation has this key' }],
-    });
-  }
+function uniqueKey<T>(write: () => Promise<T>): Promise<T> {
+  const duplicate = { field: 'lookup_key', message: 'Another automation has this lookup key.' };
+  return refuseDuplicate('automations_lookup_key', duplicate, write);
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
 import type { Snapshot, StreamHub } from '../http/sse.ts';
 import type { Logger } from '../log.ts';
-import { type AdvanceDeps, advanceRun } from './advance.ts';
+import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
 import { CommandLocks } from './command-locks.ts';
 import { dispatchEvent, startDueSchedules } from './dispatch.ts';
 import type { Expressions } from './expressions.ts';
@@ -32,7 +32,7 @@ export type WorkflowDeps = {
   version: string;
 };
 
-type Context = { signal: AbortSignal };
+type Context = { signal: AbortSignal; isLastAttempt: boolean };
 /** Work that outlives requests: the jobs by the name they are stored under, and what looks at the clock. */
 export type AutomationWorkflow = {
   tasks: {
@@ -98,8 +98,14 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
   return {
     tasks: {
-      async advance_run(payload, { signal }) {
-        await advanceRun(advanceDeps, payload as { appId: string; runId: string }, signal);
+      async advance_run(payload, { signal, isLastAttempt }) {
+        const key = payload as { appId: string; runId: string };
+        try {
+          await advanceRun(advanceDeps, key, signal);
+        } catch (error) {
+          if (isLastAttempt && !signal.aborted) await giveUpRun(advanceDeps, key);
+          throw error;
+        }
       },
       async dispatch_event(payload) {
         await dispatchEvent(deps, payload as { appId: string; eventId: string });

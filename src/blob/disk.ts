@@ -16,6 +16,7 @@ import {
   type PutOptions,
   type StoredBlob,
 } from './blob-store.ts';
+import { watchStreamMemory, watchTransferMemory } from './transfer-memory.ts';
 
 /** What one read of the disk asks for: fewer, larger reads than the 64 KiB of Node's default. */
 const readBytes = 256 * 1024;
@@ -94,6 +95,7 @@ async function writeChunks(
   let gathered: Uint8Array[] = [];
   let gatheredBytes = 0;
   let writing: Promise<void> | undefined;
+  const end = watchTransferMemory();
   try {
     for await (const chunk of body) {
       meter.take(chunk);
@@ -108,6 +110,7 @@ async function writeChunks(
       gatheredBytes = 0;
     }
   } finally {
+    end();
     // The file must not be closed under a write, however the body ended.
     await writing;
   }
@@ -129,12 +132,13 @@ async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promise<void>
 
 async function read(path: string, key: string, range: ByteRange | undefined): Promise<Readable> {
   const file = await openToRead(path, key);
-  if (range === undefined) return file.createReadStream({ highWaterMark: readBytes });
+  if (range === undefined) return watchStreamMemory(file.createReadStream({ highWaterMark: readBytes }));
   if (range.end <= range.start) {
     await file.close();
     return Readable.from([]);
   }
-  return file.createReadStream({ start: range.start, end: range.end - 1, highWaterMark: readBytes });
+  const part = { start: range.start, end: range.end - 1 };
+  return watchStreamMemory(file.createReadStream({ ...part, highWaterMark: readBytes }));
 }
 
 async function readAll(path: string, key: string, sizeMax: number): Promise<Uint8Array> {

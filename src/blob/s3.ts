@@ -26,6 +26,7 @@ import {
   type PutOptions,
   type StoredBlob,
 } from './blob-store.ts';
+import { watchStreamMemory, watchTransferMemory } from './transfer-memory.ts';
 
 export type S3Options = {
   bucket: string;
@@ -118,7 +119,12 @@ async function put(
     partSize: Math.max(partBytesMin, Math.ceil((options.sizeMax ?? 0) / partsMax)),
     queueSize: partsInFlight,
   });
-  await upload.done();
+  const end = watchTransferMemory();
+  try {
+    await upload.done();
+  } finally {
+    end();
+  }
   if (stored === undefined) throw new Error('An upload ended before its body.');
   return stored;
 }
@@ -138,7 +144,7 @@ async function read(client: S3Client, bucket: string, key: string, range: ByteRa
       }),
     );
     if (!(Body instanceof Readable)) throw new Error('S3 answered without a body.');
-    return Body;
+    return watchStreamMemory(Body);
   } catch (error) {
     if (isAbsent(error)) throw new BlobMissing(key, error);
     throw error;

@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import type { AutomationsOptions } from './automations.ts';
 import { explain } from './explain.ts';
 
 /** Runs one `quarry` command. Answers the exit code: 0, 1 when it failed, 2 when it was called wrongly. */
@@ -44,6 +45,25 @@ export async function runCommand(args: string[]): Promise<number> {
     .description('compare files with their contents; exits 1 when something is wrong and stays so')
     .option('--repair', 'delete files whose contents are gone and contents that no file refers to')
     .action(action(() => import('./fsck.ts')));
+  const automations = program.command('automations').description('check, install and try automations from files');
+  automations
+    .command('validate <file>')
+    .description('check a YAML or JSON file without a server')
+    .action(async (file: string) => {
+      code = (await import('./automations.ts')).validate(file);
+    });
+  for (const verb of ['apply', 'run'] as const) {
+    const command = automations
+      .command(`${verb} <file>`)
+      .description(verb === 'apply' ? 'create or update the automation' : 'apply it, run it once, print its journal')
+      .option('--url <url>', 'server; default: the one of the data directory')
+      .option('--key <key>', 'secret key; default: the one of the data directory')
+      .action(async (file: string, options: AutomationsOptions) => {
+        code = await (await import('./automations.ts'))[verb](file, options);
+      });
+    if (verb === 'apply') command.option('--draft', 'do not activate it');
+    else command.option('--payload <json>', 'payload of the run, as JSON');
+  }
   try {
     await program.parseAsync(args, { from: 'user' });
     return code;

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { isRetryable, normalizeUrl, retryDelayMs, sameSite } from '../content/crawl.ts';
+import { isRetryable, normalizeUrl, retryDelayMs } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import type { ParsedPage } from '../content/parse/page.ts';
 import type { ParserPool } from '../content/parse/pool.ts';
 import { ParseError } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
+import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
 import type { Crawl, CrawledPage, FailureReason, PageFailure } from './types.ts';
@@ -84,16 +85,20 @@ async function fetchWhole(
     signal: options.signal,
     bytesMax: crawlBytesMax,
     mayFollow: async (target) => {
-      const scope = crawl.scopeUrl === null ? undefined : new URL(crawl.scopeUrl);
-      const inside =
-        scope === undefined || queued.depth === 0 || sameSite(scope, target, crawl.settings.allowSubdomains);
-      return inside && (await options.robotsOf(target)).allows(target);
+      // The start page's redirects decide where the site is; every other page has to stay in it.
+      if (queued.depth > 0 && !isInside(crawl, target)) return false;
+      return (await options.robotsOf(target)).allows(target);
     },
   });
   const wanted = response.status >= 200 && response.status < 300 && response.stopped === undefined;
   if (wanted) return { response, bytes: await response.bytes() };
   response.discard();
   return { response, bytes: new Uint8Array() };
+}
+
+function isInside(crawl: Crawl, target: URL): boolean {
+  const url = normalizeUrl(target.href);
+  return url !== undefined && sortLinks(crawl, [url], 0).pages.length > 0;
 }
 
 async function judge(

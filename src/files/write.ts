@@ -30,6 +30,8 @@ export type WriteDeps = {
   db: Database;
   blobs: BlobStore;
   log: Logger;
+  /** Where a blob is noted before its row exists, when `db` is part of a transaction that may yet be rolled back. */
+  notes?: Database;
   /** Reads the size from an image's first bytes; undefined when it cannot be told. */
   imageSize: (bytes: Uint8Array) => Promise<ImageSize | undefined>;
 };
@@ -54,7 +56,7 @@ export async function writeFile(
   const { db, blobs } = deps;
   const { contentType, sizeMax, checksum } = contents;
   const blobKey = `${scope.appId}/${newUuid()}`;
-  await store.insertDoomedBlob(db, scope, blobKey, graceHours);
+  await store.insertDoomedBlob(deps.notes ?? db, scope, blobKey, graceHours);
   let committing = false;
   try {
     const blob = await blobs.put(blobKey, contents.bytes, {

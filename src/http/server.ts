@@ -50,7 +50,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
-    clientErrorHandler: (_error, socket) => refuseNonsense(socket),
+    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       sendError(error, request, reply);
@@ -113,6 +113,19 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   return { fastify, api };
 }
 
+/** What is not even HTTP gets the one error shape too. */
+function refuseMalformed(socket: Socket): void {
+  if (!socket.writable) return;
+  const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
+  const headers = [
+    'content-type: application/json; charset=utf-8',
+    `x-request-id: ${newUuid()}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ];
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+}
+
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
   const { headers } = request;
   const one = (name: string) => {
@@ -156,15 +169,6 @@ function parseJsonStrictly(fastify: FastifyInstance): void {
       if (value === null) return done(invalidField('body', 'must be object'), undefined);
       done(null, value);
     },
-  );
-}
-
-/** Answers what is not HTTP, in the one shape of errors. */
-function refuseNonsense(socket: Socket): void {
-  if (!socket.writable) return void socket.destroy();
-  const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
-  socket.end(
-    `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\nx-request-id: ${newUuid()}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   );
 }
 

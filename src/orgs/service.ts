@@ -1,5 +1,6 @@
-import { type Database, isUniqueViolation } from '../db/database.ts';
-import { AppError, notFound } from '../errors.ts';
+import type { Database } from '../db/database.ts';
+import { refuseDuplicate } from '../db/unique.ts';
+import { found, notFound } from '../errors.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
@@ -68,18 +69,6 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
   };
 }
 
-function found<T>(row: T | undefined): T {
-  if (row === undefined) throw notFound();
-  return row;
-}
-
-async function uniqueSlug<T>(write: () => Promise<T>): Promise<T> {
-  try {
-    return await write();
-  } catch (error) {
-    if (!isUniqueViolation(error, 'orgs_slug')) throw error;
-    throw new AppError('already_exists', 'Another organisation has this slug.', {
-      fields: [{ field: 'slug', message: 'is taken' }],
-    });
-  }
+function uniqueSlug<T>(write: () => Promise<T>): Promise<T> {
+  return refuseDuplicate('orgs_slug', { field: 'slug', message: 'Another organisation has this slug.' }, write);
 }

@@ -1,5 +1,6 @@
-import { type Database, isUniqueViolation } from '../db/database.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
+import type { Database } from '../db/database.ts';
+import { refuseDuplicate } from '../db/unique.ts';
+import { invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { formatId, newUuid } from '../ids.ts';
 import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
@@ -90,13 +91,6 @@ export function userPathId(caller: Caller, text: string): string {
   return caller.userId;
 }
 
-async function uniqueEmail<T>(write: () => Promise<T>): Promise<T> {
-  try {
-    return await write();
-  } catch (error) {
-    if (!isUniqueViolation(error, 'users_email')) throw error;
-    throw new AppError('already_exists', 'Another user has this e-mail address.', {
-      fields: [{ field: 'email', message: 'is taken' }],
-    });
-  }
+function uniqueEmail<T>(write: () => Promise<T>): Promise<T> {
+  return refuseDuplicate('users_email', { field: 'email', message: 'Another user has this e-mail address.' }, write);
 }

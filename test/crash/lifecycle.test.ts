@@ -13,7 +13,7 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -100,7 +100,6 @@ test('a request that is under way is answered before the server stops', async ()
   const { secret_key: key } = credentials(dataDir);
   // The head is sent, the body waits until the server has begun to stop.
   const url = new URL('/api/v1/orgs', server.baseUrl);
-  const { request } = await import('node:http');
   const sent = request(url, {
     method: 'POST',
     headers: { 'x-api-key': key, 'content-type': 'application/json', expect: '100-continue' },
@@ -113,6 +112,30 @@ test('a request that is under way is answered before the server stops', async ()
   response.resume();
   assert.equal(response.statusCode, 201);
   assert.equal(await stopped, 0);
+});
+
+test('a second signal ends at once, its PostgreSQL too', async () => {
+  const dataDir = newDataDir();
+  const server = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
+  const postgres = postgresPid(dataDir);
+  // A request whose body never comes keeps the drain waiting.
+  const held = request(new URL('/api/v1/orgs', server.baseUrl), {
+    method: 'POST',
+    headers: {
+      'x-api-key': credentials(dataDir).secret_key,
+      'content-type': 'application/json',
+      expect: '100-continue',
+    },
+  });
+  held.on('error', () => {});
+  held.flushHeaders();
+  await once(held, 'continue');
+  const again = setInterval(() => process.kill(server.pid, 'SIGTERM'), 200);
+  const code = await server.stop();
+  clearInterval(again);
+  assert.equal(code, 1);
+  // It has its signal; the directory is free as soon as it has gone.
+  while (isRunning(postgres)) await new Promise((resolve) => setImmediate(resolve));
 });
 
 test('after kill -9 the next start serves the same data, and knows the same keys', async () => {

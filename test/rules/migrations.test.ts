@@ -12,7 +12,7 @@ test('a migration that was recorded is never edited or removed', () => {
   assert.deepEqual(
     changed,
     [],
-    'Databases that have applied these would refuse to start. Put the old text back (git checkout), and make your change in a new migration with the next number.',
+    'Databases that have applied these would refuse to start. Put the old text back (git checkout), and make your change in a new migration with the next number. Only while no release has it: npm run migrations -- --again NAME.',
   );
 });
 

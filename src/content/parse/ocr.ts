@@ -60,7 +60,7 @@ function plainParagraphs(text: string): string {
     .join('\n\n');
 }
 
-/** On Linux the shell bounds the program's memory: a picture is as untrusted as any document. */
+/** On Linux the shell bounds the program's memory: a picture is no safer than other documents. */
 function bounded(args: string[]): [string, string[]] {
   if (process.platform !== 'linux') return ['tesseract', args];
   return ['/bin/sh', ['-c', `ulimit -v ${memoryKbMax}; ulimit -c 0; exec tesseract "$@"`, 'sh', ...args]];

@@ -1,4 +1,4 @@
-import type { Glyph, TextStyle } from './pdfium.ts';
+import type { Glyph, TextStyle } from './pdf-page.ts';
 
 /** Characters that stand side by side: a line, a piece of one, or a table cell's line. */
 export type Segment = {

@@ -1,7 +1,7 @@
 import { buildLines, type Line, type Segment } from './pdf-lines.ts';
+import type { StructureElement } from './pdf-page.ts';
 import { type PdfBlock, plainText, type TextBlock } from './pdf-paragraphs.ts';
 import type { WordList } from './pdf-words.ts';
-import type { StructureElement } from './pdfium.ts';
 
 const coverageNeeded = 0.85;
 const inlineRoles =
@@ -40,6 +40,10 @@ class StructureReader {
   readonly #words: WordList;
   #pending: Segment[] = [];
   #marker: string | undefined;
+  /** Cells that reach down into rows to come. */
+  #started = new Map<number, string[]>();
+  /** Where the middle of each cell's text stands, by row and column. */
+  #centres: (number | undefined)[][] = [];
 
   constructor(contents: Map<number, Segment[]>, words: WordList) {
     this.#contents = contents;
@@ -153,15 +157,18 @@ class StructureReader {
   #table(element: StructureElement, depth: number): void {
     const rows: string[][] = [];
     const lines: Line[] = [];
+    this.#started = new Map();
+    this.#centres = [];
     const visit = (one: StructureElement): void => {
       for (const child of one.children) {
         if (typeof child === 'number') continue;
-        if (/^tr$/i.test(child.role)) rows.push(this.#row(child, lines));
+        if (/^tr$/i.test(child.role)) this.#row(child, rows, lines);
         else if (/^caption$/i.test(child.role)) this.element(child, depth);
         else visit(child);
       }
     };
     visit(element);
+    this.#placeShortRows(rows);
     const filled = rows.filter((row) => row.some((text) => text !== ''));
     if (filled.length === 0) return;
     const place = { left: 0, right: 0, top: 0, bottom: 0 };
@@ -170,16 +177,49 @@ class StructureReader {
     else this.text(lines, 'P', depth, undefined);
   }
 
-  #row(row: StructureElement, lines: Line[]): string[] {
-    const cells: string[] = [];
+  /** One more row: a cell over several columns or rows stands in each of its places. */
+  #row(row: StructureElement, rows: string[][], lines: Line[]): void {
+    const y = rows.length;
+    const cells = this.#started.get(y) ?? [];
+    const centres: (number | undefined)[] = [];
+    let x = 0;
     for (const cell of row.children) {
       if (typeof cell === 'number') continue;
       const own = buildLines(this.#segments(cell));
       this.#markUsed(cell);
       lines.push(...own);
-      cells.push(plainText(own, this.#words).trim());
+      const text = plainText(own, this.#words).trim();
+      while (cells[x] !== undefined) x += 1;
+      if (own.length > 0)
+        centres[x] = (Math.min(...own.map((line) => line.left)) + Math.max(...own.map((line) => line.right))) / 2;
+      for (let down = 0; down < cell.rows; down++) {
+        const target = down === 0 ? cells : (this.#started.get(y + down) ?? []);
+        for (let right = 0; right < cell.columns; right++) target[x + right] = text;
+        if (down > 0) this.#started.set(y + down, target);
+      }
+      x += cell.columns;
     }
-    return cells;
+    rows.push(Array.from(cells, (text) => text ?? ''));
+    this.#centres.push(centres);
+  }
+
+  /** A row with fewer cells than the widest (a total at the end) puts them below the cells that they stand under. */
+  #placeShortRows(rows: string[][]): void {
+    const width = Math.max(0, ...rows.map((row) => row.length));
+    const widest = rows.findIndex((row) => row.length === width);
+    const columns = this.#centres[widest] ?? [];
+    rows.forEach((row, y) => {
+      if (row.length >= width) return;
+      const placed = Array.from({ length: width }, () => '');
+      let from = 0;
+      row.forEach((text, x) => {
+        const centre = this.#centres[y]?.[x];
+        if (centre !== undefined) from = Math.max(from, nearestColumn(columns, centre));
+        if (from < width) placed[from] = text;
+        from += 1;
+      });
+      rows[y] = placed;
+    });
   }
 
   #segments(element: StructureElement): Segment[] {
@@ -198,4 +238,13 @@ class StructureReader {
 
 function lengthOf(segments: Segment[]): number {
   return segments.reduce((sum, segment) => sum + segment.text.length, 0);
+}
+
+function nearestColumn(columns: (number | undefined)[], centre: number): number {
+  let best = 0;
+  columns.forEach((column, index) => {
+    const nearest = columns[best] ?? Number.POSITIVE_INFINITY;
+    if (column !== undefined && Math.abs(column - centre) < Math.abs(nearest - centre)) best = index;
+  });
+  return best;
 }

@@ -1,5 +1,5 @@
 import { joinSegments, type Line, type Segment, sameBaseline } from './pdf-lines.ts';
-import type { Rule } from './pdfium.ts';
+import type { Rule } from './pdf-page.ts';
 
 export type PdfTable = { rows: string[][]; left: number; right: number; top: number; bottom: number };
 export type FlowItem = { kind: 'line'; line: Line } | { kind: 'table'; table: PdfTable };
@@ -164,7 +164,9 @@ function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
   const filled = cells.size;
   if (filled < 3 || new Set(owner).size < 4) return undefined;
   // A heading over three columns is worth repeating in each; a nested table would repeat half the page.
-  const repeats = owner.filter((cell, index) => cell !== index && cells.has(cell)).length <= cells.size * 0.7;
+  const repeated = owner.filter((cell, index) => cell !== index && cells.has(cell)).length;
+  if (repeated > cells.size * 2) return undefined; // a drawing, not a table
+  const repeats = repeated <= cells.size;
   const texts = Array.from({ length: rows }, (_, y) =>
     Array.from({ length: columns }, (_unused, x) => {
       const cell = owner[y * columns + x] ?? 0;

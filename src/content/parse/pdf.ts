@@ -1,14 +1,15 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from './markdown.ts';
 import type { ParsedWithScans, Scan } from './parse.ts';
+import { openPdf, type PdfDocument } from './pdf-document.ts';
 import { dropFurniture } from './pdf-furniture.ts';
 import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './pdf-headings.ts';
 import { buildLines, buildSegments, type Line, type Segment } from './pdf-lines.ts';
 import { orderLines } from './pdf-order.ts';
+import type { Rule, StructureElement } from './pdf-page.ts';
 import { buildParagraphs, type PdfBlock, type TextBlock } from './pdf-paragraphs.ts';
 import { structuredBlocks } from './pdf-structure.ts';
 import { findTables } from './pdf-tables.ts';
 import { joinText, WordList } from './pdf-words.ts';
-import { openPdf, type PdfDocument, type Rule, type StructureElement } from './pdfium.ts';
 import { failed, parseLimits, unsupported } from './types.ts';
 
 const charactersMax = 16 * 1024 * 1024;

@@ -1,0 +1,426 @@
+import { callPdfium, type Pdfium, pdfiumFunction } from './pdfium.ts';
+
+/** Everything about a run of text that the file draws in one go. */
+export type TextStyle = {
+  /** Height of the type in points, its matrix applied. */
+  size: number;
+  font: string;
+  /** 400 is regular, 700 bold. */
+  weight: number;
+  italic: boolean;
+  mono: boolean;
+  /** Number of the marked content in the page's structure, or -1. */
+  markedContent: number;
+  artifact: boolean;
+};
+
+/** One character and its place, in points from the upper left corner of the page as it is shown. */
+export type Glyph = {
+  character: string;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  baseline: number;
+  /** Direction of the text: 0 to the right, 1 up, 2 to the left, 3 down. */
+  turn: number;
+  style: TextStyle;
+  /** The engine put it in (a space or a line end); its place means nothing. */
+  generated: boolean;
+  hyphen: boolean;
+};
+
+/** A straight line or thin bar, as tables are ruled with. */
+export type Rule = { left: number; right: number; top: number; bottom: number };
+
+/** An element of the page's logical structure. */
+export type StructureElement = {
+  role: string;
+  alternative: string;
+  /** Columns and rows that a table cell spans. */
+  columns: number;
+  rows: number;
+  children: (StructureElement | number)[];
+};
+
+type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono'>;
+type Run = { style: TextStyle; turn: number; baseline: number };
+
+const glyphsPerPageMax = 400_000;
+const objectsPerPageMax = 100_000;
+const structureDepthMax = 60;
+const pathObject = 2;
+const imageObject = 3;
+const formObject = 5;
+
+export class PdfPage {
+  readonly #pdfium: Pdfium;
+  readonly #page: number;
+  readonly #text: number;
+  readonly width: number;
+  readonly height: number;
+  readonly #rotation: number;
+  #originX = 0;
+  #originY = 0;
+  readonly #faces = new Map<number, Face>();
+
+  constructor(pdfium: Pdfium, page: number, text: number) {
+    this.#pdfium = pdfium;
+    this.#page = page;
+    this.#text = text;
+    this.width = page === 0 ? 0 : this.#call('FPDF_GetPageWidthF', page);
+    this.height = page === 0 ? 0 : this.#call('FPDF_GetPageHeightF', page);
+    this.#rotation = page === 0 ? 0 : this.#call('FPDFPage_GetRotation', page) & 3;
+    if (page === 0) return;
+    this.#scratch(16, (address) => {
+      if (this.#call('FPDF_GetPageBoundingBox', page, address) === 0) return;
+      const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
+      this.#originX = view.getFloat32(0, true);
+      this.#originY = view.getFloat32(12, true);
+    });
+  }
+
+  /** Every character in the order in which the file draws them. */
+  glyphs(): Glyph[] {
+    if (this.#text === 0) return [];
+    const count = Math.min(glyphsPerPageMax, this.#call('FPDFText_CountChars', this.#text));
+    const glyphs: Glyph[] = [];
+    const runs = new Map<number, Run>();
+    const text = this.#text;
+    // The functions are looked up once: this loop runs for every character of every document.
+    const unicodeAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetUnicode');
+    const objectAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetTextObject');
+    const boxAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetLooseCharBox');
+    this.#scratch(64, (address) => {
+      let view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
+      for (let index = 0; index < count; index++) {
+        const code = unicodeAt(text, index);
+        if (code === 0) continue;
+        const object = objectAt(text, index);
+        let run = runs.get(object);
+        if (!run) {
+          run = this.#run(object, index, address);
+          runs.set(object, run);
+        }
+        boxAt(text, index, address);
+        if (view.buffer !== this.#pdfium.HEAPU8.buffer) view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
+        const box = this.#placeBox(view);
+        const blank = code === 0x20 || code === 0x0d || code === 0x0a;
+        const hyphen = code === 2 || code === 0xfffe || code === 0xad;
+        glyphs.push({
+          character: hyphen ? '-' : characterOf(code, run.style.font),
+          left: box.left,
+          right: box.right,
+          top: box.top,
+          bottom: box.bottom,
+          baseline: run.baseline,
+          turn: run.turn,
+          style: run.style,
+          generated: blank && (code !== 0x20 || this.#call('FPDFText_IsGenerated', text, index) === 1),
+          hyphen: hyphen || code === 0x2d || code === 0x2010,
+        });
+      }
+    });
+    return glyphs;
+  }
+
+  /** Lines and thin bars that the page draws. */
+  rules(): Rule[] {
+    if (this.#page === 0) return [];
+    const rules: Rule[] = [];
+    this.#scratch(16, (address) => {
+      this.#eachObject((object, kind) => {
+        if (kind !== pathObject) return;
+        if (this.#call('FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
+        const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
+        rules.push(this.#placeBox(view));
+      });
+    });
+    return rules;
+  }
+
+  /** How much of the page pictures cover, from 0 to 1. */
+  imageShare(): number {
+    if (this.#page === 0) return 0;
+    let area = 0;
+    this.#scratch(16, (address) => {
+      this.#eachObject((object, kind) => {
+        if (kind !== imageObject && kind !== formObject) return;
+        if (this.#call('FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
+        const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
+        area +=
+          Math.abs(view.getFloat32(8, true) - view.getFloat32(0, true)) *
+          Math.abs(view.getFloat32(12, true) - view.getFloat32(4, true));
+      });
+    });
+    return Math.min(1, area / Math.max(1, this.width * this.height));
+  }
+
+  /** The page's part of the logical structure; empty when the file has none. */
+  structure(): StructureElement[] {
+    const tree = this.#page === 0 ? 0 : this.#call('FPDF_StructTree_GetForPage', this.#page);
+    if (tree === 0) return [];
+    try {
+      const budget = { left: 200_000 };
+      const count = this.#call('FPDF_StructTree_CountChildren', tree);
+      const elements: StructureElement[] = [];
+      for (let index = 0; index < count; index++) {
+        const child = this.#call('FPDF_StructTree_GetChildAtIndex', tree, index);
+        if (child !== 0) elements.push(this.#element(child, 0, budget));
+      }
+      return elements;
+    } finally {
+      this.#call('FPDF_StructTree_Close', tree);
+    }
+  }
+
+  /** The page as a greyscale picture in Netpbm form (PGM), for text recognition. */
+  renderGrey(dotsPerInch: number, pixelsMax: number): Uint8Array | undefined {
+    if (this.#page === 0) return undefined;
+    const scale = Math.min(dotsPerInch / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
+    const width = Math.max(1, Math.round(this.width * scale));
+    const height = Math.max(1, Math.round(this.height * scale));
+    const bitmap = this.#call('FPDFBitmap_CreateEx', width, height, 1, 0, 0);
+    if (bitmap === 0) return undefined;
+    try {
+      this.#call('FPDFBitmap_FillRect', bitmap, 0, 0, width, height, 0xffffffff);
+      this.#call('FPDF_RenderPageBitmap', bitmap, this.#page, 0, 0, width, height, 0, 0x08);
+      const buffer = this.#call('FPDFBitmap_GetBuffer', bitmap);
+      const stride = this.#call('FPDFBitmap_GetStride', bitmap);
+      const header = new TextEncoder().encode(`P5\n${width} ${height}\n255\n`);
+      const picture = new Uint8Array(header.length + width * height);
+      picture.set(header);
+      for (let row = 0; row < height; row++) {
+        const from = buffer + row * stride;
+        picture.set(this.#pdfium.HEAPU8.subarray(from, from + width), header.length + row * width);
+      }
+      return picture;
+    } finally {
+      this.#call('FPDFBitmap_Destroy', bitmap);
+    }
+  }
+
+  #element(handle: number, depth: number, budget: { left: number }): StructureElement {
+    const element: StructureElement = {
+      role: this.#elementText('FPDF_StructElement_GetType', handle),
+      alternative: this.#elementText('FPDF_StructElement_GetAltText', handle),
+      columns: 1,
+      rows: 1,
+      children: [],
+    };
+    if (/^t[dh]$/i.test(element.role)) {
+      element.columns = this.#span(handle, 'ColSpan');
+      element.rows = this.#span(handle, 'RowSpan');
+    }
+    const count = this.#call('FPDF_StructElement_CountChildren', handle);
+    for (let index = 0; index < count && budget.left > 0; index++) {
+      budget.left -= 1;
+      const child = this.#call('FPDF_StructElement_GetChildAtIndex', handle, index);
+      if (child !== 0) {
+        if (depth < structureDepthMax) element.children.push(this.#element(child, depth + 1, budget));
+        continue;
+      }
+      const content = this.#call('FPDF_StructElement_GetChildMarkedContentID', handle, index);
+      if (content >= 0) element.children.push(content);
+    }
+    return element;
+  }
+
+  #span(handle: number, name: string): number {
+    let span = 1;
+    this.#scratch(32, (address) => {
+      this.#pdfium.HEAPU8.set(new TextEncoder().encode(`${name}\0`), address);
+      const count = Math.min(8, this.#call('FPDF_StructElement_GetAttributeCount', handle));
+      for (let index = 0; index < count; index++) {
+        const attribute = this.#call('FPDF_StructElement_GetAttributeAtIndex', handle, index);
+        const value = attribute === 0 ? 0 : this.#call('FPDF_StructElement_Attr_GetValue', attribute, address);
+        if (value === 0 || this.#call('FPDF_StructElement_Attr_GetNumberValue', value, address + 16) === 0) continue;
+        span = new DataView(this.#pdfium.HEAPU8.buffer, address + 16, 4).getFloat32(0, true);
+      }
+    });
+    return Math.min(50, Math.max(1, Math.round(span) || 1));
+  }
+
+  #elementText(name: string, handle: number): string {
+    let text = '';
+    this.#scratch(1024, (address) => {
+      const length = Math.min(1024, this.#call(name, handle, address, 1024));
+      if (length > 2)
+        text = new TextDecoder('utf-16le').decode(this.#pdfium.HEAPU8.slice(address, address + length - 2));
+    });
+    return text;
+  }
+
+  /** Objects of the page in drawing order, those inside forms too. */
+  #eachObject(visit: (object: number, kind: number) => void): void {
+    const count = Math.min(objectsPerPageMax, this.#call('FPDFPage_CountObjects', this.#page));
+    let left = objectsPerPageMax;
+    const inside = (object: number, depth: number): void => {
+      const kind = this.#call('FPDFPageObj_GetType', object);
+      left -= 1;
+      if (kind !== formObject || depth > 5 || this.#pdfium.calls.FPDFFormObj_CountObjects === undefined) {
+        visit(object, kind);
+        return;
+      }
+      const inner = this.#call('FPDFFormObj_CountObjects', object);
+      for (let index = 0; index < inner && left > 0; index++)
+        inside(this.#call('FPDFFormObj_GetObject', object, index), depth + 1);
+    };
+    for (let index = 0; index < count && left > 0; index++)
+      inside(this.#call('FPDFPage_GetObject', this.#page, index), 0);
+  }
+
+  /** What all characters of a text object share. */
+  #run(object: number, index: number, address: number): Run {
+    const style = this.#style(object, index, address);
+    const turn = (this.#turn(object, address) + 4 - this.#rotation) & 3;
+    this.#call('FPDFText_GetCharOrigin', this.#text, index, address, address + 8);
+    const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
+    const [x, y] = this.#place(view.getFloat64(0, true), view.getFloat64(8, true));
+    return { style, turn, baseline: turn & 1 ? x : y };
+  }
+
+  #style(object: number, index: number, address: number): TextStyle {
+    const nominal = this.#call('FPDFText_GetFontSize', this.#text, index);
+    let scale = 1;
+    if (this.#call('FPDFText_GetMatrix', this.#text, index, address) === 1) {
+      const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 24);
+      scale = Math.hypot(view.getFloat32(8, true), view.getFloat32(12, true)) || 1;
+    }
+    const font = object === 0 ? 0 : this.#call('FPDFTextObj_GetFont', object);
+    let face = this.#faces.get(font);
+    if (!face) {
+      face = this.#face(font, index, address);
+      this.#faces.set(font, face);
+    }
+    return {
+      ...face,
+      size: nominal * scale,
+      markedContent: object === 0 ? -1 : this.#call('FPDFPageObj_GetMarkedContentID', object),
+      artifact: object !== 0 && this.#isArtifact(object, address),
+    };
+  }
+
+  #face(font: number, index: number, address: number): Face {
+    const name = font === 0 ? '' : this.#fontName(font, address);
+    const flags = font === 0 ? 0 : this.#call('FPDFFont_GetFlags', font);
+    const weight = this.#call('FPDFText_GetFontWeight', this.#text, index);
+    return {
+      font: name,
+      weight: Math.max(weightOf(name), weight >= 600 && weight <= 1000 ? weight : 0, (flags & 0x40000) !== 0 ? 700 : 0),
+      italic: /italic|oblique|\bcmti|slanted|-it\b/i.test(name),
+      mono: (flags & 1) !== 0 || /mono|courier|consol|typewriter|menlo|\bcmtt/i.test(name),
+    };
+  }
+
+  #fontName(font: number, address: number): string {
+    const length = Math.min(60, this.#call('FPDFFont_GetBaseFontName', font, address, 60));
+    return latin1(this.#pdfium.HEAPU8, address, Math.max(0, length - 1)).replace(/^[A-Z]{6}\+/, '');
+  }
+
+  #isArtifact(object: number, address: number): boolean {
+    const count = Math.min(8, this.#call('FPDFPageObj_CountMarks', object));
+    for (let index = 0; index < count; index++) {
+      const mark = this.#call('FPDFPageObj_GetMark', object, index);
+      if (mark === 0 || this.#call('FPDFPageObjMark_GetName', mark, address, 40, address + 48) === 0) continue;
+      const length = new DataView(this.#pdfium.HEAPU8.buffer, address + 48, 4).getUint32(0, true);
+      if (length === 18 && latin1(this.#pdfium.HEAPU8, address, 16).replaceAll('\0', '') === 'Artifact') return true;
+    }
+    return false;
+  }
+
+  /** Which way the text runs, in quarter turns anticlockwise. */
+  #turn(object: number, address: number): number {
+    if (object === 0 || this.#call('FPDFPageObj_GetMatrix', object, address) === 0) return 0;
+    const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 8);
+    const angle = Math.atan2(view.getFloat32(4, true), view.getFloat32(0, true));
+    return (Math.round(angle / (Math.PI / 2)) + 4) & 3;
+  }
+
+  /** A box of four floats (left, one end, right, the other end) as it is shown. */
+  #placeBox(view: DataView): Rule {
+    const x0 = view.getFloat32(0, true) - this.#originX;
+    const y0 = view.getFloat32(4, true) - this.#originY;
+    const x1 = view.getFloat32(8, true) - this.#originX;
+    const y1 = view.getFloat32(12, true) - this.#originY;
+    if (this.#rotation === 0)
+      return {
+        left: Math.min(x0, x1),
+        right: Math.max(x0, x1),
+        top: this.height - Math.max(y0, y1),
+        bottom: this.height - Math.min(y0, y1),
+      };
+    const [a, b] = this.#place(x0 + this.#originX, y0 + this.#originY);
+    const [c, d] = this.#place(x1 + this.#originX, y1 + this.#originY);
+    return { left: Math.min(a, c), right: Math.max(a, c), top: Math.min(b, d), bottom: Math.max(b, d) };
+  }
+
+  /** A point of the file as it is shown: from the upper left, the page's rotation applied. */
+  #place(pageX: number, pageY: number): [number, number] {
+    const x = pageX - this.#originX;
+    const y = pageY - this.#originY;
+    switch (this.#rotation) {
+      case 1:
+        return [y, x];
+      case 2:
+        return [this.width - x, y];
+      case 3:
+        return [this.width - y, this.height - x];
+      default:
+        return [x, this.height - y];
+    }
+  }
+
+  #scratch(bytes: number, use: (address: number) => void): void {
+    const address = this.#call('malloc', bytes);
+    try {
+      use(address);
+    } finally {
+      this.#call('free', address);
+    }
+  }
+
+  #call(name: string, ...values: number[]): number {
+    return callPdfium(this.#pdfium, name, values);
+  }
+}
+
+/** The weight that a font's name tells; TeX writes bold as `BX`. */
+function weightOf(name: string): number {
+  if (/black|heavy|extrabold|ultrabold/i.test(name)) return 800;
+  if (/semi-?bold|demi/i.test(name)) return 600;
+  if (/bold|(?:^|-)(?:cm|sf|ec|t1)?b[xf]\w*\d|-bd?\b|,b/i.test(name)) return 700;
+  if (/medium/i.test(name)) return 500;
+  if (/light|thin|hairline/i.test(name)) return 300;
+  return 400;
+}
+
+/** Signs of the symbol fonts that stand for something; every other one of them serves as a bullet. */
+const wingdings: Record<number, string> = {
+  111: '☐',
+  113: '☐',
+  168: '☐',
+  251: '✗',
+  252: '✓',
+  253: '☒',
+  254: '☑',
+  216: '➢',
+  224: '→',
+  240: '→',
+  74: '☺',
+};
+
+/** The character of a glyph. Control characters, which damaged fonts give, are blanks (and no line end by themselves). */
+function characterOf(code: number, font: string): string {
+  if (/wingdings|webdings/i.test(font) && code !== 0x20 && (code < 0x2000 || (code >= 0xf000 && code <= 0xf0ff)))
+    return wingdings[code & 0xff] ?? '•';
+  if (code === 0xf0b7 || code === 0xf0a7) return '•';
+  if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
+  return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);
+}
+
+function latin1(heap: Uint8Array, from: number, length: number): string {
+  let text = '';
+  for (let index = from; index < from + length; index++) text += String.fromCharCode(heap[index] ?? 0);
+  return text;
+}

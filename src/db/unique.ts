@@ -1,0 +1,18 @@
+import { AppError } from '../errors.ts';
+import { isUniqueViolation } from './database.ts';
+
+/** Runs a write; when it breaks the named unique index, 422 `already_exists` on the member that it is about. */
+export async function refuseDuplicate<T>(
+  constraint: string,
+  duplicate: { field: string; message: string },
+  write: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isUniqueViolation(error, constraint)) throw error;
+    throw new AppError('already_exists', duplicate.message, {
+      fields: [{ field: duplicate.field, message: 'is taken' }],
+    });
+  }
+}
