@@ -8,7 +8,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { AppError } from '../errors.ts';
+import { AppError, invalidField } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
@@ -166,11 +166,16 @@ function parseJsonStrictly(fastify: FastifyInstance): void {
     { parseAs: 'buffer' },
     (_request, body, done) => {
       if (body.length === 0) return done(null, undefined);
+      let value: unknown;
       try {
-        done(null, JSON.parse(decoder.decode(body as Buffer)));
+        value = JSON.parse(decoder.decode(body as Buffer));
       } catch (error) {
-        done(new AppError('invalid_json', 'The request body is not valid JSON in UTF-8.', { cause: error }), undefined);
+        const message = 'The request body is not valid JSON in UTF-8.';
+        return done(new AppError('invalid_json', message, { cause: error }), undefined);
       }
+      // No operation takes it, and later it could not be told from no body at all.
+      if (value === null) return done(invalidField('body', 'must be object'), undefined);
+      done(null, value);
     },
   );
 }

@@ -68,8 +68,8 @@ function createCheck(ajv: Ajv, schema: JsonSchema, part: HttpPart): (data: unkno
 
 function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
   if (part === 'querystring') return readQuery(data as Record<string, unknown>, schema);
-  // No body at all is the empty body where every member may be left out.
-  if (part === 'body' && data === undefined && schema.type === 'object' && !schema.required) return {};
+  // No body at all, which comes as null, is the empty body where every member may be left out.
+  if (part === 'body' && data === null && schema.type === 'object' && !schema.required) return {};
   return data;
 }
 
