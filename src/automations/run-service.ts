@@ -268,6 +268,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     async cancel(caller: Caller, id: string): Promise<RunRow> {
       const run = await get(caller, id);
       return db.begin(async (tx) => {
+        await runStore.lockLimit(tx, run.appId, run.automationId);
         const before = await runStore.lockRun(tx, run.appId, run.id);
         if (!before) throw notFound();
         if (isTerminal(before)) throw wrongState(before, 'cannot be cancelled');
