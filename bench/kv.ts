@@ -30,6 +30,16 @@ const connections = 64;
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
 const embedded = await startEmbeddedPostgres({ dataDir, log: createLogger('error') });
+const servers: ChildProcess[] = [];
+process.once('exit', () => {
+  for (const server of servers) server.kill();
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, async () => {
+    await embedded.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+    process.exit(1);
+  });
 try {
   const db = openDatabase(embedded.address, { poolSize: 4, applicationName: 'bench' });
   await migrate(db);
@@ -46,14 +56,14 @@ type Result = { rate: number; p99: number; cpu: number; errors: number };
 type Load = { name: string; server: 'bare' | 'quarry'; against?: string; request: autocannon.Request; varied: boolean };
 
 async function measureRequests(fixture: Fixture): Promise<void> {
-  const servers = { bare: await startServer('bare'), quarry: await startServer('quarry') };
+  const running = { bare: await startServer('bare'), quarry: await startServer('quarry') };
   try {
     for (const method of ['GET', 'PUT'] as const) {
       const results = new Map<string, Result[]>();
       const loads = loadsOf(method, fixture);
       for (let round = 0; round <= Number(values.rounds); round++)
         for (const load of loads) {
-          const result = await run(servers[load.server], load, fixture, round === 0 ? 2 : Number(values.seconds));
+          const result = await run(running[load.server], load, fixture, round === 0 ? 2 : Number(values.seconds));
           // The first round only warms up.
           if (round > 0) results.set(load.name, [...(results.get(load.name) ?? []), result]);
         }
@@ -70,7 +80,7 @@ async function measureRequests(fixture: Fixture): Promise<void> {
       }
     }
   } finally {
-    for (const { child } of Object.values(servers)) child.kill();
+    for (const { child } of Object.values(running)) child.kill();
   }
 }
 
@@ -161,6 +171,7 @@ function startServer(kind: 'bare' | 'quarry'): Promise<BenchServer> {
     stdio: ['ignore', 'pipe', 'ignore'],
     env: { PATH: process.env.PATH, BENCH_DATABASE: JSON.stringify(embedded.address), BENCH_SECRET: benchSecret },
   });
+  servers.push(child);
   return new Promise((resolve, reject) => {
     child.stdout.once('data', (chunk) => resolve({ child, url: String(chunk).trim() }));
     child.once('exit', (code) => reject(new Error(`the ${kind} server ended with ${code}`)));

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
   type FastifyBaseLogger,
@@ -7,7 +8,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { AppError } from '../errors.ts';
+import { AppError, invalidField } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
@@ -49,6 +50,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
+    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       sendError(error, request, reply);
@@ -87,6 +89,14 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     requireAccess(access, identity);
     request.identity = identity;
   });
+  // Only waiting for the client is bounded: while a handler works, nothing moves on the connection, and that is well.
+  fastify.addHook('preHandler', async (request, reply) => {
+    if (!request.routeOptions.config.rawBody) reply.raw.socket?.setTimeout(0);
+  });
+  fastify.addHook('onSend', async (_request, reply, payload) => {
+    reply.raw.socket?.setTimeout(limits.requestTimeoutMs);
+    return payload;
+  });
   fastify.addHook('onSend', async (request, reply, payload) => {
     if (request.routeOptions.config.changesRights && reply.statusCode < 400) credentials.forget();
     return payload;
@@ -108,14 +118,20 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
         : new AppError('not_found', 'There is no such path.');
     return sendError(error, request, reply);
   });
-  fastify.server.on('clientError', (_error, socket) => {
-    if (!socket.writable) return;
-    const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
-    socket.end(
-      `HTTP/1.1 400 Bad Request\r\ncontent-type: application/json; charset=utf-8\r\nx-request-id: ${newUuid()}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-    );
-  });
   return { fastify, api };
+}
+
+/** What is not even HTTP gets the one error shape too. */
+function refuseMalformed(socket: Socket): void {
+  if (!socket.writable) return;
+  const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
+  const headers = [
+    'content-type: application/json; charset=utf-8',
+    `x-request-id: ${newUuid()}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ];
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
 }
 
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
@@ -150,11 +166,16 @@ function parseJsonStrictly(fastify: FastifyInstance): void {
     { parseAs: 'buffer' },
     (_request, body, done) => {
       if (body.length === 0) return done(null, undefined);
+      let value: unknown;
       try {
-        done(null, JSON.parse(decoder.decode(body as Buffer)));
+        value = JSON.parse(decoder.decode(body as Buffer));
       } catch (error) {
-        done(new AppError('invalid_json', 'The request body is not valid JSON in UTF-8.', { cause: error }), undefined);
+        const message = 'The request body is not valid JSON in UTF-8.';
+        return done(new AppError('invalid_json', message, { cause: error }), undefined);
       }
+      // No operation takes it, and later it could not be told from no body at all.
+      if (value === null) return done(invalidField('body', 'must be object'), undefined);
+      done(null, value);
     },
   );
 }

@@ -92,7 +92,12 @@ export async function updateUser(db: Db, scope: Scope, id: string, change: UserC
       name = coalesce(${change.name ?? null}, u.name),
       password_hash = coalesce(${change.passwordHash ?? null}, u.password_hash),
       org_id = case when ${change.orgId !== undefined} then ${change.orgId ?? null}::uuid else u.org_id end,
-      org_role = coalesce(${change.orgRole ?? null}, u.org_role),
+      -- A role is one in an org: who comes to another one comes as a member, unless the change says more.
+      org_role = case
+        when ${change.orgId === undefined} or u.org_id is not distinct from ${change.orgId ?? null}::uuid
+          then coalesce(${change.orgRole ?? null}, u.org_role)
+        when ${change.orgId ?? null}::uuid is not null then coalesce(${change.orgRole ?? null}, 'member')
+      end,
       metadata = coalesce(${change.metadata ? db.json(change.metadata as never) : null}::jsonb, u.metadata),
       updated_at = now()
     where ${inScope(db, scope, 'u')} and u.id = ${id}`;

@@ -26,13 +26,16 @@ export function decodeText(bytes: Uint8Array, claimed?: string): DecodedText {
   return { text: iconv.decode(Buffer.from(bytes), 'windows-1252'), charset: 'windows-1252' };
 }
 
-/** Whether the bytes look like text of some charset rather than a binary format. */
-export function looksLikeText(bytes: Uint8Array): boolean {
+/**
+ * Whether the bytes look like text of some charset rather than a binary format. What is declared as text may hold a few
+ * control characters, NUL among them, which random or compressed bytes have more of.
+ */
+export function looksLikeText(bytes: Uint8Array, declaredText = false): boolean {
   if (byteOrderMark(bytes) || wideCharset(bytes)) return true;
   const sample = bytes.subarray(0, 64 * 1024);
   let control = 0;
   for (const byte of sample) {
-    if (byte === 0) return false;
+    if (byte === 0 && !declaredText) return false;
     if (
       byte < 0x20 &&
       byte !== 0x09 &&
@@ -44,7 +47,7 @@ export function looksLikeText(bytes: Uint8Array): boolean {
     )
       control += 1;
   }
-  return control <= sample.length / 500;
+  return control <= (declaredText ? Math.max(1, sample.length / 20) : sample.length / 500);
 }
 
 /** Line feeds alone, no NUL, no byte order mark, no other control characters. */

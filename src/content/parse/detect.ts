@@ -35,7 +35,7 @@ export function detectKind(input: DetectInput): DocumentKind {
   const { bytes } = input;
   const binary = binaryKind(bytes);
   if (binary) return binary;
-  if (!looksLikeText(bytes)) return mailByName(input) ?? 'binary';
+  if (!looksLikeText(bytes, /^text\//i.test(input.contentType ?? ''))) return mailByName(input) ?? 'binary';
   const head = textHead(bytes);
   if (/^\{\\[a-z]/.test(head) && extensionOf(input.filename) === 'rtf') return 'rtf';
   return textKind(head) ?? kindByName(input.filename) ?? kindByType(input.contentType) ?? shapeOfText(head) ?? 'text';
