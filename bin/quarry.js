@@ -9,7 +9,10 @@ import { fileURLToPath } from 'node:url';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const majorNeeded = 24;
 const node = findNode();
-const child = spawn(node, [join(root, 'src', 'main.ts'), ...process.argv.slice(2)], { stdio: 'inherit' });
+// A young generation of 8 MiB: with V8's 16 a long crawl keeps 60 MiB more, at the same speed.
+const child = spawn(node, ['--max-semi-space-size=8', join(root, 'src', 'main.ts'), ...process.argv.slice(2)], {
+  stdio: 'inherit',
+});
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.once('error', (error) => {
   console.error(`${node} cannot be run: ${error.message}`);

@@ -17,6 +17,7 @@ import { createInstallationService } from './installations/service.ts';
 import { knowledgeConsumer } from './knowledge/crawl-sink.ts';
 import { createKnowledge } from './knowledge/knowledge.ts';
 import { createKvService } from './kv/service.ts';
+import { limits } from './limits.ts';
 import { createNodeDomains } from './node-domains.ts';
 import { createOrgService } from './orgs/service.ts';
 import type { Services } from './services.ts';
@@ -39,7 +40,8 @@ export function createDomains(services: Services) {
     ...base,
     log,
     uploadBytesMax: config.uploadBytesMax,
-    imageSize: (bytes: Uint8Array) => parser.imageSize(bytes),
+    imageSize: (bytes: Uint8Array) =>
+      parser.imageSize(bytes, { lane: 'images', signal: AbortSignal.timeout(limits.imageSizeTimeoutMs) }),
   };
   const files = createFileService(fileDeps);
   services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
@@ -75,6 +77,7 @@ export function createDomains(services: Services) {
     threads: createThreadService(base),
     installations: createInstallationService({ ...base, onInstalled: knowledge.inbound.install }),
     knowledge,
+    inboundUrl: (row: { appId: string; id: string }) => knowledge.inbound.urlOfInstallation(row.appId, row.id),
     files,
     configs: createConfigService(base),
     extractions: createExtractionService({ db, blobs, parser, files, fetcher }),

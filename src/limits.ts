@@ -12,6 +12,8 @@ export const limits = {
   readinessTimeoutMs: 2_000,
   /** A request has to be there whole by then, however large an upload it is. */
   uploadTimeoutMs: 4 * 60 * 60 * 1_000,
+  /** An upload of an image waits no longer than this for its width and height. */
+  imageSizeTimeoutMs: 5_000,
   uploadLinkSecondsDefault: 3_600,
   uploadLinkSecondsMax: 24 * 3_600,
   nameCharactersMax: 500,

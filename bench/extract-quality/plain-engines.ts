@@ -7,7 +7,8 @@ export async function plainEngine(format: string, bytes: Buffer): Promise<string
   try {
     if (format === 'pdf') return await plainPdf(bytes);
     if (format === 'html') return new TurndownService({ headingStyle: 'atx' }).turndown(bytes.toString('utf8'));
-    if (['docx', 'pptx', 'xlsx', 'odt', 'odp', 'ods', 'epub'].includes(format)) return await plainOffice(format, bytes);
+    if (['docx', 'pptx', 'xlsx', 'xlsm', 'odt', 'odp', 'ods', 'epub'].includes(format))
+      return await plainOffice(format, bytes);
     return format === 'md' || format === 'csv' ? bytes.toString('utf8') : '';
   } catch {
     return '';
@@ -24,7 +25,7 @@ async function plainPdf(bytes: Buffer): Promise<string> {
 }
 
 async function plainOffice(format: string, bytes: Buffer): Promise<string> {
-  const parsed = await parseOffice(bytes, { fileType: format as 'docx' });
+  const parsed = await parseOffice(bytes, { fileType: (format === 'xlsm' ? 'xlsx' : format) as 'docx' });
   const { value } = await parsed.to('md');
-  return typeof value === 'string' ? value : '';
+  return typeof value === 'string' ? value.replaceAll(/[ \t]*\{#[\w.:-]+\}/g, '') : '';
 }

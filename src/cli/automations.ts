@@ -30,12 +30,13 @@ export async function run(path: string, options: AutomationsOptions): Promise<nu
   process.stdout.write(`run ${started.id}\n`);
   let cursor = '';
   for (;;) {
+    // The status first: a journal that is read after the end is whole.
+    const present = await api<Run>('GET', `/automation_runs/${started.id}`);
     const page = await api<JournalPage>('GET', `/automation_runs/${started.id}/journal?limit=100${cursor}`);
     for (const entry of page.data) process.stdout.write(`${describe(entry)}\n`);
     if (page.resume_cursor !== undefined) cursor = `&after_cursor=${page.resume_cursor}`;
     if (page.has_more) continue;
-    const present = await api<Run>('GET', `/automation_runs/${started.id}`);
-    if (['completed', 'failed', 'cancelled'].includes(present.status) && page.data.length === 0) {
+    if (['completed', 'failed', 'cancelled'].includes(present.status)) {
       process.stdout.write(`${present.status} ${JSON.stringify(present.result ?? present.error ?? null)}\n`);
       return present.status === 'completed' ? 0 : 1;
     }

@@ -26,6 +26,7 @@ export async function run(): Promise<number> {
     }
     await services.startWorkers();
     services.setReady();
+    services.parser.warm();
     process.stdout.write(greeting(url, services.baseUrl(), credentials));
     const reason = await Promise.race([stop.asked, services.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');

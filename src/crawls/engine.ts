@@ -166,7 +166,8 @@ class Turn {
   /** One page from its URL to its commit. */
   async #process(queued: store.QueuedPage, known: store.PageState | undefined): Promise<void> {
     const robotsOf = (url: URL) => this.#robots.rulesFor(url);
-    const outcome = await readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal: this.#stop.signal });
+    const { signal, unlink } = linkedSignal(this.#stop.signal);
+    const outcome = await readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal }).finally(unlink);
     const settled: Settled = { queued, outcome };
     if (outcome.kind === 'page' && outcome.page.change !== 'unchanged')
       settled.prepared = await this.#sink.prepare(this.#crawl, outcome.page);
@@ -359,6 +360,18 @@ class Turn {
 
 /** Rows that tell why a page was left out; beyond it pages are left out silently. */
 const leftOutMax = 1_000;
+
+/**
+ * A signal for one page that follows the turn's. Listeners that others leave on it go with the page; on the turn's own
+ * signal ten thousand pages would stay in memory.
+ */
+function linkedSignal(outer: AbortSignal): { signal: AbortSignal; unlink: () => void } {
+  const controller = new AbortController();
+  const follow = (): void => controller.abort(outer.reason);
+  if (outer.aborted) follow();
+  else outer.addEventListener('abort', follow, { once: true });
+  return { signal: controller.signal, unlink: () => outer.removeEventListener('abort', follow) };
+}
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -101,7 +101,9 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         maxPages: settings.maxPages,
         options: settings,
       });
-      const startUrl = normalizeUrl(checked.url.href) ?? checked.url.href;
+      // A site's pages are found under many spellings; a link is asked for just as it was given.
+      checked.url.hash = '';
+      const startUrl = (request.kind === 'site' && normalizeUrl(checked.url.href)) || checked.url.href;
       await startCrawl(tx, {
         appId: caller.appId,
         sandboxId: caller.sandboxId,

@@ -104,8 +104,9 @@ function registerUploadRoutes(
   { files, baseUrl }: FileRouteDeps,
   present: (seen: SeenFile) => Promise<unknown>,
 ): void {
-  const headers =
-    '`X-Filename` is UTF-8, plain or percent-encoded (a plain `%` is `%25`). `Content-Digest` (RFC 9530, sha-256 or sha-512) is checked when it is sent.';
+  const digest = Type.Optional(
+    Type.String({ description: 'RFC 9530, sha-256 or sha-512: the bytes have to have it, or nothing is kept.' }),
+  );
 
   api.app(everybody, {
     method: 'POST',
@@ -113,7 +114,11 @@ function registerUploadRoutes(
     operationId: 'uploadFile',
     tag,
     summary: 'Upload a file of any size as the raw body',
-    description: `The body is the file, \`Content-Type\` its type. ${headers}`,
+    description: 'The body is the file, and `Content-Type` its type.',
+    headers: Type.Object({
+      'x-filename': Type.String({ description: 'UTF-8, plain or percent-encoded; a plain percent sign is `%25`.' }),
+      'content-digest': digest,
+    }),
     query: rawUploadQuery,
     rawBody: '*/*',
     responses: { 201: ref(fileSchema) },
@@ -124,7 +129,9 @@ function registerUploadRoutes(
         contentType: readContentType(request),
         digest: readDigestHeader(oneHeader(request, 'content-digest')),
       };
-      return present(await receiving(request, () => files.uploadStream(caller, input, lengthOf(request), request.raw)));
+      return present(
+        await receiving(request, () => files.uploadStream(caller, input, lengthOf(request), bodyOf(request))),
+      );
     },
   });
 
@@ -153,15 +160,18 @@ function registerUploadRoutes(
     operationId: 'uploadFileByUrl',
     tag,
     summary: 'Upload the file that a signed upload URL was made for',
-    description: 'The body is the file. `Content-Digest` (RFC 9530) is checked when it is sent.',
+    description: 'The body is the file.',
+    headers: Type.Object({ 'content-digest': digest }),
     query: Type.Object({ token: Type.String() }),
     uncheckedQuery: true,
     rawBody: '*/*',
     responses: { 201: ref(fileSchema) },
     handler: async ({ query, request }) => {
-      const digest = readDigestHeader(oneHeader(request, 'content-digest'));
+      const check = readDigestHeader(oneHeader(request, 'content-digest'));
       const { token } = query as { token?: unknown };
-      return present(await receiving(request, () => files.uploadByLink(token, digest, lengthOf(request), request.raw)));
+      return present(
+        await receiving(request, () => files.uploadByLink(token, check, lengthOf(request), bodyOf(request))),
+      );
     },
   });
 }
@@ -247,10 +257,17 @@ async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Pr
   try {
     return await work();
   } catch (error) {
+    // What still comes is thrown away, so that the client gets to reading our answer.
+    request.raw.resume();
     if (!request.raw.complete && request.raw.destroyed && !(error instanceof AppError))
       throw new AppError('invalid_parameters', 'The body broke off.', { cause: error });
     throw error;
   }
+}
+
+/** The body's chunks. Whoever stops in the middle leaves the connection whole, for the answer. */
+function bodyOf(request: FastifyRequest): AsyncIterable<Uint8Array> {
+  return request.raw.iterator({ destroyOnReturn: false });
 }
 
 function readContentType(request: FastifyRequest): string {

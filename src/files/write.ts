@@ -90,9 +90,15 @@ export async function writeFile(
     // A connection that broke may have broken after the commit: then the row is there, and only the note can tell.
     if (!committing || refused) await forgetBlob(deps, scope.appId, blobKey);
     if (isUniqueViolation(error, 'files_pkey')) throw new AppError('conflict', 'This upload was done already.');
+    if (isDiskFull(error))
+      throw new AppError('unavailable', 'The server has no room left for this file.', { cause: error });
     if (isForeignKeyViolation(error)) throw new AppError('conflict', 'An owner of the file was deleted meanwhile.');
     throw error;
   }
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
 }
 
 /** Removes a blob that nothing refers to. A failure is left to the sweep: the note about the blob is still there. */

@@ -1,5 +1,5 @@
 import swagger from '@fastify/swagger';
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { Access, Api } from './route.ts';
 
@@ -57,9 +57,19 @@ export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
     hideUntagged: true,
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema-${index}`) },
     transform: ({ schema, url, route }) => ({
-      schema: nameWildcard(withCallers(schema, route.config?.access)),
+      schema: nameWildcard(withRawBody(withCallers(schema, route.config?.access), route.config)),
       url: url.replace(/\*$/, ':path'),
     }),
+  });
+}
+
+/** A body that no schema checks, and its headers, as the reference shows them. */
+function withRawBody(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
+  if (config?.rawBody === undefined) return schema;
+  return Object.assign({}, schema, {
+    consumes: [config.rawBody],
+    body: { type: 'string', format: 'binary', description: 'The bytes.' },
+    ...(config.headers === undefined ? {} : { headers: config.headers }),
   });
 }
 

@@ -50,6 +50,8 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   uncheckedQuery?: boolean;
   /** What the body is when it is not JSON: nothing reads it, and the handler takes it from `request.raw`. */
   rawBody?: string;
+  /** Headers to document that the handler reads and checks itself. */
+  headers?: TObject;
   /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
   changesRights?: boolean;
   options?: Pick<RouteShorthandOptions, 'bodyLimit'>;
@@ -60,6 +62,9 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     changesRights?: boolean;
+    /** The media types of a body that the handler reads itself, and the headers that go with it. */
+    rawBody?: string;
+    headers?: TObject;
     operationId?: string;
   }
   interface FastifyRequest {
@@ -144,7 +149,13 @@ export class Api {
         url: path,
         ...definition.options,
         ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
-        config: { access, operationId, changesRights: definition.changesRights ?? false },
+        config: {
+          access,
+          operationId,
+          changesRights: definition.changesRights ?? false,
+          ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
+          ...(definition.headers === undefined ? {} : { headers: definition.headers }),
+        },
         schema: {
           operationId,
           tags: [definition.tag],
@@ -153,7 +164,6 @@ export class Api {
           params: definition.params ?? pathParams(path),
           ...(definition.query === undefined ? {} : { querystring: definition.query }),
           ...(definition.body === undefined ? {} : { body: definition.body }),
-          ...(definition.rawBody === undefined ? {} : { consumes: [definition.rawBody] }),
           response: responseSchemas(definition.responses),
           security: securityOf(access),
         },

@@ -89,6 +89,14 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     requireAccess(access, identity);
     request.identity = identity;
   });
+  // Only waiting for the client is bounded: while a handler works, nothing moves on the connection, and that is well.
+  fastify.addHook('preHandler', async (request, reply) => {
+    if (!request.routeOptions.config.rawBody) reply.raw.socket?.setTimeout(0);
+  });
+  fastify.addHook('onSend', async (_request, reply, payload) => {
+    reply.raw.socket?.setTimeout(limits.requestTimeoutMs);
+    return payload;
+  });
   fastify.addHook('onSend', async (request, reply, payload) => {
     if (request.routeOptions.config.changesRights && reply.statusCode < 400) credentials.forget();
     return payload;

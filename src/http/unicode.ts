@@ -4,14 +4,17 @@ export type TextProblem = { path: string; message: string };
 
 /**
  * Finds what Postgres cannot hold or JSON cannot carry faithfully: U+0000, lone surrogates, numbers that overflow,
- * and nesting deeper than `jsonDepthMax`. Walks without recursion, so depth itself is harmless.
+ * and nesting deeper than `jsonDepthMax`. Where `mayHoldNul` says so, U+0000 passes. Walks without recursion, so depth itself is harmless.
  */
-export function findTextProblem(value: unknown): TextProblem | undefined {
+export function findTextProblem(
+  value: unknown,
+  mayHoldNul: (path: string) => boolean = () => false,
+): TextProblem | undefined {
   const stack: { value: unknown; path: string; depth: number }[] = [{ value, path: '', depth: 0 }];
   for (let item = stack.pop(); item !== undefined; item = stack.pop()) {
     const { path, depth } = item;
     if (typeof item.value === 'string') {
-      const message = stringProblem(item.value);
+      const message = stringProblem(mayHoldNul(path) ? item.value.replaceAll('\0', '') : item.value);
       if (message) return { path, message };
     } else if (typeof item.value === 'number') {
       if (!Number.isFinite(item.value)) return { path, message: 'is a number out of range' };

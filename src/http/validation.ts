@@ -35,6 +35,7 @@ export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown
     validateSchema: false,
   });
   addFormats.default(ajv);
+  ajv.addKeyword(documentTextKeyword);
   const added = new Set<string>();
   return (sharedSchemas) => {
     for (const [id, schema] of Object.entries(sharedSchemas)) {
@@ -45,12 +46,20 @@ export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown
   };
 }
 
+/** A body schema with it takes documents in its members `content.data`: text of any kind, which may hold U+0000. */
+export const documentTextKeyword = 'x-document-text';
+
+function isDocumentText(path: string): boolean {
+  return /(?:^|\.)content\.data$/.test(path);
+}
+
 function createCheck(ajv: Ajv, schema: JsonSchema, part: HttpPart): (data: unknown) => ValidationResult {
   let validate: ValidateFunction | undefined;
+  const documentText = schema[documentTextKeyword] === true ? isDocumentText : undefined;
   return (data) => {
     validate ??= ajv.compile(schema);
     const value = readPart(part, data, schema);
-    const problem = findTextProblem(value);
+    const problem = findTextProblem(value, documentText);
     if (problem) return { error: fieldsError(part, [{ field: problem.path || 'body', message: problem.message }]) };
     if (validate(value)) return { value };
     return { error: fieldsError(part, describeErrors(validate.errors ?? [])) };

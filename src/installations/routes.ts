@@ -9,7 +9,13 @@ import type { InstallationRow } from './store.ts';
 
 const callers = ['server', 'developer'] as const;
 
-export function registerInstallationRoutes(api: Api, { installations }: { installations: InstallationService }): void {
+export type InstallationRouteDeps = {
+  installations: InstallationService;
+  /** The secret URL of an installation's source, where it has one. */
+  inboundUrl: (row: InstallationRow) => Promise<string | undefined>;
+};
+
+export function registerInstallationRoutes(api: Api, { installations, inboundUrl }: InstallationRouteDeps): void {
   registerResource(api, {
     path: '/installations',
     param: 'installation',
@@ -17,7 +23,7 @@ export function registerInstallationRoutes(api: Api, { installations }: { instal
     words: ['an installation', 'installations'],
     tag: 'Installations',
     schema: installationSchema,
-    present: presentInstallation,
+    present: async (row) => presentInstallation(row, await inboundUrl(row)),
     create: { callers, body: installationCreateSchema, run: installations.create },
     list: { callers, run: installations.list },
     get: { callers, run: installations.get },
@@ -27,13 +33,14 @@ export function registerInstallationRoutes(api: Api, { installations }: { instal
   });
 }
 
-function presentInstallation(row: InstallationRow) {
+function presentInstallation(row: InstallationRow, inboundUrl: string | undefined) {
   return compact({
     id: formatId('installation', row.id),
     app: formatId('app', row.appId),
     agent: formatId('agent', row.agentId),
     kind: row.kind,
     sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+    inbound_url: inboundUrl,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });

@@ -10,6 +10,7 @@ export const installationSchema = Type.Object(
     agent: Type.String(),
     kind: Type.Enum(installationKinds),
     sandbox: Type.Optional(Type.String()),
+    inbound_url: Type.Optional(Type.String({ description: 'The secret URL that takes documents.' })),
     created_at: Type.String(),
     updated_at: Type.String(),
   },

@@ -1,6 +1,9 @@
 import { Type } from 'typebox';
 import { pageQuery } from '../http/pages.ts';
 import { freeMap, ref, strict } from '../http/route.ts';
+import { documentTextKeyword } from '../http/validation.ts';
+
+const takesDocuments = { [documentTextKeyword]: true };
 
 const text = Type.String();
 const optionalText = Type.Optional(Type.String());
@@ -88,29 +91,35 @@ const onActive = Type.Optional(
   }),
 );
 
-export const ingestSchema = strict({
-  content: Type.Optional(contentSchema),
-  file: Type.Optional(Type.String({ description: 'fil_… of an uploaded file.' })),
-  pull: Type.Optional(Type.Boolean({ description: "Run again from the source's own configuration." })),
-  title,
-  metadata,
-  dedupe: Type.Optional(Type.Boolean({ description: 'Reuse a document of the same bytes. Push only.' })),
-  on_active: onActive,
-});
+export const ingestSchema = strict(
+  {
+    content: Type.Optional(contentSchema),
+    file: Type.Optional(Type.String({ description: 'fil_… of an uploaded file.' })),
+    pull: Type.Optional(Type.Boolean({ description: "Run again from the source's own configuration." })),
+    title,
+    metadata,
+    dedupe: Type.Optional(Type.Boolean({ description: 'Reuse a document of the same bytes. Push only.' })),
+    on_active: onActive,
+  },
+  takesDocuments,
+);
 
-export const ingestBatchSchema = strict({
-  items: Type.Array(
-    strict({
-      content: Type.Optional(contentSchema),
-      file: optionalText,
-      title,
-      metadata,
-      dedupe: Type.Optional(Type.Boolean()),
-    }),
-    { minItems: 1, maxItems: 100 },
-  ),
-  on_active: onActive,
-});
+export const ingestBatchSchema = strict(
+  {
+    items: Type.Array(
+      strict({
+        content: Type.Optional(contentSchema),
+        file: optionalText,
+        title,
+        metadata,
+        dedupe: Type.Optional(Type.Boolean()),
+      }),
+      { minItems: 1, maxItems: 100 },
+    ),
+    on_active: onActive,
+  },
+  takesDocuments,
+);
 
 const errorMember = Type.Optional(Type.Record(Type.String(), Type.Unknown()));
 
@@ -164,12 +173,15 @@ export const documentListQuery = Type.Object({
   agent: texts,
 });
 
-export const documentUpdateSchema = strict({
-  content: Type.Optional(contentSchema),
-  file: optionalText,
-  title,
-  metadata,
-});
+export const documentUpdateSchema = strict(
+  {
+    content: Type.Optional(contentSchema),
+    file: optionalText,
+    title,
+    metadata,
+  },
+  takesDocuments,
+);
 
 export const documentContentQuery = Type.Object({
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),

@@ -351,3 +351,13 @@ test('pushes of one source that come together all arrive when they queue', async
   for (const answer of answers) assert.equal((await app.settled(answer.body.id)).status, 'succeeded');
   assert.equal((await app.search(source, { query: 'crowd', mode: 'fulltext' })).length, 12);
 });
+
+test('document text may hold NUL, which is replaced; nothing else in a body may', async () => {
+  const source = await app.makeSource(org);
+  const document = await app.push(source, 'before\0after');
+  const { body } = await app.send<Json>('GET', `/knowledge_documents/${document}/content`);
+  assert.equal(body.content, 'before\uFFFDafter');
+  const path = `/knowledge_sources/${source}/ingest`;
+  assert.deepEqual(await refused('POST', path, { content: { data: 'x' }, title: 'a\0b' }), [422, 'title']);
+  assert.deepEqual(await refused('POST', path, { content: { data: 'x\uD800' } }), [422, 'content.data']);
+});

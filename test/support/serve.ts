@@ -17,7 +17,7 @@ export type ServedProcess = {
  * @param env settings, on top of nothing but PATH and HOME: what the tests' own environment holds must not leak in.
  */
 export async function startServe(env: Record<string, string>): Promise<ServedProcess> {
-  const child = spawn(process.execPath, [mainFile, 'serve'], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', mainFile, 'serve'], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, HOME: process.env.HOME, HOST: '127.0.0.1', PORT: '0', ...env },
   });

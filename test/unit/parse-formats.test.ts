@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deflateRawSync } from 'node:zlib';
 import { parseDocument } from '../../src/content/parse/parse.ts';
+import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
 import { type ParsedDocument, ParseError, type ParseFailure } from '../../src/content/parse/types.ts';
-import { docx, docxBody, pdf, pdfOfPages, sampleDocuments, text, zip } from '../support/documents.ts';
+import { docx, docxBody, fixture, pdf, pdfOfPages, sampleDocuments, text, zip } from '../support/documents.ts';
 
 async function parse(bytes: Uint8Array, filename?: string, contentType?: string): Promise<ParsedDocument> {
   return parseDocument({ bytes, ...(filename ? { filename } : {}), ...(contentType ? { contentType } : {}) }, false);
@@ -113,6 +114,35 @@ test('a word cut at a line end is whole again, a compound keeps its hyphen', asy
   assert.match(markdown, /same long-term terms/);
 });
 
+test('Hebrew and Arabic pages read from right to left, Latin words in them from left to right', async () => {
+  const { markdown } = await parse(fixture('right-to-left.pdf'));
+  assert.match(markdown, /^# דוח הנמל לשנת 2023$/m);
+  assert.match(markdown, /והחברה Northern Ferry הזמינה שתי אוניות חדשות\./);
+  assert.match(markdown, /السفن جاءت وذهبت طوال العام/);
+});
+
+test('a page that is turned reads as it is shown', async () => {
+  const title = 'BT /F1 18 Tf 0 1 -1 0 60 60 Tm (Harbour report) Tj ET';
+  const body = 'BT /F1 10 Tf 0 1 -1 0 90 60 Tm (Ships came and went all year long.) Tj ET';
+  const upright = Buffer.from(buildPdf([`${title} ${body}`])).toString('latin1');
+  const turned = Buffer.from(
+    upright.replace('/MediaBox [0 0 612 792]', '/MediaBox [0 0 612 792] /Rotate 90'),
+    'latin1',
+  );
+  assert.equal((await parse(turned)).markdown, '# Harbour report\n\nShips came and went all year long.\n');
+});
+
+test('two columns that are drawn row by row are read one after the other', async () => {
+  const left = Array.from({ length: 12 }, (_, row) => `left row ${row} goes on without an end in sight and`);
+  const right = Array.from({ length: 12 }, (_, row) => `right row ${row} runs on as long as the left one does`);
+  const rows = left.map((text, row) => {
+    const y = 700 - row * 13;
+    return `BT /F1 9 Tf 60 ${y} Td (${text}) Tj ET BT /F1 9 Tf 330 ${y} Td (${right[row]}) Tj ET`;
+  });
+  const { markdown } = await parse(buildPdf([rows.join('\n')]));
+  assert.ok(markdown.indexOf('left row 11') < markdown.indexOf('right row 0'), markdown);
+});
+
 test('charsets are told apart', async () => {
   const cases: [Uint8Array, string][] = [
     [Buffer.from('\ufeffHäfen und Schiffe', 'utf16le'), 'Häfen und Schiffe'],
@@ -137,8 +167,22 @@ test('an empty file, an encrypted one and a picture are refused in plain words',
   const png = Buffer.from('89504e470d0a1a0a0000000d4948445200000001000000010802000000', 'hex');
   await assertFails(png, 'unsupported_content', /picture.*OCR/);
   const encrypted = Buffer.from(docx());
-  encrypted.writeUInt16LE(1, encrypted.indexOf('PK\u0001\u0002') + 8);
+  const entry = 'PK\u0001\u0002';
+  for (let at = encrypted.indexOf(entry); at >= 0; at = encrypted.indexOf(entry, at + 4))
+    encrypted.writeUInt16LE(1, at + 8);
+  await assertFails(encrypted, 'unsupported_content', /password/);
+  await assertFails(fixture('encrypted.pdf'), 'unsupported_content', /password/);
   await assertFails(zip({ 'a.txt': 'x' }), 'unsupported_content', /archive/);
+});
+
+test('a scan without an OCR engine and a PDF of too many pages say so', async () => {
+  const picture = 'q 612 0 0 792 0 0 cm BI /W 1 /H 1 /CS /G /BPC 8 ID x EI Q';
+  await assertFails(buildPdf([picture]), 'unsupported_content', /scan.*OCR/);
+  const { scans } = await parseDocument({ bytes: buildPdf([picture]) }, true);
+  assert.equal(scans?.length, 1);
+  assert.equal(Buffer.from(scans[0]?.image.subarray(0, 2) ?? []).toString(), 'P5');
+  const pages = Array.from({ length: 10_001 }, () => '');
+  await assertFails(buildPdf(pages), 'extraction_failed', /10001 pages/);
 });
 
 test('a file cut short says so', async () => {

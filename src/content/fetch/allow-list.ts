@@ -22,7 +22,7 @@ export function parseAllowList(entries: readonly string[]): AllowList {
     else if (address !== undefined) ranges.push([address, address.kind() === 'ipv4' ? 32 : 128]);
     else if (/^\*\.[a-z0-9_.-]+$/.test(entry)) suffixes.push(entry.slice(1));
     else if (/^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(entry)) names.add(entry);
-    else throw new Error(`"${raw}" is neither a CIDR, an address nor a host name`);
+    else throw new Error(`QUARRY_FETCH_ALLOW: "${raw}" is neither a CIDR, an address nor a host name`);
   }
   return {
     allowsHost: (host) => {

@@ -78,7 +78,7 @@ export class PdfDocument {
   }
 
   metadata(): Omit<ParsedDocument, 'kind' | 'markdown'> {
-    const title = this.#infoText('Title');
+    const title = realTitle(this.#infoText('Title'));
     const author = this.#infoText('Author');
     const created = pdfDate(this.#infoText('CreationDate'));
     const modified = pdfDate(this.#infoText('ModDate'));
@@ -136,4 +136,14 @@ function pdfDate(value: string): string | undefined {
   const zone = sign === undefined ? 'Z' : `${sign}${zoneHour}:${zoneMinute}`;
   const time = Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}${zone}`);
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();
+}
+
+/** What programs write for a title when nobody gave one is none. */
+function realTitle(title: string): string {
+  const bare = title.replace(/^Microsoft (?:Word|PowerPoint|Excel) - /i, '').trim();
+  return /^(?:untitled.*|(?:slide|page|document) ?\d*|\S+\.(?:docx?|pptx?|xlsx?|odt|indd|tex|dvi|ps|pdf|qxd|fm))$/i.test(
+    bare,
+  )
+    ? ''
+    : bare;
 }

@@ -14,7 +14,7 @@ export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
   const candidates = pages.map((page) => outer(page));
   for (const lines of candidates)
     for (const key of new Set(lines.map(shapeOf))) counts.set(key, (counts.get(key) ?? 0) + 1);
-  const needed = pages.length <= 3 ? 2 : 3;
+  const needed = pages.length <= 5 ? 2 : 3;
   return pages.map((page, index) => {
     const edge = candidates[index] ?? [];
     const dropped = new Set(

@@ -81,9 +81,11 @@ export function roleLevel(role: string | undefined): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
-/** Larger type ranks first; among equals bold before plain. */
+/** Larger type ranks first; among equals bold before plain, then `1` before `1.1`. */
 function styleOf(block: TextBlock): number {
-  return Math.round(block.size * 2) * 10 + (block.bold ? 1 : 0);
+  const number = /^\d{1,2}(?:\.\d{1,2})*/.exec(`${block.marker ?? ''}${block.text}`)?.[0] ?? '';
+  const depth = number === '' ? 0 : number.split('.').length - 1;
+  return Math.round(block.size * 2) * 20 + (block.bold ? 10 : 0) - Math.min(4, depth);
 }
 
 function isHeading(

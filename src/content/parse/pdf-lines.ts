@@ -22,16 +22,87 @@ export type Segment = {
   turned: boolean;
   /** White space stood before it. */
   spaced: boolean;
+  /** Its words, where wider gaps than usual part them; these may yet turn out to be cells. */
+  parts: { text: string; left: number; right: number }[];
 };
 
 /** Pieces on one baseline, left to right. */
-export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spaced'> & { segments: Segment[] };
+export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spaced' | 'parts'> & {
+  segments: Segment[];
+};
 
 /** A gap of this many ems ends a segment. */
 const gapEms = 0.9;
+/** One of this many may part two cells of a table, when it does so in every row. */
+const partGapEms = 0.4;
 
 /** The page's characters as segments, in drawing order. `byContent`: a new piece of marked content starts a new one. */
 export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
+  const segments: Segment[] = [];
+  for (const line of drawnLines(glyphs)) {
+    if (isRightToLeft(line)) segments.push(wholeLine(line));
+    else segments.push(...cutLine(line, byContent));
+  }
+  return segments;
+}
+
+/** The engine's own lines, which end where it put in a line end. */
+function drawnLines(glyphs: Glyph[]): Glyph[][] {
+  const lines: Glyph[][] = [[]];
+  for (const glyph of glyphs) {
+    lines.at(-1)?.push(glyph);
+    if (glyph.generated && glyph.character === '\n') lines.push([]);
+  }
+  return lines.some(isRightToLeft) ? lines : [glyphs];
+}
+
+const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+function isRightToLeft(line: Glyph[]): boolean {
+  let letters = 0;
+  for (const { character } of line) if (rightToLeft.test(character)) letters += 1;
+  return letters > line.length * 0.3;
+}
+
+/** A line of Hebrew or Arabic stands in reading order, while its places go to and fro: it is kept as it is. */
+function wholeLine(line: Glyph[]): Segment {
+  const drawn = line.filter((glyph) => !glyph.generated && !/\s/.test(glyph.character));
+  const builder = new SegmentBuilder(drawn[0] ?? (line[0] as Glyph), false);
+  for (const glyph of drawn.slice(1)) builder.add(glyph, false);
+  return { ...builder.finish(), text: latinInOrder(line), hyphenated: false, parts: [] };
+}
+
+/** The engine turns several Latin words in a row round with the rest; their places tell the order. */
+function latinInOrder(line: Glyph[]): string {
+  const words: { text: string; left: number }[] = [];
+  let open = false;
+  for (const { character, left } of line) {
+    const blank = /\s/.test(character);
+    const word = words.at(-1);
+    if (!blank && open && word) word.text += character;
+    else if (!blank) words.push({ text: character, left });
+    open = !blank;
+  }
+  const ordered: string[] = [];
+  for (let at = 0; at < words.length; ) {
+    let end = at + 1;
+    while (end < words.length && isLatin(words[at]) && isLatin(words[end])) end += 1;
+    ordered.push(
+      ...words
+        .slice(at, end)
+        .sort((a, b) => (end - at > 1 ? a.left - b.left : 0))
+        .map((word) => word.text),
+    );
+    at = end;
+  }
+  return ordered.join(' ');
+}
+
+function isLatin(word: { text: string } | undefined): boolean {
+  return word !== undefined && /[A-Za-z]/.test(word.text) && !rightToLeft.test(word.text);
+}
+
+function cutLine(glyphs: Glyph[], byContent: boolean): Segment[] {
   const segments: Segment[] = [];
   let builder: SegmentBuilder | undefined;
   let space = false;
@@ -53,7 +124,7 @@ export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
 }
 
 class SegmentBuilder {
-  #pieces: { character: string; gap: number; spaced: boolean }[] = [];
+  #pieces: { character: string; gap: number; spaced: boolean; left: number; right: number }[] = [];
   #left: number;
   #right: number;
   #top: number;
@@ -110,7 +181,7 @@ class SegmentBuilder {
     const gap = this.#turn === 0 ? glyph.left - this.#right : 0;
     const wide = gap > Math.min(this.#size, sizeOf(glyph)) * 0.3;
     const spaced = this.#pieces.length > 0 && (space || wide) && !this.#isPartOfLigature(glyph);
-    this.#pieces.push({ character: glyph.character, gap, spaced });
+    this.#pieces.push({ character: glyph.character, gap, spaced, left: glyph.left, right: glyph.right });
     this.#left = Math.min(this.#left, glyph.left);
     this.#right = Math.max(this.#right, glyph.right);
     this.#top = Math.min(this.#top, glyph.top);
@@ -139,6 +210,18 @@ class SegmentBuilder {
       .join('');
   }
 
+  #parts(): Segment['parts'] {
+    const parts: Segment['parts'] = [];
+    for (const { character, gap, spaced, left, right } of this.#pieces) {
+      const part = parts.at(-1);
+      if (part && !(spaced && gap > this.#size * partGapEms)) {
+        part.text += spaced ? ` ${character}` : character;
+        part.right = Math.max(part.right, right);
+      } else parts.push({ text: character, left, right });
+    }
+    return parts;
+  }
+
   finish(): Segment {
     const main = [...this.#styles].sort((a, b) => b[1] - a[1])[0]?.[0] ?? this.#last.style;
     const total = [...this.#styles.values()].reduce((sum, one) => sum + one, 0);
@@ -162,6 +245,7 @@ class SegmentBuilder {
       artifact: main.artifact,
       turned: this.#turn !== 0,
       spaced: this.#spaced,
+      parts: this.#turn === 0 ? this.#parts() : [],
     };
   }
 }
@@ -178,7 +262,12 @@ export function buildLines(segments: Segment[]): Line[] {
   let current: Segment[] = [];
   for (const segment of segments) {
     const last = current.at(-1);
-    if (last && !(sameBaseline(last, segment) && segment.left >= last.right - segment.size * 0.8)) {
+    if (
+      last &&
+      (last.turned ||
+        segment.turned ||
+        !(sameBaseline(last, segment) && segment.left >= last.right - segment.size * 0.8))
+    ) {
       lines.push(joinSegments(current));
       current = [];
     }

@@ -37,6 +37,8 @@ export type Rule = { left: number; right: number; top: number; bottom: number };
 export type StructureElement = {
   role: string;
   alternative: string;
+  /** BCP 47, of the outermost elements alone. */
+  language: string;
   /** Columns and rows that a table cell spans. */
   columns: number;
   rows: number;
@@ -204,6 +206,7 @@ export class PdfPage {
     const element: StructureElement = {
       role: this.#elementText('FPDF_StructElement_GetType', handle),
       alternative: this.#elementText('FPDF_StructElement_GetAltText', handle),
+      language: depth === 0 ? this.#elementText('FPDF_StructElement_GetLang', handle) : '',
       columns: 1,
       rows: 1,
       children: [],
@@ -416,6 +419,9 @@ function characterOf(code: number, font: string): string {
     return wingdings[code & 0xff] ?? '•';
   if (code === 0xf0b7 || code === 0xf0a7) return '•';
   if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
+  // Ligatures and the joined forms of Arabic are a matter of type; searches look for the letters.
+  if ((code >= 0xfb00 && code <= 0xfdff) || (code >= 0xfe70 && code <= 0xfefc))
+    return String.fromCodePoint(code).normalize('NFKC');
   return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);
 }
 

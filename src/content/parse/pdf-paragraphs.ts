@@ -24,18 +24,16 @@ export type PdfBlock = TextBlock | { kind: 'table'; table: PdfTable };
 const bulletPattern = /^(?:[•‣▪▫●○◦■□◆◇➢➤►▶✓✔✗❖∙·⁃◾◼☐☑☒\ue000-\uf8ff]|[-–—*o](?=\s))\s*(?=\S)/u;
 const numberPattern = /^\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)](?=\s)\s*/;
 
-/** Lines in reading order as paragraphs and list items. */
-export function buildParagraphs(lines: Line[], words: WordList): TextBlock[] {
-  const leading = typicalLeading(lines);
+/** Lines in reading order as paragraphs and list items. `all`: every line of the page, which tells how wide its columns are. */
+export function buildParagraphs(lines: Line[], all: Line[], words: WordList): TextBlock[] {
+  const leading = typicalLeading(all);
   const groups: Line[][] = [];
   for (const line of lines) {
     const group = groups.at(-1);
-    if (group && continues(group, line, lines, leading)) group.push(line);
+    if (group && continues(group, line, all, leading)) group.push(line);
     else groups.push([line]);
   }
-  return groups.map((group, index) =>
-    textBlock(group, groups[index - 1]?.at(-1), groups[index + 1]?.[0], lines, words),
-  );
+  return groups.map((group, index) => textBlock(group, groups[index - 1]?.at(-1), groups[index + 1]?.[0], all, words));
 }
 
 /** A line of a table of contents: leaders, then the page. */
@@ -123,10 +121,12 @@ function isRagged(last: Line, line: Line, all: Line[]): boolean {
 
 /** Where the column ends to the right: nearly the furthest of the lines that start where this one does. */
 function columnRight(line: Line, all: Line[]): number {
-  const rights = all
-    .filter((one) => Math.abs(one.left - line.left) < line.size * 4 && Math.abs(one.size - line.size) < 1.5)
-    .map((one) => one.right)
-    .sort((a, b) => a - b);
+  const alike = all.filter((one) => Math.abs(one.size - line.size) < 1.5);
+  const beside = alike.filter((one) => Math.abs(one.left - line.left) < line.size * 4);
+  const around = alike.filter(
+    (one) => Math.min(one.right, line.right) - Math.max(one.left, line.left) > (line.right - line.left) * 0.5,
+  );
+  const rights = (beside.length >= 4 ? beside : around).map((one) => one.right).sort((a, b) => a - b);
   return rights[Math.max(0, Math.ceil(rights.length * 0.9) - 1)] ?? line.right;
 }
 
@@ -172,20 +172,28 @@ export function plainText(lines: Line[], words: WordList): string {
   return text;
 }
 
+/** Whether nearly every line starts with a capital or a figure, as those of receipts and addresses do and prose does not. */
+function startsAnew(group: Line[]): boolean {
+  const later = group.slice(1);
+  if (later.length < 3 || group.some((line) => line.text.length > 60)) return false;
+  return later.filter((line) => /^[\p{Lu}\p{N}$€£#*(+-]/u.test(line.text)).length >= later.length * 0.85;
+}
+
 /** Lines that end on purpose (addresses, verses, receipts) keep their ends. */
 function groupText(group: Line[], marker: string | undefined, all: Line[], words: WordList): string {
   let text = '';
   const ragged = group.map((line, index) => {
     const last = group[index - 1];
-    return last !== undefined && isRagged(last, line, all) && !isCentred(last, line);
+    return last !== undefined && isRagged(last, line, all);
   });
-  const deliberate = ragged.filter(Boolean).length > (group.length - 1) * 0.5;
+  const isListing = startsAnew(group);
+  const deliberate = isListing || ragged.filter(Boolean).length > (group.length - 1) * 0.5;
   group.forEach((line, index) => {
     const own = index === 0 && marker !== undefined ? line.text.slice(marker.length) : line.text;
     const last = group[index - 1];
     if (!last) text = own;
     else if (last.hyphenated && /[\p{L}\p{N}][-‐\u00ad]$/u.test(text)) text = words.join(text, own);
-    else if ((deliberate && ragged[index]) || contentsLine.test(last.text)) text = `${text}\n${own}`;
+    else if ((deliberate && (ragged[index] || isListing)) || contentsLine.test(last.text)) text = `${text}\n${own}`;
     else text = joinText(text, own);
   });
   return text;

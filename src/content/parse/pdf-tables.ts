@@ -280,7 +280,17 @@ function tableRegion(items: FlowItem[], from: number): Line[] {
 function startsHeader(items: FlowItem[], at: number): boolean {
   const first = items[at];
   const next = items.slice(at + 1, at + 5);
-  if (first?.kind !== 'line' || widthOf(first.line) > 150) return false;
+  const [row] = next;
+  if (first?.kind !== 'line') return false;
+  if (
+    row?.kind === 'line' &&
+    row.line.segments.length >= 2 &&
+    splitRow(first.line).segments.length >= row.line.segments.length
+  ) {
+    const gap = row.line.top - first.line.bottom;
+    if (gap > -first.line.size && gap < first.line.size * 1.5) return true;
+  }
+  if (widthOf(first.line) > 150) return false;
   return next.some(
     (item) =>
       item.kind === 'line' &&
@@ -294,7 +304,12 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
   const rows = rowsOf(region);
   const several = rows.filter((row) => row.segments.length >= 2);
   if (several.length < 2) return undefined;
-  const columns = columnsOf(several);
+  const coarse = columnsOf(several);
+  const fineRows = rows.map(splitRow);
+  // Heads are often centred over their columns and reach over the gutters that all rows below them keep.
+  const fine = [columnsOf(fineRows), columnsOf(fineRows.slice(1))].sort((a, b) => b.length - a.length)[0] ?? [];
+  const isFine = fine.length > coarse.length && several.length >= 3 && filledShare(fineRows, fine) > 0.7;
+  const columns = isFine ? fine : coarse;
   if (columns.length < 2) return undefined;
   const box = {
     left: Math.min(...region.map((line) => line.left)),
@@ -306,9 +321,22 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
     (bar) => bar.at > box.top - 12 && bar.at < box.bottom + 12 && bar.from < box.left + 20 && bar.to > box.right - 20,
   ).length;
   if (ruled < 2 && several.filter((row) => row.mono).length > several.length / 2) return undefined; // code
-  const cells = rows.map((row) => cellsOf(row, columns));
+  const cells = (isFine ? fineRows : rows).map((row) => cellsOf(row, columns));
   if (!looksTabular(cells, columns.length, ruled)) return undefined;
   return { ...box, rows: mergeContinuations(rows, cells) };
+}
+
+/** The row with its pieces cut at every wider gap. */
+function splitRow(row: Line): Line {
+  const segments = row.segments.flatMap((segment) =>
+    segment.parts.length < 2 ? [segment] : segment.parts.map((part) => ({ ...segment, ...part, parts: [part] })),
+  );
+  return { ...row, segments };
+}
+
+function filledShare(rows: Line[], columns: Interval[]): number {
+  const filled = rows.flatMap((row) => cellsOf(row, columns)).filter((text) => text !== '').length;
+  return filled / Math.max(1, rows.length * columns.length);
 }
 
 /** Lines as rows from top to bottom. Lines nearer than their own height (centred cells beside two-line cells) are one row. */

@@ -1,3 +1,9 @@
+/** English words that begin compounds far more often than they begin a longer word that was cut after them. */
+const compoundHeads =
+  /^(?:self|well|half|one|two|three|four|five|six|seven|eight|nine|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|high|low|long|short|full|cross|real|open|large|small)$/i;
+const endings =
+  /^(?:ings?|ed|ers?|est|ages?|ly|ness|ments?|ful|less|en|ened|ish|able|ity|ties|y|ways?|ized?|ization|istic|ism|ities)\b/i;
+
 /** Words of the whole document, to tell a hyphen of a line end from one of a compound. */
 export class WordList {
   readonly #counts = new Map<string, number>();
@@ -31,6 +37,7 @@ export class WordList {
     if (/\p{N}$/u.test(head) || /^[\p{N}\p{Lu}]/u.test(tail)) return true;
     if (this.has(`${head}-${tail}`)) return true;
     if (this.has(`${head}${tail}`)) return false;
+    if (compoundHeads.test(head) && !endings.test(tail)) return true;
     return head.length > 2 && tail.length > 2 && this.has(head) && this.has(tail);
   }
 }

@@ -1,5 +1,6 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from './markdown.ts';
 import type { ParsedWithScans, Scan } from './parse.ts';
+import { splitColumns } from './pdf-columns.ts';
 import { openPdf, type PdfDocument } from './pdf-document.ts';
 import { dropFurniture } from './pdf-furniture.ts';
 import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './pdf-headings.ts';
@@ -39,11 +40,13 @@ export async function parsePdf(bytes: Uint8Array, ocr: boolean): Promise<ParsedW
     const pages = readPages(document);
     const scans = readScans(document, pages, ocr);
     const markdown = writePages(pages, scans);
+    const language = pages.flatMap((page) => page.tree.map((element) => element.language)).find((one) => one !== '');
     return {
       kind: 'pdf',
       pages: document.pageCount,
       markdown,
       ...document.metadata(),
+      ...(language === undefined ? {} : { language }),
       ...(scans.length === 0 ? {} : { scans }),
     };
   } finally {
@@ -143,10 +146,10 @@ function pageBlocks(page: Page, lines: Line[], words: WordList): PdfBlock[] {
   const blocks: PdfBlock[] = [];
   let pending: Line[] = [];
   const flush = (): void => {
-    blocks.push(...buildParagraphs(pending, words));
+    blocks.push(...buildParagraphs(pending, plain, words));
     pending = [];
   };
-  for (const item of findTables(orderLines(plain), page.rules)) {
+  for (const item of findTables(orderLines(splitColumns(plain)), page.rules)) {
     if (item.kind === 'line') pending.push(item.line);
     else {
       flush();
@@ -155,7 +158,10 @@ function pageBlocks(page: Page, lines: Line[], words: WordList): PdfBlock[] {
   }
   flush();
   const turned = page.turned.map((segment) => segment.text).join(' ');
-  if (turned.trim() !== '') blocks.push(...buildParagraphs(buildLines(page.turned), words));
+  if (turned.trim() !== '') {
+    const sideways = buildLines(page.turned);
+    blocks.push(...buildParagraphs(sideways, sideways, words));
+  }
   return blocks;
 }
 

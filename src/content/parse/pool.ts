@@ -67,6 +67,10 @@ export class ParserPool {
       deadlineMs: options.deadlineMs,
       workerFile: options.workerFile,
     };
+  }
+
+  /** Starts the processes, which the first document would otherwise wait for. */
+  warm(): void {
     this.#fill();
   }
 
@@ -126,6 +130,7 @@ export class ParserPool {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { task, input, signal: options.signal, resolve, reject };
       this.#enqueue(options.lane ?? '', waiting);
+      this.#fill();
       this.#dispatch();
     });
   }

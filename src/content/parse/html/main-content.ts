@@ -5,6 +5,7 @@ import {
   isHidden,
   isLede,
   isLikelyContent,
+  isNote,
   isUnlikely,
   pointerStart,
   relatedHeading,
@@ -31,12 +32,14 @@ export function mainContent(
     if (lede !== undefined) addLede(content, lede);
     return content;
   });
+  const prose = proseLengths(body).get(body) ?? 0;
   let best: { content: HtmlElement; length: number } | undefined;
   for (const attempt of attempts) {
     const content = attempt();
     const length = textOf(content).length;
     if (best === undefined || length > best.length * 2) best = { content, length };
-    if (best.length >= enoughCharacters) break;
+    // A short text may be all there is, or what is left of a page (a forum, a thread) that is made of "comments".
+    if (best.length >= enoughCharacters && (best.length >= surelyEnoughCharacters || best.length > prose * 0.15)) break;
   }
   if (best !== undefined && best.length >= 1) return best.content;
   return body;
@@ -89,6 +92,7 @@ const strict: Cut = { unlikely: true };
 const lenient: Cut = { unlikely: false };
 
 const enoughCharacters = 400;
+const surelyEnoughCharacters = 1_500;
 
 export function clone(element: HtmlElement, parent: HtmlElement | undefined): HtmlElement {
   const copy: HtmlElement = {
@@ -282,11 +286,15 @@ function widen(top: HtmlElement, body: HtmlElement): HtmlElement {
   const prose = proseLengths(body);
   const whole = prose.get(body) ?? 0;
   let at = top;
-  while (at !== body && at.parent !== undefined && (prose.get(at) ?? 0) < whole * coverageMin) at = at.parent;
+  // Short pages have little to leave out.
+  const wanted = whole * (whole < shortPageCharacters ? coverageOfShortMin : coverageMin);
+  while (at !== body && at.parent !== undefined && (prose.get(at) ?? 0) < wanted) at = at.parent;
   return at;
 }
 
 const coverageMin = 0.35;
+const coverageOfShortMin = 0.8;
+const shortPageCharacters = 500;
 
 function withSiblings(top: HtmlElement, scores: Map<HtmlElement, number>): HtmlElement {
   const parent = top.parent;
@@ -314,7 +322,8 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
 /** Cuts out of the chosen element what is not its text. */
 function cleanUp(content: HtmlElement, title: string | undefined, cut: Cut): void {
   for (const name of ['form', 'fieldset', 'footer', 'aside', 'input', 'button', 'select', 'textarea'])
-    for (const element of findAll(content, name)) if (!isSubstantial(element, content)) detach(element);
+    for (const element of findAll(content, name))
+      if (!isSubstantial(element, content) && !isNote(element)) detach(element);
   dropTitle(content, title);
   captionsToImages(content);
   if (cut.unlikely) {

@@ -109,6 +109,14 @@ export function isLikelyContent(element: HtmlElement): boolean {
   return likelyPhrases.test(wordsOf(element).join(' '));
 }
 
+/** A remark set apart from the text that belongs to it all the same. */
+export function isNote(element: HtmlElement): boolean {
+  return wordsOf(element).some((word) => noteWords.test(word));
+}
+
+const noteWords =
+  /^(?:note|tip|hint|info|warning|caution|danger|important|admonition|callout|remark|footnotes?|endnotes?)$/;
+
 export function isCaption(element: HtmlElement): boolean {
   if (element.name === 'figcaption') return true;
   if (!['p', 'div', 'span', 'small', 'em', 'figure', 'dd', 'cite'].includes(element.name)) return false;

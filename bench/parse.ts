@@ -1,0 +1,73 @@
+/**
+ * What the parser pool costs on top of the engine, in one run:
+ *   node bench/parse.ts [FILE.pdf] [--rounds 40]
+ * Latency of a PDF through the pool against the plain engine in this process, and documents a second with two workers
+ * against one. Without a file, a page that this project draws.
+ */
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { PDFiumLibrary } from '@hyzyla/pdfium';
+import { ParserPool } from '../src/content/parse/pool.ts';
+import { samplePdf } from '../src/content/parse/sample-pdf.ts';
+import { createLogger } from '../src/log.ts';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: 'string', default: '40' } },
+});
+const rounds = Number(values.rounds);
+const bytes = positionals[0] === undefined ? samplePdf() : readFileSync(positionals[0]);
+const log = createLogger('error');
+
+const library = await PDFiumLibrary.init();
+const pools = new Map(
+  [1, 2].map((workers) => [workers, new ParserPool({ workers, memoryMb: 512, deadlineMs: 60_000, log })]),
+);
+for (const pool of pools.values()) await repeat(10, () => pool.parse({ bytes }));
+await repeat(10, plainEngine);
+
+const engineMs: number[] = [];
+const poolMs: number[] = [];
+for (let round = 0; round < rounds; round++) {
+  engineMs.push(await timed(plainEngine));
+  poolMs.push(await timed(() => pools.get(1)?.parse({ bytes })));
+}
+const [engine, pool] = [median(engineMs), median(poolMs)];
+console.log(`plain engine      ${engine.toFixed(1)} ms`);
+console.log(
+  `through the pool  ${pool.toFixed(1)} ms = ${(pool / engine).toFixed(2)} x engine, or 1.3 x engine ${signed(pool - 1.3 * engine)} ms`,
+);
+
+const rates = new Map<number, number>();
+for (const [workers, one] of pools) {
+  const tookMs = await timed(() => Promise.all(Array.from({ length: rounds * 4 }, () => one.parse({ bytes }))));
+  rates.set(workers, (rounds * 4 * 1000) / tookMs);
+  console.log(`${workers} worker${workers === 1 ? ' ' : 's'}         ${rates.get(workers)?.toFixed(0)} documents/s`);
+}
+console.log(`two workers = ${((rates.get(2) ?? 0) / (rates.get(1) ?? 1)).toFixed(2)} x one`);
+await Promise.all([...pools.values()].map((one) => one.close()));
+library.destroy();
+
+async function plainEngine(): Promise<void> {
+  const document = await library.loadDocument(bytes);
+  for (const page of document.pages()) page.getText();
+  document.destroy();
+}
+
+async function repeat(times: number, act: () => Promise<unknown>): Promise<void> {
+  for (let time = 0; time < times; time++) await act();
+}
+
+async function timed(act: () => Promise<unknown> | undefined): Promise<number> {
+  const started = performance.now();
+  await act();
+  return performance.now() - started;
+}
+
+function median(values: number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? '-' : '+'} ${Math.abs(value).toFixed(1)}`;
+}

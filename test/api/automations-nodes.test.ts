@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import { startDueSchedules } from '../../src/automations/dispatch.ts';
+import { createExpressions } from '../../src/automations/expressions.ts';
+import { createRunService } from '../../src/automations/run-service.ts';
+import { createAutomationService } from '../../src/automations/service.ts';
+import { createGraphLoader } from '../../src/automations/workflow.ts';
+import { formatId } from '../../src/ids.ts';
+import { AutomationsClient, graphOf, type Run, types } from '../support/automations.ts';
+import type { TestWorld } from '../support/provisioner.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let world: TestWorld;
+let client: AutomationsClient;
+let outside: Server;
+let outsideUrl: string;
+let answer: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) => response.end('{}');
+
+before(async () => {
+  server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+  world = await server.provision.world();
+  client = new AutomationsClient(server, world.app);
+  outside = createServer((request, response) => answer(request, response));
+  await new Promise<void>((resolve) => outside.listen(0, '127.0.0.1', resolve));
+  outsideUrl = `http://127.0.0.1:${(outside.address() as AddressInfo).port}`;
+});
+after(async () => {
+  outside.closeAllConnections();
+  outside.close();
+  await server.close();
+});
+
+test('http_request sends what it is told, under one idempotency key for all its attempts', async () => {
+  const seen: { method: string; url: string; key: unknown; type: unknown }[] = [];
+  answer = (request, response) => {
+    const { method = '', url = '', headers } = request;
+    seen.push({ method, url, key: headers['idempotency-key'], type: headers['content-type'] });
+    response.statusCode = seen.length < 3 ? 503 : 201;
+    response.end('{"made":true}');
+  };
+  const run = await client.runGraph(
+    graphOf({
+      ...{ id: 'h', kind: 'http_request', method: 'POST', url: `${outsideUrl}/things`, query: { a: 1, b: ['x', 'y'] } },
+      ...{ body: { n: '{{$.n}}' }, retry: { max_attempts: 3, initial_seconds: 0.1 } },
+    }),
+    { n: 5 },
+  );
+  const result = run.result as { status: number; json: unknown } | undefined;
+  assert.deepEqual([result?.status, result?.json], [201, { made: true }], JSON.stringify(run));
+  assert.equal(seen.length, 3);
+  assert.equal(new Set(seen.map((one) => one.key)).size, 1);
+  assert.deepEqual([seen[0]?.method, seen[0]?.url, seen[0]?.type], ['POST', '/things?a=1&b=x&b=y', 'application/json']);
+  const journal = await client.journal(run.id);
+  assert.equal(seen[0]?.key, journal.find((entry) => entry.node_id === 'h')?.command_id);
+  assert.equal(types(journal).filter((type) => type === 'node_retry_scheduled h').length, 2);
+});
+
+test('http_request fails for a status that is not expected, an unsafe address and a server that does not answer', async () => {
+  answer = (request, response) => {
+    if (request.url !== '/hang') response.writeHead(404).end();
+  };
+  const codes: [Record<string, unknown>, string | undefined][] = [
+    [{ url: `${outsideUrl}/x` }, 'unexpected_status'],
+    [{ url: `${outsideUrl}/x`, expect_status: 404 }, undefined],
+    [{ url: `${outsideUrl}/x`, expect_status: [200, 404] }, undefined],
+    [{ url: 'http://169.254.169.254/latest' }, 'unsafe_url'],
+    [{ url: 'no url' }, 'invalid_url'],
+    [{ url: `${outsideUrl}/hang`, timeout_seconds: 0.3 }, 'timeout'],
+  ];
+  for (const [members, code] of codes) {
+    const run = await client.runGraph(graphOf({ id: 'h', kind: 'http_request', method: 'GET', ...members }));
+    assert.equal(run.error?.code, code, JSON.stringify(run));
+  }
+});
+
+test('file_write writes a file of the run’s identity', async () => {
+  const data = Buffer.from('hello').toString('base64');
+  const { id } = await client.automation({
+    run_as_user: world.member.id,
+    workflow: graphOf({ id: 'f', kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data }),
+  });
+  const run = await client.ended((await client.invoke(id)).id);
+  const file = run.result as { id: string; user: string; size: number } | undefined;
+  assert.deepEqual([file?.user, file?.size], [world.member.id, 5], JSON.stringify(run));
+  const refused = await client.runGraph(
+    graphOf({ id: 'f', kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data: '%%%' }),
+  );
+  assert.equal(refused.error?.code, 'invalid_parameters');
+});
+
+test('changes of files and sources are events, with ids as clients know them', async () => {
+  const names = [
+    'file.created',
+    'file.updated',
+    'knowledge_source.created',
+    'knowledge_source.updated',
+    'knowledge_source.deleted',
+  ];
+  const listeners = new Map<string, string>();
+  for (const trigger of names) {
+    const workflow = graphOf({ id: 'a', kind: 'trigger' });
+    listeners.set(trigger, (await client.automation({ type: 'trigger', trigger, workflow })).id);
+  }
+  const others = await client.automation({
+    type: 'trigger',
+    trigger: 'file.created',
+    org: world.otherOrg.id,
+    workflow: graphOf({ id: 'a', kind: 'trigger' }),
+  });
+  const upload = { filename: 'a.txt', content_type: 'text/plain', data: 'aGk=', org: world.org.id };
+  const file = await client.call<{ id: string }>('POST', '/files', upload);
+  await client.call('PATCH', `/files/${file.body.id}`, { filename: 'b.txt' });
+  const made = { type: 'knowledge/documents', org: world.org.id };
+  const source = await client.call<{ id: string }>('POST', '/knowledge_sources', made);
+  await client.call('PATCH', `/knowledge_sources/${source.body.id}`, { state: 'paused' });
+  await client.call('DELETE', `/knowledge_sources/${source.body.id}`);
+  for (const [trigger, id] of listeners) {
+    const run = await firstRun(id);
+    const payload = run.payload as Record<string, unknown>;
+    if (trigger.startsWith('file')) assert.equal(payload.file, file.body.id, trigger);
+    else assert.equal(payload.source, source.body.id, trigger);
+    await client.call('DELETE', `/automations/${id}`);
+  }
+  const heard = await client.call<{ data: Run[] }>('GET', `/automations/${others.id}/runs`);
+  assert.deepEqual(heard.body.data, []);
+});
+
+test('the database writes ids as the server does', async () => {
+  for (const uuid of ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff', world.org.uuid]) {
+    const [row] = await server.db<[{ id: string }]>`select format_id('org', ${uuid}::uuid) as id`;
+    assert.equal(row.id, formatId('org', uuid));
+  }
+});
+
+test('many looks at a due schedule at once start one run', async () => {
+  const { db, clock, secrets, log } = server.services;
+  const { id } = await client.automation({
+    type: 'scheduled',
+    schedule: '*/5 * * * *',
+    workflow: graphOf({ id: 'a', kind: 'trigger' }),
+  });
+  const expressions = createExpressions();
+  const automations = createAutomationService({ db, clock, secrets, expressions });
+  const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph: createGraphLoader(db) });
+  await db`update automations set next_tick_at = now() - interval '10 minutes' where schedule = '*/5 * * * *'`;
+  await Promise.all(Array.from({ length: 8 }, () => startDueSchedules({ db, clock, log, expressions, runs })));
+  await firstRun(id);
+  const all = await client.call<{ data: Run[] }>('GET', `/automations/${id}/runs`);
+  assert.equal(all.body.data.length, 1);
+});
+
+test('a run that another worker has gone on with is left to it', async () => {
+  const { id } = await client.automation({ workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }) });
+  const { id: run } = await client.invoke(id);
+  await client.waiting(run);
+  const signals = Array.from({ length: 10 }, (_, n) =>
+    client.call('POST', `/automation_runs/${run}/signal`, { name: 'go', payload: n }),
+  );
+  const statuses = (await Promise.all(signals)).map((one) => one.status);
+  assert.ok(statuses.includes(200));
+  assert.ok(statuses.every((status) => status === 200 || status === 409));
+  await client.ended(run);
+  const journal = await client.journal(run);
+  assert.deepEqual(
+    journal.map((entry) => entry.sequence),
+    journal.map((_, index) => index + 1),
+  );
+  assert.equal(journal.filter((entry) => entry.type === 'node_completed').length, 1);
+});
+
+async function firstRun(automation: string): Promise<Run> {
+  for (let look = 0; look < 800; look++) {
+    const [run] = (await client.call<{ data: Run[] }>('GET', `/automations/${automation}/runs`)).body.data;
+    if (run) return client.ended(run.id);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  throw new Error('No run began.');
+}

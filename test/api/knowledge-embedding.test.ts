@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { startEmbeddingService } from '../support/embedding-service.ts';
+import { type Json, knowledgeOf } from '../support/knowledge.ts';
+import { startTestServer } from '../support/server.ts';
+
+const service = await startEmbeddingService();
+const server = await startTestServer({
+  env: {
+    QUARRY_EMBEDDER: 'openai',
+    QUARRY_EMBED_URL: service.url,
+    QUARRY_EMBED_MODEL: 'test',
+    QUARRY_EMBED_DIMENSIONS: '64',
+  },
+});
+after(async () => {
+  await server.close();
+  await service.close();
+});
+const world = await server.provision.world();
+const app = knowledgeOf(server, { key: world.app.secretKey });
+const org = { org: world.org.id };
+const catchUp = () => server.services.tasks['knowledge.embed']?.({}, { signal: new AbortController().signal } as never);
+
+test('a service that speaks /v1/embeddings makes the vectors, and only changed chunks are embedded anew', async () => {
+  const source = await app.makeSource(org);
+  const section = (name: string) => `# ${name}\n\n${`A sentence about ${name}. `.repeat(150)}\n\n`;
+  const document = await app.push(source, section('Iron') + section('Copper'));
+  assert.match((await app.search(source, { query: 'about copper', mode: 'vector' }))[0]?.content ?? '', /Copper/);
+  service.texts.length = 0;
+  const answer = await app.send<{ id: string }>('PATCH', `/knowledge_documents/${document}`, {
+    content: { data: section('Iron') + section('Silver') },
+  });
+  await app.settled(answer.body.id);
+  assert.ok(service.texts.length > 0);
+  assert.ok(service.texts.every((text) => !text.includes('Iron')));
+  assert.match((await app.search(source, { query: 'about silver', mode: 'vector' }))[0]?.content ?? '', /Silver/);
+});
+
+test('while the embedder is down a push succeeds, says that vectors are pending, and is found by full text', async () => {
+  const source = await app.makeSource(org);
+  service.broken = 400;
+  const pushed = await app.ingest(source, { content: { data: 'Herons stand in shallow water.' } });
+  assert.deepEqual([pushed.status, pushed.metadata.embedding], ['succeeded', 'pending']);
+  for (const mode of ['fulltext', 'hybrid'])
+    assert.equal((await app.search(source, { query: 'heron', mode })).length, 1, mode);
+  assert.deepEqual(await app.search(source, { query: 'heron', mode: 'vector' }), []);
+  service.broken = undefined;
+  await catchUp();
+  assert.equal((await app.search(source, { query: 'heron', mode: 'vector' })).length, 1);
+  const after = await app.send<{ metadata: Json }>('GET', `/knowledge_ingestions/${pushed.id}`);
+  assert.equal(after.body.metadata.embedding, undefined);
+});
+
+test('documents of another model are embedded anew, and their old vectors go', async () => {
+  const source = await app.makeSource(org);
+  await app.push(source, 'Storks nest on roofs.');
+  await server.db`update knowledge_vectors set model = 'older' where app_id = ${world.app.app.uuid}`;
+  await server.db`update knowledge_codes set model = 'older' where app_id = ${world.app.app.uuid}`;
+  await server.db`update knowledge_documents set embedding_model = 'older' where app_id = ${world.app.app.uuid}`;
+  assert.equal((await app.search(source, { query: 'stork' })).length, 1);
+  await catchUp();
+  const models = await server.db<{ model: string }[]>`select distinct model from knowledge_vectors`;
+  assert.deepEqual(
+    models.map(({ model }) => model),
+    ['openai:test:64'],
+  );
+  assert.equal((await app.search(source, { query: 'stork', mode: 'vector' })).length, 1);
+});

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { html, startSite } from '../support/fixture-site.ts';
+import { type Json, knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
+import { type ErrorBody, startTestServer } from '../support/server.ts';
+
+const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+after(() => server.close());
+const world = await server.provision.world();
+const app = knowledgeOf(server, { key: world.app.secretKey });
+const org = { org: world.org.id };
+
+type Listed = { data: { id: string; title?: string; source_url?: string; total_size: number }[] };
+const documentsOf = async (source: string) =>
+  (await app.send<Listed>('GET', `/knowledge_documents?source=${source}`)).body.data;
+
+test('a link is pulled, asked for conditionally the next time, and replaced when it changes', async () => {
+  let body = html('Kettles');
+  let conditional = 0;
+  const site = await startSite({
+    '/page': (request, response) => {
+      const etag = `"${body.length}"`;
+      response.setHeader('content-type', 'text/html');
+      response.setHeader('etag', etag);
+      if (request.headers['if-none-match'] === etag) {
+        conditional += 1;
+        response.statusCode = 304;
+        response.end();
+      } else response.end(body);
+    },
+  });
+  try {
+    const source = await app.makeSource({ ...org, type: 'web/link', payload: { url: `${site.origin}/page` } });
+    const first = await app.ingest(source, { pull: true });
+    assert.equal(first.status, 'succeeded', JSON.stringify(first));
+    const [document] = await documentsOf(source);
+    assert.deepEqual([document?.title, document?.source_url], ['Kettles', `${site.origin}/page`]);
+    assert.equal((await app.search(source, { query: 'kettles', mode: 'fulltext' })).length, 1);
+
+    const second = await app.ingest(source, { pull: true });
+    assert.deepEqual([second.status, second.stats.unchanged, conditional], ['succeeded', 1, 1]);
+
+    body = html('Teapots and kettles');
+    const third = await app.ingest(source, { pull: true });
+    assert.deepEqual([third.status, third.stats.documents], ['succeeded', 1]);
+    const [changed, ...others] = await documentsOf(source);
+    assert.deepEqual([changed?.id, changed?.title, others.length], [document?.id, 'Teapots and kettles', 0]);
+    assert.equal((await app.search(source, { query: 'teapots', mode: 'fulltext' })).length, 1);
+  } finally {
+    await site.close();
+  }
+});
+
+test('a pull of a site adds what is new, leaves what is unchanged and removes what is gone', async () => {
+  const pages: Record<string, string> = {
+    '/': html('Home', ['/a', '/b', '/c']),
+    '/a': html('Apples'),
+    '/b': html('Pears'),
+    '/c': html('Plums'),
+  };
+  const site = await startSite({}, (_request, response, url) => {
+    const page = pages[url.pathname];
+    response.statusCode = page ? 200 : 404;
+    response.setHeader('content-type', 'text/html');
+    response.end(page ?? 'gone');
+  });
+  try {
+    const source = await app.makeSource({
+      ...org,
+      type: 'scrape/site',
+      payload: { url: `${site.origin}/`, exclude_paths: ['/c'] },
+    });
+    const first = await app.ingest(source, { pull: true });
+    assert.equal(first.status, 'succeeded', JSON.stringify(first));
+    assert.deepEqual((await documentsOf(source)).map(({ title }) => title).sort(), ['Apples', 'Home', 'Pears']);
+    delete pages['/a'];
+    pages['/b'] = html('Ripe pears');
+    pages['/d'] = html('Cherries');
+    pages['/'] = html('Home', ['/b', '/d']);
+    const second = await app.ingest(source, { pull: true });
+    assert.equal(second.status, 'succeeded');
+    assert.deepEqual((await documentsOf(source)).map(({ title }) => title).sort(), ['Cherries', 'Home', 'Ripe pears']);
+    assert.equal(second.stats.removed, 1);
+    assert.deepEqual(await app.search(source, { query: 'apples', mode: 'fulltext' }), []);
+  } finally {
+    await site.close();
+  }
+});
+
+test('a start page that cannot be had fails the pull with a reason and leaves the documents alone', async () => {
+  let up = true;
+  const site = await startSite({}, (_request, response) => {
+    response.statusCode = up ? 200 : 404;
+    response.setHeader('content-type', 'text/html');
+    response.end(html('Lighthouse'));
+  });
+  try {
+    const source = await app.makeSource({
+      ...org,
+      type: 'web/link',
+      payload: { url: `${site.origin}/x` },
+      state: 'paused',
+    });
+    assert.equal((await app.ingest(source, { pull: true })).status, 'succeeded');
+    up = false;
+    const failed = await app.ingest(source, { pull: true });
+    assert.equal(failed.status, 'failed');
+    assert.ok(failed.error?.code && failed.error.message);
+    assert.equal((await app.search(source, { query: 'lighthouse', mode: 'fulltext' })).length, 1);
+  } finally {
+    await site.close();
+  }
+});
+
+test("a file is pulled with the rights of the source's owner, and again only when it is another", async () => {
+  const upload = (text: string, as: Json = {}) =>
+    app.send<{ id: string }>('POST', '/files', {
+      filename: 'f.md',
+      content_type: 'text/markdown',
+      data: Buffer.from(text).toString('base64'),
+      ...as,
+    });
+  const file = (await upload('# Granite\n\nA hard rock.', { user: world.member.id })).body.id;
+  const source = await app.makeSource({ type: 'file/document', user: world.member.id, payload: { file_id: file } });
+  const first = await app.ingest(source, { pull: true });
+  assert.equal(first.status, 'succeeded', JSON.stringify(first));
+  assert.equal((await app.search(source, { query: 'granite', mode: 'fulltext' })).length, 1);
+  assert.equal((await app.ingest(source, { pull: true })).stats.unchanged, 1);
+  assert.equal((await documentsOf(source)).length, 1);
+  const foreign = (await upload('# Private', { user: world.viewer.id })).body.id;
+  assert.equal((await app.send('PATCH', `/knowledge_sources/${source}`, { payload: { file: foreign } })).status, 200);
+  const refused = await app.ingest(source, { pull: true });
+  assert.deepEqual([refused.status, refused.error?.code], ['failed', 'not_found']);
+});
+
+test('a schedule pulls an active source by itself, and never a paused one', async () => {
+  const site = await startSite({}, (_request, response) => {
+    response.setHeader('content-type', 'text/html');
+    response.end(html('Tides'));
+  });
+  try {
+    const payload = { url: `${site.origin}/`, schedule: '*/5 * * * *' };
+    const active = await app.makeSource({ ...org, type: 'web/link', payload });
+    const paused = await app.makeSource({ ...org, type: 'web/link', payload, state: 'paused' });
+    await server.db`update knowledge_sources set next_pull_at = now() - interval '1 minute' where next_pull_at is not null`;
+    await server.services.tasks['knowledge.schedule']?.({}, {} as never);
+    const list = async (source: string) =>
+      (await app.send<{ data: { id: string }[] }>('GET', `/knowledge_sources/${source}/ingestions`)).body.data;
+    const [pull] = await list(active);
+    assert.ok(pull);
+    assert.equal((await app.settled(pull.id)).status, 'succeeded');
+    assert.deepEqual(await list(paused), []);
+  } finally {
+    await site.close();
+  }
+});
+
+test('an inbound URL takes whatever is posted as a document, until its secret is replaced', async () => {
+  const agent = await server.provision.agent(world.app, { org: world.org });
+  const installed = await app.send<{ id: string; inbound_url: string }>('POST', '/installations', {
+    agent: agent.id,
+    kind: 'webhook/inbound',
+  });
+  assert.equal(installed.status, 201);
+  const { body } = await app.send<{ data: Json[] }>('GET', `/knowledge_sources?installation=${installed.body.id}`);
+  const [source] = body.data;
+  assert.deepEqual(
+    [source?.type, source?.context_installation, source?.agent],
+    ['webhook/inbound', installed.body.id, agent.id],
+  );
+  const path = `/knowledge_sources/${source?.id}`;
+  const { url } = (await app.send<{ url: string }>('GET', `${path}/inbound_url`)).body;
+  assert.equal(url, installed.body.inbound_url);
+  const post = (to: string) =>
+    fetch(to, { method: 'POST', headers: { 'content-type': 'text/plain' }, body: 'The walrus has tusks.' });
+  const posted = await post(url);
+  assert.equal(posted.status, 202);
+  await app.settled(((await posted.json()) as { ingestion: string }).ingestion);
+  assert.equal((await app.search(String(source?.id), { query: 'walrus', mode: 'fulltext' })).length, 1);
+  const refusal = await app.send<ErrorBody>('POST', `${path}/ingest`, { content: { data: 'x' } });
+  assert.deepEqual([refusal.status, refusal.body.error.fields[0]?.field], [422, 'content']);
+  const fresh = (await app.send<{ url: string }>('POST', `${path}/inbound_url`)).body.url;
+  assert.equal((await post(url)).status, 404);
+  assert.equal((await post(`${url}x`)).status, 404);
+  assert.equal((await post(fresh)).status, 202);
+});
+
+test("messages of an agent's threads become documents of its thread/messages source", async () => {
+  const agent = await server.provision.agent(world.app, { org: world.org });
+  await app.send('POST', '/installations', { agent: agent.id, kind: 'thread/messages' });
+  const thread = (await app.send<{ id: string }>('POST', '/threads', { agent: agent.id, title: 'Chat' })).body.id;
+  const posted = await app.send<Json>('POST', `/threads/${thread}/messages`, {
+    content: 'Remember the lilac bicycle.',
+  });
+  assert.equal(posted.status, 201, JSON.stringify(posted.body));
+  const { body } = await app.send<{ data: Json[] }>('POST', `/agents/${agent.id}/search`, { query: 'lilac bicycle' });
+  assert.equal(body.data[0]?.type, 'thread/messages');
+  assert.equal((body.data[0]?.metadata as Json | undefined)?.thread, thread);
+  const stranger = knowledgeOf(server, { token: world.stranger.token });
+  assert.equal((await stranger.send('POST', `/threads/${thread}/messages`, { content: 'x' })).status, 404);
+});
+
+test('deleting a source in the middle of its ingestion ends both cleanly', async () => {
+  const site = await startSite({}, () => {});
+  try {
+    const source = await app.makeSource({ ...org, type: 'web/link', payload: { url: `${site.origin}/slow` } });
+    const started = await app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, { pull: true });
+    assert.equal(started.body.status, 'running');
+    await site.asked('/robots.txt');
+    assert.equal((await app.send('DELETE', `/knowledge_sources/${source}`)).status, 204);
+    assert.equal((await app.send('GET', `/knowledge_ingestions/${started.body.id}`)).status, 404);
+  } finally {
+    await site.close();
+  }
+});

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import type { TestIngestion } from '../support/knowledge.ts';
+import { startServe } from '../support/serve.ts';
+import { sendRequest } from '../support/server.ts';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-knowledge-'));
+chmodSync(dataDir, 0o755);
+after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+
+/** Kills in one run; `npm run crash` asks for 20. */
+const rounds = Number(process.env.CRASH_ROUNDS ?? 3);
+const documentsPerRound = 40;
+const env = { QUARRY_DATA_DIR: dataDir, QUARRY_PARSE_WORKERS: '1' };
+
+test('an ingestion whose server is killed goes on where it was: every document once, none half', async () => {
+  let server = await startServe(env);
+  const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
+    secret_key: string;
+  };
+  const call = <T>(method: string, path: string, body?: unknown) =>
+    sendRequest<T>(server.baseUrl, method, `/api/v1${path}`, { key, ...(body === undefined ? {} : { body }) });
+  const org = (await call<{ id: string }>('POST', '/orgs', { name: 'Crash' })).body.id;
+  const source = (await call<{ id: string }>('POST', '/knowledge_sources', { type: 'knowledge/documents', org })).body
+    .id;
+  let before = 0;
+  for (let round = 0; round < rounds; round++) {
+    const items = Array.from({ length: documentsPerRound }, (_item, i) => ({
+      // Through the parsers and over several chunks, so that a kill meets every step.
+      content: {
+        data: Buffer.from(
+          `# Round ${round} item ${i}\n\n${'Words of a document that is killed. '.repeat(120)}`,
+        ).toString('base64'),
+        data_encoding: 'base64',
+        filename: `${round}-${i}.md`,
+      },
+      title: `round${round}item${i}`,
+    }));
+    const started = await call<TestIngestion>('POST', `/knowledge_sources/${source}/ingest/batch`, { items });
+    assert.equal(started.status, 201, started.text);
+    // A different moment each time: between no document done and nearly all of them.
+    const share = (round % 5) / 5;
+    const count = async () =>
+      (await call<{ total_entries: number }>('GET', `/knowledge_documents?source=${source}&page_size=1`)).body
+        .total_entries;
+    while ((await count()) < before + documentsPerRound * share) await new Promise((resolve) => setTimeout(resolve, 5));
+    await server.kill();
+    server = await startServe(env);
+    const ingestion = await settled(started.body.id);
+    assert.equal(ingestion.status, 'succeeded', JSON.stringify(ingestion));
+    assert.equal(new Set(ingestion.metadata.items?.map((item) => item.document)).size, documentsPerRound);
+    before += documentsPerRound;
+    assert.equal(await count(), before);
+    const found = await call<{ data: { title: string }[] }>('POST', `/knowledge_sources/${source}/search`, {
+      query: `round${round}item7`,
+      mode: 'hybrid',
+    });
+    assert.equal(found.body.data[0]?.title, `round${round}item7`);
+  }
+  await server.stop();
+
+  async function settled(id: string): Promise<TestIngestion> {
+    for (;;) {
+      const { body } = await call<TestIngestion>('GET', `/knowledge_ingestions/${id}`);
+      if (body.status === 'succeeded' || body.status === 'failed') return body;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+});

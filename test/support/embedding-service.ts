@@ -1,0 +1,45 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
+
+export type EmbeddingService = {
+  url: string;
+  /** Texts that were embedded, in order. */
+  texts: string[];
+  /** While set, every request is answered with this status. */
+  broken: number | undefined;
+  close(): Promise<void>;
+};
+
+/** A local server that speaks OpenAI's `/v1/embeddings`, with vectors of 64 dimensions folded from the lexical ones. */
+export async function startEmbeddingService(): Promise<EmbeddingService> {
+  const embedder = lexicalEmbedder();
+  const service = { texts: [] as string[], broken: undefined as number | undefined };
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    response.setHeader('content-type', 'application/json');
+    if (service.broken !== undefined) {
+      response.statusCode = service.broken;
+      response.end('{"error":{"message":"down"}}');
+      return;
+    }
+    const { input } = JSON.parse(Buffer.concat(parts).toString()) as { input: string[] };
+    service.texts.push(...input);
+    const vectors = await embedder.embed(input, 'passage');
+    const data = vectors.map((vector, index) => {
+      const folded = new Array<number>(64).fill(0);
+      for (const [i, value] of vector.entries()) folded[i % 64] = (folded[i % 64] ?? 0) + value;
+      return { object: 'embedding', index, embedding: folded };
+    });
+    response.end(JSON.stringify({ object: 'list', data, model: 'test' }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return Object.assign(service, {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  });
+}

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import fc from 'fast-check';
+import { hammingDistances, packedCosine, packVector, signCode, unpackVector } from '../../src/content/embed/codes.ts';
+import { EmbeddingError, normalize } from '../../src/content/embed/embedder.ts';
+import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
+import { openAiEmbedder } from '../../src/content/embed/openai.ts';
+import { transformersEmbedder } from '../../src/content/embed/transformers.ts';
+import { startEmbeddingService } from '../support/embedding-service.ts';
+
+const service = await startEmbeddingService();
+after(() => service.close());
+const lexical = lexicalEmbedder();
+const lexicalVector = async (text: string) => (await lexical.embed([text], 'query'))[0] ?? new Float32Array();
+const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * (b[i] ?? 0), 0);
+
+test('16-bit floats keep the components of unit vectors to a thousandth of their size', () => {
+  fc.assert(
+    fc.property(fc.array(fc.float({ min: -1, max: 1, noNaN: true }), { minLength: 8, maxLength: 64 }), (values) => {
+      const vector = normalize(Float32Array.from(values));
+      const back = unpackVector(packVector(vector));
+      for (const [i, value] of vector.entries())
+        assert.ok(Math.abs((back[i] ?? 0) - value) <= Math.abs(value) / 1_000 + 1e-7);
+    }),
+  );
+});
+
+test('the cosine of a packed vector is the cosine', async () => {
+  const [a, b] = [await lexicalVector('The red fox jumps.'), await lexicalVector('A red fox jumped over.')];
+  assert.ok(Math.abs(packedCosine(a, packVector(b)) - dot(a, b)) < 1e-3);
+});
+
+test('the built-in embedder is deterministic, of unit length, and near for misspelt, compound and inflected words', async () => {
+  const a = await lexicalVector('The international conference on databases');
+  assert.deepEqual(a, await lexicalVector('The international conference on databases'));
+  assert.ok(Math.abs(dot(a, a) - 1) < 1e-5);
+  const near = dot(a, await lexicalVector('internatoinal conferences about database'));
+  const far = dot(a, await lexicalVector('boiled potatoes with butter'));
+  assert.ok(near > 0.4 && far < 0.15, `${near} ${far}`);
+  assert.equal(dot(await lexicalVector(''), a), 0);
+});
+
+test('200 candidates by Hamming distance hold at least 95 of the 100 nearest, for short queries too', async () => {
+  let seed = 3;
+  const random = () => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return seed / 2_147_483_648;
+  };
+  const syllables = ['ka', 'lo', 'mi', 'ne', 'pu', 'ra', 'si', 'to', 'vu', 'za', 'ber', 'dun', 'fal', 'gor'];
+  const words = Array.from({ length: 3_000 }, () =>
+    Array.from({ length: 2 + Math.floor(random() * 3) }, () => syllables[Math.floor(random() * 14)]).join(''),
+  );
+  const word = () => words[Math.floor(words.length ** random())] ?? '';
+  const texts = Array.from({ length: 2_000 }, () => Array.from({ length: 120 }, word).join(' '));
+  const passages = await lexical.embed(texts, 'passage');
+  const codes = passages.map(signCode);
+  let found = 0;
+  let wanted = 0;
+  for (const length of [2, 4, 12, 40])
+    for (let i = 0; i < 10; i++) {
+      const query = await lexicalVector(
+        (texts[(i * 97 + length) % texts.length] ?? '').split(' ').slice(0, length).join(' '),
+      );
+      const code = signCode(query);
+      const out = new Uint16Array(codes.length);
+      for (const [row, one] of codes.entries()) hammingDistances(code, one, 1, out, row);
+      const order = (score: (row: number) => number) =>
+        codes.map((_code, row) => row).sort((a, b) => score(b) - score(a));
+      const candidates = new Set(order((row) => -(out[row] ?? 0)).slice(0, 200));
+      const exact = passages.map((passage) => dot(query, passage));
+      const best = order((row) => exact[row] ?? 0).slice(0, 10);
+      found += best.filter((row) => candidates.has(row)).length;
+      wanted += best.length;
+    }
+  assert.ok(found / wanted >= 0.95, `${found / wanted}`);
+});
+
+test('a service is tried again when it may recover, and not when it refuses or answers nonsense', async () => {
+  const waits: number[] = [];
+  const sleep = async (ms: number) => {
+    waits.push(ms);
+    if (waits.length === 2) service.broken = undefined;
+  };
+  const embedder = openAiEmbedder({ baseUrl: service.url, model: 'm', dimensions: 64, sleep });
+  service.broken = 503;
+  assert.equal((await embedder.embed(['hello'], 'query')).length, 1);
+  assert.equal(waits.length, 2);
+  service.broken = 401;
+  await assert.rejects(embedder.embed(['hello'], 'query'), EmbeddingError);
+  service.broken = undefined;
+  const wrong = openAiEmbedder({ baseUrl: service.url, model: 'm', dimensions: 63, sleep });
+  await assert.rejects(wrong.embed(['hello'], 'query'), /64 dimensions, not 63/);
+  assert.deepEqual(await embedder.embed([], 'query'), []);
+});
+
+test('a local model without its package says so', async () => {
+  const embedder = transformersEmbedder({ model: '/nowhere', dimensions: 8 });
+  await assert.rejects(embedder.embed(['x'], 'query'), EmbeddingError);
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Database } from '../../src/db/database.ts';
+import { StreamHub, topicOf } from '../../src/http/sse.ts';
+import { createLogger } from '../../src/log.ts';
+
+/* The hub without Fastify and without PostgreSQL: notifications and snapshots come from the test. */
+
+let notify: (topic: string) => void = () => {};
+const listenDatabase = {
+  async listen(_channel: string, onNotify: (topic: string) => void) {
+    notify = onNotify;
+    return { unlisten: async () => {} };
+  },
+} as unknown as Database;
+
+const state = { version: 1, data: 'x' as unknown, ended: false, loads: 0, gone: false };
+let hub: StreamHub;
+let server: Server;
+let responses: ServerResponse[] = [];
+
+before(async () => {
+  hub = new StreamHub({
+    listenDatabase,
+    log: createLogger('silent'),
+    streamSecondsMax: 60,
+    heartbeatMs: 30,
+    stalledMs: 0,
+  });
+  hub.register('thing', {
+    event: 'changed',
+    async load(_appId, ids) {
+      state.loads += 1;
+      return state.gone ? [] : ids.map((id) => ({ id, version: state.version, data: state.data, ended: state.ended }));
+    },
+  });
+  await hub.start();
+  server = createServer((incoming, response) => {
+    responses.push(response);
+    const reply = { raw: response, hijack() {}, getHeaders: () => ({}) } as unknown as FastifyReply;
+    hub.open(incoming as unknown as FastifyRequest, reply, 'thing', 'app', incoming.url ?? '');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+after(async () => {
+  await hub.close();
+  server.closeAllConnections();
+  server.close();
+});
+
+async function open(path: string): Promise<IncomingMessage> {
+  const { port } = server.address() as AddressInfo;
+  const outgoing = request({ host: '127.0.0.1', port, path, agent: false });
+  outgoing.end();
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+  return response;
+}
+
+function change(data: unknown, ended = false): void {
+  Object.assign(state, { version: state.version + 1, data, ended });
+  notify(topicOf('thing', 'app', '/a'));
+}
+
+test('events, heartbeats and the end come in their order, and a change is loaded once for all', async () => {
+  const streams = await Promise.all([open('/a'), open('/a'), open('/a')]);
+  let text = '';
+  streams[0]?.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  for (const other of streams.slice(1)) other.resume();
+  while (!text.includes(': heartbeat\n\n')) await once(streams[0] ?? server, 'data');
+  const loads = state.loads;
+  change({ line: 'a\nb' });
+  while (!text.includes('id: 2\n')) await once(streams[0] ?? server, 'data');
+  assert.equal(state.loads, loads + 1);
+  change('last', true);
+  await Promise.all(streams.map((stream) => once(stream, 'end')));
+  const frames = text.split('\n\n').filter((frame) => frame !== '' && frame !== ': heartbeat');
+  assert.deepEqual(frames, [
+    'id: 1\nevent: changed\ndata: "x"',
+    'id: 2\nevent: changed\ndata: {"line":"a\\nb"}',
+    'id: 3\nevent: changed\ndata: "last"',
+  ]);
+  assert.equal(hub.size, 0);
+});
+
+test('a reader that takes nothing holds one event at most, and is cut', async () => {
+  state.ended = false;
+  responses = [];
+  const stream = await open('/a');
+  stream.pause();
+  const [response] = responses;
+  assert.ok(response);
+  const big = 'y'.repeat(4 * 1024 * 1024);
+  for (let n = 0; n < 20 && !response.destroyed; n++) {
+    change(`${n}${big}`);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.ok(response.writableLength < 3 * big.length);
+  }
+  if (!response.destroyed) await once(response, 'close');
+  assert.equal(hub.size, 0);
+  stream.destroy();
+});
+
+test('a thing that is gone ends its streams', async () => {
+  state.data = 'z';
+  const stream = await open('/a');
+  stream.resume();
+  await once(stream, 'data');
+  state.gone = true;
+  notify(topicOf('thing', 'app', '/a'));
+  await once(stream, 'end');
+  assert.equal(hub.topicCount, 0);
+});
