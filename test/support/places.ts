@@ -33,6 +33,8 @@ export type Expectation = {
   send?: (target: Target, caller: CallerName) => Sent | Promise<Sent>;
   /** Success ends the thing, so each success gets one of its own. */
   consumes?: boolean;
+  /** The status of `ok` where the thing, once the caller is let in, is in no state for the operation. */
+  admitted?: number;
 };
 
 export const rows = (table: Row[], ...kept: Ownership[]) => table.filter(({ whose }) => kept.includes(whose));
@@ -54,6 +56,8 @@ export function placeRoutes(
 
   /** Teams and orgs have no owner but their org, app or sandbox. */
   const tenantRows = (...first: Ownership[]) => rows(managed, ...first, 'other-app', 'sandbox');
+  /** Automations belong to people, teams and orgs. */
+  const ofPeople = (table: Row[]) => without(table, 'agent');
   const named = (body: object) => ({ send: ({ whose }: Target) => ({ body: { ...body, ...oneOwner(whose) } }) });
   const ownerQuery = ({ whose }: Target) => new URLSearchParams(oneOwner(whose)).toString();
   const isKey = (caller: CallerName) => /key$/i.test(caller);
@@ -248,6 +252,48 @@ export function placeRoutes(
       make: make.agentThread,
       send: () => ({ body: { content: 'Hello.' } }),
     },
+
+    'GET /api/v1/automations': { table: keysOnly },
+    ...newThing('/api/v1/automations', keysOnly, { name: 'Automation', type: 'invoked' }),
+    'GET /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
+    'PATCH /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
+    'DELETE /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation, consumes: true },
+    'POST /api/v1/automations/:automation/activate': { table: ofPeople(managed), make: make.automation },
+    'POST /api/v1/automations/:automation/pause': { table: ofPeople(managed), make: make.automation, consumes: true },
+    'GET /api/v1/automations/:automation/runs': { table: ofPeople(managed), make: make.automation },
+    'POST /api/v1/automations/:automation/invoke': { table: ofPeople(readOwned), make: make.automation },
+    'POST /api/v1/automations/:automation/claim': {
+      table: ofPeople(managed),
+      make: make.automation,
+      send: () => ({ body: { lease_seconds: 60 } }),
+    },
+    'GET /api/v1/automation_runs/:automation_run': { table: ofPeople(readOwned), make: make.endedRun },
+    'GET /api/v1/automation_runs/:automation_run/journal': { table: ofPeople(readOwned), make: make.endedRun },
+    'GET /api/v1/automation_runs/:automation_run/stream': { table: ofPeople(readOwned), make: make.endedRun },
+    'POST /api/v1/automation_runs/:automation_run/cancel': {
+      table: ofPeople(managed),
+      make: make.run,
+      consumes: true,
+    },
+    'POST /api/v1/automation_runs/:automation_run/retry': { table: ofPeople(managed), make: make.endedRun },
+    'POST /api/v1/automation_runs/:automation_run/signal': {
+      table: ofPeople(managed),
+      make: make.run,
+      send: () => ({ body: { name: 'go' } }),
+      admitted: 409,
+    },
+    'POST /api/v1/automation_runs/:automation_run/status': {
+      table: ofPeople(managed),
+      make: make.claimedRun,
+      send: () => ({ body: { status: 'running' } }),
+    },
+    'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
+    'GET /api/v1/secrets': { table: keysOnly },
+    'PUT /api/v1/secrets/:name': {
+      table: keysOnly,
+      send: () => ({ path: '/api/v1/secrets/PLACE', body: { value: 'v' } }),
+    },
+    'DELETE /api/v1/secrets/:name': { table: tenantRows('mine'), make: make.secret, consumes: true },
 
     'GET /api/v1/kv': { table: everybody },
     'POST /api/v1/kv': {

@@ -28,6 +28,13 @@ export function furnish({ api, provision, services }: TestServer, town: Neighbou
     return { id: made.body.id, whose };
   }
 
+  /** An operation that answers 200. */
+  async function change(whose: Ownership, path: string, body: object): Promise<Made> {
+    const answer = await api<Made>('POST', `/api/v1${path}`, { key: keyOf(whose), body });
+    assert.equal(answer.status, 200, `${path} ${whose}: ${answer.text}`);
+    return answer.body;
+  }
+
   const text = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Text.').toString('base64') };
   const make = {
     file: (whose: Ownership) => post(whose, '/files', { ...text, ...ownerIds(whose) }),
@@ -124,6 +131,34 @@ export function furnish({ api, provision, services }: TestServer, town: Neighbou
       const { id } = whose === 'agent' ? agent : await make.agent(whose);
       await post(whose, '/installations', { agent: id, kind: 'thread/messages' });
       return post(whose, '/threads', { agent: id });
+    },
+    /** One without a workflow, so that its runs wait for somebody to claim them. */
+    async automation(whose: Ownership): Promise<Target> {
+      const made = await post(whose, '/automations', { name: 'Automation', type: 'invoked', ...oneOwner(whose) });
+      await change(whose, `/automations/${made.id}/activate`, {});
+      return made;
+    },
+    async run(whose: Ownership): Promise<Target> {
+      const automation = await make.automation(whose);
+      const { id } = await change(whose, `/automations/${automation.id}/invoke`, {});
+      return { id, whose };
+    },
+    async endedRun(whose: Ownership): Promise<Target> {
+      const { id } = await make.run(whose);
+      await change(whose, `/automation_runs/${id}/cancel`, {});
+      return { id, whose };
+    },
+    async claimedRun(whose: Ownership): Promise<Target> {
+      const automation = await make.automation(whose);
+      await change(whose, `/automations/${automation.id}/invoke`, {});
+      const { id } = await change(whose, `/automations/${automation.id}/claim`, { lease_seconds: 600 });
+      return { id, whose };
+    },
+    async secret(whose: Ownership): Promise<Target> {
+      const id = `SECRET_${++entries}`;
+      const made = await api('PUT', `/api/v1/secrets/${id}`, { key: keyOf(whose), body: { value: 'v' } });
+      assert.equal(made.status, 200, made.text);
+      return { id, whose };
     },
     async entry(whose: Ownership): Promise<Target> {
       const key = `key-${++entries}`;
