@@ -1,0 +1,318 @@
+import { type Row, readMatrix } from './matrix.ts';
+import type { CallerName, Neighbours, Ownership } from './neighbours.ts';
+import type { TestServer } from './server.ts';
+import type { Target, Things } from './things.ts';
+import {
+  apiKeys,
+  config,
+  createOfAgent,
+  createOfOrg,
+  createOwned,
+  deleteOwned,
+  everybody,
+  extract,
+  fileUnderOrg,
+  keysOnly,
+  kv,
+  managed,
+  orgs,
+  readOwned,
+  sandboxes,
+  sources,
+  teams,
+  updateOwned,
+  users,
+} from './who-may.ts';
+
+export type Sent = { path?: string; body?: unknown; headers?: Record<string, string> };
+export type Expectation = {
+  table: Row[];
+  /** Makes a thing of this ownership. Without it the request names nothing. */
+  make?: (whose: Ownership) => Promise<Target>;
+  /** What is sent; by default the path with the thing's id, and an empty body where the method has one. */
+  send?: (target: Target, caller: CallerName) => Sent | Promise<Sent>;
+  /** Success ends the thing, so each success gets one of its own. */
+  consumes?: boolean;
+  /** The status of `ok` where the thing, once the caller is let in, is in no state for the operation. */
+  admitted?: number;
+};
+
+export const rows = (table: Row[], ...kept: Ownership[]) => table.filter(({ whose }) => kept.includes(whose));
+export const without = (table: Row[], ...left: Ownership[]) => table.filter(({ whose }) => !left.includes(whose));
+
+const newThing = (path: string, table: Row[], body: object): Record<string, Expectation> => ({
+  [`POST ${path}`]: { table, send: () => ({ body }) },
+});
+
+/** Each route under `/api/v1` that looks at its caller, with the table that it goes by. */
+export function placeRoutes(
+  { provision }: TestServer,
+  town: Neighbours,
+  { make, userOf, oneOwner, post, text }: Things,
+): Record<string, Expectation> {
+  const { people, scopes, owners } = town;
+  let names = 0;
+  const teamOrg = (whose: Ownership) => (owners[whose].org ? { org: owners[whose].org } : {});
+
+  /** Teams and orgs have no owner but their org, app or sandbox. */
+  const tenantRows = (...first: Ownership[]) => rows(managed, ...first, 'other-app', 'sandbox');
+  /** Automations belong to people, teams and orgs. */
+  const ofPeople = (table: Row[]) => without(table, 'agent');
+  const named = (body: object) => ({ send: ({ whose }: Target) => ({ body: { ...body, ...oneOwner(whose) } }) });
+  const ownerQuery = ({ whose }: Target) => new URLSearchParams(oneOwner(whose)).toString();
+  const isKey = (caller: CallerName) => /key$/i.test(caller);
+  const kvUser = ({ whose }: Target, caller: CallerName) => (isKey(caller) ? { user: userOf(whose).id } : {});
+  const kvPath = (target: Target, caller: CallerName) =>
+    `/api/v1/kv/${target.id}?${new URLSearchParams(kvUser(target, caller)).toString()}`;
+
+  return {
+    'GET /api/v1/files': { table: everybody },
+    'POST /api/v1/files': { table: [...createOwned, ...createOfAgent, ...fileUnderOrg], ...named(text) },
+    'POST /api/v1/files/uploads': {
+      table: [...createOwned, ...createOfAgent, ...fileUnderOrg],
+      send: (target) => ({
+        path: `/api/v1/files/uploads?${ownerQuery(target)}`,
+        body: 'bytes',
+        headers: { 'x-filename': 'a.txt', 'content-type': 'text/plain' },
+      }),
+    },
+    'POST /api/v1/files/upload_urls': {
+      table: [...createOwned, ...createOfAgent, ...fileUnderOrg],
+      ...named({ filename: 'a.txt', content_type: 'text/plain' }),
+    },
+    'GET /api/v1/files/:file': { table: readOwned, make: make.file },
+    'PATCH /api/v1/files/:file': { table: updateOwned, make: make.file },
+    'DELETE /api/v1/files/:file': { table: deleteOwned, make: make.file, consumes: true },
+
+    'POST /api/v1/extractions': {
+      table: [...extract],
+      make: make.file,
+      send: ({ id }) => ({ body: { file: id, destination_kind: 'storage' } }),
+    },
+    'GET /api/v1/extractions/:extraction': { table: readOwned, make: make.extraction },
+    'GET /api/v1/extractions': { table: everybody },
+    'DELETE /api/v1/extractions/:extraction': { table: deleteOwned, make: make.extraction, consumes: true },
+    'GET /api/v1/extractions/:extraction/stream': { table: readOwned, make: make.extraction },
+    'GET /api/v1/config': {
+      table: [...everybody, ...config.named],
+      send: (target) => ({ path: `/api/v1/config?${target.whose === 'mine' ? '' : ownerQuery(target)}` }),
+    },
+    'GET /api/v1/config/*': {
+      table: [...config.mine, ...config.named],
+      make: make.config,
+      send: (target) => ({
+        path: `/api/v1/config/${target.id}?${target.whose === 'mine' ? '' : ownerQuery(target)}`,
+      }),
+    },
+
+    'GET /api/v1/agents': { table: everybody },
+    'POST /api/v1/agents': { table: [...createOwned, ...createOfOrg], ...named({ name: 'Agent' }) },
+    'GET /api/v1/agents/:agent': { table: without(readOwned, 'agent'), make: make.agent },
+    'PATCH /api/v1/agents/:agent': { table: without(updateOwned, 'agent'), make: make.agent },
+    'DELETE /api/v1/agents/:agent': { table: without(deleteOwned, 'agent'), make: make.agent, consumes: true },
+
+    'GET /api/v1/teams': { table: everybody },
+    'POST /api/v1/teams': {
+      table: teams.create,
+      send: ({ whose }) => ({
+        body: { name: 'Team', ...(whose === 'mine' ? {} : { org: teamOrg(whose).org?.id }) },
+      }),
+    },
+    'GET /api/v1/teams/:team': { table: teams.read, make: make.team },
+    'PATCH /api/v1/teams/:team': { table: teams.manage, make: make.team },
+    'DELETE /api/v1/teams/:team': { table: teams.manage, make: make.team, consumes: true },
+    'GET /api/v1/teams/:team/members': { table: teams.read, make: make.team },
+    'POST /api/v1/teams/:team/members': {
+      table: teams.manage,
+      make: make.team,
+      // The new member is somebody whom the caller sees: themselves, or a new user where a key asks.
+      send: async ({ whose }, caller) => {
+        const newcomer = { admin: people.member, owner: people.member, outsider: people.outsider }[caller as 'admin'];
+        return { body: { user: (newcomer ?? (await provision.user(scopes[whose]))).id } };
+      },
+      consumes: true,
+    },
+    'DELETE /api/v1/teams/:team/members': {
+      table: teams.manage,
+      make: make.team,
+      send: ({ id }) => ({ body: { user: id } }),
+      consumes: true,
+    },
+    'GET /api/v1/teams/:team/members/:member': { table: teams.read, make: make.team },
+    'PATCH /api/v1/teams/:team/members/:member': {
+      table: teams.manage,
+      make: make.team,
+      send: () => ({ body: { role: 'member' } }),
+    },
+    'DELETE /api/v1/teams/:team/members/:member': { table: teams.manage, make: make.team, consumes: true },
+
+    'GET /api/v1/orgs': { table: everybody },
+    ...newThing('/api/v1/orgs', keysOnly, { name: 'Org' }),
+    'GET /api/v1/orgs/:org': { table: orgs.read, make: make.org },
+    'PATCH /api/v1/orgs/:org': { table: tenantRows('org', 'other-org'), make: make.org },
+    'DELETE /api/v1/orgs/:org': {
+      table: tenantRows('mine'),
+      make: (whose) => post(whose, '/orgs', { name: 'Org' }),
+      consumes: true,
+    },
+
+    'GET /api/v1/users/me': {
+      table: readMatrix(`
+                users key  sandboxKey otherKey
+        mine    ok    404  404        404
+      `),
+    },
+    'GET /api/v1/users': { table: keysOnly },
+    'POST /api/v1/users': {
+      table: keysOnly,
+      send: () => ({ body: { email: `new-${++names}@example.test` } }),
+    },
+    'GET /api/v1/users/:user': { table: users.read, make: make.user },
+    'PATCH /api/v1/users/:user': { table: tenantRows('mine'), make: make.user },
+    'DELETE /api/v1/users/:user': { table: tenantRows('mine'), make: make.spareUser, consumes: true },
+    'POST /api/v1/users/:user/tokens': { table: users.tokens, make: make.user },
+    'GET /api/v1/users/:user/tokens': { table: users.tokens, make: make.user },
+    'DELETE /api/v1/users/:user/tokens/:token': { table: users.tokens, make: make.token, consumes: true },
+
+    'GET /api/v1/threads': { table: keysOnly },
+    ...newThing('/api/v1/threads', keysOnly, { title: 'Thread' }),
+    'GET /api/v1/threads/:thread': { table: managed, make: make.thread },
+    'PATCH /api/v1/threads/:thread': { table: managed, make: make.thread },
+    'DELETE /api/v1/threads/:thread': { table: managed, make: make.thread, consumes: true },
+
+    'GET /api/v1/installations': { table: keysOnly },
+    'POST /api/v1/installations': {
+      table: readMatrix(`
+                users key  sandboxKey otherKey
+        mine    403   ok   422        422
+        sandbox 403   422  ok         422
+      `),
+      make: make.agent,
+      send: ({ id }) => ({ body: { agent: id, kind: 'webhook/inbound' } }),
+    },
+    'GET /api/v1/installations/:installation': { table: managed, make: make.installation },
+    'PATCH /api/v1/installations/:installation': { table: managed, make: make.installation },
+    'DELETE /api/v1/installations/:installation': { table: managed, make: make.installation, consumes: true },
+
+    'GET /api/v1/sandboxes': { table: sandboxes.collection },
+    ...newThing('/api/v1/sandboxes', sandboxes.collection, { name: 'Sandbox' }),
+    'GET /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },
+    'PATCH /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },
+    'DELETE /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.spareSandbox, consumes: true },
+
+    'GET /api/v1/keys': { table: keysOnly },
+    ...newThing('/api/v1/keys', keysOnly, { type: 'publishable' }),
+    'GET /api/v1/keys/:key': { table: apiKeys, make: make.apiKey },
+    'DELETE /api/v1/keys/:key': { table: apiKeys, make: make.apiKey, consumes: true },
+
+    'GET /api/v1/knowledge_sources/kinds': { table: everybody },
+    'GET /api/v1/knowledge_sources': { table: everybody },
+    'POST /api/v1/knowledge_sources': {
+      table: [...createOwned, ...createOfAgent, ...createOfOrg],
+      send: ({ whose }) => ({ body: { type: 'knowledge/documents', ...oneOwner(whose) } }),
+    },
+    'GET /api/v1/knowledge_sources/:source': { table: sources.read, make: make.source },
+    'PATCH /api/v1/knowledge_sources/:source': { table: sources.update, make: make.source },
+    'DELETE /api/v1/knowledge_sources/:source': { table: sources.delete, make: make.source, consumes: true },
+    'GET /api/v1/knowledge_sources/:source/inbound_url': { table: sources.update, make: make.inbound },
+    'POST /api/v1/knowledge_sources/:source/inbound_url': { table: sources.update, make: make.inbound },
+    'POST /api/v1/knowledge_sources/:source/ingest': {
+      table: sources.update,
+      make: make.source,
+      send: () => ({ body: { content: { data: 'Text.' } } }),
+    },
+    'POST /api/v1/knowledge_sources/:source/ingest/batch': {
+      table: sources.update,
+      make: make.source,
+      send: () => ({ body: { items: [{ content: { data: 'Text.' } }] } }),
+    },
+    'GET /api/v1/knowledge_sources/:source/ingestions': { table: sources.read, make: make.source },
+    'POST /api/v1/knowledge_sources/:source/search': {
+      table: sources.read,
+      make: make.source,
+      send: () => ({ body: { query: 'text' } }),
+    },
+    'POST /api/v1/agents/:agent/search': {
+      table: without(readOwned, 'agent'),
+      make: make.agent,
+      send: () => ({ body: { query: 'text' } }),
+    },
+    'GET /api/v1/knowledge_ingestions/:ingestion': { table: sources.read, make: make.ingestion },
+    'GET /api/v1/knowledge_documents': { table: everybody },
+    'GET /api/v1/knowledge_documents/:document': { table: sources.read, make: make.document },
+    'GET /api/v1/knowledge_documents/:document/content': { table: sources.read, make: make.document },
+    'PATCH /api/v1/knowledge_documents/:document': {
+      table: sources.update,
+      make: make.document,
+      send: () => ({ body: { content: { data: 'Other text.' } } }),
+    },
+    'DELETE /api/v1/knowledge_documents/:document': { table: sources.update, make: make.document, consumes: true },
+    'POST /api/v1/threads/:thread/messages': {
+      table: updateOwned,
+      make: make.agentThread,
+      send: () => ({ body: { content: 'Hello.' } }),
+    },
+
+    'GET /api/v1/automations': { table: keysOnly },
+    ...newThing('/api/v1/automations', keysOnly, { name: 'Automation', type: 'invoked' }),
+    'GET /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
+    'PATCH /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
+    'DELETE /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation, consumes: true },
+    'POST /api/v1/automations/:automation/activate': { table: ofPeople(managed), make: make.automation },
+    'POST /api/v1/automations/:automation/pause': { table: ofPeople(managed), make: make.automation, consumes: true },
+    'GET /api/v1/automations/:automation/runs': { table: ofPeople(managed), make: make.automation },
+    'POST /api/v1/automations/:automation/invoke': { table: ofPeople(readOwned), make: make.automation },
+    'POST /api/v1/automations/:automation/claim': {
+      table: ofPeople(managed),
+      make: make.automation,
+      send: () => ({ body: { lease_seconds: 60 } }),
+    },
+    'GET /api/v1/automation_runs/:automation_run': { table: ofPeople(readOwned), make: make.endedRun },
+    'GET /api/v1/automation_runs/:automation_run/journal': { table: ofPeople(readOwned), make: make.endedRun },
+    'GET /api/v1/automation_runs/:automation_run/stream': { table: ofPeople(readOwned), make: make.endedRun },
+    'POST /api/v1/automation_runs/:automation_run/cancel': {
+      table: ofPeople(managed),
+      make: make.run,
+      consumes: true,
+    },
+    'POST /api/v1/automation_runs/:automation_run/retry': { table: ofPeople(managed), make: make.endedRun },
+    'POST /api/v1/automation_runs/:automation_run/signal': {
+      table: ofPeople(managed),
+      make: make.run,
+      send: () => ({ body: { name: 'go' } }),
+      admitted: 409,
+    },
+    'POST /api/v1/automation_runs/:automation_run/status': {
+      table: ofPeople(managed),
+      make: make.claimedRun,
+      send: () => ({ body: { status: 'running' } }),
+    },
+    'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
+    'GET /api/v1/secrets': { table: keysOnly },
+    'PUT /api/v1/secrets/:name': {
+      table: keysOnly,
+      send: () => ({ path: '/api/v1/secrets/PLACE', body: { value: 'v' } }),
+    },
+    'DELETE /api/v1/secrets/:name': { table: tenantRows('mine'), make: make.secret, consumes: true },
+
+    'GET /api/v1/kv': { table: everybody },
+    'POST /api/v1/kv': {
+      table: kv.write,
+      send: (target, caller) => ({ body: { key: `new-key-${++names}`, value: 'v', ...kvUser(target, caller) } }),
+    },
+    'GET /api/v1/kv/:key': { table: kv.entry, make: make.entry, send: (...given) => ({ path: kvPath(...given) }) },
+    'PUT /api/v1/kv/:key': {
+      table: kv.write,
+      send: (target, caller) => ({
+        path: `/api/v1/kv/key-${++names}`,
+        body: { value: 'v', ...kvUser(target, caller) },
+      }),
+    },
+    'DELETE /api/v1/kv/:key': {
+      table: kv.entry,
+      make: make.entry,
+      send: (...given) => ({ path: kvPath(...given) }),
+      consumes: true,
+    },
+  };
+}

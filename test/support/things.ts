@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import type { Neighbours, Ownership } from './neighbours.ts';
+import type { TestUser } from './provisioner.ts';
+import type { TestServer } from './server.ts';
+
+/** What a request needs to know: the thing that it names, and whose that is. */
+export type Target = { id: string; parent?: string; whose: Ownership };
+
+/** Makes things of every kind for every ownership, each by the API and with the key of where it belongs. */
+export function furnish({ api, provision, services }: TestServer, town: Neighbours) {
+  const { app, sandbox, people, agent, scopes, owners } = town;
+
+  type Made = { id: string };
+  const keyOf = (whose: Ownership) => scopes[whose].secretKey;
+  const ownerIds = (whose: Ownership) =>
+    Object.fromEntries(Object.entries(owners[whose]).map(([member, { id }]) => [member, id]));
+  const persons: Partial<Record<Ownership, TestUser>> = {
+    'other-org': people.outsider,
+    'other-app': people.stranger,
+    sandbox: people.sandboxed,
+  };
+  const userOf = (whose: Ownership) => persons[whose] ?? people.owner;
+
+  /** Makes a thing by the API, with the key of where it belongs. */
+  async function post(whose: Ownership, path: string, body: object): Promise<Target> {
+    const made = await api<Made>('POST', `/api/v1${path}`, { key: keyOf(whose), body });
+    assert.equal(made.status, 201, `${path} ${whose}: ${made.text}`);
+    return { id: made.body.id, whose };
+  }
+
+  /** An operation that answers 200. */
+  async function change(whose: Ownership, path: string, body: object): Promise<Made> {
+    const answer = await api<Made>('POST', `/api/v1${path}`, { key: keyOf(whose), body });
+    assert.equal(answer.status, 200, `${path} ${whose}: ${answer.text}`);
+    return answer.body;
+  }
+
+  const text = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Text.').toString('base64') };
+  const make = {
+    file: (whose: Ownership) => post(whose, '/files', { ...text, ...ownerIds(whose) }),
+    agent: (whose: Ownership) => post(whose, '/agents', { name: 'Agent', ...ownerIds(whose) }),
+    thread: (whose: Ownership) => post(whose, '/threads', { title: 'Thread', ...ownerIds(whose) }),
+    async installation(whose: Ownership) {
+      const { id } = whose === 'agent' ? agent : await make.agent(whose);
+      return post(whose, '/installations', { agent: id, kind: 'webhook/inbound' });
+    },
+    async org(whose: Ownership): Promise<Target> {
+      if (whose === 'org') return { id: town.org.id, whose };
+      if (whose === 'other-org') return { id: town.otherOrg.id, whose };
+      return post(whose, '/orgs', { name: 'Org' });
+    },
+    /** A team with a member who can be spared. */
+    async team(whose: Ownership): Promise<Target> {
+      const scope = scopes[whose];
+      const spared = await provision.user(scope);
+      const members: NonNullable<Parameters<typeof provision.team>[1]>['members'] = [[spared, 'member']];
+      if (whose === 'team') members.push([people.owner, 'owner'], [people.teammate, 'member']);
+      const made = await provision.team(scope, {
+        ...(whose === 'team' ? { org: town.org } : whose === 'other-org' ? { org: town.otherOrg } : {}),
+        members,
+      });
+      // What SQL changes is remembered otherwise until the news of it comes.
+      services.credentials.forget();
+      return { id: spared.id, parent: made.id, whose };
+    },
+    user: async (whose: Ownership): Promise<Target> => ({ id: userOf(whose).id, whose }),
+    spareUser: async (whose: Ownership): Promise<Target> => ({ id: (await provision.user(scopes[whose])).id, whose }),
+    async token(whose: Ownership): Promise<Target> {
+      const user = userOf(whose).id;
+      return { ...(await post(whose, `/users/${user}/tokens`, { type: 'personal' })), parent: user };
+    },
+    sandbox: async (whose: Ownership): Promise<Target> => ({
+      id: whose === 'sandbox' ? sandbox.sandbox.id : whose,
+      whose,
+    }),
+    spareSandbox: async (whose: Ownership): Promise<Target> => ({
+      id: (await provision.sandbox(app)).sandbox.id,
+      whose,
+    }),
+    apiKey: (whose: Ownership) => post(whose, '/keys', { type: 'publishable' }),
+    /** The job belongs to its agent, or to the user who asks for it, or to the org that a key names. */
+    async extraction(whose: Ownership): Promise<Target> {
+      const file = await make.file(whose);
+      const body = { file: file.id, destination_kind: 'storage' };
+      const user = owners[whose].user;
+      if (user === undefined) return post(whose, '/extractions', { ...body, ...(await agentOwners(whose)) });
+      const made = await api<Made>('POST', '/api/v1/extractions', { token: userOf(whose).token, body });
+      assert.equal(made.status, 201, made.text);
+      return { id: made.body.id, whose };
+    },
+    /** An entry at `shelf/a.md` of the owner. */
+    async config(whose: Ownership): Promise<Target> {
+      const file = await make.file(whose);
+      const body = { file: file.id, destination_kind: 'config', destination_path: 'shelf' };
+      const as = whose === 'mine' ? { token: people.owner.token } : { key: keyOf(whose) };
+      const made = await api('POST', '/api/v1/extractions', {
+        ...as,
+        body: { ...body, ...(whose === 'mine' ? {} : ownerIds(whose)) },
+      });
+      assert.equal(made.status, 201, made.text);
+      return { id: 'shelf/a.md', whose };
+    },
+    source: (whose: Ownership) =>
+      post(whose, '/knowledge_sources', { type: 'knowledge/documents', ...oneOwner(whose) }),
+    /** What a webhook fills: the source of an installation. */
+    async inbound(whose: Ownership): Promise<Target> {
+      const { id } = await make.installation(whose);
+      const found = await api<{ data: Made[] }>('GET', `/api/v1/knowledge_sources?installation=${id}`, {
+        key: keyOf(whose),
+      });
+      return { id: found.body.data[0]?.id ?? '', whose };
+    },
+    async ingestion(whose: Ownership): Promise<Target> {
+      const source = await make.source(whose);
+      return post(whose, `/knowledge_sources/${source.id}/ingest`, { content: { data: 'Text.' } });
+    },
+    /** A document that is there to read: its ingestion has ended. */
+    async document(whose: Ownership): Promise<Target> {
+      const ingestion = await make.ingestion(whose);
+      const path = `/api/v1/knowledge_ingestions/${ingestion.id}`;
+      for (;;) {
+        const { body } = await api<{ status: string; metadata: { document: string } }>('GET', path, {
+          key: keyOf(whose),
+        });
+        if (body.status === 'succeeded') return { id: body.metadata.document, whose };
+        assert.notEqual(body.status, 'failed');
+      }
+    },
+    /** A thread of an agent that takes its messages. */
+    async agentThread(whose: Ownership): Promise<Target> {
+      const { id } = whose === 'agent' ? agent : await make.agent(whose);
+      await post(whose, '/installations', { agent: id, kind: 'thread/messages' });
+      return post(whose, '/threads', { agent: id });
+    },
+    /** One without a workflow, so that its runs wait for somebody to claim them. */
+    async automation(whose: Ownership): Promise<Target> {
+      const made = await post(whose, '/automations', { name: 'Automation', type: 'invoked', ...oneOwner(whose) });
+      await change(whose, `/automations/${made.id}/activate`, {});
+      return made;
+    },
+    async run(whose: Ownership): Promise<Target> {
+      const automation = await make.automation(whose);
+      const { id } = await change(whose, `/automations/${automation.id}/invoke`, {});
+      return { id, whose };
+    },
+    async endedRun(whose: Ownership): Promise<Target> {
+      const { id } = await make.run(whose);
+      await change(whose, `/automation_runs/${id}/cancel`, {});
+      return { id, whose };
+    },
+    async claimedRun(whose: Ownership): Promise<Target> {
+      const automation = await make.automation(whose);
+      await change(whose, `/automations/${automation.id}/invoke`, {});
+      const { id } = await change(whose, `/automations/${automation.id}/claim`, { lease_seconds: 600 });
+      return { id, whose };
+    },
+    async secret(whose: Ownership): Promise<Target> {
+      const id = `SECRET_${++entries}`;
+      const made = await api('PUT', `/api/v1/secrets/${id}`, { key: keyOf(whose), body: { value: 'v' } });
+      assert.equal(made.status, 200, made.text);
+      return { id, whose };
+    },
+    async entry(whose: Ownership): Promise<Target> {
+      const key = `key-${++entries}`;
+      const made = await api('PUT', `/api/v1/kv/${key}`, {
+        key: keyOf(whose),
+        body: { value: 'v', user: userOf(whose).id },
+      });
+      assert.equal(made.status, 200, made.text);
+      return { id: key, whose };
+    },
+  };
+  let entries = 0;
+
+  /** An individual owner alone; its org comes along by itself. */
+  function oneOwner(whose: Ownership): Record<string, string> {
+    const { org, ...individual } = ownerIds(whose);
+    return Object.keys(individual).length > 0 || org === undefined ? individual : { org };
+  }
+
+  /** A team's job is one of the team's agent. */
+  async function agentOwners(whose: Ownership): Promise<Record<string, string>> {
+    if (whose !== 'team') return ownerIds(whose);
+    return { agent: (await make.agent('team')).id };
+  }
+
+  return { make, userOf, oneOwner, post, text };
+}
+
+export type Things = ReturnType<typeof furnish>;
