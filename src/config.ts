@@ -88,7 +88,7 @@ const settings = {
   parseMemoryMb: integer(
     'QUARRY_PARSE_MEMORY_MB',
     512,
-    { min: 64, max: 65_536 },
+    { min: 192, max: 65_536 }, // the engines alone take 100
     'Memory limit of one parser child process in MiB.',
   ),
   parseSeconds: integer('QUARRY_PARSE_SECONDS', 30, { min: 1, max: 3_600 }, 'Deadline of one document parse.'),

@@ -78,6 +78,9 @@ export async function advanceRun(
 /** Ends a run that cannot be advanced: its job has failed for the last time. */
 export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: string }): Promise<void> {
   await deps.db.begin(async (tx) => {
+    const found = await store.findRun(tx, key.appId, key.runId);
+    if (!found) return;
+    await store.lockLimit(tx, key.appId, found.automationId);
     const row = await store.lockRun(tx, key.appId, key.runId);
     if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
     const now = deps.clock.now();
@@ -477,6 +480,7 @@ class Advance {
     const within = async (tx: Db) => {
       const ended = this.#state.status !== 'running';
       if (begins && !(await store.mayStartRun(tx, this.#row.appId, this.#row.automationId))) return false;
+      if (ended) await store.lockLimit(tx, this.#row.appId, this.#row.automationId);
       const written = await write(tx);
       if (written && ended) await store.queueNextPending(tx, this.#row.appId, this.#row.automationId);
       return written;

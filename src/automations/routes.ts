@@ -159,7 +159,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     summary: 'Start a run of an invoked automation',
     params: Type.Object({ automation: Type.String() }),
-    body: Type.Optional(invokeSchema),
+    body: invokeSchema,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given, body }) =>
       presentRun(await runs.invoke(caller, given.automation, body ?? {})),

@@ -6,7 +6,7 @@ import type { PageRequest } from '../http/pages.ts';
 import { formatId, newUuid } from '../ids.ts';
 import { emitEvent } from '../jobs/events.ts';
 import { limits } from '../limits.ts';
-import type { Caller, Scope } from '../tenancy/caller.ts';
+import { type Caller, type Scope, seesWholeApp } from '../tenancy/caller.ts';
 import { findAgent, pathId, unknownReference } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { readCursor, writeCursor } from './cursor.ts';
@@ -18,7 +18,7 @@ import type { Child } from './nodes/kind.ts';
 import type { EntryRow, NewRun, RunRow } from './run-store.ts';
 import * as runStore from './run-store.ts';
 import type { AutomationService } from './service.ts';
-import type { FullAutomation } from './store.ts';
+import type { AutomationRow } from './store.ts';
 import * as store from './store.ts';
 
 export type RunDeps = {
@@ -61,13 +61,13 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   }
 
   /** The automation that a caller invokes: by its owner's rights, or anybody's when it belongs to nobody. */
-  async function getInvocable(caller: Caller, name: string): Promise<FullAutomation> {
-    const automation = await automations.get(caller, name);
-    if (!(await store.seesAutomation(db, caller, automation.id))) throw notFound();
+  async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
+    const automation = await automations.getDefinition(caller, name);
+    if (!seesWholeApp(caller) && !(await store.seesAutomation(db, caller, automation.id))) throw notFound();
     return automation;
   }
 
-  async function checkInvocation(caller: Caller, automation: FullAutomation, input: InvokeInput): Promise<void> {
+  async function checkInvocation(caller: Caller, automation: AutomationRow, input: InvokeInput): Promise<void> {
     if (automation.type !== 'invoked')
       throw new AppError('invalid_parameters', `An automation of type ${automation.type} cannot be invoked.`);
     requireRunning(automation);
@@ -81,7 +81,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     }
   }
 
-  async function checkPayload(automation: FullAutomation, payload: unknown): Promise<void> {
+  async function checkPayload(automation: AutomationRow, payload: unknown): Promise<void> {
     if (automation.inputSchema === null) return;
     let problems: { path: string; message: string }[];
     try {
@@ -98,7 +98,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     throw new AppError('invalid_parameters', `${fields[0]?.field}: ${fields[0]?.message}`, { fields });
   }
 
-  function newRun(automation: FullAutomation, more: Partial<NewRun> & { payload: unknown }): NewRun {
+  function newRun(automation: AutomationRow, more: Partial<NewRun> & { payload: unknown }): NewRun {
     return {
       appId: automation.appId,
       sandboxId: automation.sandboxId,
@@ -183,7 +183,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     },
 
     async list(caller: Caller, automation: string, status: string | undefined, page: PageRequest) {
-      const { id } = await automations.get(caller, automation);
+      const { id } = await automations.getDefinition(caller, automation);
       return store.listRuns(db, caller, id, status, page);
     },
 
@@ -268,6 +268,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     async cancel(caller: Caller, id: string): Promise<RunRow> {
       const run = await get(caller, id);
       return db.begin(async (tx) => {
+        await runStore.lockLimit(tx, run.appId, run.automationId);
         const before = await runStore.lockRun(tx, run.appId, run.id);
         if (!before) throw notFound();
         if (isTerminal(before)) throw wrongState(before, 'cannot be cancelled');
@@ -279,7 +280,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     async retry(caller: Caller, id: string): Promise<RunRow> {
       const run = await get(caller, id);
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
-      const automation = await automations.get(caller, formatId('automation', run.automationId));
+      const automation = await automations.getDefinition(caller, formatId('automation', run.automationId));
       requireRunning(automation);
       return runStore.insertRun(
         db,
@@ -317,7 +318,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
 
     /** The oldest run that waits for the user's own program, claimed for a while; undefined when none does. */
     async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
-      const { id, graphVersion, appId, maxConcurrentRuns } = await automations.get(caller, name);
+      const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
       if (graphVersion !== null)
         throw new AppError('conflict', 'The runs of this automation are worked by its workflow, not from outside.');
       return db.begin(async (tx) => {
@@ -384,7 +385,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
 }
 
 /** Whom a run acts as: the automation's own choice, else the user who invoked it, else the app. */
-export function actsAs(automation: FullAutomation, caller: Caller | undefined) {
+export function actsAs(automation: AutomationRow, caller: Caller | undefined) {
   if (automation.runAsUserId !== null || automation.runAsAgentId !== null)
     return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId };
   return {
@@ -393,12 +394,12 @@ export function actsAs(automation: FullAutomation, caller: Caller | undefined) {
   };
 }
 
-function requireRunning(automation: FullAutomation): void {
+function requireRunning(automation: AutomationRow): void {
   if (automation.status !== 'running')
     throw new AppError('invalid_parameters', `The automation is ${automation.status}: only a running one starts runs.`);
 }
 
-function requireInvokeAuth(caller: Caller, automation: FullAutomation): void {
+function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
   const wanted = automation.invokeAuth;
   const fits = wanted === 'any' || (wanted === 'user') === (caller.kind === 'user');
   if (!fits)
@@ -453,7 +454,7 @@ function callerName(caller: Caller): string {
   }
 }
 
-async function findInvocation(db: Db, caller: Caller, automation: FullAutomation, idempotencyKey: string) {
+async function findInvocation(db: Db, caller: Caller, automation: AutomationRow, idempotencyKey: string) {
   return store.findInvocation(db, {
     appId: caller.appId,
     automationId: automation.id,

@@ -266,28 +266,28 @@ export async function queueAdvance(db: Db, run: { appId: string; id: string }): 
 }
 
 /**
- * Of an automation with a limit: whether one more run may start now. The caller's transaction holds the automation's
- * row, so that two do not both take the last place.
+ * The most runs that an automation may have at once, its row locked until the transaction ends; null, and no lock,
+ * without a limit. Taken before any lock on a run of it, so that two transactions never wait for each other.
  */
+export async function lockLimit(db: Db, appId: string, automationId: string): Promise<number | null> {
+  const [row] = await db<{ maxConcurrentRuns: number }[]>`
+    select max_concurrent_runs from automations
+    where app_id = ${appId} and id = ${automationId} and max_concurrent_runs is not null for no key update`;
+  return row?.maxConcurrentRuns ?? null;
+}
+
+/** Whether one more run of an automation may start now. */
 export async function mayStartRun(db: Db, appId: string, automationId: string): Promise<boolean> {
-  const [automation] = await db<{ maxConcurrentRuns: number | null }[]>`
-    select max_concurrent_runs from automations where app_id = ${appId} and id = ${automationId} for no key update`;
-  if (!automation || automation.maxConcurrentRuns === null) return true;
+  const limit = await lockLimit(db, appId, automationId);
+  if (limit === null) return true;
   const [{ count }] = await db<[{ count: number }]>`
     select count(*) from automation_runs where app_id = ${appId} and automation_id = ${automationId} and status = 'running'`;
-  return count < automation.maxConcurrentRuns;
+  return count < limit;
 }
 
 /** After a run of an automation with a limit has ended, in its transaction: queues the oldest that waits its turn. */
 export async function queueNextPending(db: Db, appId: string, automationId: string): Promise<void> {
-  const [automation] = await db<{ maxConcurrentRuns: number | null }[]>`
-    select max_concurrent_runs from automations where app_id = ${appId} and id = ${automationId} for no key update`;
-  if (!automation || automation.maxConcurrentRuns === null) return;
-  await db`
-    select graphile_worker.add_job('advance_run', json_build_object('appId', oldest.app_id, 'runId', oldest.id))
-    from (select app_id, id from automation_runs
-      where app_id = ${appId} and automation_id = ${automationId} and status = 'pending' and graph_version is not null
-      order by created_at, id limit 1) oldest`;
+  if ((await lockLimit(db, appId, automationId)) !== null) await queuePendingRuns(db, appId, automationId, 1);
 }
 
 /** After a limit has changed: queues the oldest runs that wait their turn, as many as may find a place. */

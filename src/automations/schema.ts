@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { freeMap, ref, strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
 
@@ -169,10 +169,15 @@ export const listAutomationsQuery = Type.Object({
 });
 export const listRunsQuery = Type.Object({ status: Type.Optional(runStatus) });
 
-export const invokeSchema = strict({
+const invokeMembers = strict({
   payload: Type.Optional(freeMap('What the graph sees as `$`; checked against the input_schema.')),
   participants: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 100 })),
   idempotency_key: Type.Optional(bounded(255, 'The same key gives the first run again, for a day at least.')),
+});
+/** All members are optional, and so is the body: the server hands its absence on as null. */
+export const invokeSchema = Type.Unsafe<Static<typeof invokeMembers> | null>({
+  ...invokeMembers,
+  type: ['object', 'null'],
 });
 
 export const signalSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });

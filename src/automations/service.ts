@@ -11,7 +11,7 @@ import { checkSchedule, nextTick, ScheduleError } from './cron.ts';
 import type { Expressions } from './expressions.ts';
 import { checkGraph } from './graph.ts';
 import { queuePendingRuns } from './run-store.ts';
-import type { AutomationValues, FullAutomation } from './store.ts';
+import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
 import { checkExpression, ExpressionSyntaxError } from './template.ts';
 
@@ -53,6 +53,16 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     const found =
       (id === undefined ? undefined : await store.findAutomation(db, scope, { id })) ??
       (await store.findAutomation(db, scope, { lookupKey: name }));
+    if (!found) throw notFound();
+    return found;
+  }
+
+  /** The same without its graph. */
+  async function getDefinition(scope: Scope, name: string): Promise<AutomationRow> {
+    const id = parseId('automation', name);
+    const found =
+      (id === undefined ? undefined : await store.findDefinition(db, scope, { id })) ??
+      (await store.findDefinition(db, scope, { lookupKey: name }));
     if (!found) throw notFound();
     return found;
   }
@@ -142,6 +152,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
 
   return {
     get,
+    getDefinition,
 
     async create(caller: Caller, input: AutomationCreate): Promise<FullAutomation> {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });

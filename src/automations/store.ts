@@ -125,6 +125,17 @@ export async function findAutomation(
   return row;
 }
 
+/** The same without the graph, for what only starts or lists runs. */
+export async function findDefinition(
+  db: Db,
+  scope: Scope,
+  name: { id: string } | { lookupKey: string },
+): Promise<AutomationRow | undefined> {
+  const named = 'id' in name ? db`a.id = ${name.id}` : db`a.lookup_key = ${name.lookupKey}`;
+  const [row] = await db<AutomationRow[]>`select a.* from automations a where ${inScope(db, scope, 'a')} and ${named}`;
+  return row;
+}
+
 /** True when the caller sees it: by its owner, or because nobody in particular owns it. */
 export async function seesAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
   const [row] = await db`

@@ -148,6 +148,28 @@ export async function describeDocument(
     where app_id = ${appId} and id = ${id}`;
 }
 
+/** Documents whose chunks lie before an ordinal. */
+export async function listBelow(db: Db, appId: string, sourceId: string, ordinal: number, count: number) {
+  const rows = await db<{ id: string }[]>`
+    select id from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId} and first_ordinal < ${ordinal}
+    order by first_ordinal limit ${count}`;
+  return rows.map((row) => row.id);
+}
+
+/** Says where the chunks of a document are now; nothing else about it changes. */
+export async function moveDocument(
+  db: Db,
+  appId: string,
+  id: string,
+  place: Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'embeddingModel'>,
+): Promise<void> {
+  await db`
+    update knowledge_documents set first_ordinal = ${place.firstOrdinal}, chunk_count = ${place.chunkCount},
+      word_count = ${place.wordCount}, embedding_model = ${place.embeddingModel}
+    where app_id = ${appId} and id = ${id}`;
+}
+
 /** Removes the row (its text goes with it) and answers where its chunks are. */
 export async function deleteDocument(db: Db, appId: string, id: string) {
   const [row] = await db<Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount'>[]>`

@@ -179,6 +179,32 @@ async function nextSegment(tx: Transaction): Promise<number> {
   return row.segment;
 }
 
+/**
+ * Drops the locked index below an ordinal where nothing lives any more. Not while a segment reaches across it: then the
+ * next time.
+ */
+export async function dropBelow(tx: Transaction, key: SourceKey, ordinal: number): Promise<void> {
+  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  const across = await tx`
+    select 1 from knowledge_segments where ${of} and first_ordinal < ${ordinal} and last_ordinal >= ${ordinal}`;
+  if (across.count > 0) return;
+  await tx`
+    delete from knowledge_postings where app_id = ${key.appId} and segment in (
+      select segment from knowledge_segments where ${of} and last_ordinal < ${ordinal})`;
+  await tx`delete from knowledge_segments where ${of} and last_ordinal < ${ordinal}`;
+  await tx`delete from knowledge_dead_ranges where ${of} and first_ordinal < ${ordinal}`;
+  await tx`delete from knowledge_vectors where ${of} and ordinal < ${ordinal}`;
+  await tx`delete from knowledge_codes where ${of} and first_ordinal < ${ordinal}`;
+  await tx`update knowledge_indexes set first_ordinal = ${ordinal} where ${of}`;
+}
+
+/** Sources whose index is more dead than alive, by at least `deadMin` chunks. */
+export function listWasteful(db: Db, deadMin: number, count: number) {
+  return db<SourceKey[]>`
+    select app_id, source_id from knowledge_indexes
+    where next_ordinal - first_ordinal - chunk_count > greatest(chunk_count, ${deadMin}) limit ${count}`;
+}
+
 /** A chunk's vector, packed, with its sign code. */
 export type StoredVector = { ordinal: number; vector: Buffer; code: Uint32Array };
 

@@ -81,7 +81,11 @@ export function createKnowledge(deps: KnowledgeDeps) {
     'knowledge.ingest': runIngestionJob,
     'knowledge.merge': (payload) => work.mergeSource(payload as SourceKey),
     'knowledge.embed': (_payload, context) => work.embedPending(context.signal),
-    'knowledge.purge': () => work.purgeRemoved(),
+    'knowledge.compact': (payload, context) => work.compactSource(payload as SourceKey, context.signal),
+    'knowledge.purge': async () => {
+      await work.purgeRemoved();
+      await work.compactWasteful();
+    },
     'knowledge.schedule': () => runSchedule(),
   };
 

@@ -138,23 +138,42 @@ export function readPostings(
 /** Postings read into columns, which is what ranking runs over. */
 export type PostingColumns = { ordinals: Int32Array; frequencies: Uint16Array; lengths: Uint16Array };
 
+/** Common terms have a posting for every chunk, so this loop is written out instead of using `readPostings`. */
 export function unpackPostings(bytes: Uint8Array): PostingColumns {
-  let count = 0;
-  let capacity = Math.max(8, Math.ceil(bytes.length / 3));
+  // A posting takes three bytes at least.
+  const capacity = Math.ceil(bytes.length / 3);
   const ordinals = new Int32Array(capacity);
   const frequencies = new Uint16Array(capacity);
   const lengths = new Uint16Array(capacity);
-  readPostings(bytes, (ordinal, frequency, length) => {
-    ordinals[count] = ordinal;
-    frequencies[count] = Math.min(frequency, 65_535);
-    lengths[count] = Math.min(length, 65_535);
-    count += 1;
-  });
-  capacity = count;
+  let at = 0;
+  let count = 0;
+  let value = 0;
+  const readNext = () => {
+    let byte = bytes[at++] as number;
+    value = byte & 127;
+    for (let shift = 7; byte > 127; shift += 7) {
+      byte = bytes[at++] as number;
+      value |= (byte & 127) << shift;
+    }
+  };
+  while (at < bytes.length) {
+    readNext();
+    let ordinal = 0;
+    for (let left = value; left > 0; left--) {
+      readNext();
+      ordinal += value;
+      ordinals[count] = ordinal;
+      readNext();
+      frequencies[count] = Math.min(value, 65_535);
+      readNext();
+      lengths[count] = Math.min(value, 65_535);
+      count += 1;
+    }
+  }
   return {
-    ordinals: ordinals.slice(0, capacity),
-    frequencies: frequencies.slice(0, capacity),
-    lengths: lengths.slice(0, capacity),
+    ordinals: ordinals.slice(0, count),
+    frequencies: frequencies.slice(0, count),
+    lengths: lengths.slice(0, count),
   };
 }
 

@@ -7,7 +7,12 @@ import type { PostingColumns } from './postings.ts';
 const k1 = 1.2;
 const b = 0.75;
 
-export type ScopeStatistics = { chunks: number; averageLength: number };
+export type ScopeStatistics = {
+  chunks: number;
+  averageLength: number;
+  /** Some rows stand for chunks that are gone. */
+  hasDead: boolean;
+};
 
 /** Chunks of the scope are rows of one table: a source's ordinals from its first on, source after source. */
 export const liveBit = 1;
@@ -36,7 +41,7 @@ export function scoreTerms(
   scores: Float32Array,
 ): TermWeight[] {
   return terms.map((term) => {
-    const documentFrequency = countLive(term.lists, rows);
+    const documentFrequency = statistics.hasDead ? countLive(term.lists, rows) : countAll(term.lists);
     const idf = Math.log(1 + (statistics.chunks - documentFrequency + 0.5) / (documentFrequency + 0.5));
     const weight = term.count * idf * (k1 + 1);
     const lengthScale = (k1 * b) / Math.max(1, statistics.averageLength);
@@ -52,6 +57,10 @@ export function scoreTerms(
     }
     return { documentFrequency, idf };
   });
+}
+
+function countAll(lists: SourcePostings[]): number {
+  return lists.reduce((count, { columns }) => count + columns.ordinals.length, 0);
 }
 
 function countLive(lists: SourcePostings[], rows: Uint8Array): number {

@@ -37,7 +37,8 @@ export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | u
       const from = Math.max(0, source.base + first);
       rows.fill(0, from, Math.max(from, source.base + first + (source.deadCount[i] ?? 0)));
     }
-  return { sources: placed, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks } };
+  const hasDead = placed.some((source) => source.deadFirst.length > 0);
+  return { sources: placed, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead } };
 }
 
 /** Which source and ordinal a row stands for. */

@@ -31,22 +31,25 @@ export async function rankByVector(
   cache: CodeCache,
 ): Promise<Ranked[]> {
   const words = codeBits(embedder.dimensions) / 32;
-  const tables: { base: number; table: CodeTable }[] = [];
+  const tables: { source: Scope['sources'][number]; table: CodeTable }[] = [];
   for (const source of scope.sources) {
     if (source.vectorVersion === 0) continue;
     const table = await loadTable(tx, appId, source, embedder.model, words, cache);
-    tables.push({ base: source.base, table });
+    tables.push({ source, table });
   }
   const total = tables.reduce((sum, { table }) => sum + table.count, 0);
   const distances = new Uint16Array(total);
   const rows = new Int32Array(total);
   const code = signCode(query);
   let found = 0;
-  for (const { base, table } of tables) {
+  for (const { source, table } of tables) {
     const start = found;
     hammingDistances(code, table.codes, table.count, distances, start);
     for (let i = 0; i < table.count; i++) {
-      const row = base + (table.ordinals[i] as number);
+      const ordinal = table.ordinals[i] as number;
+      // The table may know more than this snapshot, and what is gone by now.
+      if (ordinal < source.firstOrdinal || ordinal >= source.nextOrdinal) continue;
+      const row = source.base + ordinal;
       if (((scope.rows[row] ?? 0) & allowedBit) === 0) continue;
       distances[found] = distances[start + i] as number;
       rows[found] = row;

@@ -2,9 +2,10 @@ import { EmbeddingError } from '../content/embed/embedder.ts';
 import type { Transaction } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
+import { compactSource } from './compact.ts';
 import { knowledgeSink, pullsPages, startPull } from './crawl-sink.ts';
 import { listUnembedded } from './document-store.ts';
-import { mergeSegments, type SourceKey } from './index-store.ts';
+import { listWasteful, mergeSegments, type SourceKey } from './index-store.ts';
 import { embedStoredDocument } from './indexing.ts';
 import { IngestionRun, type KnowledgeWorkDeps, LeaseLost } from './ingestion-run.ts';
 import * as store from './ingestion-store.ts';
@@ -13,6 +14,7 @@ import { findSourceById, type SourceRow } from './store.ts';
 
 export const leaseSeconds = 10;
 const heartbeatMs = 3_000;
+const deadChunksMin = 1_000;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
@@ -113,6 +115,14 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     /** Merges the segments of a source until none is due. */
     async mergeSource(key: SourceKey): Promise<void> {
       while (await db.begin((tx) => mergeSegments(tx, key)));
+    },
+
+    compactSource: (key: SourceKey, signal?: AbortSignal) => compactSource(db, embedder, key, signal),
+
+    /** Has the sources compacted whose index is mostly of what was replaced or deleted. */
+    async compactWasteful(): Promise<void> {
+      for (const { appId, sourceId } of await listWasteful(db, deadChunksMin, 20))
+        await addJob(db, 'knowledge.compact', { appId, sourceId }, { key: `knowledge.compact/${sourceId}` });
     },
 
     /** Clears what the index still holds of sources that are gone. */

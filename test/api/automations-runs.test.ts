@@ -261,3 +261,35 @@ test('runs of an automation with a limit wait their turn', async () => {
   await client.call('POST', `/automation_runs/${second.id}/cancel`);
   await client.waiting(third.id);
 });
+
+test('an invocation needs no body', async () => {
+  const { id } = await client.automation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
+  const bare = await client.call<{ id: string; payload: unknown }>('POST', `/automations/${id}/invoke`);
+  assert.deepEqual([bare.status, bare.body.payload], [200, {}], bare.text);
+  const empty = await server.api<{ id: string }>('POST', `/api/v1/automations/${id}/invoke`, {
+    key: world.app.secretKey,
+    headers: { 'content-type': 'application/json' },
+  });
+  assert.equal(empty.status, 200);
+});
+
+test('a run that takes longer than its automation allows fails', async () => {
+  const { id } = await client.automation({
+    timeout_seconds: 1,
+    workflow: graphOf({ id: 'w', kind: 'wait', seconds: 100 }),
+  });
+  const run = await client.ended((await client.invoke(id)).id);
+  assert.deepEqual([run.status, run.error?.code], ['failed', 'timeout']);
+});
+
+test('a changed graph is for new runs; those under way keep theirs', async () => {
+  const graph = (result: string) =>
+    graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'd' }, { id: 'd', kind: 'complete', result });
+  const { id } = await client.automation({ workflow: graph('old') });
+  const { id: old } = await client.invoke(id);
+  await client.waiting(old);
+  await client.call('PATCH', `/automations/${id}`, { workflow: graph('new') });
+  const { id: young } = await client.invoke(id);
+  for (const run of [old, young]) await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go' });
+  assert.deepEqual([(await client.ended(old)).result, (await client.ended(young)).result], ['old', 'new']);
+});

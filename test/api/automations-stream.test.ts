@@ -67,7 +67,8 @@ class Stream {
   }
 
   async event(): Promise<{ id: number; run: Run } | undefined> {
-    const frame = await this.frame();
+    let frame = await this.frame();
+    while (frame === ': heartbeat') frame = await this.frame();
     if (frame === undefined) return undefined;
     const match = /^id: (\d+)\nevent: run_update\ndata: (.*)$/.exec(frame);
     assert.ok(match, frame);

@@ -173,7 +173,7 @@ test("an agent's search covers all that it owns and nothing else, and knows its 
   assert.equal((await stranger.send('POST', `/agents/${agent.id}/search`, { query: 'rivers' })).status, 404);
 });
 
-test('statistics and results are right after many documents, replacements and deletions', async () => {
+test('statistics and results are right after many documents, replacements, deletions and a compaction', async () => {
   const source = await app.makeSource(org);
   const alive = new Map<string, string>();
   let seed = 7;
@@ -202,20 +202,34 @@ test('statistics and results are right after many documents, replacements and de
       alive.set(document, replaced);
     }
   }
-  for (const query of ['ant', 'bee cat', 'fox gnu jay hen']) {
-    const { body } = await app.send<{ data: { document: string; score: number }[]; explain: Json }>(
-      'POST',
-      `/knowledge_sources/${source}/search`,
-      { query, mode: 'fulltext', max_results: 100, explain: true },
-    );
-    const expected = bm25([...alive], query.split(' ')).slice(0, 100);
-    assert.equal(body.explain.chunks, alive.size);
-    assert.deepEqual(
-      body.data.map((hit) => hit.score.toFixed(3)),
-      expected.map(([, score]) => score.toFixed(3)),
-    );
-    const scores = new Map(expected);
-    for (const hit of body.data) assert.ok(scores.has(hit.document) || hit.score <= (expected.at(-1)?.[1] ?? 0) + 1e-4);
+  await compareRankings();
+  const [row] = await server.db<{ appId: string; sourceId: string }[]>`
+    select app_id, id as source_id from knowledge_sources order by created_at desc limit 1`;
+  const run = { signal: new AbortController().signal } as never;
+  await server.services.tasks['knowledge.compact']?.(row ?? {}, run);
+  const [left] = await server.db<{ dead: number; rows: number }[]>`
+    select (select count(*) from knowledge_dead_ranges where source_id = i.source_id) as dead,
+      next_ordinal - first_ordinal as rows from knowledge_indexes i where source_id = ${row?.sourceId ?? ''}`;
+  assert.deepEqual([left?.dead, left?.rows], [0, alive.size]);
+  await compareRankings();
+
+  async function compareRankings() {
+    for (const query of ['ant', 'bee cat', 'fox gnu jay hen']) {
+      const { body } = await app.send<{ data: { document: string; score: number }[]; explain: Json }>(
+        'POST',
+        `/knowledge_sources/${source}/search`,
+        { query, mode: 'fulltext', max_results: 100, explain: true },
+      );
+      const expected = bm25([...alive], query.split(' ')).slice(0, 100);
+      assert.equal(body.explain.chunks, alive.size);
+      assert.deepEqual(
+        body.data.map((hit) => hit.score.toFixed(3)),
+        expected.map(([, score]) => score.toFixed(3)),
+      );
+      const scores = new Map(expected);
+      for (const hit of body.data)
+        assert.ok(scores.has(hit.document) || hit.score <= (expected.at(-1)?.[1] ?? 0) + 1e-4);
+    }
   }
 });
 

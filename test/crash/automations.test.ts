@@ -82,7 +82,7 @@ async function startWorker(): Promise<ChildProcess> {
   return worker;
 }
 
-test('killed workers lose nothing and do nothing twice', { timeout: 900_000 }, async () => {
+test('killed workers lose nothing and do nothing twice', { timeout: 1_800_000 }, async () => {
   const client = new AutomationsClient(server, app);
   await client.automation({ lookup_key: 'child', workflow: child });
   const { id } = await client.automation({ workflow: parent });

@@ -84,8 +84,8 @@ export class AutomationsClient {
   /** Waits until the run is as asked; fails with its journal when it ends otherwise or takes too long. */
   async until(id: string, wanted: (run: Run, journal: JournalPage) => boolean): Promise<Run> {
     for (let look = 0; look < 600; look++) {
-      const run = await this.run(id);
       const journal = await this.journalPage(id);
+      const run = await this.run(id);
       if (wanted(run, journal)) return run;
       if (['completed', 'failed', 'cancelled'].includes(run.status) || look === 599)
         throw new Error(`${JSON.stringify(run)}\n${JSON.stringify(journal, null, 1)}`);
