@@ -2,6 +2,7 @@ import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAuthService } from './auth/service.ts';
+import { authSweepJob, createAuthSweepTask } from './auth/sweep.ts';
 import { createAutomations } from './automations/automations.ts';
 import { createConfigService } from './configs/service.ts';
 import { openEmbedder } from './content/embed/open.ts';
@@ -45,7 +46,8 @@ export function createDomains(services: Services) {
   };
   const files = createFileService(fileDeps);
   services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
-  services.recurring.push(sweepJob);
+  services.tasks[authSweepJob.task] = createAuthSweepTask({ db, clock });
+  services.recurring.push(sweepJob, authSweepJob);
   const kvLimits = {
     keyBytesMax: config.kvKeyBytesMax,
     valueBytesMax: config.kvValueBytesMax,

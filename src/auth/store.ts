@@ -77,3 +77,8 @@ export async function countHit(db: Db, bucket: string, windowStart: Date): Promi
 export async function deleteOldHits(db: Db, before: Date): Promise<void> {
   await db`delete from rate_counters where window_start < ${before}`;
 }
+
+/** A refresh token that has expired opens nothing and ends nothing any more. Personal tokens stay to be listed. */
+export async function deleteExpiredRefreshTokens(db: Db, now: Date): Promise<void> {
+  await db`delete from refresh_tokens where expires_at < ${now}`;
+}

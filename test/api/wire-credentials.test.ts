@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { sweepAuth } from '../../src/auth/sweep.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
 
@@ -315,4 +316,21 @@ test('no answer and no log line of the database holds a password, and it can be 
   await api('PATCH', `/api/v1/users/${id}`, { key: app.secretKey, body: { password: 'another horse' } });
   assert.equal((await login(email, password)).status, 401);
   assert.equal((await login(email, 'another horse')).status, 200);
+});
+
+test('what signing in leaves is swept: windows that are over and refresh tokens that have expired', async () => {
+  laterMinute();
+  const { email } = await newUser({ password });
+  const { refresh_token: token } = (await login(email, password)).body;
+  const left = async () => {
+    const [row] = await db<{ hits: number; tokens: number }[]>`
+      select (select count(*)::integer from rate_counters) as hits, count(*)::integer as tokens from refresh_tokens`;
+    return row;
+  };
+  await sweepAuth(server.services);
+  assert.ok(((await left())?.hits ?? 0) > 0);
+  assert.equal((await refresh(token)).status, 200);
+  now += 31 * 24 * 3600 * 1000;
+  await sweepAuth(server.services);
+  assert.deepEqual({ ...(await left()) }, { hits: 0, tokens: 0 });
 });
