@@ -286,11 +286,14 @@ function packBlocks(blocks: Block[], units: Unit[], sizes: Sizes): Range[] {
         ranges.push({ from, to: headingsFrom });
         const room = Math.min(overlapTokens, maxTokens - block.tokens - sumTokens(units, headingsFrom, to));
         from = block.heading || headingsFrom < to ? headingsFrom : startOfOverlap(units, from, to, room);
-      } else if (tokens + block.tokens > maxTokens) {
-        ranges.push({ from, to });
-        from = to;
       }
       tokens = sumTokens(units, from, to);
+      // Headings stay with the text below them unless both together are too much for one chunk.
+      if (tokens + block.tokens > maxTokens && to > from) {
+        ranges.push({ from, to });
+        from = to;
+        tokens = 0;
+      }
       bodyTokens = 0;
     }
     to = block.to;
