@@ -6,7 +6,7 @@ import { emitEvent } from '../jobs/events.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import type { ChildEnd } from './advance.ts';
 import { runCaller } from './identity.ts';
-import { type Child, type HttpRequest, type HttpResponse, NodeFailure, type NodeServices } from './nodes/kind.ts';
+import type { Child, HttpRequest, HttpResponse, NodeServices } from './nodes/kind.ts';
 import type { RunService } from './run-service.ts';
 import type { RunRow } from './run-store.ts';
 import * as runStore from './run-store.ts';
@@ -22,18 +22,18 @@ export type NodeDomains = {
     delete(db: Database, caller: Caller, key: string, user: string | undefined): Promise<void>;
   };
   files: { upload(db: Database, caller: Caller, body: Record<string, unknown>): Promise<unknown> };
-  extractions?: {
+  extractions: {
     start(db: Database, caller: Caller, body: Record<string, unknown>): Promise<{ id: string }>;
     /** How it has ended, as the API shows it; undefined while it is under way. Throws 404 when it is gone. */
     findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
   };
-  knowledge?: {
+  knowledge: {
     ingest(db: Database, caller: Caller, source: string, body: Record<string, unknown>): Promise<{ id: string }>;
     findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
     search(caller: Caller, source: string, body: Record<string, unknown>): Promise<unknown>;
   };
   /** The guarded fetch. Throws NodeFailure. */
-  fetch?: (request: HttpRequest) => Promise<HttpResponse>;
+  fetch: (request: HttpRequest) => Promise<HttpResponse>;
 };
 
 export type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
@@ -72,15 +72,15 @@ export function createNodeServices(deps: NodeServiceDeps) {
       },
       startRun: (tx, input, commandId) => runs.startChild(tx, caller, run, input, commandId),
       async startExtraction(tx, body) {
-        const { start } = required(domains.extractions, 'extract');
+        const { start } = domains.extractions;
         return { kind: 'extraction', id: (await start(nestedDatabase(tx), caller, body)).id };
       },
       async startIngestion(tx, source, body) {
-        const { ingest } = required(domains.knowledge, 'ingest');
+        const { ingest } = domains.knowledge;
         return { kind: 'ingestion', id: (await ingest(nestedDatabase(tx), caller, source, body)).id };
       },
-      search: (source, body) => required(domains.knowledge, 'search').search(caller, source, body),
-      fetch: (request) => required(domains.fetch, 'http_request')(request),
+      search: (source, body) => domains.knowledge.search(caller, source, body),
+      fetch: (request) => domains.fetch(request),
     };
   }
 
@@ -92,8 +92,8 @@ export function createNodeServices(deps: NodeServiceDeps) {
     const caller = await runCaller(db, run);
     try {
       return child.kind === 'extraction'
-        ? await required(domains.extractions, 'extract').findEnd(caller, child.id)
-        : await required(domains.knowledge, 'ingest').findEnd(caller, child.id);
+        ? await domains.extractions.findEnd(caller, child.id)
+        : await domains.knowledge.findEnd(caller, child.id);
     } catch (error) {
       if (isNotFound(error)) return gone;
       throw error;
@@ -119,11 +119,6 @@ function runEnd(row: RunRow | undefined): ChildEnd | undefined {
     default:
       return undefined;
   }
-}
-
-function required<T>(domain: T | undefined, kind: string): T {
-  if (domain === undefined) throw new NodeFailure('not_implemented', `This server cannot do ${kind} nodes yet.`);
-  return domain;
 }
 
 function isNotFound(error: unknown): boolean {

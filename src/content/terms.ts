@@ -29,7 +29,8 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
   for (const match of text.normalize('NFKC').matchAll(wordPattern)) {
     const raw = match[0];
     const parts = splitWord(raw);
-    if (parts.length > 1 && isIdentifier(raw) && fold(raw) !== '') tokens.push({ term: cut(fold(raw)), position, whole: true });
+    if (parts.length > 1 && isIdentifier(raw) && fold(raw) !== '')
+      tokens.push({ term: cut(fold(raw)), position, whole: true });
     for (const part of parts) {
       for (const term of unspacedPattern.test(part) ? pairs(fold(part)) : [stem(fold(part), language)]) {
         // A word of nothing but marks folds to nothing.

@@ -40,10 +40,14 @@ function asAppError(error: unknown): AppError {
   const known = code === undefined ? undefined : frameworkErrors[code];
   if (known) return new AppError(known[0], known[1], { cause: error });
   if (isConnectionFailure(error))
-    return new AppError('unavailable', 'The database cannot be reached just now. Try again shortly.', {
-      cause: error,
-      headers: { 'retry-after': '1' },
-    });
+    return new AppError(
+      'unavailable',
+      'The database or the store of files cannot be reached just now. Try again shortly.',
+      {
+        cause: error,
+        headers: { 'retry-after': '1' },
+      },
+    );
   return new AppError('internal_error', 'Something went wrong on our side. The request id finds it in the log.', {
     cause: error,
   });
