@@ -311,8 +311,6 @@ export async function findGraph(db: Db, appId: string, automationId: string, ver
   return row?.graph;
 }
 
-export type ChildRow = { childKind: 'extraction' | 'ingestion'; childId: string };
-
 export async function insertChild(
   db: Db,
   run: { appId: string; id: string },

@@ -247,13 +247,6 @@ export async function claimRun(
   return row;
 }
 
-export async function countRunning(db: Db, automation: { appId: string; id: string }): Promise<number> {
-  const [row] = await db<[{ count: number }]>`
-    select count(*) from automation_runs
-    where app_id = ${automation.appId} and automation_id = ${automation.id} and status = 'running'`;
-  return row.count;
-}
-
 export async function setLease(db: Db, run: { appId: string; id: string }, until: Date): Promise<void> {
   await db`update automation_runs set lease_until = ${until} where app_id = ${run.appId} and id = ${run.id}`;
 }

@@ -36,8 +36,3 @@ export async function areJobsWaiting(db: Db): Promise<boolean> {
     where locked_at is null and run_at <= clock_timestamp() and attempts < max_attempts limit 1`;
   return rows.length > 0;
 }
-
-/** Takes back a job that waits under this key; one that runs goes on to its end. */
-export async function removeJob(db: Db, key: string): Promise<void> {
-  await db`select graphile_worker.remove_job(${key})`;
-}

@@ -39,8 +39,6 @@ export type DocumentContent = {
 const linesDefault = 200;
 const bytesDefault = 8_192;
 
-export type DocumentService = ReturnType<typeof createDocumentService>;
-
 export function createDocumentService(deps: { db: Database; sources: SourceService; ingestions: IngestService }) {
   const { db, sources, ingestions } = deps;
 

@@ -29,8 +29,6 @@ export type InboundDeps = {
   bodyBytesMax: number;
 };
 
-export type InboundService = ReturnType<typeof createInboundService>;
-
 /** Sources that are filled by what others send: inbound URLs and the messages of threads. */
 export function createInboundService(deps: InboundDeps) {
   const { db, clock, secrets, baseUrl, sources, ingestions } = deps;

@@ -19,8 +19,6 @@ export type SearchInput = {
 
 const resultsDefault = 20;
 
-export type SearchService = ReturnType<typeof createSearchService>;
-
 export function createSearchService(deps: { db: Database; sources: SourceService; index: SearchIndex }) {
   const { db, sources, index } = deps;
 
