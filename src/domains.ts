@@ -5,6 +5,7 @@ import { createAuthService } from './auth/service.ts';
 import { authSweepJob, createAuthSweepTask } from './auth/sweep.ts';
 import { createAutomations } from './automations/automations.ts';
 import { createConfigService } from './configs/service.ts';
+import { consoleSweepJob, createConsoleService, createConsoleSweepTask } from './console/service.ts';
 import { openEmbedder } from './content/embed/open.ts';
 import { HostGate } from './crawls/host-gate.ts';
 import { crawlJob, crawlTask } from './crawls/jobs.ts';
@@ -33,7 +34,7 @@ export type Domains = ReturnType<typeof createDomains>;
 
 /** Each domain's service, given what it needs of what the server stands on. Routes and background work share them. */
 export function createDomains(services: Services) {
-  const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams } = services;
+  const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams, credentials, sessions } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
   const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams };
@@ -47,13 +48,15 @@ export function createDomains(services: Services) {
   const files = createFileService(fileDeps);
   services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
   services.tasks[authSweepJob.task] = createAuthSweepTask({ db, clock });
-  services.recurring.push(sweepJob, authSweepJob);
+  services.tasks[consoleSweepJob.task] = createConsoleSweepTask({ db, clock });
+  services.recurring.push(sweepJob, authSweepJob, consoleSweepJob);
   const kvLimits = {
     keyBytesMax: config.kvKeyBytesMax,
     valueBytesMax: config.kvValueBytesMax,
     userBytesMax: config.kvUserBytesMax,
   };
   const users = createUserService(base);
+  const auth = createAuthService({ ...base, users });
   streams.register(extractionTopic, extractionStream(base));
   const knowledge = createKnowledge({
     ...base,
@@ -72,7 +75,8 @@ export function createDomains(services: Services) {
     ...base,
     apps: createAppService(base),
     users,
-    auth: createAuthService({ ...base, users }),
+    auth,
+    consoleSessions: createConsoleService({ ...base, auth, users, credentials, sessions }),
     orgs: createOrgService({ db, files }),
     teams: createTeamService(base),
     agents: createAgentService({ db, files }),

@@ -4,6 +4,8 @@ import { registerAppRoutes } from './apps/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
 import { registerAutomationRoutes } from './automations/routes.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
+import { registerConsoleRoutes } from './console/routes.ts';
+import { registerConsole } from './console/static.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
@@ -34,10 +36,11 @@ export type QuarryServer = {
 
 /** The HTTP server with every route, not listening yet. */
 export async function createServer(services: Services): Promise<QuarryServer> {
-  const { config, log, credentials, metrics } = services;
+  const { config, log, credentials, sessions, metrics } = services;
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
+    sessions,
     metrics,
     bodyBytesMax: config.bodyBytesMax,
     corsOrigins: config.corsOrigins,
@@ -50,6 +53,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   const domains = createDomains(services);
   registerRoutes(api, domains);
   await registerDocs(fastify);
+  await registerConsole(fastify, services);
   const { automationWork } = domains;
   Object.assign(services.tasks, automationWork.tasks);
 
@@ -93,6 +97,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerKvRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
+  registerConsoleRoutes(api, domains);
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

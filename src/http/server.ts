@@ -13,6 +13,7 @@ import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
+import type { Sessions } from '../tenancy/sessions.ts';
 import { errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import { type Access, Api, requireAccess } from './route.ts';
@@ -22,6 +23,7 @@ import { createValidatorBuilder } from './validation.ts';
 export type HttpOptions = {
   log: Logger;
   credentials: Credentials;
+  sessions: Sessions;
   metrics: Metrics;
   bodyBytesMax: number;
   corsOrigins: string[];
@@ -34,7 +36,7 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, checking, credentials, errors and headers, and no route yet. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, metrics, rewriteUrl } = options;
+  const { log, credentials, sessions, metrics, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
@@ -88,7 +90,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     });
     const { access } = request.routeOptions.config;
     if (access === undefined || access.kind === 'public') return done();
-    identifyCaller(credentials, request, access).then(() => done(), done);
+    identifyCaller(credentials, sessions, request, access).then(() => done(), done);
   });
   // Only waiting for the client is bounded: while a handler works, nothing moves on the connection, and that is well.
   fastify.addHook('preHandler', (request, reply, done) => {
@@ -122,8 +124,22 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
 }
 
 /** Notes on the request who it comes from; throws unless they may use the route. */
-async function identifyCaller(credentials: Credentials, request: FastifyRequest, access: Access): Promise<void> {
-  const identity = await credentials.identify(credentialHeaders(request, access.kind === 'key'), pathApp(request));
+async function identifyCaller(
+  credentials: Credentials,
+  sessions: Sessions,
+  request: FastifyRequest,
+  access: Access,
+): Promise<void> {
+  const headers = credentialHeaders(request, access.kind === 'key');
+  const { cookie } = request.headers;
+  const bySession =
+    cookie !== undefined &&
+    access.kind !== 'key' &&
+    headers.apiKey === undefined &&
+    headers.authorization === undefined;
+  const identity = bySession
+    ? await sessions.identify(cookie, oneHeader(request, 'x-quarry-csrf'), headers, pathApp(request))
+    : await credentials.identify(headers, pathApp(request));
   requireAccess(access, identity);
   request.identity = identity;
 }
@@ -143,10 +159,7 @@ function refuseMalformed(socket: Socket): void {
 
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
   const { headers } = request;
-  const one = (name: string) => {
-    const value = headers[name];
-    return Array.isArray(value) ? value.join(',') : value;
-  };
+  const one = (name: string) => oneHeader(request, name);
   const apiKey = one('x-api-key') ?? one('x-archastro-api-key');
   const alias = one('x-archastro-api-key') ?? apiKey;
   if (apiKey !== alias) throw new AppError('invalid_credentials', 'x-api-key and x-archastro-api-key differ.');
@@ -157,6 +170,11 @@ function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
     app: one('x-app'),
     sandbox: one('x-sandbox'),
   };
+}
+
+function oneHeader(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(',') : value;
 }
 
 /** The app that a developer path names. */
