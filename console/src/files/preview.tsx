@@ -80,7 +80,7 @@ export function PdfPreview({ file }: { file: StoredFile }) {
   if (!small) return <Empty title="Too large for a preview">Download it to read it.</Empty>;
   return (
     <Shown loaded={loaded}>
-      {() => (url === undefined ? null : <iframe className="preview-pdf" src={url} title={file.filename} />)}
+      {() => (url === undefined ? null : <iframe className="preview-pdf" src={`${url}#navpanes=0&view=FitH`} title={file.filename} />)}
     </Shown>
   );
 }
