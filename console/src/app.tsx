@@ -209,6 +209,7 @@ function PlacePicker() {
             onChange={(event) => choose({ app: place.app, sandbox: event.target.value || undefined })}
           >
             <option value="">Production</option>
+            {place.sandbox !== undefined && sandboxes.length === 0 ? <option value={place.sandbox}>…</option> : null}
             {sandboxes.map((sandbox) => (
               <option key={sandbox.id} value={sandbox.id}>
                 {sandbox.name}
@@ -225,6 +226,7 @@ function PlacePicker() {
             onChange={(event) => choose({ ...place, org: event.target.value || undefined })}
           >
             <option value="">All, and what has none</option>
+            {place.org !== undefined && orgs.length === 0 ? <option value={place.org}>…</option> : null}
             {orgs.map((org) => (
               <option key={org.id} value={org.id}>
                 {org.name}

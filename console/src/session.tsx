@@ -14,6 +14,7 @@ export type SessionState = {
   orgs: Org[];
   choose(place: Place): void;
   addApp(name: string): Promise<void>;
+  addOrg(name: string): Promise<Org>;
   signOut(): Promise<void>;
 };
 
@@ -143,6 +144,11 @@ function PlaceProvider({
         const app = await call('POST /protected/api/v1/developer/apps', { body: { name } });
         await loadApps();
         choose({ app: app.id });
+      },
+      async addOrg(name) {
+        const org = await call('POST /api/v1/orgs', { body: { name } });
+        setOrgs((now) => [org, ...now]);
+        return org;
       },
       async signOut() {
         await call('DELETE /console/session').catch(() => undefined);

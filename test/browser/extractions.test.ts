@@ -1,7 +1,7 @@
 import { after, afterEach, test } from 'node:test';
-import { ConsoleTest } from '../support/browser.ts';
+import { ConsoleTest, pdfShown } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
-import { docx } from '../support/documents.ts';
+import { docx, pdfOfPages } from '../support/documents.ts';
 import { startSite } from '../support/fixture-site.ts';
 
 const page = (title: string, links: string[]) => `<!doctype html><title>${title}</title><main><h1>${title}</h1>
@@ -44,6 +44,24 @@ test('a document is uploaded and extracted, and its Markdown stands beside the o
   await browser.getByRole('region', { name: 'Original' }).getByText('No preview').waitFor();
   await markdown.getByRole('switch', { name: 'Show as text' }).click();
   await markdown.getByText('# Harbour report').waitFor();
+});
+
+test('a PDF stands beside its Markdown', async () => {
+  const pages = [
+    ['Harbour report', 'Ships came and went with the tide all year.', 'The outer mole was mended in May.'],
+    ['Fees', 'A berth costs twelve euros a metre and night.', 'Fishing boats pay half of it.'],
+  ];
+  const data = Buffer.from(pdfOfPages(pages)).toString('base64');
+  const { body } = await it.server.api<{ id: string }>('POST', '/api/v1/files', {
+    key: app.secretKey,
+    body: { filename: 'harbour-report.pdf', content_type: 'application/pdf', data },
+  });
+  const browser = await it.openAsDeveloper(app, `/console/files/${body.id}`);
+  await browser.getByRole('link', { name: 'Extract text' }).click();
+  await browser.locator('option:checked', { hasText: 'harbour-report.pdf' }).waitFor({ state: 'attached' });
+  await browser.getByRole('button', { name: 'Extract' }).click();
+  await browser.getByRole('region', { name: 'Markdown' }).getByText('outer mole').waitFor();
+  await pdfShown(browser);
   await it.picture(browser, 'extraction');
 });
 
@@ -63,7 +81,11 @@ test('a site is read before one’s eyes, and pages that failed say why', async 
   await browser.getByText('1 page failed').waitFor();
   await browser.getByText(`${site.origin}/gone`).waitFor();
   await browser.getByLabel('Page', { exact: true }).selectOption('Slow boats');
-  await browser.getByRole('region', { name: 'Markdown' }).getByRole('heading', { name: 'Slow boats' }).waitFor();
+  await browser
+    .getByRole('region', { name: 'Original' })
+    .getByRole('link', { name: `${site.origin}/slow` })
+    .waitFor();
+  await browser.getByRole('region', { name: 'Markdown' }).getByText('The harbour opens with the tide').waitFor();
   await it.picture(browser, 'extraction-site');
   await browser.getByRole('button', { name: 'Remove' }).click();
   await browser.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
-import type { Frame, Page } from 'playwright-core';
-import { ConsoleTest } from '../support/browser.ts';
-import { pdf } from '../support/documents.ts';
+import { ConsoleTest, pdfShown } from '../support/browser.ts';
 import { chart, loadApp } from '../support/console.ts';
+import { pdf } from '../support/documents.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
@@ -21,7 +20,11 @@ test('files are uploaded, found, read, shared, given to others and deleted', asy
   await chooser.setFiles([
     { name: 'harbour-report.pdf', mimeType: 'application/pdf', buffer: Buffer.from(pdf()) },
     { name: 'tides.svg', mimeType: 'image/svg+xml', buffer: chart },
-    { name: 'notes.md', mimeType: 'text/markdown', buffer: Buffer.from('# Notes\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n<script>alert(1)</script>\n') },
+    {
+      name: 'notes.md',
+      mimeType: 'text/markdown',
+      buffer: Buffer.from('# Notes\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n<script>alert(1)</script>\n'),
+    },
   ]);
   const uploads = page.getByRole('list', { name: 'Uploads' });
   await uploads.getByText('Uploaded ✓').nth(2).waitFor();
@@ -63,12 +66,6 @@ test('files are uploaded, found, read, shared, given to others and deleted', asy
   await it.picture(page, 'file-pdf');
 });
 
-/** The browser's own viewer is at work in the preview. */
-async function pdfShown(page: Page): Promise<void> {
-  const isViewer = (frame: Frame) => frame.url().startsWith('chrome-extension:');
-  if (!page.frames().some(isViewer)) await page.waitForEvent('framenavigated', isViewer);
-}
-
 test('files that are dropped on the page are uploaded, and an upload that is refused says why', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   const dropped = await page.evaluateHandle(`(() => {
@@ -101,7 +98,9 @@ test('an upload shows how much has gone out, and can be stopped', async () => {
 
 test('a server that cannot be reached is said, with a way to try again that works', async () => {
   const page = await it.openAsDeveloper(app, '/console/kv');
-  await page.route('**/api/v1/files?**', (route) => route.fulfill({ status: 503, contentType: 'application/json', body: unavailable }));
+  await page.route('**/api/v1/files?**', (route) =>
+    route.fulfill({ status: 503, contentType: 'application/json', body: unavailable }),
+  );
   await page.getByRole('link', { name: 'Files' }).click();
   await page.getByRole('alert').getByText('The database cannot be reached').waitFor();
   it.problems.length = 0; // the browser's own note of the 503
@@ -111,5 +110,11 @@ test('a server that cannot be reached is said, with a way to try again that work
 });
 
 const unavailable = JSON.stringify({
-  error: { type: 'server_error', code: 'unavailable', message: 'The database cannot be reached just now.', fields: [], details: {} },
+  error: {
+    type: 'server_error',
+    code: 'unavailable',
+    message: 'The database cannot be reached just now.',
+    fields: [],
+    details: {},
+  },
 });

@@ -40,7 +40,7 @@ test('entries are written, found, changed and deleted; a change that somebody el
   await dialog.getByText('{"metres":120}').waitFor();
   await it.picture(page, 'kv-conflict');
   await dialog.getByRole('button', { name: 'Save mine over it' }).click();
-  await page.getByText('{"metres":91}').waitFor();
+  await page.getByRole('cell', { name: '{"metres":91}' }).waitFor();
 
   await page.getByRole('button', { name: 'Delete ships/boreas' }).click();
   await dialog.getByRole('button', { name: 'Delete the entry' }).click();
@@ -51,7 +51,7 @@ test('a key is made and shown once, opens the app, and after its end does not', 
   const page = await it.openAsDeveloper(app, '/console/keys');
   await page.getByRole('button', { name: 'New key' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Name').fill('Nightly import');
+  await dialog.getByLabel('Name', { exact: true }).fill('Nightly import');
   await dialog.getByRole('button', { name: 'Make the key' }).click();
   const key = await dialog.getByLabel('The new key').inputValue();
   assert.match(key, /^sk_/);

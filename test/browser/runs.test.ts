@@ -19,7 +19,14 @@ const mooring = {
     nodes: [
       { id: 'start', kind: 'trigger', on_success: 'large' },
       { id: 'large', kind: 'conditional', when: '$.metres > 60', on_true: 'pilot', on_false: 'berth' },
-      { id: 'pilot', kind: 'wait_for_signal', name: 'pilot_assigned', timeout_seconds: 3600, on_timeout: 'refused', on_success: 'berth' },
+      {
+        id: 'pilot',
+        kind: 'wait_for_signal',
+        name: 'pilot_assigned',
+        timeout_seconds: 3600,
+        on_timeout: 'refused',
+        on_success: 'berth',
+      },
       { id: 'berth', kind: 'transform', value: { berth: 'B12', ship: '{{$.ship}}' }, on_success: 'done' },
       { id: 'done', kind: 'complete', result: '{{$nodes.berth}}' },
       { id: 'refused', kind: 'fail', message: 'No pilot was free.' },
@@ -73,7 +80,10 @@ test('a run is watched as it goes: waiting, signalled, completed; another is can
   await it.picture(page, 'automation');
 
   // The list is live: a run that begins elsewhere appears by itself.
-  await it.server.api('POST', `/api/v1/automations/mooring/invoke`, { key, body: { payload: { ship: 'Boreas', metres: 10 } } });
+  await it.server.api('POST', `/api/v1/automations/mooring/invoke`, {
+    key,
+    body: { payload: { ship: 'Boreas', metres: 10 } },
+  });
   await page.locator('table.list tbody tr').nth(2).waitFor();
 });
 

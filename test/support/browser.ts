@@ -1,6 +1,13 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Frame,
+  type Page,
+} from 'playwright-core';
 import { findBrowser } from '../../scripts/setup-browser.ts';
 import type { TestApp } from './provisioner.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
@@ -71,8 +78,10 @@ export class ConsoleTest {
     await page.screenshot({ path: join(pictures, `${name}.png`), animations: 'disabled', caret: 'hide' });
   }
 
-  /** Ends the pages of a test; throws when one of them did what it may not. */
+  /** Ends the pages of a test, with a picture of each when it failed; throws when one of them did what it may not. */
   async closePages(): Promise<void> {
+    const pages = this.#contexts.flatMap((context) => context.pages());
+    await Promise.all(pages.map((page, at) => this.picture(page, `last-${at}`)));
     await Promise.all(this.#contexts.splice(0).map((context) => context.close()));
     const problems = this.problems.splice(0);
     if (problems.length > 0) throw new Error(`The pages complained:\n${problems.join('\n')}`);
@@ -102,3 +111,15 @@ async function launch(): Promise<Browser> {
 export function scrollsSideways(page: Page): Promise<boolean> {
   return page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
 }
+
+/** The browser's own viewer is at work in a preview, and has drawn the first page. */
+export async function pdfShown(page: Page): Promise<void> {
+  const isViewer = (frame: Frame) => frame.url().startsWith('chrome-extension:');
+  if (!page.frames().some(isViewer)) await page.waitForEvent('framenavigated', isViewer);
+  // What it draws is in no DOM: a picture of the empty viewer is small.
+  for (let tries = 0; tries < 60; tries++)
+    if ((await page.locator('iframe.preview-pdf').screenshot()).length > emptyViewerBytes) return;
+  throw new Error('The PDF is not drawn.');
+}
+
+const emptyViewerBytes = 10_000;

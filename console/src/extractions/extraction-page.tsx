@@ -3,7 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { call } from '../api/client.ts';
 import type { Extraction, ExtractionOutput } from '../api/generated.ts';
 import { Preview, readContents } from '../files/preview.tsx';
-import { Button, bytes, count, Empty, PageHead, Progress, Shown, State, Switch, Time } from '../ui/basics.tsx';
+import { Button, bytes, Code, count, Empty, PageHead, Progress, Shown, State, Switch, Time } from '../ui/basics.tsx';
 import { Confirm } from '../ui/dialog.tsx';
 import { MarkdownText } from '../ui/markdown.tsx';
 import { useAction, useLoad } from '../ui/use-load.ts';
@@ -118,16 +118,16 @@ function Outputs({ extraction }: { extraction: Extraction }) {
   return (
     <>
       {done.length > 1 ? (
-        <label className="picker">
-          Page
-          <select value={shown?.id ?? ''} onChange={(event) => setChosen(event.target.value)}>
+        <div className="picker">
+          <span aria-hidden="true">Page</span>
+          <select aria-label="Page" value={shown?.id ?? ''} onChange={(event) => setChosen(event.target.value)}>
             {done.map((output) => (
               <option key={output.id} value={output.id}>
                 {output.title ?? output.source_url ?? output.file?.filename}
               </option>
             ))}
           </select>
-        </label>
+        </div>
       ) : null}
       {shown ? <SideBySide key={shown.id} extraction={extraction} output={shown} /> : null}
       {failed.length === 0 ? null : (
@@ -186,16 +186,7 @@ function SideBySide({ extraction, output }: { extraction: Extraction; output: Ex
           {file ? <Link href={`/files/${file.id}`}>Open the file</Link> : null}
         </div>
         <Shown loaded={text}>
-          {(markdown) =>
-            source ? (
-              // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-              <pre className="code" tabIndex={0}>
-                {markdown}
-              </pre>
-            ) : (
-              <MarkdownText text={markdown} />
-            )
-          }
+          {(markdown) => (source ? <Code text={markdown} /> : <MarkdownText text={markdown} />)}
         </Shown>
       </section>
     </div>
@@ -204,7 +195,9 @@ function SideBySide({ extraction, output }: { extraction: Extraction; output: Ex
 
 /** Pages of others are linked, not framed: their scripts have no business here. */
 function WebOriginal({ output }: { output: ExtractionOutput }) {
-  const metadata = Object.entries(output.metadata).filter(([, value]) => typeof value !== 'object');
+  const metadata = Object.entries({ title: output.title, ...output.metadata }).filter(
+    ([, value]) => value !== undefined && typeof value !== 'object',
+  );
   return (
     <>
       <p>

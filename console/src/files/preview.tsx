@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { ApiError } from '../api/client.ts';
 import type { File as StoredFile } from '../api/generated.ts';
-import { bytes, Empty, Shown } from '../ui/basics.tsx';
+import { bytes, Code, Empty, Shown } from '../ui/basics.tsx';
 import { MarkdownText } from '../ui/markdown.tsx';
 import { useLoad } from '../ui/use-load.ts';
 
@@ -49,14 +49,7 @@ export function TextPreview({ file, markdown }: { file: StoredFile; markdown: bo
             </p>
           ) : null}
           {text === '' ? <p className="faint">The file is empty.</p> : null}
-          {markdown ? (
-            <MarkdownText text={text} />
-          ) : (
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-            <pre className="code" tabIndex={0}>
-              {text}
-            </pre>
-          )}
+          {markdown ? <MarkdownText text={text} /> : <Code text={text} />}
         </>
       )}
     </Shown>
@@ -80,7 +73,11 @@ export function PdfPreview({ file }: { file: StoredFile }) {
   if (!small) return <Empty title="Too large for a preview">Download it to read it.</Empty>;
   return (
     <Shown loaded={loaded}>
-      {() => (url === undefined ? null : <iframe className="preview-pdf" src={`${url}#navpanes=0&view=FitH`} title={file.filename} />)}
+      {() =>
+        url === undefined ? null : (
+          <iframe className="preview-pdf" src={`${url}#navpanes=0&view=FitH`} title={file.filename} />
+        )
+      }
     </Shown>
   );
 }

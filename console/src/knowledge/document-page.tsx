@@ -56,7 +56,7 @@ export function DocumentPage({ id }: { id: string }) {
           </div>
           {tab === 'text' ? <Text document={found} from={Math.max(1, line)} /> : null}
           {tab === 'chunks' ? <Chunks document={found.id} /> : null}
-          {tab === 'metadata' ? <Json value={found.metadata} label="Metadata" /> : null}
+          {tab === 'metadata' ? <Json value={found.metadata} /> : null}
           {asking ? (
             <Confirm
               title="Delete this document?"

@@ -64,11 +64,7 @@ export function SearchPlayground({ source }: { source: string }) {
                 </select>
               )}
             </Field>
-            <Field
-              label="Filter"
-              hint='On metadata, such as {"year": {"gte": 2024}}'
-              error={fieldError(search.error, 'filter')}
-            >
+            <Field label="Filter" hint='Such as {"year": {"gte": 2024}}' error={fieldError(search.error, 'filter')}>
               {(id, described) => (
                 <input
                   id={id}

@@ -331,7 +331,7 @@ function Settings({ source, onChange }: { source: KnowledgeSource; onChange: (so
       </section>
       <section className="card">
         <h2>Metadata</h2>
-        <Json value={source.metadata ?? {}} label="Metadata" />
+        <Json value={source.metadata ?? {}} />
       </section>
       <section className="card">
         <h2>Delete</h2>

@@ -194,7 +194,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
           )}
         </Field>
         {isDeveloper && orgs.length === 0 && !teams.data?.data.length && !agents.data?.data.length ? (
-          <FirstOrg />
+          <FirstOrg onMade={setOwner} />
         ) : null}
       </Form>
     </Dialog>
@@ -202,13 +202,10 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
 }
 
 /** A source needs an owner, and a new app has nobody yet. */
-function FirstOrg() {
-  const { place, choose } = useSession();
+function FirstOrg({ onMade }: { onMade: (org: string) => void }) {
+  const { addOrg } = useSession();
   const [name, setName] = useState('');
-  const create = useAction(async () => {
-    const org = await call('POST /api/v1/orgs', { body: { name } });
-    choose({ ...place, org: org.id });
-  });
+  const create = useAction(async () => onMade((await addOrg(name)).id));
   return (
     <div className="notice">
       <p>A source belongs to an organisation, a team, an agent or a user, and this app has none yet.</p>

@@ -1,5 +1,5 @@
 import { Empty } from '../ui/basics.tsx';
-import { type GraphEdge, layOut, nodeHeight, nodeWidth, type Placed } from './layout.ts';
+import { layOut, nodeHeight, nodeWidth, type Placed, type Routed } from './layout.ts';
 
 /** What has become of a node in a run. */
 export type NodeState = 'idle' | 'running' | 'waiting' | 'done' | 'failed';
@@ -31,6 +31,7 @@ export function Graph({
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
     <div className="scroll-x" tabIndex={0}>
+      {/* biome-ignore lint/a11y/useSemanticElements: there is no fieldset inside SVG */}
       <svg
         className="graph"
         role="group"
@@ -44,8 +45,13 @@ export function Graph({
             <path d="M0 0 8 4 0 8z" />
           </marker>
         </defs>
-        {edges.map((edge) => (
-          <Edge key={`${edge.from} ${edge.kind}`} edge={edge} from={byId.get(edge.from)} to={byId.get(edge.to)} />
+        {edges.map((routed) => (
+          <Edge
+            key={`${routed.edge.from} ${routed.edge.kind}`}
+            routed={routed}
+            from={byId.get(routed.edge.from)}
+            to={byId.get(routed.edge.to)}
+          />
         ))}
         {placed.map(({ node, x, y }) => {
           const state = states?.get(node.id) ?? 'idle';
@@ -65,7 +71,8 @@ export function Graph({
           const classes = `node ${states ? state : 'plain'} ${chosen === node.id ? 'chosen' : ''}`;
           if (!onChoose)
             return (
-              <g key={node.id} className={classes} transform={`translate(${x} ${y})`} role="img" aria-label={label}>
+              <g key={node.id} className={classes} transform={`translate(${x} ${y})`}>
+                <title>{label}</title>
                 {shape}
               </g>
             );
@@ -96,23 +103,58 @@ export function Graph({
   );
 }
 
-function Edge({ edge, from, to }: { edge: GraphEdge; from: Placed | undefined; to: Placed | undefined }) {
+function Edge({
+  routed: { edge, through },
+  from,
+  to,
+}: {
+  routed: Routed;
+  from: Placed | undefined;
+  to: Placed | undefined;
+}) {
   if (!from || !to) return null;
-  const down = to.y > from.y;
-  const [x1, y1] = [from.x + nodeWidth / 2, from.y + nodeHeight];
-  const [x2, y2] = [to.x + nodeWidth / 2, to.y];
-  // An edge back runs round the side.
-  const side = Math.max(from.x, to.x) + nodeWidth + 18;
-  const path = down
-    ? `M${x1} ${y1}C${x1} ${y1 + 24} ${x2} ${y2 - 24} ${x2} ${y2}`
-    : `M${from.x + nodeWidth} ${from.y + nodeHeight / 2}C${side} ${from.y} ${side} ${to.y + nodeHeight} ${to.x + nodeWidth} ${to.y + nodeHeight / 2}`;
-  const [labelX, labelY] = down ? [(x1 + x2) / 2 + 6, (y1 + y2) / 2 + 4] : [side - 6, (from.y + to.y) / 2 + 24];
+  if (to.y <= from.y) return <EdgeBack kind={edge.kind} from={from} to={to} />;
+  const points = [
+    { x: from.x + nodeWidth / 2, y: from.y + nodeHeight },
+    ...through.flatMap(({ x, y }) => [
+      { x, y: y - nodeHeight / 2 },
+      { x, y: y + nodeHeight / 2 },
+    ]),
+    { x: to.x + nodeWidth / 2, y: to.y },
+  ];
+  const [first = { x: 0, y: 0 }, second = first] = points;
+  const path = points.map(({ x, y }, at) => {
+    const before = points[at - 1];
+    return before ? `C${before.x} ${(before.y + y) / 2} ${x} ${(before.y + y) / 2} ${x} ${y}` : `M${x} ${y}`;
+  });
+  const left = second.x < first.x;
   return (
     <g className={`edge ${edge.kind}`}>
-      <path d={path} markerEnd="url(#arrow)" />
+      <path d={path.join('')} markerEnd="url(#arrow)" />
       {edge.kind === 'success' ? null : (
-        <text x={labelX} y={labelY}>
+        <text
+          x={(first.x + second.x) / 2 + (left ? -8 : 8)}
+          y={(first.y + second.y) / 2 + 4}
+          textAnchor={left ? 'end' : 'start'}
+        >
           {edge.kind}
+        </text>
+      )}
+    </g>
+  );
+}
+
+/** A way back runs round the side. */
+function EdgeBack({ kind, from, to }: { kind: string; from: Placed; to: Placed }) {
+  const side = Math.max(from.x, to.x) + nodeWidth + 24;
+  const [startX, startY] = [from.x + nodeWidth, from.y + nodeHeight / 2];
+  const [endX, endY] = [to.x + nodeWidth, to.y + nodeHeight / 2];
+  return (
+    <g className={`edge ${kind}`}>
+      <path d={`M${startX} ${startY}C${side} ${startY} ${side} ${endY} ${endX} ${endY}`} markerEnd="url(#arrow)" />
+      {kind === 'success' ? null : (
+        <text x={side - 14} y={(startY + endY) / 2}>
+          {kind}
         </text>
       )}
     </g>

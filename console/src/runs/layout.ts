@@ -10,46 +10,72 @@ export type GraphNode = {
 };
 export type GraphEdge = { from: string; to: string; kind: 'success' | 'error' | 'true' | 'false' | 'timeout' };
 export type Placed = { node: GraphNode; x: number; y: number };
-export type Layout = { placed: Placed[]; edges: GraphEdge[]; width: number; height: number };
+/** An edge, and where it passes the rows between its ends. */
+export type Routed = { edge: GraphEdge; through: { x: number; y: number }[] };
+export type Layout = { placed: Placed[]; edges: Routed[]; width: number; height: number };
 
 export const nodeWidth = 168;
 export const nodeHeight = 52;
-const gapX = 40;
-const gapY = 44;
+const gapX = 36;
+const gapY = 46;
+/** What an edge takes of a row that it passes. */
+const passWidth = 20;
+
+type Cell = { name: string; width: number; node?: GraphNode };
 
 /**
  * Nodes in rows by their longest way from the start (edges back are not followed), each row ordered by where its
- * predecessors stand: the layered drawing of Sugiyama, without its dummy nodes.
+ * predecessors stand; an edge over several rows keeps a place in each: the layered drawing of Sugiyama.
  */
 export function layOut(workflow: Record<string, unknown> | null): Layout {
   const nodes = (Array.isArray(workflow?.nodes) ? workflow.nodes : []) as GraphNode[];
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const edges = nodes.flatMap((node) => edgesOf(node)).filter(({ to }) => byId.has(to));
   const rowOf = rowsByLongestWay(nodes, edges, String(workflow?.start_node ?? nodes[0]?.id ?? ''));
-  const rows: GraphNode[][] = [];
-  for (const node of nodes) {
-    const row = rowOf.get(node.id) ?? 0;
-    rows[row] = [...(rows[row] ?? []), node];
+  const rows: Cell[][] = [];
+  const above = new Map<string, string[]>();
+  const add = (row: number, cell: Cell) => {
+    rows[row] = [...(rows[row] ?? []), cell];
+  };
+  for (const node of nodes) add(rowOf.get(node.id) ?? 0, { name: node.id, width: nodeWidth, node });
+  const passes = new Map<GraphEdge, string[]>();
+  for (const edge of edges) {
+    const [from, to] = [rowOf.get(edge.from) ?? 0, rowOf.get(edge.to) ?? 0];
+    let last = edge.from;
+    const names: string[] = [];
+    for (let row = from + 1; row < to; row++) {
+      const name = `${edge.from} ${edge.kind} ${row}`;
+      add(row, { name, width: passWidth });
+      above.set(name, [last]);
+      names.push(name);
+      last = name;
+    }
+    passes.set(edge, names);
+    if (to > from) above.set(edge.to, [...(above.get(edge.to) ?? []), last]);
   }
-  const widest = Math.max(1, ...rows.map((row) => row?.length ?? 0));
-  const width = widest * (nodeWidth + gapX) + gapX;
-  const xOf = new Map<string, number>();
+  const widthOf = (row: Cell[]) => row.reduce((sum, cell) => sum + cell.width + gapX, -gapX);
+  const width = Math.max(nodeWidth, ...rows.map((row) => widthOf(row ?? []))) + gapX * 2;
+  const middles = new Map<string, { x: number; y: number }>();
   const placed: Placed[] = [];
-  for (const [at, row] of rows.entries()) {
-    const wish = (node: GraphNode) => {
-      const above = edges.filter(({ from, to }) => to === node.id && (rowOf.get(from) ?? 0) < at);
-      const places = above.map(({ from }) => xOf.get(from) ?? 0);
+  for (const [at, row = []] of rows.entries()) {
+    const wish = ({ name }: Cell) => {
+      const places = (above.get(name) ?? []).map((other) => middles.get(other)?.x ?? 0);
       return places.length === 0 ? 0 : places.reduce((sum, x) => sum + x, 0) / places.length;
     };
-    const ordered = [...(row ?? [])].sort((a, b) => wish(a) - wish(b));
-    const used = ordered.length * (nodeWidth + gapX) - gapX;
-    for (const [column, node] of ordered.entries()) {
-      const x = (width - used) / 2 + column * (nodeWidth + gapX);
-      xOf.set(node.id, x);
-      placed.push({ node, x, y: gapY / 2 + at * (nodeHeight + gapY) });
+    const ordered = row.map((cell) => ({ cell, at: wish(cell) })).sort((a, b) => a.at - b.at);
+    let x = (width - widthOf(row)) / 2;
+    const y = gapY / 2 + at * (nodeHeight + gapY);
+    for (const { cell } of ordered) {
+      middles.set(cell.name, { x: x + cell.width / 2, y: y + nodeHeight / 2 });
+      if (cell.node) placed.push({ node: cell.node, x, y });
+      x += cell.width + gapX;
     }
   }
-  return { placed, edges, width, height: rows.length * (nodeHeight + gapY) };
+  const routed = edges.map((edge) => ({
+    edge,
+    through: (passes.get(edge) ?? []).flatMap((name) => middles.get(name) ?? []),
+  }));
+  return { placed, edges: routed, width, height: rows.length * (nodeHeight + gapY) };
 }
 
 function edgesOf(node: GraphNode): GraphEdge[] {

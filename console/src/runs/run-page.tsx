@@ -171,26 +171,28 @@ function RunBody({
           )}
         </div>
       ) : null}
-      {automation.data ? (
-        <section className="card" aria-label="Graph">
-          <Graph workflow={automation.data.workflow} states={states} chosen={node} onChoose={setNode} />
-        </section>
-      ) : null}
-      <div className="panes">
-        <section className="card">
-          <h2>Input</h2>
-          <Json value={run.payload ?? null} label="Input" />
-        </section>
-        <section className="card">
-          <h2>Result</h2>
-          {run.result === undefined ? (
-            <p className="faint">{over ? 'None.' : 'Comes when the run is completed.'}</p>
-          ) : (
-            <Json value={run.result} label="Result" />
-          )}
-        </section>
+      <div className="run">
+        <div className="stack">
+          {automation.data ? (
+            <section className="card" aria-label="Graph">
+              <Graph workflow={automation.data.workflow} states={states} chosen={node} onChoose={setNode} />
+            </section>
+          ) : null}
+          <section className="card">
+            <h2>Input</h2>
+            <Json value={run.payload ?? null} />
+          </section>
+          <section className="card">
+            <h2>Result</h2>
+            {run.result === undefined ? (
+              <p className="faint">{over ? 'None.' : 'Comes when the run is completed.'}</p>
+            ) : (
+              <Json value={run.result} />
+            )}
+          </section>
+        </div>
+        <Timeline journal={journal} node={node} onAll={() => setNode(undefined)} />
       </div>
-      <Timeline journal={journal} node={node} onAll={() => setNode(undefined)} />
       {asking === 'cancel' ? (
         <Confirm
           title="Cancel this run?"
@@ -304,7 +306,7 @@ function Entry({ entry: { sequence, type, node_id, record, created_at } }: { ent
             <time dateTime={created_at}>{new Date(created_at).toLocaleTimeString('en-GB')}</time>
           </span>
         </summary>
-        <Json value={record} label={`Entry ${sequence}`} />
+        <Json value={record} />
       </details>
     </li>
   );

@@ -228,6 +228,7 @@ export function Switch({
       <input
         type="checkbox"
         role="switch"
+        aria-checked={checked}
         checked={checked}
         disabled={disabled ?? false}
         onChange={(event) => onChange(event.target.checked)}
@@ -238,11 +239,16 @@ export function Switch({
 }
 
 /** JSON for people. */
-export function Json({ value, label }: { value: unknown; label?: string }) {
+export function Json({ value }: { value: unknown }) {
+  return <Code text={JSON.stringify(value, null, 2)} />;
+}
+
+/** Text as it is. */
+export function Code({ text }: { text: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <pre className="code" tabIndex={0} aria-label={label ?? 'JSON'}>
-      {JSON.stringify(value, null, 2)}
+    <pre className="code" tabIndex={0}>
+      {text}
     </pre>
   );
 }

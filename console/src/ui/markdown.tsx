@@ -2,7 +2,25 @@ import { memo } from 'react';
 import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 
-const plugins = [remarkGfm];
+type Node = { type: string; value?: string; children?: Node[]; data?: { hProperties: Record<string, string> } };
+
+/** Extractions mark where a page begins by a comment: a line across that says so. Other comments are not for readers. */
+function showPageMarks() {
+  const change = (node: Node): void => {
+    node.children = node.children?.flatMap((child) => {
+      if (child.type !== 'html' || !child.value?.startsWith('<!--')) {
+        change(child);
+        return [child];
+      }
+      const page = /^<!--\s*page (\d+)\s*-->$/.exec(child.value)?.[1];
+      if (page === undefined) return [];
+      return [{ type: 'thematicBreak', data: { hProperties: { 'aria-label': `Page ${page}`, 'data-page': page } } }];
+    }) as Node[];
+  };
+  return change;
+}
+
+const plugins = [remarkGfm, showPageMarks];
 
 /** Documents come from anywhere: images elsewhere are named but not fetched, links tell nobody where they were read. */
 const components: Components = {
