@@ -122,4 +122,4 @@ export async function pdfShown(page: Page): Promise<void> {
   throw new Error('The PDF is not drawn.');
 }
 
-const emptyViewerBytes = 10_000;
+const emptyViewerBytes = 5_000;
