@@ -342,7 +342,7 @@ function DeleteEntry({ entry, onClose }: { entry: Entry; onClose: (changed: bool
   const { isDeveloper } = useSession();
   const remove = useAction(async () => {
     const query = isDeveloper ? { user: entry.user } : {};
-    await call('DELETE /api/v1/kv/{key}', { path: { key: entry.key }, query } as never);
+    await call('DELETE /api/v1/kv/{key}', { path: { key: entry.key }, query });
     onClose(true);
   });
   return (
