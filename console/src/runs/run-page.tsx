@@ -13,6 +13,7 @@ import { Graph, type NodeState } from './graph.tsx';
 
 const journalPollMs = 700;
 const entriesMax = 10_000;
+const entriesShown = 200;
 
 const isOver = ({ status }: AutomationRun) => ['completed', 'failed', 'cancelled'].includes(status);
 
@@ -261,6 +262,7 @@ function Signal({
 }
 
 function Timeline({ journal, node, onAll }: { journal: Journal; node: string | undefined; onAll: () => void }) {
+  const [most, setMost] = useState(entriesShown);
   const entries = node === undefined ? journal.entries : journal.entries.filter((entry) => entry.node_id === node);
   return (
     <section className="card" aria-label="Journal">
@@ -277,24 +279,23 @@ function Timeline({ journal, node, onAll }: { journal: Journal; node: string | u
         </Empty>
       ) : null}
       <ol className="journal">
-        {entries.map((entry) => (
+        {entries.slice(0, most).map((entry) => (
           <Entry key={entry.id} entry={entry} />
         ))}
       </ol>
+      {entries.length > most ? (
+        <Button onClick={() => setMost(most + entriesShown)}>Show more of {entries.length} entries</Button>
+      ) : null}
     </section>
   );
 }
 
 function Entry({ entry: { sequence, type, node_id, record, created_at } }: { entry: WorkflowJournalEntry }) {
+  const [open, setOpen] = useState(false);
   const metadata = (record.metadata ?? {}) as { attempt?: number; duration_ms?: number };
-  const tone = /failed|timed_out|cancel/.test(type)
-    ? 'bad'
-    : /completed|received|fired|ended/.test(type)
-      ? 'good'
-      : 'active';
   return (
-    <li className={tone}>
-      <details>
+    <li className={toneOf(type)}>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
           <span className="sequence">{sequence}</span>
           <span className="what">
@@ -306,10 +307,15 @@ function Entry({ entry: { sequence, type, node_id, record, created_at } }: { ent
             <time dateTime={created_at}>{new Date(created_at).toLocaleTimeString('en-GB')}</time>
           </span>
         </summary>
-        <Json value={record} />
+        {open ? <Json value={record} /> : null}
       </details>
     </li>
   );
+}
+
+function toneOf(type: string): string {
+  if (/failed|timed_out|cancel/.test(type)) return 'bad';
+  return /completed|received|fired|ended/.test(type) ? 'good' : 'active';
 }
 
 /** The state of each node by the journal's last word on it. */
