@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { call, urlOf } from '../api/client.ts';
 import type { AutomationRun, WorkflowJournal, WorkflowJournalEntry } from '../api/generated.ts';
@@ -63,25 +63,25 @@ type Journal = {
 /** The journal from its beginning, read on from where it was whenever the run has changed or still goes on. */
 function useJournal(run: string, change: string | undefined): Journal {
   const [state, setState] = useState<Journal>({ about: undefined, entries: [], error: undefined });
+  const known = useRef<WorkflowJournalEntry[]>([]);
+  const cursor = useRef<string>(undefined);
   useEffect(() => {
     if (change === undefined) return;
     let current = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const known: WorkflowJournalEntry[] = [];
-    let cursor: string | undefined;
     const over = /^(completed|failed|cancelled)/.test(change);
     const read = async () => {
       try {
         for (;;) {
           const page = await call('GET /api/v1/automation_runs/{automation_run}/journal', {
             path: { automation_run: run },
-            query: { limit: 100, ...(cursor === undefined ? {} : { after_cursor: cursor }) },
+            query: { limit: 100, ...(cursor.current === undefined ? {} : { after_cursor: cursor.current }) },
           });
           if (!current) return;
-          known.push(...page.data);
-          cursor = page.resume_cursor ?? cursor;
-          setState({ about: page.journal, entries: [...known], error: undefined });
-          if (!page.has_more || known.length >= entriesMax) break;
+          known.current = [...known.current, ...page.data];
+          cursor.current = page.resume_cursor ?? cursor.current;
+          setState({ about: page.journal, entries: known.current, error: undefined });
+          if (!page.has_more || known.current.length >= entriesMax) break;
         }
         if (!over) timer = setTimeout(read, journalPollMs);
       } catch (error) {
