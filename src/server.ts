@@ -10,6 +10,7 @@ import { registerFileRoutes } from './files/routes.ts';
 import { registerDocs } from './http/docs.ts';
 import { registerHealthRoutes } from './http/health.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
+import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
@@ -35,10 +36,12 @@ export type QuarryServer = {
 /** The HTTP server with every route, not listening yet. */
 export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, metrics } = services;
+  const rateLimiter = createRateLimiter(services);
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
     metrics,
+    rateLimiter,
     bodyBytesMax: config.bodyBytesMax,
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
@@ -71,10 +74,30 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       return url;
     },
     close() {
-      closing ??= stopWork().then(() => drain(fastify));
+      closing ??= stopWork()
+        .then(() => drain(fastify))
+        .then(() => rateLimiter.close());
       return closing;
     },
   };
+}
+
+function createRateLimiter({ config, db, clock, log, metrics }: Services): RateLimiter {
+  const refused = metrics.counter('quarry_rate_limited_total', 'Requests turned away by rate limits', ['group']);
+  return new RateLimiter({
+    db,
+    clock,
+    log,
+    ratesPerMinute: {
+      reads: config.rateReads,
+      writes: config.rateWrites,
+      uploads: config.rateUploads,
+      extractions: config.rateExtractions,
+      search: config.rateSearch,
+      invocations: config.rateInvocations,
+    },
+    onRefused: (group) => refused.inc({ group }),
+  });
 }
 
 /** Every route of the API, one line per domain. */

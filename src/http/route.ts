@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptio
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
+import type { RouteGroup } from './rate-limits.ts';
 
 /** Who a route is for. */
 export type Access =
@@ -54,6 +55,8 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   headers?: TObject;
   /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
   changesRights?: boolean;
+  /** What it counts as for rate limits: `reads` for GET and `writes` for the rest, unless said otherwise. */
+  rateGroup?: RouteGroup;
   options?: Pick<RouteShorthandOptions, 'bodyLimit'>;
   handler: Handler<C, P, Q, B>;
 };
@@ -62,6 +65,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     changesRights?: boolean;
+    /** Absent where no credential is limited. */
+    rateGroup?: RouteGroup;
     /** The media types of a body that the handler reads itself, and the headers that go with it. */
     rawBody?: string;
     headers?: TObject;
@@ -153,6 +158,7 @@ export class Api {
           access,
           operationId,
           changesRights: definition.changesRights ?? false,
+          ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
           ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
           ...(definition.headers === undefined ? {} : { headers: definition.headers }),
         },
@@ -188,6 +194,10 @@ export class Api {
         add(inner);
       });
   }
+}
+
+function rateGroupOf({ method, rateGroup }: { method: Method; rateGroup?: RouteGroup }): RouteGroup {
+  return rateGroup ?? (method === 'GET' ? 'reads' : 'writes');
 }
 
 /** Within this context no parser waits for a body, whatever its type. */

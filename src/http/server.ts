@@ -15,6 +15,7 @@ import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
+import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
 import { createValidatorBuilder } from './validation.ts';
@@ -23,6 +24,8 @@ export type HttpOptions = {
   log: Logger;
   credentials: Credentials;
   metrics: Metrics;
+  /** Absent: nobody is limited. */
+  rateLimiter?: RateLimiter;
   bodyBytesMax: number;
   corsOrigins: string[];
   trustProxy: string[];
@@ -34,7 +37,7 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, checking, credentials, errors and headers, and no route yet. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, metrics, rewriteUrl } = options;
+  const { log, credentials, metrics, rateLimiter, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
@@ -72,7 +75,17 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     // Only browsers send an origin, and only they read what answers it.
     origin: (origin, answer) => answer(null, origin !== undefined && (anyOrigin ? '*' : options.corsOrigins)),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-    exposedHeaders: ['x-request-id', 'etag', 'retry-after', 'content-range', 'content-disposition', 'allow'],
+    exposedHeaders: [
+      'x-request-id',
+      'etag',
+      'retry-after',
+      'ratelimit-limit',
+      'ratelimit-remaining',
+      'ratelimit-reset',
+      'content-range',
+      'content-disposition',
+      'allow',
+    ],
     maxAge: 600,
   });
 
@@ -86,9 +99,9 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
       'cache-control': 'no-store',
     });
-    const { access } = request.routeOptions.config;
+    const { access, rateGroup } = request.routeOptions.config;
     if (access === undefined || access.kind === 'public') return done();
-    identifyCaller(credentials, request, access).then(() => done(), done);
+    identifyCaller(credentials, rateLimiter, request, access, rateGroup).then(() => done(), done);
   });
   // Only waiting for the client is bounded: while a handler works, nothing moves on the connection, and that is well.
   fastify.addHook('preHandler', (request, reply, done) => {
@@ -121,11 +134,20 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   return { fastify, api };
 }
 
-/** Notes on the request who it comes from; throws unless they may use the route. */
-async function identifyCaller(credentials: Credentials, request: FastifyRequest, access: Access): Promise<void> {
+/** Notes on the request who it comes from; throws unless they may use the route, and not too often. */
+async function identifyCaller(
+  credentials: Credentials,
+  rateLimiter: RateLimiter | undefined,
+  request: FastifyRequest,
+  access: Access,
+  rateGroup: RouteGroup | undefined,
+): Promise<void> {
   const identity = await credentials.identify(credentialHeaders(request, access.kind === 'key'), pathApp(request));
   requireAccess(access, identity);
   request.identity = identity;
+  // Most requests wait for nothing here.
+  const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
+  if (wait !== undefined) await wait;
 }
 
 /** What is not even HTTP gets the one error shape too. */
