@@ -25,6 +25,8 @@ import type { Services } from './services.ts';
 import { createTeamService } from './teams/service.ts';
 import { Capabilities, SignedLinks } from './tenancy/capability.ts';
 import { createThreadService } from './threads/service.ts';
+import { createUsageService } from './usage/service.ts';
+import { createUsageSweepTask, usageSweepJob } from './usage/sweep.ts';
 import { createUserService } from './users/service.ts';
 
 const { version } = packageFile;
@@ -47,7 +49,8 @@ export function createDomains(services: Services) {
   const files = createFileService(fileDeps);
   services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
   services.tasks[authSweepJob.task] = createAuthSweepTask({ db, clock });
-  services.recurring.push(sweepJob, authSweepJob);
+  services.tasks[usageSweepJob.task] = createUsageSweepTask({ db });
+  services.recurring.push(sweepJob, authSweepJob, usageSweepJob);
   const kvLimits = {
     keyBytesMax: config.kvKeyBytesMax,
     valueBytesMax: config.kvValueBytesMax,
@@ -71,6 +74,7 @@ export function createDomains(services: Services) {
   return {
     ...base,
     apps: createAppService(base),
+    usage: createUsageService(base),
     users,
     auth: createAuthService({ ...base, users }),
     orgs: createOrgService({ db, files }),

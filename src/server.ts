@@ -22,6 +22,7 @@ import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
 import { registerTeamRoutes } from './teams/routes.ts';
 import { registerThreadRoutes } from './threads/routes.ts';
+import { registerUsageRoutes } from './usage/routes.ts';
 import { registerUserRoutes } from './users/routes.ts';
 
 export type QuarryServer = {
@@ -103,6 +104,7 @@ function createRateLimiter({ config, db, clock, log, metrics }: Services): RateL
 /** Every route of the API, one line per domain. */
 function registerRoutes(api: Api, domains: Domains): void {
   registerAppRoutes(api, domains);
+  registerUsageRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);

@@ -61,10 +61,10 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     path: `${developerApps}/:app`,
     operationId: 'updateApp',
     tag,
-    summary: 'Rename an app',
+    summary: 'Rename an app, or bound what it may use',
     body: appUpdateSchema,
     responses: { 200: ref(appSchema) },
-    handler: async ({ caller, body }) => presentApp(await apps.update(caller, body.name)),
+    handler: async ({ caller, body }) => presentApp(await apps.update(caller, body)),
   });
   registerSandboxRoutes(api, apps);
   registerKeyRoutes(api, apps);

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
+import { quotasSchema } from '../usage/schema.ts';
 
 export const nameField = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
 
@@ -15,7 +16,7 @@ export const appSchema = Type.Object(
 );
 
 export const appCreateSchema = strict({ name: nameField });
-export const appUpdateSchema = strict({ name: Type.Optional(nameField) });
+export const appUpdateSchema = strict({ name: Type.Optional(nameField), quotas: Type.Optional(quotasSchema) });
 
 export const sandboxSchema = Type.Object(
   {

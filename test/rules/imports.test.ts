@@ -26,6 +26,7 @@ const levels: string[][] = [
     'threads',
     'users',
   ],
+  ['usage'],
   ['crawls', 'files', 'kv'],
   ['http'],
   ['crawls'],
