@@ -172,6 +172,13 @@ const settings = {
   quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
   quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Documents of knowledge'),
   quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages that are extracted or pulled in a day (UTC)'),
+  audit: oneOf(
+    'QUARRY_AUDIT',
+    'changes',
+    ['off', 'changes', 'all'],
+    'What the audit log keeps: changes, or all: changes of key-value entries too.',
+  ),
+  auditDays: integer('QUARRY_AUDIT_DAYS', 90, { min: 1, max: 36_500 }, 'How long the audit log is kept, in days.'),
 } as const;
 
 type Settings = typeof settings;

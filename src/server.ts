@@ -1,12 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import { registerAgentRoutes } from './agents/routes.ts';
 import { registerAppRoutes } from './apps/routes.ts';
+import { registerAuditRoutes } from './audit/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
 import { registerAutomationRoutes } from './automations/routes.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
+import { AuditLog } from './http/audit.ts';
 import { registerDocs } from './http/docs.ts';
 import { registerHealthRoutes } from './http/health.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
@@ -38,11 +40,13 @@ export type QuarryServer = {
 export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, metrics } = services;
   const rateLimiter = createRateLimiter(services);
+  const audit = createAuditLog(services);
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
     metrics,
     rateLimiter,
+    audit,
     bodyBytesMax: config.bodyBytesMax,
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
@@ -51,7 +55,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   await collectOpenApi(fastify);
   registerHealthRoutes(api, services);
   registerOpenApiRoute(api, fastify);
-  const domains = createDomains(services);
+  const domains = createDomains(services, audit);
   registerRoutes(api, domains);
   await registerDocs(fastify);
   const { automationWork } = domains;
@@ -77,10 +81,18 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     close() {
       closing ??= stopWork()
         .then(() => drain(fastify))
-        .then(() => rateLimiter.close());
+        .then(() => Promise.all([rateLimiter.close(), audit.close()]))
+        .then(() => {});
       return closing;
     },
   };
+}
+
+function createAuditLog({ config, db, clock, log, metrics }: Services): AuditLog {
+  const dropped = metrics.counter('quarry_audit_dropped_total', 'Audit entries lost because too many waited');
+  const audit = new AuditLog({ db, clock, log, keep: config.audit, onDropped: (count) => dropped.inc(count) });
+  metrics.gauge('quarry_audit_waiting', 'Audit entries that are not written yet', () => audit.waitingCount);
+  return audit;
 }
 
 function createRateLimiter({ config, db, clock, log, metrics }: Services): RateLimiter {
@@ -105,6 +117,7 @@ function createRateLimiter({ config, db, clock, log, metrics }: Services): RateL
 function registerRoutes(api: Api, domains: Domains): void {
   registerAppRoutes(api, domains);
   registerUsageRoutes(api, domains);
+  registerAuditRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);

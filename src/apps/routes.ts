@@ -60,6 +60,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     method: 'PATCH',
     path: `${developerApps}/:app`,
     operationId: 'updateApp',
+    audit: 'durable',
     tag,
     summary: 'Rename an app, or bound what it may use',
     body: appUpdateSchema,
@@ -138,6 +139,7 @@ function presentKey(row: KeyRow & { fullKey?: string }) {
     hint: row.hint,
     full_key: row.fullKey,
     created_at: iso(row.createdAt),
+    last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
     revoked_at: row.revokedAt && iso(row.revokedAt),
   });
 }

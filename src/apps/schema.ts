@@ -42,6 +42,7 @@ export const keySchema = Type.Object(
     hint: Type.String({ description: 'The first characters of the key.' }),
     full_key: Type.Optional(Type.String({ description: 'The key itself; only in the answer that creates it.' })),
     created_at: Type.String(),
+    last_used_at: Type.Optional(Type.String({ description: 'To within seconds.' })),
     revoked_at: Type.Optional(Type.String()),
   },
   { $id: 'ApiKey', description: 'A secret key acts for the whole app; a publishable key only names it.' },

@@ -22,6 +22,11 @@ export function errorBody(error: AppError): unknown {
   };
 }
 
+/** The status that an error is answered with. */
+export function statusOf(error: unknown): number {
+  return asAppError(error).status;
+}
+
 /** What Fastify itself refuses, in our words. */
 const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', 'The request body is larger than this server accepts.'],

@@ -13,6 +13,7 @@ import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
+import type { AuditLog } from './audit.ts';
 import { errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
@@ -26,6 +27,8 @@ export type HttpOptions = {
   metrics: Metrics;
   /** Absent: nobody is limited. */
   rateLimiter?: RateLimiter;
+  /** Absent: nothing is kept. */
+  audit?: AuditLog;
   bodyBytesMax: number;
   corsOrigins: string[];
   trustProxy: string[];
@@ -37,7 +40,7 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, checking, credentials, errors and headers, and no route yet. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, metrics, rateLimiter, rewriteUrl } = options;
+  const { log, credentials, metrics, rateLimiter, audit, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
@@ -67,7 +70,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
-  const api = new Api(fastify);
+  const api = new Api(fastify, audit);
   fastify.decorateRequest('identity');
   parseJsonStrictly(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
@@ -118,6 +121,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     metrics.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
     const line = { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) };
     request.log.info(line, 'request');
+    if (request.identity !== undefined) audit?.count(request.identity, request.headers.authorization, reply.statusCode);
     done();
   });
   fastify.setErrorHandler((error, request, reply) => sendError(error, request, reply));
@@ -143,8 +147,8 @@ async function identifyCaller(
   rateGroup: RouteGroup | undefined,
 ): Promise<void> {
   const identity = await credentials.identify(credentialHeaders(request, access.kind === 'key'), pathApp(request));
-  requireAccess(access, identity);
   request.identity = identity;
+  requireAccess(access, identity);
   // Most requests wait for nothing here.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
   if (wait !== undefined) await wait;

@@ -109,6 +109,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     method: 'POST',
     path: `${source}/inbound_url`,
     operationId: 'rotateInboundUrl',
+    audit: 'durable',
     tag,
     summary: 'Replace the inbound URL; the old one ends at once',
     params: sourceParams,

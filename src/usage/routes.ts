@@ -5,7 +5,7 @@ import type { UsageService } from './service.ts';
 
 /** What an app uses of its quotas. */
 export function registerUsageRoutes(api: Api, { usage }: { usage: UsageService }): void {
-  api.provisioning(['server'], {
+  api.provisioning(['server', 'developer'], {
     method: 'GET',
     path: '/usage',
     operationId: 'getUsage',

@@ -15,6 +15,7 @@ const levels: string[][] = [
   [
     'agents',
     'apps',
+    'audit',
     'auth',
     'automations',
     'configs',

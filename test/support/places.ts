@@ -201,6 +201,8 @@ export function placeRoutes(
     'DELETE /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.spareSandbox, consumes: true },
 
     'GET /api/v1/usage': { table: keysOnly },
+    'GET /api/v1/audit': { table: keysOnly },
+    'GET /api/v1/credential_uses': { table: keysOnly },
     'GET /api/v1/keys': { table: keysOnly },
     ...newThing('/api/v1/keys', keysOnly, { type: 'publishable' }),
     'GET /api/v1/keys/:key': { table: apiKeys, make: make.apiKey },
