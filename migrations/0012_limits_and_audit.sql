@@ -189,3 +189,7 @@ create table credential_uses (
 );
 create index credential_uses_day on credential_uses (day);
 alter table api_keys add column last_used_at timestamptz;
+
+-- For /metrics: what is under way, and since when.
+create index extractions_running on extractions (created_at) where state = 'running';
+create index crawls_unfinished on crawls (created_at) where finished_at is null;

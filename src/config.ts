@@ -172,6 +172,7 @@ const settings = {
   quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
   quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Documents of knowledge'),
   quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages that are extracted or pulled in a day (UTC)'),
+  metricsToken: secretText('QUARRY_METRICS_TOKEN', 'Bearer token that /metrics asks for. Unset: it is open.'),
   audit: oneOf(
     'QUARRY_AUDIT',
     'changes',

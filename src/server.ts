@@ -20,6 +20,7 @@ import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
+import { registerMonitoring } from './monitoring/register.ts';
 import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
 import { registerTeamRoutes } from './teams/routes.ts';
@@ -53,7 +54,9 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     rewriteUrl: rewriteKvUrl,
   });
   await collectOpenApi(fastify);
-  registerHealthRoutes(api, services);
+  registerHealthRoutes(api, { ...services, metricsToken: config.metricsToken });
+  registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
+  metrics.gauge('quarry_http_connections', 'Connections of clients that are open', () => countConnections(fastify));
   registerOpenApiRoute(api, fastify);
   const domains = createDomains(services, audit);
   registerRoutes(api, domains);
@@ -86,6 +89,12 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       return closing;
     },
   };
+}
+
+function countConnections(fastify: FastifyInstance): Promise<number> {
+  return new Promise((resolve) => {
+    fastify.server.getConnections((error, count) => resolve(error ? Number.NaN : count));
+  });
 }
 
 function createAuditLog({ config, db, clock, log, metrics }: Services): AuditLog {

@@ -22,6 +22,11 @@ export function errorBody(error: AppError): unknown {
   };
 }
 
+/** The code that an error is answered with. */
+export function codeOf(error: unknown): ErrorCode {
+  return asAppError(error).code;
+}
+
 /** The status that an error is answered with. */
 export function statusOf(error: unknown): number {
   return asAppError(error).status;

@@ -14,7 +14,7 @@ import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import type { AuditLog } from './audit.ts';
-import { errorBody, sendError } from './errors.ts';
+import { codeOf, errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
@@ -124,7 +124,10 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     if (request.identity !== undefined) audit?.count(request.identity, request.headers.authorization, reply.statusCode);
     done();
   });
-  fastify.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+  fastify.setErrorHandler((error, request, reply) => {
+    metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error));
+    return sendError(error, request, reply);
+  });
   fastify.setNotFoundHandler((request, reply) => {
     const allow = allowedMethods(api, request.url);
     const error =
@@ -133,6 +136,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
             headers: { allow: allow.join(', ') },
           })
         : new AppError('not_found', 'There is no such path.');
+    metrics.countError(request.method, 'unknown', error.code);
     return sendError(error, request, reply);
   });
   return { fastify, api };

@@ -27,7 +27,7 @@ const levels: string[][] = [
     'threads',
     'users',
   ],
-  ['usage'],
+  ['monitoring', 'usage'],
   ['crawls', 'files', 'kv'],
   ['http'],
   ['crawls'],
