@@ -59,19 +59,28 @@ $$;
 create function app_use(the_app uuid, the_sandbox uuid, the_measure text, change bigint) returns void
 language plpgsql as $$
 declare
-  the_period constant date := usage_period(the_measure);
+  the_period constant date :=
+    case the_measure when 'pages' then (clock_timestamp() at time zone 'UTC')::date else date 'epoch' end;
+  own bigint;
   bound bigint;
   taken bigint;
 begin
   if change = 0 then return; end if;
   if change > 0 then
-    bound := quota_bound(the_app, the_measure);
+    select q.operator_bound, q.own_bound into bound, own from app_quotas q
+    where q.app_id = the_app and q.measure = the_measure;
+    if bound is null then
+      select d.bound into bound from quota_defaults d where d.measure = the_measure;
+    end if;
+    bound := least(bound, own);
     if bound is not null then
-      taken := app_used(the_app, the_sandbox, the_measure);
+      select coalesce(sum(u.used), 0) into taken from app_usage u
+      where u.app_id = the_app and u.sandbox_id = the_sandbox and u.measure = the_measure and u.period = the_period;
       if taken + change > bound - greatest(bound / 20, case the_measure when 'file_bytes' then 4294967296 else 1000 end)
       then
         perform pg_advisory_xact_lock(hashtextextended(format('quota/%s/%s/%s', the_app, the_sandbox, the_measure), 0));
-        taken := app_used(the_app, the_sandbox, the_measure);
+        select coalesce(sum(u.used), 0) into taken from app_usage u
+        where u.app_id = the_app and u.sandbox_id = the_sandbox and u.measure = the_measure and u.period = the_period;
       end if;
       if taken + change > bound then
         raise exception 'the app would pass its quota of %', the_measure using errcode = 'QA001',
