@@ -163,6 +163,23 @@ const settings = {
     { min: 1, max: 1_000_000 },
     'Requests to the embedding service, at most.',
   ),
+  rateReads: rate('QUARRY_RATE_READS', 1_200_000, 'reads'),
+  rateWrites: rate('QUARRY_RATE_WRITES', 1_200_000, 'changes'),
+  rateUploads: rate('QUARRY_RATE_UPLOADS', 120_000, 'uploads'),
+  rateExtractions: rate('QUARRY_RATE_EXTRACTIONS', 60_000, 'extractions and ingestions'),
+  rateSearch: rate('QUARRY_RATE_SEARCH', 240_000, 'searches'),
+  rateInvocations: rate('QUARRY_RATE_INVOCATIONS', 300_000, 'invocations and events'),
+  quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
+  quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Documents of knowledge'),
+  quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages that are extracted or pulled in a day (UTC)'),
+  metricsToken: secretText('QUARRY_METRICS_TOKEN', 'Bearer token that /metrics asks for. Unset: it is open.'),
+  audit: oneOf(
+    'QUARRY_AUDIT',
+    'changes',
+    ['off', 'changes', 'all'],
+    'What the audit log keeps: changes, or all: changes of key-value entries too.',
+  ),
+  auditDays: integer('QUARRY_AUDIT_DAYS', 90, { min: 1, max: 36_500 }, 'How long the audit log is kept, in days.'),
 } as const;
 
 type Settings = typeof settings;
@@ -311,6 +328,16 @@ function integer(
         : { problem: `must be a whole number from ${range.min} to ${range.max}, not "${raw}"` };
     },
   };
+}
+
+function rate(variable: string, fallback: number, what: string): Setting<number> {
+  const description = `Most ${what} a minute of one credential, over all processes; 0 for no limit.`;
+  return integer(variable, fallback, { min: 0, max: 1_000_000_000 }, description);
+}
+
+function quota(variable: string, what: string): Setting<number> {
+  const description = `${what} that an app, and each sandbox of it, may have; 0 for no bound.`;
+  return integer(variable, 0, { min: 0, max: Number.MAX_SAFE_INTEGER }, description);
 }
 
 function boolean(variable: string, fallback: boolean, description: string): Setting<boolean> {

@@ -20,6 +20,7 @@ import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
+import { saveDefaultBounds } from './usage/store.ts';
 
 /** What the whole server stands on, built once. Routes and domain services take from it what they need. */
 export type Services = {
@@ -97,6 +98,11 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
   await migrateJobs(direct, directTarget, log);
+  await saveDefaultBounds(direct, {
+    file_bytes: config.quotaFileBytes || undefined,
+    documents: config.quotaDocuments || undefined,
+    pages: config.quotaPagesPerDay || undefined,
+  });
 
   const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
   started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));

@@ -45,6 +45,16 @@ export async function runCommand(args: string[]): Promise<number> {
     .description('compare files with their contents; exits 1 when something is wrong and stays so')
     .option('--repair', 'delete files whose contents are gone and contents that no file refers to')
     .action(action(() => import('./fsck.ts')));
+  program
+    .command('quota <app>')
+    .description('show what an app uses, and set what it may have: a number, "none" or "default"')
+    .option('--file-bytes <bound>', 'bytes of files')
+    .option('--documents <bound>', 'documents of knowledge')
+    .option('--pages <bound>', 'pages extracted or pulled in a day')
+    .option('--json', 'print JSON')
+    .action(async (app: string, options: Record<string, string | boolean | undefined>) => {
+      code = await (await import('./quota.ts')).run(app, options);
+    });
   const automations = program.command('automations').description('check, install and try automations from files');
   automations
     .command('validate <file>')

@@ -15,6 +15,7 @@ const levels: string[][] = [
   [
     'agents',
     'apps',
+    'audit',
     'auth',
     'automations',
     'configs',
@@ -26,6 +27,7 @@ const levels: string[][] = [
     'threads',
     'users',
   ],
+  ['monitoring', 'usage'],
   ['crawls', 'files', 'kv'],
   ['http'],
   ['crawls'],

@@ -72,6 +72,17 @@ export class ParserPool {
     };
   }
 
+  /** How many processes there are, how many documents wait, and how many are parsed at the same time at most. */
+  get counts(): { busy: number; idle: number; starting: number; waiting: number; workers: number } {
+    return {
+      busy: this.#busy.size,
+      idle: this.#idle.length,
+      starting: this.#starting.size,
+      waiting: this.#waitingCount,
+      workers: this.#options.workers,
+    };
+  }
+
   /** Starts the processes, which the first document would otherwise wait for. */
   warm(): void {
     this.#fill();
