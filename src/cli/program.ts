@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import type { AutomationsOptions } from './automations.ts';
 import { explain } from './explain.ts';
 
@@ -16,6 +16,9 @@ export async function runCommand(args: string[]): Promise<number> {
   program
     .command('serve')
     .description('run the server')
+    .addOption(
+      new Option('--only <role>', 'answer requests or run background jobs, not both').choices(['http', 'worker']),
+    )
     .action(action(() => import('./serve.ts')));
   program
     .command('migrate')
