@@ -222,10 +222,15 @@ async function startDatabase(
 export function readOrMakeSecret(dataDir: string): string {
   const found = findSecret(dataDir);
   if (found !== undefined) return found;
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const secret = randomBytes(32).toString('hex');
-  writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
+  keepSecret(dataDir, secret);
   return secret;
+}
+
+/** Makes this the root secret of the data directory. */
+export function keepSecret(dataDir: string, secret: string): void {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
 }
 
 export function findSecret(dataDir: string): string | undefined {

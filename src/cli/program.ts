@@ -48,6 +48,27 @@ export async function runCommand(args: string[]): Promise<number> {
     .description('compare files with their contents; exits 1 when something is wrong and stays so')
     .option('--repair', 'delete files whose contents are gone and contents that no file refers to')
     .action(action(() => import('./fsck.ts')));
+  const backup = program
+    .command('backup')
+    .argument('<directory>', 'must not exist yet')
+    .description('write a backup of one moment, rows and files, while servers go on')
+    .option('--include-secret', 'put the generated root secret of the data directory into it')
+    .action(async (directory: string, options: { includeSecret?: boolean }) => {
+      code = await (await import('./backup.ts')).take(directory, options);
+    });
+  backup
+    .command('verify <directory>')
+    .description('read a whole backup and say whether it is as it was written')
+    .action(async (directory: string) => {
+      code = await (await import('./backup.ts')).verify(directory);
+    });
+  program
+    .command('restore <directory>')
+    .description('restore a backup into an empty database and blob store')
+    .option('--reuse-blobs', 'the blob store may hold contents already; the right ones are used as they are')
+    .action(async (directory: string, options: { reuseBlobs?: boolean }) => {
+      code = await (await import('./backup.ts')).restore(directory, options);
+    });
   const automations = program.command('automations').description('check, install and try automations from files');
   automations
     .command('validate <file>')

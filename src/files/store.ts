@@ -264,8 +264,8 @@ export async function sampleBlobKeys(db: Db, limit: number): Promise<string[]> {
   return rows.map(({ blobKey }) => blobKey);
 }
 
-/** A backup holds this lock while it copies blobs; the number only has to be ours. */
-const backupLockKey = 7_130_241_005;
+/** A backup holds this session lock while it copies blobs; the number only has to be ours. */
+export const backupLockKey = 7_130_241_005;
 
 /**
  * Whether a backup may still need a blob whose row is gone. Ask after the row's deletion is committed: a backup that
@@ -274,21 +274,4 @@ const backupLockKey = 7_130_241_005;
 export async function isBackupRunning(db: Db): Promise<boolean> {
   const [row] = await db<{ free: boolean }[]>`select pg_try_advisory_xact_lock_shared(${backupLockKey}) as free`;
   return row?.free !== true;
-}
-
-/** Keeps blobs from being removed until the session ends or gives it back. False when another backup does so. */
-export async function takeBackupLock(session: Db): Promise<boolean> {
-  const [row] = await session<{ taken: boolean }[]>`select pg_try_advisory_lock(${backupLockKey}) as taken`;
-  return row?.taken === true;
-}
-
-export async function holdsBackupLock(session: Db): Promise<boolean> {
-  const rows = await session`select 1 from pg_locks
-    where locktype = 'advisory' and pid = pg_backend_pid() and granted
-      and (classid::bigint << 32 | objid::bigint) = ${backupLockKey}::bigint`;
-  return rows.length > 0;
-}
-
-export async function releaseBackupLock(session: Db): Promise<void> {
-  await session`select pg_advisory_unlock(${backupLockKey})`;
 }
