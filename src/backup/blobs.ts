@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import { BlobChecksumMismatch, BlobMissing, type BlobStore, BlobTooLarge } from '../blob/blob-store.ts';
 import { BackupError } from './error.ts';
 import type { ListedBlob } from './parts.ts';
@@ -68,17 +69,18 @@ async function copyBlob(
   from: BlobStore,
   to: BlobStore,
 ): Promise<string | undefined> {
+  let source: Readable | undefined;
   try {
-    const stored = await to.put(key, await from.read(key), {
-      contentType: 'application/octet-stream',
-      checksum: sha256,
-      sizeMax: size,
-    });
+    source = await from.read(key);
+    const options = { contentType: 'application/octet-stream', checksum: sha256, sizeMax: size };
+    const stored = await to.put(key, source, options);
     return stored.size === size ? undefined : `${key} has ${stored.size} bytes instead of ${size}`;
   } catch (error) {
     if ([BlobMissing, BlobChecksumMismatch, BlobTooLarge].some((kind) => error instanceof kind))
       return (error as Error).message;
     throw error;
+  } finally {
+    source?.destroy();
   }
 }
 
