@@ -144,6 +144,11 @@ const settings = {
   s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),
   s3Bucket: text('QUARRY_S3_BUCKET', undefined, 'S3 bucket; needed when the blob store is s3.'),
   s3PathStyle: boolean('QUARRY_S3_PATH_STYLE', false, 'Put the bucket in the path instead of the host name.'),
+  s3Presign: boolean(
+    'QUARRY_S3_PRESIGN',
+    true,
+    'Give clients signed URLs of the bucket itself. False where they cannot reach it: downloads then pass the server.',
+  ),
   s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 credentials; unset: the usual AWS sources.'),
   s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 credentials; unset: the usual AWS sources.'),
   s3SessionToken: secretText('AWS_SESSION_TOKEN', 'S3 session token, when the credentials are temporary.'),

@@ -21,6 +21,11 @@ export async function runCommand(args: string[]): Promise<number> {
     )
     .action(action(() => import('./serve.ts')));
   program
+    .command('health')
+    .description('ask the server of these settings whether it is ready; exits 1 when not')
+    .addOption(new Option('--only <role>', 'the process that was started with it').choices(['http', 'worker']))
+    .action(action(() => import('./health.ts')));
+  program
     .command('migrate')
     .description('bring the database to this release and stop')
     .action(action(() => import('./migrate.ts')));
