@@ -4,6 +4,19 @@ import { explain } from './explain.ts';
 
 /** Runs one `quarry` command. Answers the exit code: 0, 1 when it failed, 2 when it was called wrongly. */
 export async function runCommand(args: string[]): Promise<number> {
+  const { program, exitCode } = buildProgram();
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode();
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    process.stderr.write(`${explain(error)}\n`);
+    return 1;
+  }
+}
+
+/** Every command with its options, and the exit code of the one that ran. */
+export function buildProgram(): { program: Command; exitCode: () => number } {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
     .exitOverride();
@@ -93,12 +106,5 @@ export async function runCommand(args: string[]): Promise<number> {
     if (verb === 'apply') command.option('--draft', 'do not activate it');
     else command.option('--payload <json>', 'payload of the run, as JSON');
   }
-  try {
-    await program.parseAsync(args, { from: 'user' });
-    return code;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    process.stderr.write(`${explain(error)}\n`);
-    return 1;
-  }
+  return { program, exitCode: () => code };
 }
