@@ -29,11 +29,18 @@ export class PartWriter {
     this.#prefix = prefix;
   }
 
-  /** @param rows whole lines, each with its end, as COPY sends them. */
+  /** @param rows lines with their ends; the last may go on in the next call. */
   async write(rows: Buffer): Promise<void> {
     this.#gathered.push(rows);
     this.#bytes += rows.length;
-    if (this.#bytes >= partBytes) await this.#flush();
+    const end = rows.lastIndexOf(newline) + 1;
+    if (this.#bytes < partBytes || end === 0) return;
+    // A part ends where a row does.
+    const rest = rows.subarray(end);
+    this.#gathered[this.#gathered.length - 1] = rows.subarray(0, end);
+    await this.#flush();
+    this.#gathered = [rest];
+    this.#bytes = rest.length;
   }
 
   async finish(): Promise<{ rows: number; parts: Part[] }> {
@@ -42,7 +49,7 @@ export class PartWriter {
   }
 
   async #flush(): Promise<void> {
-    const plain = Buffer.concat(this.#gathered, this.#bytes);
+    const plain = Buffer.concat(this.#gathered);
     this.#gathered = [];
     this.#bytes = 0;
     if (plain.at(-1) !== newline) throw new Error('A part would end within a row.');

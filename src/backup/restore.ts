@@ -140,7 +140,8 @@ async function load(
     await session.query("delete from server_facts where name = 'restoring'");
     await session.query('commit');
   } catch (error) {
-    await session.query('rollback').catch(() => {});
+    // The server rolls back what a connection leaves, also one that is stuck within a COPY.
+    store.dropSession(session);
     throw error;
   }
   progress.say(`rows done: ${manifest.tables.length} tables`);

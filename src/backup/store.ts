@@ -19,6 +19,11 @@ export async function openSession(target: DatabaseTarget): Promise<Session> {
   return session;
 }
 
+/** Ends the connection at once, whatever it is in the middle of. `end()` is then no more than a formality. */
+export function dropSession(session: Session): void {
+  session.connection.stream.destroy();
+}
+
 /** Keeps blobs from being removed until the session ends. False when another backup does so. */
 export async function takeBackupLock(session: Session): Promise<boolean> {
   const { rows } = await session.query('select pg_try_advisory_lock($1) as taken', [backupLockKey]);

@@ -131,7 +131,8 @@ async function dumpRows(
     await session.query('commit');
     return { tables: dumped, jobs: { ...store.jobsTable, ...jobs }, sequences, blobList: list.parts };
   } catch (error) {
-    await session.query('rollback').catch(() => {});
+    // A COPY that is left half way keeps the connection; it cannot be used, nor ended in order.
+    store.dropSession(session);
     throw error;
   }
 }

@@ -152,6 +152,24 @@ test('every row, job and sequence comes back, and the schema is as it was', asyn
   assert.equal(next?.number, 4712);
 });
 
+test('a table of many parts and rows larger than one come back', async () => {
+  const insert = (from: number, to: number, length: number) => server.db`
+    insert into events (app_id, id, sandbox_id, name, payload)
+    select ${app.app.uuid}, gen_random_uuid(), ${app.sandboxUuid}, 'many.' || n,
+      to_json(repeat(md5(n::text) || E'\n\t\\N', ${Math.floor(length / 36)}))
+    from generate_series(${from}::integer, ${to}::integer) n`;
+  await insert(1, 18_000, 500);
+  await insert(18_001, 18_002, 10_000_000);
+  const from = join(directory, 'many');
+  const manifest = await takeBackup(deps(), from);
+  assert.ok((manifest.tables.find(({ name }) => name === 'events')?.parts.length ?? 0) >= 3);
+  const empty = await makeEmpty();
+  await restore(from, empty);
+  const sums = (db: Database) => db`select md5(string_agg(md5(payload::text), '' order by name)), count(*) from events`;
+  assert.deepEqual([...(await sums(empty.db))], [...(await sums(server.db))]);
+  await server.db`delete from events`;
+});
+
 test('files that are deleted while a backup copies are in it, and go when it has ended', async () => {
   const doomed = [await upload('first'), await upload('second')];
   const { blobs } = server.services;
