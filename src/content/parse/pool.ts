@@ -1,12 +1,13 @@
 import { AppError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
+import type { PreparedText, PrepareInput } from '../prepare.ts';
 import { ocrAvailable, recognisePages, type ScannedPage } from './ocr.ts';
 import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from './types.ts';
 import type { TaskFields } from './worker-loop.ts';
 
 /** Tasks that worker.ts knows. */
-export type TaskName = 'parse' | 'page' | 'image-size';
+export type TaskName = 'parse' | 'page' | 'prepare' | 'image-size';
 
 export type PoolOptions = {
   /** Documents parsed at the same time; one more process stands by, warm. */
@@ -102,6 +103,25 @@ export class ParserPool {
     return { ...metadata, markdown };
   }
 
+  /** The text's chunks, postings and vectors, for an index. */
+  async prepare(
+    { text, ...fields }: Omit<PrepareInput, 'text'> & { text: Buffer },
+    options: RunOptions = {},
+  ): Promise<PreparedText> {
+    const reply = await this.#execute('prepare', { bytes: text, ...fields }, options);
+    const { hashes, ...value } = reply.value as Pick<PreparedText, 'lines' | 'chunks'> & { hashes: string[] };
+    const [bundle, ...vectors] = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
+    if (!bundle) throw new Error('The parser process answered without postings.');
+    return {
+      ...value,
+      bundle,
+      vectors: hashes.flatMap((hash, i) => {
+        const vector = vectors[i];
+        return vector ? [[hash, vector] satisfies [string, Buffer]] : [];
+      }),
+    };
+  }
+
   /** Width and height in pixels, or undefined when the bytes are no image that we know. */
   async imageSize(bytes: Uint8Array, options: RunOptions = {}): Promise<ImageSize | undefined> {
     return (await this.run<ImageSize | null>('image-size', { bytes }, options)) ?? undefined;
@@ -171,7 +191,8 @@ export class ParserPool {
     while (this.#busy.size < this.#options.workers && this.#idle.length > 0) {
       const waiting = this.#next();
       if (!waiting) return;
-      const process = this.#idle.shift();
+      // The one that worked last, whose code and memory are warm.
+      const process = this.#idle.pop();
       if (process) void this.#work(process, waiting);
     }
   }
