@@ -4,6 +4,7 @@ import { registerAppRoutes } from './apps/routes.ts';
 import { registerAuditRoutes } from './audit/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
 import { registerAutomationRoutes } from './automations/routes.ts';
+import { runsJobs } from './config.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
@@ -37,7 +38,7 @@ export type QuarryServer = {
   close(): Promise<void>;
 };
 
-/** The HTTP server with every route, not listening yet. */
+/** The HTTP server with every route that the process's role has, not listening yet. */
 export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, metrics } = services;
   const rateLimiter = createRateLimiter(services);
@@ -53,14 +54,18 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
-  await collectOpenApi(fastify);
+  // A worker answers nothing but how it is doing.
+  const answers = config.role !== 'worker';
+  if (answers) await collectOpenApi(fastify);
   registerHealthRoutes(api, { ...services, metricsToken: config.metricsToken });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   metrics.gauge('quarry_http_connections', 'Connections of clients that are open', () => countConnections(fastify));
-  registerOpenApiRoute(api, fastify);
   const domains = createDomains(services, audit);
-  registerRoutes(api, domains);
-  await registerDocs(fastify);
+  if (answers) {
+    registerOpenApiRoute(api, fastify);
+    registerRoutes(api, domains);
+    await registerDocs(fastify);
+  }
   const { automationWork } = domains;
   Object.assign(services.tasks, automationWork.tasks);
 
@@ -73,12 +78,13 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     fastify,
     api,
     async listen() {
-      await fastify.listen({ host: config.host, port: config.port });
+      const wanted = answers ? config.port : config.workerPort;
+      await fastify.listen({ host: config.host, port: wanted });
       const address = fastify.server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : config.port;
+      const port = typeof address === 'object' && address !== null ? address.port : wanted;
       const url = `http://${urlHost(config.host)}:${port}`;
       services.setListeningUrl(url);
-      if (config.jobWorkers > 0) automationWork.startTicking();
+      if (runsJobs(config)) automationWork.startTicking();
       return url;
     },
     close() {

@@ -12,6 +12,7 @@ const levels: string[][] = [
   ['domains.ts'],
   ['node-domains.ts'],
   ['services.ts', 'credentials-file.ts'],
+  ['backup'],
   [
     'agents',
     'apps',
