@@ -163,6 +163,11 @@ const settings = {
     { min: 1, max: 1_000_000 },
     'Requests to the embedding service, at most.',
   ),
+  apiUrl: url('QUARRY_API_URL', undefined, 'For commands that call a server: its base URL.'),
+  apiKey: secretText('QUARRY_API_KEY', 'For commands that call a server: an API key.'),
+  apiToken: secretText('QUARRY_TOKEN', 'For commands that call a server: a bearer token.'),
+  apiApp: text('QUARRY_APP', undefined, 'For commands that call a server: the app that a developer token acts in.'),
+  apiSandbox: text('QUARRY_SANDBOX', undefined, 'For commands that call a server: the sandbox to act in.'),
 } as const;
 
 type Settings = typeof settings;

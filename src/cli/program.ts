@@ -1,11 +1,15 @@
 import { Command, CommanderError } from 'commander';
+import { redact } from '../log.ts';
 import type { AutomationsOptions } from './automations.ts';
+import { RefusedError, UsageError } from './client.ts';
 import { explain } from './explain.ts';
+import { addPeopleCommands } from './people.ts';
 
 /** Runs one `quarry` command. Answers the exit code: 0, 1 when it failed, 2 when it was called wrongly. */
 export async function runCommand(args: string[]): Promise<number> {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
+    .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
     .exitOverride();
   let code = 0;
   const action =
@@ -64,12 +68,16 @@ export async function runCommand(args: string[]): Promise<number> {
     if (verb === 'apply') command.option('--draft', 'do not activate it');
     else command.option('--payload <json>', 'payload of the run, as JSON');
   }
+  addPeopleCommands(program, (ended) => {
+    code = ended;
+  });
   try {
     await program.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    process.stderr.write(`${explain(error)}\n`);
-    return 1;
+    const known = error instanceof UsageError || error instanceof RefusedError;
+    process.stderr.write(`${known ? redact(error.message) : explain(error)}\n`);
+    return error instanceof UsageError ? 2 : 1;
   }
 }
