@@ -17,6 +17,7 @@ import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
+import { registerMcpRoutes } from './mcp/routes.ts';
 import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
 import { registerTeamRoutes } from './teams/routes.ts';
@@ -49,12 +50,19 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   registerOpenApiRoute(api, fastify);
   const domains = createDomains(services);
   registerRoutes(api, domains);
+  const mcp = registerMcpRoutes(api, {
+    fastify,
+    baseUrl: services.baseUrl,
+    corsOrigins: config.corsOrigins,
+    readFile: domains.files.readRange,
+  });
   await registerDocs(fastify);
   const { automationWork } = domains;
   Object.assign(services.tasks, automationWork.tasks);
 
   let closing: Promise<void> | undefined;
   const stopWork = async () => {
+    mcp.stopWaiting();
     await services.streams.close();
     await automationWork.stopTicking();
   };

@@ -195,7 +195,7 @@ test('runs are invoked by lookup key and watched to their end', async () => {
   });
   for (const [key, kind] of [
     ['greet', { kind: 'complete', result: 'Hello {{$.name}}' }],
-    ['break', { kind: 'fail', error: { code: 'no', message: 'Never.' } }],
+    ['break', { kind: 'fail', message: 'Never.' }],
   ] as const) {
     const made = await server.api<{ id: string }>('POST', '/api/v1/automations', {
       key: app.secretKey,

@@ -21,6 +21,7 @@ const levels: string[][] = [
     'extractions',
     'installations',
     'knowledge',
+    'mcp',
     'orgs',
     'teams',
     'threads',
