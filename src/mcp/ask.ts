@@ -39,7 +39,7 @@ const credentialHeaders = [
   'x-quarry-csrf',
 ];
 
-/** Requests made inside this process, through the same hooks, checks and handlers as any other. */
+/** Requests made inside this process, through the hooks, checks and handlers of the routes. */
 export function createAsk(fastify: FastifyInstance, request: FastifyRequest): Ask {
   const own: Record<string, string> = { 'x-request-id': request.id };
   for (const name of credentialHeaders) {

@@ -43,7 +43,7 @@ function headersOf({ key, token, headers }: Credential): Record<string, string> 
 async function connect(credential: Credential, versions: 'modern' | 'legacy' = 'modern'): Promise<Client> {
   const client = new Client(
     { name: 'test', version: '1' },
-    versions === 'legacy' ? { supportedProtocolVersions: ['2025-06-18'] } : {},
+    versions === 'legacy' ? { supportedProtocolVersions: ['2025-06-18'] } : { versionNegotiation: { mode: 'auto' } },
   );
   const requestInit = { headers: headersOf(credential) };
   await client.connect(new StreamableHTTPClientTransport(new URL(`${baseUrl}/mcp`), { requestInit }));
@@ -100,8 +100,13 @@ before(async () => {
 });
 
 test('both kinds of the protocol are spoken, with the same tools', async () => {
+  const old = await connect({ key: app.secretKey }, 'legacy');
+  assert.deepEqual(
+    [asKey, old].map((client) => client.getNegotiatedProtocolVersion()),
+    ['2026-07-28', '2025-06-18'],
+  );
   const modern = await asKey.listTools();
-  const legacy = await (await connect({ key: app.secretKey }, 'legacy')).listTools();
+  const legacy = await old.listTools();
   const names = modern.tools.map(({ name }) => name).sort();
   assert.deepEqual(legacy.tools.map(({ name }) => name).sort(), names);
   assert.deepEqual(names, [
@@ -311,7 +316,7 @@ test('automations are listed, invoked and their runs read', async () => {
   };
   await make('greet', [{ id: 'a', kind: 'complete', result: 'Hello {{$.name}}' }]);
   await make('wait', [
-    { id: 'a', kind: 'wait_for_signal', name: 'go', next: 'b' },
+    { id: 'a', kind: 'wait_for_signal', name: 'go', on_success: 'b' },
     { id: 'b', kind: 'complete', result: 1 },
   ]);
   const listed = await ok(asKey, 'list_automations', { type: 'invoked' });
@@ -379,7 +384,7 @@ test('bad input names the member, for every tool', async () => {
     ['list_knowledge_sources', { page: 0 }, 'page'],
     ['list_documents', { source: 'nonsense' }, 'source'],
     ['read_document', { document: 'cdo_x', unit: 'pages' }, 'unit'],
-    ['extract_url', { url: 'http://localhost/' }, 'url'],
+    ['extract_url', { url: 'http://10.0.0.1/' }, 'url'],
     ['extract_url', { url: `${site.origin}/`, mode: 'all' }, 'mode'],
     ['extract_file', {}, 'file'],
     ['extract_file', { data: 'aGVsbG8=' }, 'filename'],
@@ -406,4 +411,22 @@ test('what is no protocol at all is refused without harm', async () => {
     const answer = await api('POST', '/mcp', { key: app.secretKey, body, headers });
     assert.ok(answer.status >= 200 && answer.status < 500, `${JSON.stringify(body)}: ${answer.status} ${answer.text}`);
   }
+});
+
+test('a server that stops answers tools that wait with what they have', { timeout: 30_000 }, async () => {
+  const other = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+  const tenant = await other.provision.app();
+  const client = new Client({ name: 'test', version: '1' });
+  const requestInit = { headers: { 'x-api-key': tenant.secretKey } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${other.baseUrl}/mcp`), { requestInit }));
+  const told = Promise.withResolvers<void>();
+  const waiting = client.callTool(
+    { name: 'extract_url', arguments: { url: `${site.origin}/slow`, wait_seconds: 300 } },
+    { onprogress: () => told.resolve() },
+  );
+  await told.promise;
+  const closed = other.close();
+  assert.equal(((await waiting).structuredContent as Structured).state, 'running');
+  await client.close();
+  await closed;
 });
