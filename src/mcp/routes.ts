@@ -1,13 +1,11 @@
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import { createMcpHandler } from '@modelcontextprotocol/server';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import type { Api } from '../http/route.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createAsk } from './ask.ts';
-import { createMcpServer } from './server.ts';
 
 export type McpDeps = {
   fastify: FastifyInstance;
@@ -22,7 +20,7 @@ export type McpDeps = {
  * Answers what ends the waiting of tools, for when the server stops.
  */
 export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
-  const stopping = new AbortController();
+  const waiting = new Set<AbortController>();
   api.app(['user', 'server', 'developer'], {
     method: 'POST',
     path: '/mcp',
@@ -35,24 +33,22 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     handler: async ({ caller, request, reply }) => {
       requireOwnOrigin(deps, request.headers.origin);
       const gone = new AbortController();
-      reply.raw.once('close', () => gone.abort());
-      const context = {
+      const patience = new AbortController();
+      waiting.add(patience);
+      reply.raw.once('close', () => {
+        waiting.delete(patience);
+        patience.abort();
+        gone.abort();
+      });
+      // The protocol's library costs 36 MiB and a sixth of a second: who does not use it need not have it.
+      const { answerMcp } = await import('./server.ts');
+      const response = await answerMcp(webRequest(deps, request, gone.signal), request.body, {
         ask: createAsk(deps.fastify, request),
-        readFile: (file: string, start: number, end: number) => deps.readFile(caller, file, start, end),
-      };
-      const handler = createMcpHandler(
-        () =>
-          createMcpServer(context, {
-            signal: AbortSignal.any([gone.signal, stopping.signal]),
-            onError: (error) => request.log.error({ err: error }, 'A tool failed'),
-          }),
-        {
-          // Nothing that clients could subscribe to ever changes.
-          maxSubscriptions: 0,
-          onerror: (error) => request.log.debug({ err: error }, 'MCP request refused'),
-        },
-      );
-      const response = await handler.fetch(webRequest(deps, request, gone.signal), { parsedBody: request.body });
+        readFile: (file, start, end) => deps.readFile(caller, file, start, end),
+        signal: patience.signal,
+        onError: (error) => request.log.error({ err: error }, 'A tool failed'),
+        onRefusal: (error) => request.log.debug({ err: error }, 'MCP request refused'),
+      });
       reply.code(response.status).headers(Object.fromEntries(response.headers));
       if (response.body === null) return reply.send('');
       if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
@@ -60,7 +56,11 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
       return reply.send(Readable.fromWeb(response.body as ReadableStream));
     },
   });
-  return { stopWaiting: () => stopping.abort() };
+  return {
+    stopWaiting() {
+      for (const patience of waiting) patience.abort();
+    },
+  };
 }
 
 /**

@@ -1,4 +1,10 @@
-import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server';
+import {
+  type CallToolResult,
+  createMcpHandler,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+} from '@modelcontextprotocol/server';
 import packageFile from '../../package.json' with { type: 'json' };
 import { AppError, errorCodes } from '../errors.ts';
 import { ApiRefusal, type ErrorMember } from './ask.ts';
@@ -8,7 +14,7 @@ import { extractionTools } from './tools/extractions.ts';
 import { knowledgeTools } from './tools/knowledge.ts';
 import { kvTools } from './tools/kv.ts';
 
-export const tools: readonly Tool[] = [...knowledgeTools, ...extractionTools, ...kvTools, ...automationTools];
+const tools: readonly Tool[] = [...knowledgeTools, ...extractionTools, ...kvTools, ...automationTools];
 const byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
 
 const instructions = `Knowledge, text extraction, key-value storage and automations of a Quarry server, with the rights of your credential.
@@ -16,8 +22,20 @@ Search before you read: search_knowledge gives passages with their lines, read_d
 Long texts come in parts: when an answer has next_offset, call again with it as offset.
 Work that takes longer than you wait for answers with an id; read_extraction and read_run show how it goes on.`;
 
-/** A server for one request of one caller: it keeps nothing. `onError` is told what was no refusal but a fault. */
-export function createMcpServer(context: Omit<ToolContext, 'report' | 'signal'>, more: McpServerOptions): Server {
+export type McpContext = Omit<ToolContext, 'report'> & {
+  /** Told what was no refusal but a fault. */
+  onError(error: unknown): void;
+  onRefusal(error: unknown): void;
+};
+
+/** Answers one request of one caller, whose JSON has been parsed, and keeps nothing of it. */
+export function answerMcp(request: Request, parsedBody: unknown, context: McpContext): Promise<Response> {
+  // Nothing that clients could subscribe to ever changes.
+  const options = { maxSubscriptions: 0, onerror: context.onRefusal };
+  return createMcpHandler(() => createServer(context), options).fetch(request, { parsedBody });
+}
+
+function createServer(context: McpContext): Server {
   const server = new Server(
     { name: 'quarry', title: 'Quarry', version: packageFile.version },
     { capabilities: { tools: {} }, instructions },
@@ -35,17 +53,15 @@ export function createMcpServer(context: Omit<ToolContext, 'report' | 'signal'>,
       await mcpReq.notify({ method: 'notifications/progress', params: told });
     };
     try {
-      const signal = AbortSignal.any([mcpReq.signal, more.signal]);
+      const signal = AbortSignal.any([mcpReq.signal, context.signal]);
       const { data, text } = await tool.call(params.arguments ?? {}, { ...context, report, signal });
       return { content: [{ type: 'text', text: text ?? JSON.stringify(data) }], structuredContent: data };
     } catch (error) {
-      return refuse(error, more.onError);
+      return refuse(error, context.onError);
     }
   });
   return server;
 }
-
-export type McpServerOptions = { signal: AbortSignal; onError(error: unknown): void };
 
 /** A refusal is a result that the model reads and can act on: the API's own words, then its whole error. */
 function refuse(error: unknown, onError: (error: unknown) => void): CallToolResult {
