@@ -62,6 +62,11 @@ export function isDatabaseError(error: unknown, code: string): boolean {
   return isPostgresError(error, code);
 }
 
+/** True when the database itself refused the statement, so that it works and another statement may pass. */
+export function isRefusedStatement(error: unknown): boolean {
+  return error instanceof postgres.PostgresError;
+}
+
 function isPostgresError(error: unknown, code: string): error is postgres.PostgresError {
   return error instanceof postgres.PostgresError && error.code === code;
 }

@@ -1,5 +1,6 @@
-import { codeBits, hammingDistances, packedCosine, signCode } from '../content/embed/codes.ts';
+import { codeBits, packedCosine, signCode } from '../content/embed/codes.ts';
 import type { Embedder } from '../content/embed/embedder.ts';
+import { hammingDistances } from '../content/embed/hamming.ts';
 import type { Transaction } from '../db/database.ts';
 import type { ByteCache } from './cache.ts';
 import { allowedBit, nearestRows, type Ranked } from './rank.ts';

@@ -1,22 +1,25 @@
+import { Batcher } from '../db/batcher.ts';
 import type { Database } from '../db/database.ts';
-import { isDatabaseError, isForeignKeyViolation } from '../db/database.ts';
+import { isDatabaseError, isForeignKeyViolation, isRefusedStatement } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { stringProblem } from '../http/unicode.ts';
 import { newUuid, parseId } from '../ids.ts';
-import type { Caller, UserCaller } from '../tenancy/caller.ts';
+import type { Caller, Scope, UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
 import type { Precondition } from './precondition.ts';
 import {
   deleteEntry,
+  findEntries,
   findEntry,
   insertEntry,
   type KvEntry,
   type KvOwner,
+  type KvWrite,
   listEntries,
   listUserEntries,
   updateEntry,
-  upsertEntry,
+  upsertEntries,
   userExists,
 } from './store.ts';
 
@@ -32,6 +35,22 @@ export type KvService = ReturnType<typeof createKvService>;
 
 /** Strings that users keep under keys. `user` is what the request says; end users' own is never looked at. */
 export function createKvService({ db, limits }: { db: Database; limits: KvLimits }) {
+  const reads = new Batcher<KvOwner & { key: string }, KvEntry | undefined>({
+    run: (_scope, wanted) => findEntries(db, scopeOf(wanted), wanted),
+    itemsMax: batchItemsMax,
+    bytesMax: Number.POSITIVE_INFINITY,
+    batchesMax: readBatchesMax,
+  });
+  const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
+    run: (_scope, written) => upsertEntries(db, scopeOf(written), written),
+    itemsMax: batchItemsMax,
+    bytesMax: batchBytesMax,
+    sizeOf: ({ value }) => value.length,
+    nameOf: ({ userId, key }) => userId + key,
+    batchesMax: writeBatchesMax,
+    failsForOne: isRefusedStatement,
+  });
+
   function newWrite(key: string, value: string) {
     return { id: newUuid(), key, value, userBytesMax: limits.userBytesMax };
   }
@@ -83,7 +102,8 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     },
 
     async get(caller: Caller, key: string, user: unknown): Promise<KvEntry> {
-      const entry = await findEntry(db, targetOwner(caller, user), key);
+      const owner = targetOwner(caller, user);
+      const entry = await reads.add(owner.appId + owner.sandboxId, { ...owner, key });
       if (!entry) throw notFound();
       return entry;
     },
@@ -112,7 +132,9 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
       const owner = targetOwner(caller, input.user);
       checkValue(input.value);
       if (precondition) return explained(putIf(owner, key, input.value, precondition));
-      const entry = await explained(upsertEntry(db, owner, newWrite(key, input.value)));
+      const entry = await explained(
+        writes.add(owner.appId + owner.sandboxId, { ...owner, ...newWrite(key, input.value) }),
+      );
       if (!entry) throw noUser();
       return entry;
     },
@@ -128,6 +150,18 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
       if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
     },
   };
+}
+
+const batchItemsMax = 64;
+const batchBytesMax = 1024 * 1024;
+const readBatchesMax = 2;
+const writeBatchesMax = 4;
+
+/** A batch is of one scope. */
+function scopeOf(items: KvOwner[]): Scope {
+  const [first] = items;
+  if (first === undefined) throw new Error('The batch is empty.');
+  return first;
 }
 
 /** SQLSTATE that kv_use raises. */

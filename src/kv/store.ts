@@ -28,6 +28,28 @@ export async function findEntry(db: Db, owner: KvOwner, key: string): Promise<Kv
   return row && { ...row, userId: owner.userId, key };
 }
 
+/** The entries of many owners of one scope, each at the place of its request; undefined where there is none. */
+export async function findEntries(
+  db: Db,
+  scope: Scope,
+  wanted: { userId: string; key: string }[],
+): Promise<(KvEntry | undefined)[]> {
+  const found: (KvEntry | undefined)[] = new Array(wanted.length).fill(undefined);
+  const rows = await db<(Written & { place: number; value: string })[]>`
+    select w.place, e.* from
+      unnest(${wanted.map((w) => w.userId)}::uuid[], ${wanted.map((w) => w.key)}::text[])
+        with ordinality w (user_id, key, place)
+      cross join lateral (
+        select id, value, version, created_at, updated_at from kv_entries
+        where app_id = ${scope.appId} and user_id = w.user_id and key = w.key and sandbox_id = ${scope.sandboxId}
+        offset 0) e`;
+  for (const { place, ...row } of rows) {
+    const asked = wanted[place - 1];
+    if (asked) found[place - 1] = { ...row, ...asked };
+  }
+  return found;
+}
+
 /** Everything that the user has, newest created first. */
 export async function listUserEntries(db: Db, owner: KvOwner): Promise<KvEntry[]> {
   return db<KvEntry[]>`
@@ -37,19 +59,44 @@ export async function listUserEntries(db: Db, owner: KvOwner): Promise<KvEntry[]
 }
 
 /**
- * Writes whether or not the key exists. Undefined when there is no such user. The condition on `set_config` hands the
- * quota to the table's triggers.
+ * Writes whether or not the keys exist, no key of a user twice; each entry at the place of its write, undefined where
+ * there is no such user. `settings` hands the quota to the table's triggers, and lets several writes wait for a lock only
+ * so long that the others need not wait with the one that it is about: the statement then fails (SQLSTATE 55P03), and
+ * each is to be written by itself. Rows are taken in one order, and the users' before the entries' (as the deletion of a
+ * user does), so that no two statements wait for each other.
  */
-export async function upsertEntry(db: Db, owner: KvOwner, write: KvWrite): Promise<KvEntry | undefined> {
-  const [row] = await db<Written[]>`
+export async function upsertEntries(
+  db: Db,
+  scope: Scope,
+  writes: (KvWrite & { userId: string })[],
+): Promise<(KvEntry | undefined)[]> {
+  const [first] = writes;
+  if (first === undefined) return [];
+  const column = (pick: (write: KvWrite & { userId: string }) => string) => writes.map(pick);
+  const lockTimeout = writes.length > 1 ? '50ms' : '0';
+  const rows = await db<(Written & { userId: string; key: string })[]>`
+    with settings as materialized (
+      select set_config('quarry.kv_user_bytes_max', ${String(first.userBytesMax)}, true),
+        set_config('lock_timeout', ${lockTimeout}, true)),
+    owners as materialized (
+      select id from users cross join settings
+      where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}
+        and id = any(${[...new Set(column((w) => w.userId))]}::uuid[])
+      order by id for key share of users)
     insert into kv_entries as e (app_id, sandbox_id, user_id, key, id, value)
-    select u.app_id, u.sandbox_id, u.id, ${write.key}, ${write.id}, ${write.value} from users u
-    where u.app_id = ${owner.appId} and u.id = ${owner.userId} and u.sandbox_id = ${owner.sandboxId}
-      and set_config('quarry.kv_user_bytes_max', ${String(write.userBytesMax)}, true) is not null
+    select ${scope.appId}, ${scope.sandboxId}, o.id, w.key, w.id, w.value
+    from unnest(${column((w) => w.userId)}::uuid[], ${column((w) => w.key)}::text[], ${column((w) => w.id)}::uuid[],
+        ${column((w) => w.value)}::text[]) w (user_id, key, id, value)
+      join owners o on o.id = w.user_id
+    order by o.id, w.key collate "C"
     on conflict (app_id, user_id, key) do update
       set value = excluded.value, version = e.version + 1, updated_at = excluded.updated_at
-    returning id, version, created_at, updated_at`;
-  return row && { ...row, userId: owner.userId, key: write.key, value: write.value };
+    returning user_id, key, id, version, created_at, updated_at`;
+  const written = new Map(rows.map((row) => [`${row.userId}${row.key}`, row]));
+  return writes.map(({ userId, key, value }) => {
+    const row = written.get(`${userId}${key}`);
+    return row && { ...row, value };
+  });
 }
 
 /** Writes a new key. Undefined when it exists already or there is no such user. */

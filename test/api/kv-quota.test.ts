@@ -75,6 +75,36 @@ test('one user’s open write keeps no other user waiting', async () => {
   });
 });
 
+test('a write that has to wait keeps no write of another user waiting that came with it', async () => {
+  const [slow, quick] = await Promise.all([kv.createUser(app), kv.createUser(app)]);
+  await put(slow.headers, 'open', 1);
+  let waiting: Promise<{ status: number }> | undefined;
+  await kv.db.begin(async (tx) => {
+    await tx`update kv_entries set value = 'held' where user_id = ${slow.userId} and key = 'open'`;
+    waiting = put(slow.headers, 'open', 2);
+    // Would never come back if the one that waits held the others up.
+    const others = await Promise.all(Array.from({ length: 40 }, (_, i) => put(quick.headers, `k${i}`, 10)));
+    assert.deepEqual(new Set(others.map((answer) => answer.status)), new Set([200]));
+  });
+  assert.equal((await waiting)?.status, 200);
+  assert.equal((await kv.send('GET', '/api/v1/kv/open', slow.headers)).body.value, 'xx');
+});
+
+test('a write that is refused takes none of those along that came with it', async () => {
+  const users = await Promise.all(Array.from({ length: 8 }, () => kv.createUser(app)));
+  const gone = await kv.createUser(app);
+  await kv.send('DELETE', `/api/v1/users/${gone.id}`, app.secretKey);
+  const answers = await Promise.all([
+    ...users.flatMap((user) => [put(user.headers, 'fits', 10), put(user.headers, 'large', userBytesMax)]),
+    kv.send('PUT', '/api/v1/kv/k', app.secretKey, { user: gone.id, value: 'v' }),
+  ]);
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [...users.flatMap(() => [200, 422]), 404],
+  );
+  for (const user of users) await assertUsageIsExact(user.userId);
+});
+
 test('a bound that was lowered refuses more, but lets a user shrink', async () => {
   const user = await kv.createUser(app);
   await put(user.headers, 'a', 4_000);

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { hammingDistances, packedCosine, packVector, signCode, unpackVector } from '../../src/content/embed/codes.ts';
+import { packedCosine, packVector, signCode, unpackVector } from '../../src/content/embed/codes.ts';
 import { EmbeddingError, normalize } from '../../src/content/embed/embedder.ts';
+import { hammingDistances } from '../../src/content/embed/hamming.ts';
 import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import { openAiEmbedder } from '../../src/content/embed/openai.ts';
 import { transformersEmbedder } from '../../src/content/embed/transformers.ts';
@@ -96,4 +97,27 @@ test('a service is tried again when it may recover, and not when it refuses or a
 test('a local model without its package says so', async () => {
   const embedder = transformersEmbedder({ model: '/nowhere', dimensions: 8 });
   await assert.rejects(embedder.embed(['x'], 'query'), EmbeddingError);
+});
+
+test('Hamming distances are the numbers of differing bits, whatever the length of the codes', () => {
+  const bits = (word: number) => (word >>> 0).toString(2).replaceAll('0', '').length;
+  const lengths = fc.constantFrom(1, 2, 3, 4, 8, 32, 33, 128);
+  const word = fc.oneof(fc.constantFrom(0, 0xffffffff), fc.nat(0xffffffff));
+  const given = lengths.chain((words) =>
+    fc.record({
+      query: fc.array(word, { minLength: words, maxLength: words }),
+      codes: fc.array(fc.array(word, { minLength: words, maxLength: words }), { maxLength: 20 }),
+      copies: fc.constantFrom(1, 700),
+    }),
+  );
+  fc.assert(
+    fc.property(given, ({ query, codes, copies }) => {
+      const all = Array.from({ length: copies }, () => codes).flat();
+      const out = new Uint16Array(all.length + 2).fill(9);
+      hammingDistances(Uint32Array.from(query), Uint32Array.from(all.flat()), all.length, out, 1);
+      const expected = codes.map((code) => code.reduce((sum, one, i) => sum + bits(one ^ (query[i] ?? 0)), 0));
+      assert.deepEqual([...out], [9, ...Array.from({ length: copies }, () => expected).flat(), 9]);
+    }),
+    { numRuns: 60 },
+  );
 });

@@ -58,33 +58,6 @@ function walshHadamard(values: Float32Array): void {
       }
 }
 
-/**
- * Hamming distances of `query` to `count` codes that lie one after another in `codes`, written into `out` from
- * `offset`.
- */
-export function hammingDistances(
-  query: Uint32Array,
-  codes: Uint32Array,
-  count: number,
-  out: Uint16Array,
-  offset: number,
-): void {
-  const words = query.length;
-  let at = 0;
-  for (let row = 0; row < count; row++) {
-    let distance = 0;
-    for (let word = 0; word < words; word++) {
-      // Bits counted in parallel within the word (Hacker's Delight, 5-1).
-      let bits = (codes[at] as number) ^ (query[word] as number);
-      at += 1;
-      bits -= (bits >>> 1) & 0x55555555;
-      bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);
-      distance += Math.imul((bits + (bits >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
-    }
-    out[offset + row] = distance;
-  }
-}
-
 /** 16-bit floats (IEEE 754 binary16), little-endian. */
 export function packVector(vector: Float32Array): Buffer {
   const packed = Buffer.allocUnsafe(vector.length * 2);

@@ -7,17 +7,21 @@
 export type Frame = { header: FrameHeader; blobs: Uint8Array[] };
 type FrameHeader = Record<string, unknown>;
 
-/** The parts of one message, in order, to be written one after another. */
+/**
+ * The parts of one message, in order, to be written one after another. A short message is one part: each part costs
+ * both sides a system call and the reader a turn.
+ */
 export function encodeFrame(header: FrameHeader, blobs: Uint8Array[]): Uint8Array[] {
   const json = Buffer.from(JSON.stringify({ ...header, blobs: blobs.map((blob) => blob.byteLength) }));
+  const blobBytes = blobs.reduce((sum, blob) => sum + blob.byteLength, 0);
   const prefix = Buffer.alloc(8);
   prefix.writeUInt32LE(json.byteLength, 0);
-  prefix.writeUInt32LE(
-    blobs.reduce((sum, blob) => sum + blob.byteLength, 0),
-    4,
-  );
-  return [prefix, json, ...blobs];
+  prefix.writeUInt32LE(blobBytes, 4);
+  const parts = [prefix, json, ...blobs];
+  return json.byteLength + blobBytes <= onePartBytesMax ? [Buffer.concat(parts)] : parts;
 }
+
+const onePartBytesMax = 64 * 1024;
 
 /** Collects chunks of a stream and gives whole messages. A message over `frameBytesMax` throws. */
 export class FrameReader {

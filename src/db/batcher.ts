@@ -1,0 +1,89 @@
+export type BatcherOptions<Item, Result> = {
+  /** Does all of them in one statement; answers their results in the same order. */
+  run: (group: string, items: Item[]) => Promise<Result[]>;
+  /** Items of one batch at most, counted, and by the sum of their sizes. */
+  itemsMax: number;
+  bytesMax: number;
+  sizeOf?: (item: Item) => number;
+  /** Two items with the same name never stand in one batch: the later one waits for the next. */
+  nameOf?: (item: Item) => string;
+  /** Batches of one group under way at once; whatever comes meanwhile gathers for the next. */
+  batchesMax: number;
+  /** Whether a failed batch may have failed for one of its items: then each is done by itself. */
+  failsForOne?: (error: unknown) => boolean;
+};
+
+type Waiting<Item, Result> = { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void };
+type Group<Item, Result> = { waiting: Waiting<Item, Result>[]; running: number; woken: boolean };
+
+/**
+ * Does small operations of many requests together: what comes within one turn of the event loop, or while earlier
+ * batches are under way, shares a statement. Alone, an operation waits for nothing but the end of its turn.
+ */
+export class Batcher<Item, Result> {
+  readonly #options: BatcherOptions<Item, Result>;
+  readonly #groups = new Map<string, Group<Item, Result>>();
+
+  constructor(options: BatcherOptions<Item, Result>) {
+    this.#options = options;
+  }
+
+  /** Does the item together with others of its group; the groups never share a statement. */
+  add(group: string, item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      let state = this.#groups.get(group);
+      if (state === undefined) {
+        state = { waiting: [], running: 0, woken: false };
+        this.#groups.set(group, state);
+      }
+      state.waiting.push({ item, resolve, reject });
+      if (state.woken || state.running >= this.#options.batchesMax) return;
+      state.woken = true;
+      setImmediate(() => this.#start(group, state));
+    });
+  }
+
+  #start(name: string, group: Group<Item, Result>): void {
+    group.woken = false;
+    while (group.waiting.length > 0 && group.running < this.#options.batchesMax) {
+      group.running += 1;
+      this.#run(name, this.#take(group)).finally(() => {
+        group.running -= 1;
+        if (group.waiting.length > 0) this.#start(name, group);
+        else if (group.running === 0 && !group.woken) this.#groups.delete(name);
+      });
+    }
+  }
+
+  #take(group: Group<Item, Result>): Waiting<Item, Result>[] {
+    const { itemsMax, bytesMax, sizeOf = () => 0, nameOf } = this.#options;
+    const taken: Waiting<Item, Result>[] = [];
+    const left: Waiting<Item, Result>[] = [];
+    const names = new Set<string>();
+    let bytes = 0;
+    for (const entry of group.waiting) {
+      const name = nameOf?.(entry.item);
+      bytes += sizeOf(entry.item);
+      const fits = taken.length === 0 || (taken.length < itemsMax && bytes <= bytesMax);
+      if (!fits || (name !== undefined && names.has(name))) left.push(entry);
+      else taken.push(entry);
+      if (name !== undefined) names.add(name);
+    }
+    group.waiting = left;
+    return taken;
+  }
+
+  async #run(group: string, batch: Waiting<Item, Result>[]): Promise<void> {
+    try {
+      const results = await this.#options.run(
+        group,
+        batch.map(({ item }) => item),
+      );
+      for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
+    } catch (error) {
+      const alone = batch.length === 1 || !this.#options.failsForOne?.(error);
+      // Nobody waits for them: the next batch goes on while one of these may hang on a lock.
+      for (const entry of batch) alone ? entry.reject(error) : void this.#run(group, [entry]);
+    }
+  }
+}
