@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
 import { bootstrapIfEmpty } from '../../src/apps/bootstrap.ts';
 import { samplePdf } from '../../src/content/parse/sample-pdf.ts';
@@ -9,6 +10,7 @@ import { credentialsFile } from '../../src/credentials-file.ts';
 import { html, startSite } from '../support/fixture-site.ts';
 import { makeClone, matchesShown, readBlocks, readPage, runSteps, type Step, stepsOf } from '../support/guides.ts';
 import { startTestServer } from '../support/server.ts';
+import { projectRoot } from '../support/source.ts';
 
 /*
  * What the guides say is run as they say it: each page in a shell of its own, in a directory like a clone, against a
@@ -74,6 +76,30 @@ for (const page of pages)
       await server.close();
     }
   });
+
+test('the programs of the guides have no type errors', { timeout: 120_000 }, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
+  try {
+    makeClone(directory, {});
+    const programs = pages.flatMap((page) =>
+      stepsOf(readPage(page))
+        .filter(({ language }) => language === 'ts')
+        .map(({ text, line }) => ({ name: `${basename(page)}-line-${line}.ts`, text })),
+    );
+    for (const { name, text } of programs) writeFileSync(join(directory, name), text);
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2024'];
+    const args = [...options, '--types', 'node', ...programs.map(({ name }) => name)];
+    const compiler = spawn(join(projectRoot, 'node_modules', '.bin', 'tsc'), args, { cwd: directory });
+    let said = '';
+    compiler.stdout.on('data', (chunk) => {
+      said += String(chunk);
+    });
+    const code = await new Promise((resolve) => compiler.once('close', resolve));
+    assert.deepEqual([code, said], [0, '']);
+  } finally {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
 
 test('a block is left out only with a reason, and what a page shows is compared', () => {
   const blocks = readBlocks(
