@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RefusedError, UsageError } from './client.ts';
 import { findLocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
 import { jsonLine, type Session } from './session.ts';
@@ -110,8 +111,7 @@ async function waitForExtraction({ client, progress, signal }: Session, started:
       progress.show(words, of === 0 ? 0 : (done + failed) / of);
     }
     if (state !== 'running') break;
-    await new Promise((wake) => setTimeout(wake, reopenMs));
-    signal.throwIfAborted();
+    await sleep(reopenMs, undefined, { signal });
     state = (await client.send<Extraction>('GET', `/extractions/${started.id}`)).state;
   }
   return client.send<Extraction>('GET', `/extractions/${started.id}`);

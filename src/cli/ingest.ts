@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RefusedError, UsageError } from './client.ts';
 import { extractUrl, isUrl } from './extract.ts';
 import { findLocalFile, type LocalFile, readAll, uploadLocalFile } from './local-file.ts';
@@ -114,8 +115,7 @@ async function ingestOne(session: Session, source: string, push: Push, wait: boo
 async function waitForIngestion(session: Session, started: Ingestion, name: string): Promise<Ingestion> {
   let now = started;
   for (let pauseMs = firstPauseMs; !isEnded(now); pauseMs = Math.min(pauseMs * 1.5, lastPauseMs)) {
-    await new Promise((wake) => setTimeout(wake, pauseMs));
-    session.signal.throwIfAborted();
+    await sleep(pauseMs, undefined, { signal: session.signal });
     now = await session.client.send<Ingestion>('GET', `/knowledge_ingestions/${started.id}`);
     const { pages, chunks } = now.stats;
     session.progress.show(`Ingesting ${name}${pages ? `, ${pages} pages` : ''}${chunks ? `, ${chunks} chunks` : ''}`);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, UsageError } from './client.ts';
 import { readJsonObject } from './ingest.ts';
 import { findLocalFile, readAll } from './local-file.ts';
@@ -16,9 +17,8 @@ const lastPauseMs = 1_000;
 /** `quarry runs watch <run>`: its journal as it is written, then how it ended. 1 unless it completed. */
 export async function watch(session: Session, id: string): Promise<number> {
   session.onInterrupt(`${id} goes on at the server.`);
-  const run = await followRun(session.client, id, (entry) =>
-    session.print(session.json ? jsonLine(entry) : `${describeEntry(entry)}\n`),
-  );
+  const show = (entry: Entry) => session.print(session.json ? jsonLine(entry) : `${describeEntry(entry)}\n`);
+  const run = await followRun(session.client, id, show, session.signal);
   await session.print(session.json ? jsonLine(run) : `${describeEnd(run)}\n`);
   return run.status === 'completed' ? 0 : 1;
 }
@@ -44,6 +44,7 @@ export async function followRun(
   client: Client,
   id: string,
   onEntry: (entry: Entry) => void | Promise<void>,
+  signal?: AbortSignal,
 ): Promise<Run> {
   const path = `/automation_runs/${encodeURIComponent(id)}`;
   let cursor: string | undefined;
@@ -59,7 +60,7 @@ export async function followRun(
     if (page.has_more) continue;
     if (['completed', 'failed', 'cancelled'].includes(run.status)) return run;
     pauseMs = page.data.length > 0 ? firstPauseMs : Math.min(pauseMs * 1.5, lastPauseMs);
-    await new Promise((wake) => setTimeout(wake, pauseMs));
+    await sleep(pauseMs, undefined, signal === undefined ? {} : { signal });
   }
 }
 

@@ -29,11 +29,15 @@ export async function withSession(
   work: (session: Session) => Promise<number>,
 ): Promise<number> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
+    if (error.code !== 'EPIPE') process.stderr.write(`Standard output cannot be written (${error.code}).\n`);
+    process.exit(error.code === 'EPIPE' ? 0 : 1);
   });
   const stop = new AbortController();
-  const interrupt = () => stop.abort();
+  const interrupt = () => {
+    stop.abort();
+    // Whatever waits for input, waits no more.
+    process.stdin.destroy();
+  };
   // Once: a second Ctrl-C ends the program at once.
   process.once('SIGINT', interrupt);
   process.once('SIGTERM', interrupt);

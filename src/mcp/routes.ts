@@ -32,6 +32,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
     handler: async ({ caller, request, reply }) => {
       requireOwnOrigin(deps, request.headers.origin);
+      requireFewMessages(request.body);
       const gone = new AbortController();
       const patience = new AbortController();
       waiting.add(patience);
@@ -71,6 +72,16 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
 function requireOwnOrigin({ baseUrl, corsOrigins }: McpDeps, origin: string | undefined): void {
   if (origin === undefined || origin === new URL(baseUrl()).origin || corsOrigins.includes(origin)) return;
   throw new AppError('forbidden', 'Pages of this origin may not use /mcp. Name it in QUARRY_CORS_ORIGINS to let them.');
+}
+
+/** One revision of the protocol lets clients send many messages as one request. */
+const batchMessagesMax = 20;
+
+function requireFewMessages(body: unknown): void {
+  if (!Array.isArray(body) || body.length <= batchMessagesMax) return;
+  throw new AppError('invalid_parameters', `body: must hold at most ${batchMessagesMax} messages`, {
+    fields: [{ field: 'body', message: `must hold at most ${batchMessagesMax} messages` }],
+  });
 }
 
 function webRequest({ baseUrl }: McpDeps, request: FastifyRequest, signal: AbortSignal): Request {

@@ -115,6 +115,21 @@ test('Ctrl-C ends the wait quietly and says what goes on', { timeout: 60_000 }, 
   assert.match(err, /^ext_\w+ goes on at the server; its pages become files there\.\n$/);
 });
 
+test('Ctrl-C ends a wait for input, too', { timeout: 60_000 }, async () => {
+  const silent = createServer();
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const { child, ended } = startQuarry(['upload', '-', '--url', url], { env, input: null });
+  child.stdin.write('x');
+  await once(silent, 'request');
+  child.kill('SIGINT');
+  const { code, out, err } = await ended;
+  silent.closeAllConnections();
+  silent.close();
+  assert.deepEqual([code, out, err], [130, '', '']);
+});
+
 test('ingest takes files, standard input and pages; search finds them, for a source and for an agent', async () => {
   const agent = await provision.agent(app, { org });
   const made = await server.api<{ id: string }>('POST', '/api/v1/knowledge_sources', {

@@ -405,6 +405,16 @@ test('bad input names the member, for every tool', async () => {
   await assert.rejects(asKey.callTool({ name: 'drop_everything', arguments: {} }), /There is no tool/);
 });
 
+test('many messages in one request are bounded', async () => {
+  const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-03-26' };
+  const batch = (count: number) =>
+    Array.from({ length: count }, (_, id) => ({ jsonrpc: '2.0', id, method: 'tools/list' }));
+  const few = await api('POST', '/mcp', { key: app.secretKey, body: batch(2), headers });
+  assert.equal(few.text.match(/search_knowledge/g)?.length, 4, 'each names the tool twice');
+  const many = await api<ErrorBody>('POST', '/mcp', { key: app.secretKey, body: batch(21), headers });
+  assert.deepEqual([many.status, many.body.error.fields[0]?.field], [422, 'body']);
+});
+
 test('what is no protocol at all is refused without harm', async () => {
   const headers = { accept: 'application/json, text/event-stream' };
   for (const body of [{}, [], { jsonrpc: '2.0' }, 'null', '{', { jsonrpc: '2.0', id: 1, method: 'nothing/here' }]) {

@@ -8,8 +8,8 @@ export type Ran = { code: number | null; out: string; err: string };
 export type RunOptions = {
   /** Settings, on top of nothing but PATH: what the tests' own environment holds must not leak in. */
   env?: Record<string, string>;
-  /** Standard input; none unless given. */
-  input?: string | Uint8Array;
+  /** Standard input; none unless given, and one that never ends when it is null. */
+  input?: string | Uint8Array | null;
   cwd?: string;
 };
 
@@ -29,7 +29,7 @@ export function startQuarry(args: string[], { env = {}, input, cwd }: RunOptions
     err += String(chunk);
   });
   child.stdin.on('error', () => {});
-  child.stdin.end(input);
+  if (input !== null) child.stdin.end(input);
   const ended = new Promise<Ran>((resolve) => child.once('close', (code) => resolve({ code, out, err })));
   return { child, ended, output: () => out, errors: () => err };
 }
