@@ -14,7 +14,7 @@ export class Progress {
   show(words: string, share?: number): void {
     if (!this.#stream.isTTY) return;
     const text = share === undefined ? words : `${bar(share)} ${words}`;
-    this.#stream.write(`\r\u{1b}[K${text.slice(0, Math.max(20, this.#stream.columns ?? 80) - 1)}`);
+    this.#stream.write(`\r\u{1b}[K${text.slice(0, Math.max(20, this.#stream.columns || 80) - 1)}`);
     this.#shown = true;
   }
 

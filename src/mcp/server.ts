@@ -46,8 +46,11 @@ function createServer(context: McpContext): Server {
     if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name}.`);
     // The one of the two kinds of protocol that we are asked in may have lifted it out of the parameters.
     const token = mcpReq._meta?.progressToken ?? params._meta?.progressToken;
+    let reported = -1;
     const report: ToolContext['report'] = async (progress, total, message) => {
-      if (token === undefined) return;
+      // The protocol wants each report to be further on than the one before.
+      if (token === undefined || progress <= reported) return;
+      reported = progress;
       const known = total === undefined ? {} : { total };
       const told = { progressToken: token, progress, message, ...known };
       await mcpReq.notify({ method: 'notifications/progress', params: told });

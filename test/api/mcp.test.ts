@@ -126,12 +126,24 @@ test('an old client calls tools and gets progress, too', async () => {
   const client = await connect({ token: member.token }, 'legacy');
   assert.match((await ok(client, 'search_knowledge', { source, query: 'penguins' })).text, /penguins/);
   const told: string[] = [];
+  const progressed: number[] = [];
   const result = await client.callTool(
     { name: 'extract_url', arguments: { url: `${site.origin}/slow`, wait_seconds: 1 } },
-    { onprogress: ({ message }) => told.push(message ?? '') },
+    {
+      onprogress: ({ message, progress }) => {
+        told.push(message ?? '');
+        progressed.push(progress);
+      },
+    },
   );
   assert.equal((result.structuredContent as Structured).state, 'running');
   assert.ok(told.length > 0 && told.every((words) => words === '0 of 1 pages read, 0 failed'), told.join());
+  assert.deepEqual(
+    progressed,
+    [...new Set(progressed)].sort((a, b) => a - b),
+    'each further on than the one before',
+  );
+  assert.ok(progressed.every((share) => share < 1));
 });
 
 test('who sends no credential, or a wrong one, gets the API’s own 401', async () => {

@@ -163,12 +163,16 @@ const readExtraction = defineTool({
 });
 
 function waitForEnd(context: ToolContext, started: Extraction, seconds: number): Promise<Extraction> {
+  let looks = 0;
   return waitFor(context, started, seconds, {
     look: () => context.ask<Extraction>('GET', `/api/v1/extractions/${started.id}`),
     ended: ({ state }) => state !== 'running',
     tell: async ({ progress: { discovered, done, failed }, max_pages: most }) => {
       const total = Math.min(discovered, most ?? discovered);
-      await context.report(done + failed, total, `${done} of ${total} pages read, ${failed} failed`);
+      // Some part of the next page, so that a slow one shows that it is being waited for.
+      const part = done + failed < total ? looks / (looks + 1) : 0;
+      looks += 1;
+      await context.report(done + failed + part, total, `${done} of ${total} pages read, ${failed} failed`);
     },
   });
 }
