@@ -11,6 +11,8 @@ import { parseArgs } from 'node:util';
 import { packVector, signCode } from '../src/content/embed/codes.ts';
 import { normalize } from '../src/content/embed/embedder.ts';
 import { lexicalEmbedder } from '../src/content/embed/lexical.ts';
+import { PostingsBuilder, packBundle } from '../src/content/postings.ts';
+import type { PreparedText } from '../src/content/prepare.ts';
 import { type Database, openDatabase, production } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
@@ -23,7 +25,6 @@ import {
   lockIndex,
   mergeSegments,
 } from '../src/knowledge/index-store.ts';
-import type { PreparedChunk } from '../src/knowledge/prepare.ts';
 import { openSearchIndex, type SearchMode } from '../src/knowledge/search.ts';
 import { createLogger } from '../src/log.ts';
 
@@ -50,26 +51,21 @@ function zipfRank(): number {
   return Math.floor(vocabulary ** Math.random());
 }
 
-function fakeChunk(): PreparedChunk {
-  const terms = new Map<string, number[]>();
-  for (let position = 0; position < wordsPerChunk; position++) {
-    const term = `w${zipfRank()}`;
-    const known = terms.get(term);
-    if (known) known.push(position);
-    else terms.set(term, [position]);
-  }
-  return {
-    id: newUuid(),
-    context: '',
-    hash: Buffer.alloc(32),
-    words: wordsPerChunk,
-    terms,
-    headingPath: [],
-    startByte: 0,
-    endByte: 1500,
-    startLine: 1,
-    endLine: 10,
-  };
+function fakeDocument(size: number): Pick<PreparedText, 'chunks' | 'bundle'> {
+  const postings = new PostingsBuilder();
+  const chunks = Array.from({ length: size }, (_chunk, ordinal) => {
+    const terms = new Map<string, number[]>();
+    for (let position = 0; position < wordsPerChunk; position++) {
+      const term = `w${zipfRank()}`;
+      const known = terms.get(term);
+      if (known) known.push(position);
+      else terms.set(term, [position]);
+    }
+    postings.add({ ordinal, length: wordsPerChunk, terms });
+    const place = { headingPath: [], startByte: 0, endByte: 1500, startLine: 1, endLine: 10 };
+    return { ...place, hash: '00'.repeat(32), words: wordsPerChunk };
+  });
+  return { chunks, bundle: packBundle(postings.finish()) };
 }
 
 function fakeVector(): Float32Array {
@@ -91,7 +87,8 @@ async function fillSource(db: Database, sourceId: string): Promise<void> {
   const vectors = Array.from({ length: 64 }, fakeVector);
   const packed = vectors.map(packVector);
   for (let done = 0; done < chunksPerSource; done += chunksPerDocument) {
-    const chunks = Array.from({ length: Math.min(chunksPerDocument, chunksPerSource - done) }, fakeChunk);
+    const document = fakeDocument(Math.min(chunksPerDocument, chunksPerSource - done));
+    const { chunks } = document;
     const documentId = newUuid();
     await db.begin(async (tx) => {
       const state = await lockIndex(tx, key);
@@ -103,7 +100,7 @@ async function fillSource(db: Database, sourceId: string): Promise<void> {
         values (${appId}, ${documentId}, ${sourceId}, '', '', 10, 1500, ${first}, ${chunks.length},
           ${chunks.length * wordsPerChunk}, jsonb_build_object('shelf', ${randomInt(10)}::int), ${embedder.model})`;
       await tx`insert into knowledge_texts (app_id, document_id, content) values (${appId}, ${documentId}, ${text})`;
-      await appendChunks(tx, key, state, documentId, chunks);
+      await appendChunks(tx, key, state, documentId, document);
       await insertVectors(
         tx,
         key,
@@ -124,6 +121,11 @@ async function fillSource(db: Database, sourceId: string): Promise<void> {
     });
     while (await db.begin((tx) => mergeSegments(tx, key)));
   }
+  // Ingestion never leaves more than a few documents unsorted.
+  await db.begin(async (tx) => {
+    const state = await lockIndex(tx, key);
+    if (state) await flushBundles(tx, key, state);
+  });
 }
 
 async function copySource(db: Database, from: string, to: string): Promise<void> {

@@ -1,8 +1,9 @@
 import { normalizeUrl } from '../content/crawl.ts';
+import { ParseError } from '../content/parse/types.ts';
 import type { Database, Transaction } from '../db/database.ts';
 import type { Logger } from '../log.ts';
 import { sortLinks } from './frontier.ts';
-import { type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
+import { failedPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
 import { readSitemaps } from './sitemaps.ts';
 import * as store from './store.ts';
@@ -169,8 +170,7 @@ class Turn {
     const { signal, unlink } = linkedSignal(this.#stop.signal);
     const outcome = await readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal }).finally(unlink);
     const settled: Settled = { queued, outcome };
-    if (outcome.kind === 'page' && outcome.page.change !== 'unchanged')
-      settled.prepared = await this.#sink.prepare(this.#crawl, outcome.page);
+    if (outcome.kind === 'page' && outcome.page.change !== 'unchanged') await this.#prepare(settled, outcome.page);
     this.#settled.push(settled);
     // Pages that finish while a commit is under way share the next one.
     while (this.#settled.includes(settled)) {
@@ -180,6 +180,16 @@ class Turn {
       await this.#flushing;
     }
     if (this.#error !== undefined) throw this.#error;
+  }
+
+  /** What the sink makes of the page. A text that it cannot take in is a failure of that page. */
+  async #prepare(settled: Settled, page: CrawledPage): Promise<void> {
+    try {
+      settled.prepared = await this.#sink.prepare(this.#crawl, page);
+    } catch (error) {
+      if (!(error instanceof ParseError)) throw error;
+      settled.outcome = failedPage(error.reason, error.reason, error.message);
+    }
   }
 
   async #flush(): Promise<void> {

@@ -52,7 +52,7 @@ export async function readPage(
     const robots = await options.robotsOf(url);
     if (!robots.allows(url)) {
       if (!isStart) return { kind: 'left_out', reason: 'robots', fetched: false };
-      return failed('fetch_failed', 'robots_disallowed', 'robots.txt of the site does not allow this page.');
+      return failedPage('fetch_failed', 'robots_disallowed', 'robots.txt of the site does not allow this page.');
     }
     const fetched = await deps.gate.run(url.host, robots.crawlDelayMs, options.signal, () =>
       fetchWhole(deps.fetcher, crawl, queued, options),
@@ -61,7 +61,7 @@ export async function readPage(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
-    if (error instanceof ParseError) return failed(error.reason, error.reason, error.message);
+    if (error instanceof ParseError) return failedPage(error.reason, error.reason, error.message);
     throw error;
   }
 }
@@ -111,7 +111,7 @@ async function judge(
   const { status, headers } = response;
   if (response.stopped !== undefined)
     return queued.depth === 0
-      ? failed(
+      ? failedPage(
           'fetch_failed',
           'robots_disallowed',
           'robots.txt of the site does not allow the page that this one redirects to.',
@@ -125,7 +125,7 @@ async function judge(
       : undefined;
     if (delayMs !== undefined) return { kind: 'retry', delayMs };
     const gone = status === 404 || status === 410;
-    return { ...failed('fetch_failed', `http_${status}`, `The page answered ${status}.`), gone };
+    return { ...failedPage('fetch_failed', `http_${status}`, `The page answered ${status}.`), gone };
   }
   const contentType = headers['content-type'] ?? '';
   const read = looksLikeHtml(contentType, bytes)
@@ -253,9 +253,9 @@ function fetchFailure(error: FetchError, queued: QueuedPage, clock: Clock): Page
   const transient = error.code === 'connect_failed' || error.code === 'bad_response';
   const delayMs = transient ? retryDelayMs(queued.tries + 1, undefined, clock.now()) : undefined;
   if (delayMs !== undefined) return { kind: 'retry', delayMs };
-  return failed(error.code === 'timeout' ? 'timeout' : 'fetch_failed', error.code, error.message);
+  return failedPage(error.code === 'timeout' ? 'timeout' : 'fetch_failed', error.code, error.message);
 }
 
-function failed(reason: FailureReason, code: string, message: string): PageOutcome & { kind: 'failed' } {
+export function failedPage(reason: FailureReason, code: string, message: string): PageOutcome & { kind: 'failed' } {
   return { kind: 'failed', failure: { reason, code, message }, gone: false };
 }

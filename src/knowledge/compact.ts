@@ -1,5 +1,7 @@
 import { signCode, unpackVector } from '../content/embed/codes.ts';
 import type { Embedder } from '../content/embed/embedder.ts';
+import type { ParserPool } from '../content/parse/pool.ts';
+import type { StemLanguage } from '../content/terms.ts';
 import type { Database, Transaction } from '../db/database.ts';
 import * as documents from './document-store.ts';
 import {
@@ -13,32 +15,30 @@ import {
   removeChunks,
   type SourceKey,
 } from './index-store.ts';
-import { readKnownVectors } from './indexing.ts';
-import { prepareDocument } from './prepare.ts';
+import { prepareDocument, readKnownVectors } from './indexing.ts';
+
+type CompactDeps = { db: Database; embedder: Embedder; parser: ParserPool };
 
 /**
  * Rids a source's index of what was replaced or deleted: moves every live document behind the present end of the index,
  * one transaction each, and drops everything before. Searches see each document once all the while. Safe to repeat and
  * to break off.
  */
-export async function compactSource(
-  db: Database,
-  embedder: Embedder,
-  key: SourceKey,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  const boundary = await db.begin(async (tx) => {
+export async function compactSource(deps: CompactDeps, key: SourceKey, signal: AbortSignal | undefined): Promise<void> {
+  const { db } = deps;
+  const start = await db.begin(async (tx) => {
     const state = await lockIndex(tx, key);
     if (state) await flushBundles(tx, key, state);
-    return state?.nextOrdinal;
+    return state;
   });
-  if (boundary === undefined) return;
+  if (start === undefined) return;
+  const boundary = start.nextOrdinal;
   for (;;) {
     const ids = await documents.listBelow(db, key.appId, key.sourceId, boundary, 50);
     if (ids.length === 0) break;
     for (const id of ids) {
       if (signal?.aborted) return;
-      await moveDocument(db, embedder, key, id, boundary);
+      await moveDocument(deps, key, id, boundary, start.language);
     }
   }
   await db.begin(async (tx) => {
@@ -46,21 +46,27 @@ export async function compactSource(
   });
 }
 
-async function moveDocument(db: Database, embedder: Embedder, key: SourceKey, id: string, boundary: number) {
+async function moveDocument(deps: CompactDeps, key: SourceKey, id: string, boundary: number, language: StemLanguage) {
+  const { db, embedder } = deps;
+  const before = await documents.findDocumentById(db, key.appId, id);
+  if (!before || before.firstOrdinal >= boundary) return;
+  const text = (await documents.readText(db, key.appId, id)) ?? Buffer.alloc(0);
+  const known = await readKnownVectors(db, before, embedder.model);
+  const title = before.title ?? undefined;
+  const input = { text: text.toString(), title, language, known, lane: key.appId };
+  const prepared = await prepareDocument(deps, input, undefined);
   await db.begin(async (tx: Transaction) => {
     const state = await lockIndex(tx, key);
     const document = state && (await documents.findDocumentById(tx, key.appId, id));
-    if (!document || document.firstOrdinal >= boundary) return;
-    const text = (await documents.readText(tx, key.appId, id)) ?? Buffer.alloc(0);
-    const prepared = prepareDocument(text.toString(), document.title ?? undefined, state.language);
-    const known = await readKnownVectors(tx, document, embedder.model);
+    // Whatever replaced it meanwhile has put it behind the boundary.
+    if (!document || document.firstOrdinal !== before.firstOrdinal) return;
     const firstOrdinal = state.nextOrdinal;
     const vectors = prepared.chunks.flatMap((chunk, i) => {
-      const vector = known.get(chunk.hash.toString('hex'));
+      const vector = known.get(chunk.hash);
       return vector ? [{ ordinal: firstOrdinal + i, vector, code: signCode(unpackVector(vector)) }] : [];
     });
     await removeChunks(tx, key, document);
-    await appendChunks(tx, key, state, id, prepared.chunks);
+    await appendChunks(tx, key, state, id, prepared);
     await insertVectors(tx, key, state, embedder.model, vectors);
     await documents.moveDocument(tx, key.appId, id, {
       firstOrdinal,

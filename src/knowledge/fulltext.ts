@@ -1,7 +1,7 @@
+import { findInBundle, type PostingColumns, readBundle, readPositions, unpackPostings } from '../content/postings.ts';
 import { type ParsedQuery, parseQuery, type StemLanguage } from '../content/terms.ts';
 import type { Db } from '../db/database.ts';
 import type { ByteCache } from './cache.ts';
-import { findInBundle, type PostingColumns, readBundle, readPositions, unpackPostings } from './postings.ts';
 import { allowedBit, bestRows, containsPhrase, joinColumns, type Ranked, type RankTerm, scoreTerms } from './rank.ts';
 import type { Scope } from './scope.ts';
 import { listBundles, listPostings, listTermsByPrefix } from './search-store.ts';

@@ -1,7 +1,8 @@
+import { mergeBundles, placeBundle, type TermPostings } from '../content/postings.ts';
+import type { PreparedText } from '../content/prepare.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { Db, Transaction } from '../db/database.ts';
-import { mergeBundles, packBundle, packPostings, type TermPostings } from './postings.ts';
-import type { PreparedChunk } from './prepare.ts';
+import { newUuid } from '../ids.ts';
 
 /** A source as the index addresses it. */
 export type SourceKey = { appId: string; sourceId: string };
@@ -42,26 +43,23 @@ export async function appendChunks(
   key: SourceKey,
   state: IndexState,
   documentId: string,
-  chunks: PreparedChunk[],
+  { chunks, bundle }: Pick<PreparedText, 'chunks' | 'bundle'>,
 ): Promise<number> {
   const first = state.nextOrdinal;
   if (chunks.length === 0) return first;
   const words = chunks.reduce((sum, chunk) => sum + chunk.words, 0);
-  const bundle = packBundle(
-    packPostings(chunks.map((chunk, i) => ({ ordinal: first + i, length: chunk.words, terms: chunk.terms }))),
-  );
   const chunkRows = tx`
     insert into knowledge_chunks (app_id, source_id, document_id, ordinal, id, start_byte, end_byte, start_line,
       end_line, heading_path, hash)
     select ${key.appId}::uuid, ${key.sourceId}::uuid, ${documentId}::uuid, c.*
-    from unnest(${chunks.map((_chunk, i) => first + i)}::int[], ${chunks.map((chunk) => chunk.id)}::uuid[],
+    from unnest(${chunks.map((_chunk, i) => first + i)}::int[], ${chunks.map(() => newUuid())}::uuid[],
       ${chunks.map((chunk) => chunk.startByte)}::int[], ${chunks.map((chunk) => chunk.endByte)}::int[],
       ${chunks.map((chunk) => chunk.startLine)}::int[], ${chunks.map((chunk) => chunk.endLine)}::int[],
       ${chunks.map((chunk) => JSON.stringify(chunk.headingPath))}::text[]::jsonb[],
-      ${byteTexts(chunks.map((chunk) => chunk.hash))}::text[]::bytea[]) c`;
+      ${chunks.map((chunk) => `\\x${chunk.hash}`)}::text[]::bytea[]) c`;
   const bundleRow = tx`
     insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
-    values (${key.appId}, ${key.sourceId}, ${first}, ${chunks.length}, ${bundle})`;
+    values (${key.appId}, ${key.sourceId}, ${first}, ${chunks.length}, ${placeBundle(bundle, first)})`;
   const statistics = tx`
     update knowledge_indexes set next_ordinal = next_ordinal + ${chunks.length},
       chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${words},

@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto';
 import { packVector, signCode, unpackVector } from '../content/embed/codes.ts';
 import type { Embedder } from '../content/embed/embedder.ts';
+import type { ParserPool } from '../content/parse/pool.ts';
+import { type PreparedText, withContext } from '../content/prepare.ts';
+import type { StemLanguage } from '../content/terms.ts';
 import type { Database, Db, Transaction } from '../db/database.ts';
 import * as documents from './document-store.ts';
 import {
@@ -22,13 +26,46 @@ import {
   type SourceKey,
   type StoredVector,
 } from './index-store.ts';
-import { type PreparedDocument, withContext } from './prepare.ts';
 
 /** What a document is besides its text; where its chunks are is decided when it is written. */
 export type DocumentFacts = Pick<
   DocumentWrite,
   'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
 >;
+
+/** A document's text, cut and indexed, not yet anywhere. */
+export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; textHash: Buffer; words: number };
+
+/**
+ * Cuts and indexes a text in a parser process: it is as little to be trusted as the bytes that it came from, and long
+ * ones take seconds. With the built-in embedder the vectors that `known` lacks are made there too and added to it.
+ * NUL becomes U+FFFD, since nothing downstream can hold it. Throws ParseError.
+ */
+export async function prepareDocument(
+  { parser, embedder }: { parser: ParserPool; embedder: Embedder },
+  input: { text: string; title: string | undefined; language: StemLanguage; known: KnownVectors; lane: string },
+  signal: AbortSignal | undefined,
+): Promise<PreparedDocument & { embedded: number }> {
+  const text = Buffer.from(input.text.replaceAll('\0', '\uFFFD').toWellFormed());
+  const { vectors, ...prepared } = await parser.prepare(
+    {
+      text,
+      title: input.title,
+      language: input.language,
+      embedIn: embedder.builtIn,
+      embedded: embedder.builtIn === undefined ? [] : [...input.known.keys()],
+    },
+    { lane: input.lane, ...(signal === undefined ? {} : { signal }) },
+  );
+  for (const [hash, vector] of vectors) input.known.set(hash, vector);
+  return {
+    ...prepared,
+    text,
+    textHash: createHash('sha256').update(text).digest(),
+    words: prepared.chunks.reduce((sum, chunk) => sum + chunk.words, 0),
+    embedded: vectors.length,
+  };
+}
 
 /** Packed vectors by the hash (hex) of the chunk's context. */
 export type KnownVectors = Map<string, Buffer>;
@@ -55,10 +92,8 @@ export async function embedChunks(
   signal: AbortSignal | undefined,
 ): Promise<number> {
   const missing = new Map<string, string>();
-  for (const chunk of prepared.chunks) {
-    const hash = chunk.hash.toString('hex');
-    if (!known.has(hash)) missing.set(hash, chunk.context);
-  }
+  for (const { hash, context } of prepared.chunks)
+    if (context !== undefined && !known.has(hash)) missing.set(hash, context);
   const entries = [...missing];
   for (let from = 0; from < entries.length; from += embedder.batchTexts) {
     const batch = entries.slice(from, from + embedder.batchTexts);
@@ -96,7 +131,7 @@ export async function writeDocument(
   if (old) await removeChunks(tx, key, old);
   const stored: StoredVector[] = [];
   for (const [i, chunk] of prepared.chunks.entries()) {
-    const vector = vectors.get(chunk.hash.toString('hex'));
+    const vector = vectors.get(chunk.hash);
     if (vector) stored.push({ ordinal: state.nextOrdinal + i, vector, code: signCode(unpackVector(vector)) });
   }
   const embedded = stored.length === prepared.chunks.length;
@@ -116,7 +151,7 @@ export async function writeDocument(
     },
     prepared.text,
   );
-  const index = appendChunks(tx, key, state, facts.id, prepared.chunks);
+  const index = appendChunks(tx, key, state, facts.id, prepared);
   await Promise.all([row, index, insertVectors(tx, key, state, model, stored)]);
   const flushed = state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax;
   if (flushed) await flushBundles(tx, key, state);

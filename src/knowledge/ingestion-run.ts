@@ -14,13 +14,14 @@ import {
   embedChunks,
   embedStoredDocument,
   type KnownVectors,
+  type PreparedDocument,
+  prepareDocument,
   readKnownVectors,
   writeDocument,
 } from './indexing.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './ingestion-store.ts';
 import * as store from './ingestion-store.ts';
 import { payloadLanguage } from './kinds.ts';
-import { type PreparedDocument, prepareDocument } from './prepare.ts';
 import { findSourceById, type SourceRow } from './store.ts';
 
 export type AddKnowledgeJob = (
@@ -370,19 +371,25 @@ export type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'conte
 
 /** Cuts the text and, with an embedder in this process, embeds what the document does not have vectors of yet. */
 export async function prepareText(
-  deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language'>,
+  deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
   source: SourceRow,
   input: TextInput,
 ): Promise<Ready> {
   const { db, embedder } = deps;
-  const prepared = prepareDocument(
-    input.text,
-    input.title ?? undefined,
-    payloadLanguage(source.payload, deps.language),
-  );
   const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
   const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
-  const embedded = embedder.local ? await embedChunks(embedder, prepared, vectors, input.signal) : 0;
+  const { embedded: made, ...prepared } = await prepareDocument(
+    deps,
+    {
+      text: input.text,
+      title: input.title ?? undefined,
+      language: payloadLanguage(source.payload, deps.language),
+      known: vectors,
+      lane: source.appId,
+    },
+    input.signal,
+  );
+  const embedded = embedder.local ? made + (await embedChunks(embedder, prepared, vectors, input.signal)) : made;
   return {
     facts: {
       id: input.documentId ?? newUuid(),

@@ -1,4 +1,4 @@
-import type { PostingColumns } from './postings.ts';
+import type { PostingColumns } from '../content/postings.ts';
 
 /**
  * BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and idf = ln(1 + (N − df + ½) / (df + ½)). N, df and

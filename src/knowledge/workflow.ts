@@ -117,7 +117,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
       while (await db.begin((tx) => mergeSegments(tx, key)));
     },
 
-    compactSource: (key: SourceKey, signal?: AbortSignal) => compactSource(db, embedder, key, signal),
+    compactSource: (key: SourceKey, signal?: AbortSignal) => compactSource(deps, key, signal),
 
     /** Has the sources compacted whose index is mostly of what was replaced or deleted. */
     async compactWasteful(): Promise<void> {

@@ -4,11 +4,12 @@ import fc from 'fast-check';
 import {
   findInBundle,
   mergeBundles,
+  PostingsBuilder,
   packBundle,
-  packPostings,
+  placeBundle,
   readPositions,
   unpackPostings,
-} from '../../src/knowledge/postings.ts';
+} from '../../src/content/postings.ts';
 import { bestRows, containsPhrase, fuseRankings, nearestRows } from '../../src/knowledge/rank.ts';
 
 const chunk = fc.record({
@@ -24,6 +25,12 @@ function indexed(chunks: { length: number; words: string[] }[], first: number) {
   });
 }
 
+function bundleOf(chunks: ReturnType<typeof indexed>): Buffer {
+  const builder = new PostingsBuilder();
+  for (const chunk of chunks) builder.add(chunk);
+  return packBundle(builder.finish());
+}
+
 test('postings and positions come out of bundles and merged segments as they went in', () => {
   fc.assert(
     fc.property(
@@ -32,10 +39,7 @@ test('postings and positions come out of bundles and merged segments as they wen
       fc.integer({ min: 0, max: 1e8 }),
       (one, two, first) => {
         const chunks = [...indexed(one, first), ...indexed(two, first + one.length)];
-        const bundles = [
-          packBundle(packPostings(chunks.slice(0, one.length))),
-          packBundle(packPostings(chunks.slice(one.length))),
-        ];
+        const bundles = [placeBundle(bundleOf(indexed(one, 0)), first), bundleOf(chunks.slice(one.length))];
         for (const entry of mergeBundles(bundles)) {
           const holders = chunks.filter(({ terms }) => terms.has(entry.term));
           const columns = unpackPostings(entry.postings);

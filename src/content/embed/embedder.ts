@@ -1,3 +1,5 @@
+import type { StemLanguage } from '../terms.ts';
+
 /** What turns texts into vectors. One instance serves the whole process. */
 export type Embedder = {
   /** Names the vector space: vectors of two models are never compared. */
@@ -5,6 +7,8 @@ export type Embedder = {
   readonly dimensions: number;
   /** Costs microseconds and cannot fail: a document can be embedded before it is written. */
   readonly local: boolean;
+  /** The language of the built-in embedder, which a parser process computes beside the chunks. */
+  readonly builtIn?: StemLanguage;
   /**
    * How much a rank by these vectors counts beside a rank by full text when both are fused: 1 for a model that knows
    * meanings, less for one that only sees spellings.

@@ -19,40 +19,43 @@ export function lexicalEmbedder(language: StemLanguage = 'english'): Embedder {
     fusionWeight: 0.2,
     similarityFloor: 0.1,
     batchTexts: 64,
-    embed: async (texts) => texts.map((text) => embedText(text, language)),
+    builtIn: language,
+    embed: async (texts) => texts.map((text) => embedLexically(text, language)),
   };
 }
 
-function embedText(text: string, language: StemLanguage): Float32Array {
+/** The vector of one text, of unit length. */
+export function embedLexically(text: string, language: StemLanguage): Float32Array {
   const counts = new Map<string, number>();
   for (const { term } of readTokens(text, language)) {
     if (!isStopTerm(term, language)) counts.set(term, (counts.get(term) ?? 0) + 1);
   }
-  const grams = new Map<string, number>();
+  // Grams are told apart by their hashes alone, which is all that the vector is made of.
+  const grams = new Map<number, number>();
+  const vector = new Float32Array(dimensions);
   for (const [term, count] of counts) {
+    addFeature(vector, hash(term, 1), 1 + Math.log(count));
     const framed = `^${term}$`;
     for (const length of gramLengths)
       for (let i = 0; i + length <= framed.length; i++) {
-        const gram = framed.slice(i, i + length);
+        const gram = hash(framed, 2, i, i + length);
         grams.set(gram, (grams.get(gram) ?? 0) + count);
       }
   }
-  const vector = new Float32Array(dimensions);
-  for (const [term, count] of counts) addFeature(vector, hash(term, 1), 1 + Math.log(count));
-  for (const [gram, count] of grams) addFeature(vector, hash(gram, 2), gramWeight * (1 + Math.log(count)));
+  for (const [gram, count] of grams) addFeature(vector, gram, gramWeight * (1 + Math.log(count)));
   return normalize(vector);
 }
 
 function addFeature(vector: Float32Array, feature: number, weight: number): void {
-  const place = feature % dimensions;
+  const place = feature & (dimensions - 1);
   vector[place] = (vector[place] ?? 0) + (feature & 0x8000_0000 ? -weight : weight);
 }
 
-/** FNV-1a over UTF-16 units with a final mix (murmur3), 32 bits. */
-function hash(text: string, seed: number): number {
+/** FNV-1a over the UTF-16 units from `start` to `end`, with a final mix (murmur3), 32 bits. */
+function hash(text: string, seed: number, start = 0, end = text.length): number {
   let value = 0x811c9dc5 ^ seed;
-  for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
+  for (let i = start; i < end; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
-  return (value ^ (value >>> 16)) >>> 0;
+  return value ^ (value >>> 16);
 }

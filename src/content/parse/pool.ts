@@ -1,12 +1,13 @@
 import { AppError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
+import type { PreparedText, PrepareInput } from '../prepare.ts';
 import { ocrAvailable, recognisePages, type ScannedPage } from './ocr.ts';
 import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from './types.ts';
 import type { TaskFields } from './worker-loop.ts';
 
 /** Tasks that worker.ts knows. */
-export type TaskName = 'parse' | 'page' | 'image-size';
+export type TaskName = 'parse' | 'page' | 'prepare' | 'image-size';
 
 export type PoolOptions = {
   /** Documents parsed at the same time; one more process stands by, warm. */
@@ -100,6 +101,25 @@ export class ParserPool {
     );
     const markdown = await recognised;
     return { ...metadata, markdown };
+  }
+
+  /** The text's chunks, postings and vectors, for an index. */
+  async prepare(
+    { text, ...fields }: Omit<PrepareInput, 'text'> & { text: Buffer },
+    options: RunOptions = {},
+  ): Promise<PreparedText> {
+    const reply = await this.#execute('prepare', { bytes: text, ...fields }, options);
+    const { hashes, ...value } = reply.value as Pick<PreparedText, 'lines' | 'chunks'> & { hashes: string[] };
+    const [bundle, ...vectors] = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
+    if (!bundle) throw new Error('The parser process answered without postings.');
+    return {
+      ...value,
+      bundle,
+      vectors: hashes.flatMap((hash, i) => {
+        const vector = vectors[i];
+        return vector ? [[hash, vector] satisfies [string, Buffer]] : [];
+      }),
+    };
   }
 
   /** Width and height in pixels, or undefined when the bytes are no image that we know. */

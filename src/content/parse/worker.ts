@@ -1,3 +1,4 @@
+import { type PrepareInput, prepareText } from '../prepare.ts';
 import { imageSize } from './image-size.ts';
 import { parsePage } from './page.ts';
 import { parseDocument } from './parse.ts';
@@ -22,6 +23,14 @@ const tasks: Record<string, Task> = {
   page: (bytes, fields) => ({
     value: parsePage({ bytes, contentType: String(fields.contentType ?? ''), url: String(fields.url) }),
   }),
+  prepare: (bytes, fields) => {
+    const { bundle, vectors, ...value } = prepareText({
+      ...(fields as Omit<PrepareInput, 'text'>),
+      text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(),
+    });
+    const hashes = vectors.map(([hash]) => hash);
+    return { value: { ...value, hashes }, blobs: [bundle, ...vectors.map(([, vector]) => vector)] };
+  },
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
 

@@ -19,7 +19,7 @@ export type IndexedChunk = {
 
 /** Packs ascending variable-length integers; grows as needed. */
 class Writer {
-  #bytes = Buffer.allocUnsafe(64);
+  #bytes = Buffer.allocUnsafe(16);
   #length = 0;
 
   number(value: number): void {
@@ -42,8 +42,14 @@ class Writer {
     return this.#length;
   }
 
+  /** A copy, of its own size. */
   finish(): Buffer {
-    return Buffer.from(this.#bytes.subarray(0, this.#length));
+    return Buffer.from(this.written());
+  }
+
+  /** What is written so far, until more is. */
+  written(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
   }
 
   #grow(by: number): void {
@@ -83,41 +89,45 @@ export class Reader {
     this.offset += length;
     return bytes;
   }
+
+  rest(): Uint8Array {
+    return this.slice(this.#bytes.length - this.offset);
+  }
 }
 
-/** The postings of chunks in ascending order of their ordinals, one entry per term. */
-export function packPostings(chunks: IndexedChunk[]): TermPostings[] {
-  const lists = new Map<string, { ordinals: number[]; lengths: number[]; positions: number[][] }>();
-  for (const chunk of chunks)
-    for (const [term, positions] of chunk.terms) {
-      let list = lists.get(term);
+/** Packs the postings of chunks that come in ascending order of their ordinals. */
+export class PostingsBuilder {
+  readonly #lists = new Map<string, { count: number; before: number; postings: Writer; positions: Writer }>();
+
+  add({ ordinal, length, terms }: IndexedChunk): void {
+    for (const [term, positions] of terms) {
+      let list = this.#lists.get(term);
       if (!list) {
-        list = { ordinals: [], lengths: [], positions: [] };
-        lists.set(term, list);
+        list = { count: 0, before: 0, postings: new Writer(), positions: new Writer() };
+        this.#lists.set(term, list);
       }
-      list.ordinals.push(chunk.ordinal);
-      list.lengths.push(chunk.length);
-      list.positions.push(positions);
-    }
-  return [...lists].map(([term, list]) => {
-    const postings = new Writer();
-    const positions = new Writer();
-    postings.number(list.ordinals.length);
-    let before = 0;
-    for (const [i, ordinal] of list.ordinals.entries()) {
-      const at = list.positions[i] ?? [];
-      postings.number(ordinal - before);
-      postings.number(at.length);
-      postings.number(list.lengths[i] ?? 0);
-      before = ordinal;
+      list.count += 1;
+      list.postings.number(ordinal - list.before);
+      list.postings.number(positions.length);
+      list.postings.number(length);
+      list.before = ordinal;
       let last = 0;
-      for (const position of at) {
-        positions.number(position - last);
+      for (const position of positions) {
+        list.positions.number(position - last);
         last = position;
       }
     }
-    return { term, postings: postings.finish(), positions: positions.finish() };
-  });
+  }
+
+  /** One entry per term. */
+  finish(): TermPostings[] {
+    return [...this.#lists].map(([term, { count, postings, positions }]) => {
+      const block = new Writer();
+      block.number(count);
+      block.append(postings.finish());
+      return { term, postings: block.finish(), positions: positions.finish() };
+    });
+  }
 }
 
 /** Calls `visit` for each posting, blocks in turn. */
@@ -216,6 +226,31 @@ export function packBundle(entries: TermPostings[]): Buffer {
     }
   }
   return Buffer.concat([header, body.finish()]);
+}
+
+/** The bundle of one document whose ordinals count from 0, as that of one whose first chunk has this ordinal. */
+export function placeBundle(bundle: Buffer, firstOrdinal: number): Buffer {
+  const count = bundle.readUInt32LE(0);
+  const header = Buffer.from(bundle.subarray(0, 4 + count * 8));
+  const source = new Reader(bundle, header.length);
+  const body = new Writer();
+  for (let i = 0; i < count; i++) {
+    header.writeUInt32LE(body.length, 4 + count * 4 + i * 4);
+    const term = source.slice(source.number());
+    const postings = new Reader(source.slice(source.number()));
+    const positions = source.slice(source.number());
+    const placed = new Writer();
+    placed.number(postings.number());
+    placed.number(firstOrdinal + postings.number());
+    placed.append(postings.rest());
+    body.number(term.length);
+    body.append(term);
+    body.number(placed.length);
+    body.append(placed.written());
+    body.number(positions.length);
+    body.append(positions);
+  }
+  return Buffer.concat([header, body.written()]);
 }
 
 /** The entry of one term in a bundle. */
