@@ -13,6 +13,7 @@ type SetCode = (code: number) => void;
 
 /** The commands that people use against a server, this machine's or another: over HTTP, with their own credential. */
 export function addPeopleCommands(program: Command, setCode: SetCode): void {
+  program.commandsGroup('Use a server:');
   const run = async (options: ClientOptions, work: (session: Session) => Promise<number>) =>
     setCode(await withSession(options, work));
   addFileCommands(program, run);

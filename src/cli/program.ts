@@ -10,6 +10,7 @@ export async function runCommand(args: string[]): Promise<number> {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
     .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
+    .commandsGroup('Run a server:')
     .exitOverride();
   let code = 0;
   const action =
