@@ -197,6 +197,11 @@ const settings = {
     'What the audit log keeps: changes, or all: changes of key-value entries too.',
   ),
   auditDays: integer('QUARRY_AUDIT_DAYS', 90, { min: 1, max: 36_500 }, 'How long the audit log is kept, in days.'),
+  apiUrl: url('QUARRY_API_URL', undefined, 'For commands that call a server: its base URL.'),
+  apiKey: secretText('QUARRY_API_KEY', 'For commands that call a server: an API key.'),
+  apiToken: secretText('QUARRY_TOKEN', 'For commands that call a server: a bearer token.'),
+  apiApp: text('QUARRY_APP', undefined, 'For commands that call a server: the app that a developer token acts in.'),
+  apiSandbox: text('QUARRY_SANDBOX', undefined, 'For commands that call a server: the sandbox to act in.'),
 } as const;
 
 type Settings = typeof settings;

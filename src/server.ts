@@ -21,6 +21,7 @@ import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
+import { registerMcpRoutes } from './mcp/routes.ts';
 import { registerMonitoring } from './monitoring/register.ts';
 import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
@@ -61,9 +62,16 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   metrics.gauge('quarry_http_connections', 'Connections of clients that are open', () => countConnections(fastify));
   const domains = createDomains(services, audit);
+  let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
   if (answers) {
     registerOpenApiRoute(api, fastify);
     registerRoutes(api, domains);
+    mcp = registerMcpRoutes(api, {
+      fastify,
+      baseUrl: services.baseUrl,
+      corsOrigins: config.corsOrigins,
+      readFile: domains.files.readRange,
+    });
     await registerDocs(fastify);
   }
   const { automationWork } = domains;
@@ -71,6 +79,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
 
   let closing: Promise<void> | undefined;
   const stopWork = async () => {
+    mcp?.stopWaiting();
     await services.streams.close();
     await automationWork.stopTicking();
   };

@@ -1,6 +1,9 @@
 import { Command, CommanderError, Option } from 'commander';
+import { redact } from '../log.ts';
 import type { AutomationsOptions } from './automations.ts';
+import { RefusedError, UsageError } from './client.ts';
 import { explain } from './explain.ts';
+import { addPeopleCommands } from './people.ts';
 
 /** Runs one `quarry` command. Answers the exit code: 0, 1 when it failed, 2 when it was called wrongly. */
 export async function runCommand(args: string[]): Promise<number> {
@@ -10,8 +13,9 @@ export async function runCommand(args: string[]): Promise<number> {
     return exitCode();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    process.stderr.write(`${explain(error)}\n`);
-    return 1;
+    const known = error instanceof UsageError || error instanceof RefusedError;
+    process.stderr.write(`${known ? redact(error.message) : explain(error)}\n`);
+    return error instanceof UsageError ? 2 : 1;
   }
 }
 
@@ -19,6 +23,8 @@ export async function runCommand(args: string[]): Promise<number> {
 export function buildProgram(): { program: Command; exitCode: () => number } {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
+    .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
+    .commandsGroup('Run a server:')
     .exitOverride();
   let code = 0;
   const action =
@@ -116,5 +122,8 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     if (verb === 'apply') command.option('--draft', 'do not activate it');
     else command.option('--payload <json>', 'payload of the run, as JSON');
   }
+  addPeopleCommands(program, (ended) => {
+    code = ended;
+  });
   return { program, exitCode: () => code };
 }

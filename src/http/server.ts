@@ -1,10 +1,11 @@
 import type { Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyHttpOptions,
   type FastifyInstance,
+  type FastifyReply,
   type FastifyRequest,
   LogController,
 } from 'fastify';
@@ -108,11 +109,11 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   });
   // Only waiting for the client is bounded: while a handler works, nothing moves on the connection, and that is well.
   fastify.addHook('preHandler', (request, reply, done) => {
-    if (!request.routeOptions.config.rawBody) reply.raw.socket?.setTimeout(0);
+    if (!request.routeOptions.config.rawBody) setSocketTimeout(reply, 0);
     done();
   });
   fastify.addHook('onSend', (request, reply, payload, done) => {
-    reply.raw.socket?.setTimeout(limits.requestTimeoutMs);
+    setSocketTimeout(reply, limits.requestTimeoutMs);
     if (request.routeOptions.config.changesRights && reply.statusCode < 400) credentials.forget();
     done(null, payload);
   });
@@ -140,6 +141,11 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     return sendError(error, request, reply);
   });
   return { fastify, api };
+}
+
+/** A request made inside the process (`inject`) comes on no real socket, and there is nothing to time. */
+function setSocketTimeout({ raw }: FastifyReply, ms: number): void {
+  if (raw.socket instanceof Socket) raw.socket.setTimeout(ms);
 }
 
 /** Notes on the request who it comes from; throws unless they may use the route, and not too often. */

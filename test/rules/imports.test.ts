@@ -23,6 +23,7 @@ const levels: string[][] = [
     'extractions',
     'installations',
     'knowledge',
+    'mcp',
     'orgs',
     'teams',
     'threads',

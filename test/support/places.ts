@@ -256,6 +256,14 @@ export function placeRoutes(
       send: () => ({ body: { content: 'Hello.' } }),
     },
 
+    'POST /mcp': {
+      table: everybody,
+      send: () => ({
+        body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+        headers: { accept: 'application/json, text/event-stream' },
+      }),
+    },
+
     'GET /api/v1/automations': { table: keysOnly },
     ...newThing('/api/v1/automations', keysOnly, { name: 'Automation', type: 'invoked' }),
     'GET /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
