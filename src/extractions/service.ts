@@ -15,6 +15,7 @@ import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import { type Caller, seesWholeApp } from '../tenancy/caller.ts';
+import { requireRoom, usePages } from '../tenancy/quotas.ts';
 import {
   fieldId,
   findAgent,
@@ -87,6 +88,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
       throw new AppError('forbidden', 'Only a secret key or a developer token may ignore robots.txt.', {
         fields: [{ field: 'ignore_robots', message: 'needs a secret key' }],
       });
+    await requireRoom(db, caller, 'pages');
     const id = newUuid();
     await db.begin(async (tx) => {
       await store.insertExtraction(tx, caller, {
@@ -124,6 +126,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
       throw new AppError('file_too_large', 'Documents of up to 10 MB can be extracted.', {
         fields: [{ field: 'file', message: 'is larger than 10 MB' }],
       });
+    await requireRoom(db, caller, 'pages');
     const bytes = await blobs.readAll(source.blobKey, limits.documentExtractionBytesMax);
     const input = { bytes, filename: source.filename, contentType: source.contentType };
     const document = await parseOrRefuse(parser, input, caller.appId);
@@ -155,6 +158,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         error: null,
         fileId: file.id,
       });
+      await usePages(tx, caller, 1);
     });
     return id;
   }

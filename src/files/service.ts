@@ -239,7 +239,7 @@ export function createFileService(deps: FileDeps) {
       const file = await getSeen(caller, id);
       if (!hasOwnerRights(caller, file, 'delete')) throw forbidden('You see this file but may not delete it.');
       if (!(await store.deleteFile(db, file.appId, file.id))) throw notFound();
-      await forgetBlob(deps, file.appId, file.blobKey);
+      if (!(await store.isBackupRunning(db))) await forgetBlob(deps, file.appId, file.blobKey);
     },
 
     /** The file that a signed link opens; 403 when the link is wrong or too old. */

@@ -4,6 +4,7 @@ import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import type { Scope } from '../tenancy/caller.ts';
+import { quotaError } from '../tenancy/quotas.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { isImage } from './media-types.ts';
 import * as store from './store.ts';
@@ -86,9 +87,15 @@ export async function writeFile(
       return row;
     });
   } catch (error) {
-    const refused = error instanceof AppError || isForeignKeyViolation(error) || isUniqueViolation(error, 'files_pkey');
+    const overQuota = quotaError(error);
+    const refused =
+      overQuota !== undefined ||
+      error instanceof AppError ||
+      isForeignKeyViolation(error) ||
+      isUniqueViolation(error, 'files_pkey');
     // A connection that broke may have broken after the commit: then the row is there, and only the note can tell.
     if (!committing || refused) await forgetBlob(deps, scope.appId, blobKey);
+    if (overQuota !== undefined) throw overQuota;
     if (isUniqueViolation(error, 'files_pkey')) throw new AppError('conflict', 'This upload was done already.');
     if (isDiskFull(error))
       throw new AppError('unavailable', 'The server has no room left for this file.', { cause: error });

@@ -200,6 +200,9 @@ export function placeRoutes(
     'PATCH /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },
     'DELETE /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.spareSandbox, consumes: true },
 
+    'GET /api/v1/usage': { table: keysOnly },
+    'GET /api/v1/audit': { table: keysOnly },
+    'GET /api/v1/credential_uses': { table: keysOnly },
     'GET /api/v1/keys': { table: keysOnly },
     ...newThing('/api/v1/keys', keysOnly, { type: 'publishable' }),
     'GET /api/v1/keys/:key': { table: apiKeys, make: make.apiKey },
