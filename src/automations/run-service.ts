@@ -15,8 +15,8 @@ import { ExpressionError, type Expressions } from './expressions.ts';
 import { type Graph, graphLimits } from './graph.ts';
 import type { DraftEntry } from './journal.ts';
 import type { Child } from './nodes/kind.ts';
-import type { EntryRow, NewRun, RunRow } from './run-store.ts';
 import * as runStore from './run-store.ts';
+import { type EntryRow, isTerminal, type NewRun, type RunRow } from './run-store.ts';
 import type { AutomationService } from './service.ts';
 import type { AutomationRow } from './store.ts';
 import * as store from './store.ts';
@@ -407,10 +407,6 @@ function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
       'forbidden',
       wanted === 'user' ? 'Only users may invoke this automation.' : 'Only secret keys may invoke this automation.',
     );
-}
-
-function isTerminal(run: RunRow): boolean {
-  return run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
 }
 
 function wrongState(run: RunRow, words: string): AppError {

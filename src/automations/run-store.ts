@@ -39,12 +39,17 @@ export type RunRow = {
   wakeAt: Date | null;
   leaseUntil: Date | null;
   leaseSeconds: number | null;
+  /** Counts the states that streams show; `changes` are those after the first, as far as they are kept. */
   version: number;
+  changes: RunChange[];
   startedAt: Date | null;
   completedAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
 };
+
+/** A state that a run came to. Times are ISO 8601. */
+export type RunChange = { version: number; status: RunStatus; at: string; lease_until: string | null };
 
 export type EntryRow = {
   id: string;
@@ -81,6 +86,10 @@ export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'grap
   error?: { code: string; message: string } | null;
   createdAt: Date;
 };
+
+export function isTerminal({ status }: { status: RunStatus }): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}
 
 /** Inserts a run and, unless it is worked from outside or has failed already, the job that advances it. */
 export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
@@ -181,7 +190,7 @@ export type Append = {
  */
 export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const { run, expected, entries, status, now } = append;
-  const ended = status === 'completed' || status === 'failed' || status === 'cancelled';
+  const ended = isTerminal(append);
   const rows = await db`
     with moved as (
       update automation_runs r set
@@ -192,6 +201,8 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         started_at = case when ${status} = 'pending' then r.started_at else coalesce(r.started_at, ${now}) end,
         completed_at = ${ended ? now : null},
         version = r.version + case when old.status = ${status} then 0 else 1 end,
+        changes = case when old.status = ${status} then r.changes
+          else note_change(r.changes, r.version + 1, ${status}, ${now}, null) end,
         updated_at = case when old.status = ${status} then r.updated_at else ${now} end
       from (select app_id, id, status from automation_runs
         where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}

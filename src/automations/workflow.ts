@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
-import type { Snapshot, StreamHub } from '../http/sse.ts';
 import type { Logger } from '../log.ts';
 import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
 import { CommandLocks } from './command-locks.ts';
@@ -10,7 +9,6 @@ import { dispatchEvent, startDueSchedules } from './dispatch.ts';
 import type { Expressions } from './expressions.ts';
 import { type Graph, readGraph } from './graph.ts';
 import type { NodeServices } from './nodes/kind.ts';
-import { presentRun } from './present.ts';
 import type { RunService } from './run-service.ts';
 import type { RunRow } from './run-store.ts';
 import * as runStore from './run-store.ts';
@@ -137,20 +135,4 @@ export function createGraphLoader(db: Database): (run: RunRow) => Promise<Graph>
     graphs.set(key, graph);
     return graph;
   };
-}
-
-/** How streams show runs. */
-export function registerRunStream(streams: StreamHub, db: Database): void {
-  streams.register('run', {
-    event: 'run_update',
-    async load(appId, ids): Promise<Snapshot[]> {
-      const rows = await runStore.findRuns(db, appId, ids);
-      return rows.map((row) => ({
-        id: row.id,
-        version: row.version,
-        data: presentRun(row),
-        ended: row.status === 'completed' || row.status === 'failed' || row.status === 'cancelled',
-      }));
-    },
-  });
 }
