@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts';
 import { announceChange, changeChannel } from '../http/sse.ts';
 import { formatId, newUuid } from '../ids.ts';
-import type { RunStatus } from './engine.ts';
+import type { RunStatus } from './fold.ts';
 import type { DraftEntry, JournalEntry } from './journal.ts';
 
 /** SQL of runs and their journals. */

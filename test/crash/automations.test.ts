@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { foldJournal } from '../../src/automations/engine.ts';
+import { foldJournal } from '../../src/automations/fold.ts';
 import { readGraph } from '../../src/automations/graph.ts';
 import { readEntry } from '../../src/automations/run-store.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { decide, foldJournal } from '../../src/automations/engine.ts';
+import { decide } from '../../src/automations/decide.ts';
+import { foldJournal } from '../../src/automations/fold.ts';
 import { checkGraph } from '../../src/automations/graph.ts';
 import { Simulation } from './support/simulation.ts';
 

@@ -1,18 +1,13 @@
+import { type Command, decide } from '../../../src/automations/decide.ts';
 import {
-  applyEntry,
   attemptOf,
-  type Command,
-  decide,
-  type Execution,
-  emptyState,
   endEntries,
   failureEntries,
-  foldJournal,
   nodeDraft,
-  type RunState,
   type Surroundings,
   startEntry,
-} from '../../../src/automations/engine.ts';
+} from '../../../src/automations/draft.ts';
+import { applyEntry, type Execution, emptyState, foldJournal, type RunState } from '../../../src/automations/fold.ts';
 import { type Graph, nestedNodes, readGraph } from '../../../src/automations/graph.ts';
 import type { DraftEntry, JournalEntry } from '../../../src/automations/journal.ts';
 import { nodeKinds } from '../../../src/automations/nodes/index.ts';
