@@ -4,7 +4,7 @@ import { formatId } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import type { CommandLocks } from './command-locks.ts';
 import { type Command, decide } from './decide.ts';
-import { attemptOf, endEntries, failureEntries, nodeDraft, startEntry } from './draft.ts';
+import { type Attempt, attemptOf, endEntries, failureEntries, nodeDraft, startEntry } from './draft.ts';
 import type { Expressions } from './expressions.ts';
 import type { Execution } from './fold.ts';
 import type { Graph, GraphNode } from './graph.ts';
@@ -12,7 +12,15 @@ import type { DraftEntry } from './journal.ts';
 import { fanOutPayload, type Place, resolveMembers, signalEntry } from './members.ts';
 import { nodeErrorOf } from './node-errors.ts';
 import { nodeKinds } from './nodes/index.ts';
-import { type Child, type NodeContext, type NodeError, NodeFailure, type NodeServices } from './nodes/kind.ts';
+import {
+  type Child,
+  type NodeContext,
+  type NodeError,
+  NodeFailure,
+  type NodeKind,
+  type NodeServices,
+  type Prepared,
+} from './nodes/kind.ts';
 import { type Finished, OutsideWork } from './outside-work.ts';
 import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
 import type { RunRow } from './run-store.ts';
@@ -86,13 +94,16 @@ export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: 
   });
 }
 
+/** What work outside gives: an output, or a change that is still to be made. */
+type Worked = { output: unknown } | { prepared: Prepared<Db> };
+
 class Advance {
   readonly #deps: AdvanceDeps;
   readonly #row: store.WorkRow;
   readonly #graph: Graph;
   readonly #stopping: AbortSignal;
   readonly #journal: RunJournal;
-  readonly #outside: OutsideWork<unknown>;
+  readonly #outside: OutsideWork<Worked>;
   #services: Promise<NodeServices<Db>> | undefined;
   #secrets: Promise<Record<string, string>> | undefined;
   /** Children that were looked at, and work that another process does. */
@@ -187,10 +198,7 @@ class Advance {
           const nodeContext = await this.#context(command.commandId, new AbortController().signal);
           return await this.#deps.db.begin(async (tx) => {
             const output = await work.run<Db>(tx, members, nodeContext);
-            const ends = endEntries(node, attempt, output, this.#journal.around());
-            // An output over the limit fails the node, and then its effect must not stay.
-            if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
-            await this.#journal.append([started, ...ends], tx);
+            await this.#journal.append([started, ...this.#endOfEffect(node, attempt, output)], tx);
             return true;
           });
         }
@@ -198,16 +206,12 @@ class Advance {
           const nodeContext = await this.#context(command.commandId, new AbortController().signal);
           return await this.#deps.db.begin(async (tx) => {
             const child = await work.start<Db>(tx, members, nodeContext);
-            // A run cannot have ended before this is committed; an extraction may have done so at once.
-            if (child.kind === 'run') this.#leftAlone.add(command.commandId);
-            else await store.insertChild(tx, this.#row, child, command.commandId);
-            const shownChild = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
-            const entry = nodeDraft(attempt, around, 'child_run_started', { payload: shownChild });
-            await this.#journal.append([started, entry], tx);
+            await this.#journal.append([started, await this.#childEntry(tx, attempt, child)], tx);
             return true;
           });
         }
-        case 'external': {
+        case 'external':
+        case 'prepared': {
           if (!(await this.#outside.take(command.commandId))) return false;
           const written = await this.#append([started]);
           if (written) this.#launch(command.commandId, command.attempt, node, members, work);
@@ -238,7 +242,7 @@ class Advance {
   async #resume(execution: Execution): Promise<boolean> {
     const node = this.#graph.nodes.get(execution.nodeId);
     const work = node && nodeKinds.get(node.kind)?.work;
-    if (!node || work?.style !== 'external') {
+    if (!node || (work?.style !== 'external' && work?.style !== 'prepared')) {
       // Only a node with work outside can be started without what comes next in the same commit.
       throw new Error(`Node "${execution.nodeId}" has started and nothing else.`);
     }
@@ -264,34 +268,88 @@ class Advance {
     attempt: number,
     node: GraphNode,
     members: Record<string, unknown>,
-    work: Extract<NonNullable<ReturnType<typeof nodeKinds.get>>['work'], { style: 'external' }>,
+    work: Extract<NodeKind['work'], { style: 'external' | 'prepared' }>,
   ): void {
     this.#outside.launch({
       commandId,
       attempt,
       timeoutSeconds: node.timeout_seconds ?? work.timeoutSeconds,
-      run: async (signal) => work.run<Db>(members, await this.#context(commandId, signal)),
+      run: async (signal) => {
+        const context = await this.#context(commandId, signal);
+        return work.style === 'prepared'
+          ? { prepared: await work.prepare<Db>(members, context) }
+          : { output: await work.run<Db>(members, context) };
+      },
       describe: (error) => nodeErrorOf(error, this.#deps.log),
     });
   }
 
-  async #deliver(finished: Finished<unknown>): Promise<boolean> {
-    const execution = this.#journal.state.active.get(finished.commandId);
+  /** Brings in what has become of work outside. Throws its fault: the job is tried again. */
+  async #deliver(finished: Finished<Worked>): Promise<boolean> {
+    const { outcome } = finished;
+    if ('fault' in outcome) throw outcome.fault;
+    const execution = this.#findWorking(finished);
     const node = execution && this.#graph.nodes.get(execution.nodeId);
-    if (node && execution.phase === 'working' && execution.attempt === finished.attempt) {
+    if (node) {
       const around = this.#journal.around();
-      const entries =
-        'error' in finished.outcome
-          ? failureEntries(node, execution, finished.outcome.error, around)
-          : endEntries(node, execution, finished.outcome.output, around);
-      if (!(await this.#append(entries))) return false;
+      const written =
+        'error' in outcome
+          ? await this.#append(failureEntries(node, execution, outcome.error, around))
+          : 'prepared' in outcome.output
+            ? await this.#commit(node, execution, outcome.output.prepared)
+            : await this.#append(endEntries(node, execution, outcome.output.output, around));
+      if (!written) return false;
       // After a conflict the state is a new one and the result still to be delivered.
-      if (this.#journal.state.active.get(finished.commandId) === execution && execution.phase === 'working')
-        return true;
+      if (this.#findWorking(finished)) return true;
+    } else if ('output' in outcome && 'prepared' in outcome.output) {
+      await outcome.output.prepared.discard();
     }
     this.#outside.drop(finished);
     await this.#outside.release(finished.commandId);
     return true;
+  }
+
+  #findWorking({ commandId, attempt }: Finished<Worked>): Execution | undefined {
+    const execution = this.#journal.state.active.get(commandId);
+    return execution?.phase === 'working' && execution.attempt === attempt ? execution : undefined;
+  }
+
+  /** Makes a prepared change and writes in the same transaction what it is: the node's end, or its child. */
+  async #commit(node: GraphNode, execution: Execution, prepared: Prepared<Db>): Promise<boolean> {
+    const before = this.#journal.state.sequence;
+    try {
+      await this.#deps.db.begin(async (tx) => {
+        const made = await prepared.commit(tx);
+        const entries =
+          'child' in made
+            ? [await this.#childEntry(tx, execution, made.child)]
+            : this.#endOfEffect(node, execution, made.output);
+        await this.#journal.append(entries, tx);
+      });
+      return true;
+    } catch (error) {
+      if (error instanceof Conflict) return this.#lost();
+      if (error instanceof NotWritten) throw error.cause;
+      if (this.#journal.state.sequence !== before) throw error;
+      const failure = nodeErrorOf(error, this.#deps.log);
+      await prepared.discard();
+      return this.#append(failureEntries(node, execution, failure, this.#journal.around()));
+    }
+  }
+
+  /** An output over the limit fails the node, and then its effect must not stay: thrown, its transaction is undone. */
+  #endOfEffect(node: GraphNode, attempt: Attempt, output: unknown): DraftEntry[] {
+    const ends = endEntries(node, attempt, output, this.#journal.around());
+    if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
+    return ends;
+  }
+
+  async #childEntry(tx: Db, attempt: Attempt, child: Child): Promise<DraftEntry> {
+    // A run cannot have ended before this is committed; an extraction may have done so at once.
+    if (child.kind === 'run') this.#leftAlone.add(attempt.commandId);
+    else await store.insertChild(tx, this.#row, child, attempt.commandId);
+    const payload = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
+    return nodeDraft(attempt, this.#journal.around(), 'child_run_started', { payload });
   }
 
   async #check(execution: Execution): Promise<boolean> {

@@ -1,19 +1,16 @@
 import type { CommandLocks } from './command-locks.ts';
 import type { NodeError } from './nodes/kind.ts';
 
-/** What has become of an attempt's work. */
-export type Finished<Output> = {
-  commandId: string;
-  attempt: number;
-  outcome: { output: Output } | { error: NodeError };
-};
+/** What has become of an attempt's work; a `fault` is no failure of the node but of what stands around it. */
+export type Outcome<Output> = { output: Output } | { error: NodeError } | { fault: unknown };
+export type Finished<Output> = { commandId: string; attempt: number; outcome: Outcome<Output> };
 
 export type OutsideTask<Output> = {
   commandId: string;
   attempt: number;
   timeoutSeconds: number;
   run(signal: AbortSignal): Promise<Output>;
-  /** What the failure is to the run. */
+  /** What a failure is to the run. Throws what is a fault. */
   describe(error: unknown): NodeError;
 };
 
@@ -49,17 +46,15 @@ export class OutsideWork<Output> {
     this.#underWay.set(commandId, controller);
     const signal = AbortSignal.any([controller.signal, this.#stopping, AbortSignal.timeout(timeoutSeconds * 1_000)]);
     const timedOut = { code: 'timeout', message: `The node took longer than ${timeoutSeconds} seconds.` };
+    const describe = (error: unknown) =>
+      signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError' ? timedOut : task.describe(error);
     void task
       .run(signal)
       .then(
-        (output) => ({ output }),
-        (error: unknown) => ({
-          error:
-            signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError'
-              ? timedOut
-              : task.describe(error),
-        }),
+        (output): Outcome<Output> => ({ output }),
+        (error: unknown): Outcome<Output> => ({ error: describe(error) }),
       )
+      .catch((fault: unknown): Outcome<Output> => ({ fault }))
       .then((outcome) => {
         this.#underWay.delete(commandId);
         if (this.#stopping.aborted) this.#wake();

@@ -129,7 +129,7 @@ export class Simulation {
       );
     else if (style === 'child')
       this.append(started, nodeDraft(attempt, around, 'child_run_started', { payload: { kind: 'run', id: 'x' } }));
-    else if (style === 'external' || style === 'fan-out') this.append(started);
+    else if (style === 'external' || style === 'prepared' || style === 'fan-out') this.append(started);
     else this.append(started, ...this.#end(attempt, command.index, around));
   }
 
