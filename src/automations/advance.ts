@@ -25,6 +25,7 @@ import { type Finished, OutsideWork } from './outside-work.ts';
 import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
 import type { RunRow } from './run-store.ts';
 import * as store from './run-store.ts';
+import { SecretValues } from './secret-values.ts';
 
 export type AdvanceDeps = {
   db: Database;
@@ -35,7 +36,8 @@ export type AdvanceDeps = {
   /** Who writes: shown in every entry's environment. */
   environment: { worker: string; version: string };
   loadGraph(run: RunRow): Promise<Graph>;
-  loadSecrets(run: RunRow): Promise<Record<string, string>>;
+  /** Unwraps secrets, by name. */
+  openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
   /** What nodes may do, bound to the identity that the run acts as. Throws NodeFailure when that identity is gone. */
   servicesFor(run: RunRow): Promise<NodeServices<Db>>;
   /** How a child has ended; undefined while it has not. */
@@ -105,7 +107,8 @@ class Advance {
   readonly #journal: RunJournal;
   readonly #outside: OutsideWork<Worked>;
   #services: Promise<NodeServices<Db>> | undefined;
-  #secrets: Promise<Record<string, string>> | undefined;
+  readonly #secrets: Record<string, string>;
+  readonly #secretValues: SecretValues;
   /** Children that were looked at, and work that another process does. */
   readonly #leftAlone = new Set<string>();
 
@@ -114,7 +117,9 @@ class Advance {
     this.#row = row;
     this.#graph = graph;
     this.#stopping = stopping;
-    this.#journal = new RunJournal(deps, row, graph, () => this.#restAfter());
+    this.#secrets = deps.openSecrets(row.secrets ?? {});
+    this.#secretValues = new SecretValues(this.#secrets);
+    this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
     this.#outside = new OutsideWork(deps.locks, stopping);
   }
 
@@ -373,13 +378,10 @@ class Advance {
   /** A node's members with their templates filled in, and what of them the journal may show. */
   #resolve(node: GraphNode, place: Place) {
     return resolveMembers(node, place, {
-      row: this.#row,
-      state: this.#journal.state,
+      journal: this.#journal,
       expressions: this.#deps.expressions,
-      loadSecrets: () => {
-        this.#secrets ??= this.#deps.loadSecrets(this.#row);
-        return this.#secrets;
-      },
+      secrets: this.#secrets,
+      secretValues: this.#secretValues,
     });
   }
 

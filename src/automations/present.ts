@@ -79,7 +79,9 @@ export function presentJournal(row: RunRow) {
 
 /** `withheld`: the caller may see that something happened, not with what. */
 export function presentEntry(row: EntryRow, withheld: boolean) {
-  const { payload, context, ...rest } = row.record;
+  const { payload, context, metadata, ...others } = row.record;
+  const { redacted, ...facts } = metadata ?? {};
+  const rest = { ...others, ...(metadata === undefined ? {} : { metadata: withheld ? facts : metadata }) };
   return compact({
     id: formatId('journalEntry', row.id),
     sequence: row.sequence,

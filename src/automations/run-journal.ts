@@ -5,8 +5,9 @@ import { decide } from './decide.ts';
 import type { Surroundings } from './draft.ts';
 import { applyEntry, foldJournal, type RunState } from './fold.ts';
 import type { Graph } from './graph.ts';
-import type { DraftEntry } from './journal.ts';
+import type { DraftEntry, EntryRecord, JournalEntry } from './journal.ts';
 import * as store from './run-store.ts';
+import type { SecretValues } from './secret-values.ts';
 
 export type RunJournalDeps = {
   db: Database;
@@ -36,7 +37,10 @@ export class RunJournal {
   readonly row: store.WorkRow;
   readonly graph: Graph;
   readonly #deps: RunJournalDeps;
+  readonly #secrets: SecretValues;
   readonly #restAfter: () => Rest;
+  /** Secrets that outputs hold and that do not exist any more, by the output's node. */
+  readonly goneSecrets = new Map<string, string>();
   #state: RunState;
   /** Entries that are decided and go into the next commit. */
   #held: DraftEntry[] = [];
@@ -44,10 +48,11 @@ export class RunJournal {
   #slept: { waiting: boolean; wakeAtMs: number | undefined };
 
   /** @param restAfter says how the run is to sleep after what was just applied to its state. */
-  constructor(deps: RunJournalDeps, row: store.WorkRow, graph: Graph, restAfter: () => Rest) {
+  constructor(deps: RunJournalDeps, row: store.WorkRow, graph: Graph, secrets: SecretValues, restAfter: () => Rest) {
     this.#deps = deps;
     this.row = row;
     this.graph = graph;
+    this.#secrets = secrets;
     this.#restAfter = restAfter;
     this.#state = foldJournal(graph, []);
     this.#slept = { waiting: row.waiting, wakeAtMs: row.wakeAt?.getTime() };
@@ -72,7 +77,39 @@ export class RunJournal {
 
   async #read(): Promise<void> {
     const entries = await store.listEntries(this.#deps.db, this.row);
-    this.#state = foldJournal(this.graph, entries.map(store.readEntry));
+    this.goneSecrets.clear();
+    this.#state = foldJournal(
+      this.graph,
+      entries.map((row) => this.#reveal(store.readEntry(row))),
+    );
+  }
+
+  /** The record as it may be stored: secrets are not in it, only where they stood. */
+  #hide(record: EntryRecord): EntryRecord {
+    const { value, places } = this.#secrets.redact(record.payload);
+    const context = this.#secrets.redact(record.context).value as EntryRecord['context'];
+    return {
+      ...record,
+      ...(record.payload === undefined ? {} : { payload: value }),
+      ...(context === undefined ? {} : { context }),
+      ...(places.length === 0 ? {} : { metadata: { ...record.metadata, redacted: places } }),
+      environment: this.#deps.environment,
+    };
+  }
+
+  /** An entry as it was before it was stored. */
+  #reveal(entry: JournalEntry): JournalEntry {
+    const { record, nodeId } = entry;
+    if (entry.type === 'run_started') return { ...entry, record: { ...record, payload: this.#input } };
+    const { redacted, ...metadata } = record.metadata ?? {};
+    if (redacted === undefined) return entry;
+    const { value, gone } = this.#secrets.restore(record.payload, redacted);
+    if (nodeId !== undefined && gone[0] !== undefined) this.goneSecrets.set(nodeId, gone[0]);
+    return { ...entry, record: { ...record, payload: value, metadata } };
+  }
+
+  get #input(): unknown {
+    return this.row.input ?? this.row.payload;
   }
 
   /** Drops what was held back for the next commit: the journal has gone on without it. */
@@ -114,19 +151,19 @@ export class RunJournal {
 
   async #write(db: Db, expected: number, entries: DraftEntry[], rest: Rest): Promise<boolean> {
     const { row } = this;
-    const { environment, clock } = this.#deps;
-    const last = entries.at(-1);
+    const stored = entries.map((entry) => ({ ...entry, record: this.#hide(entry.record) }));
+    const last = stored.at(-1);
     const append: store.Append = {
       run: row,
       automation: formatId('automation', row.automationId),
       expected,
-      entries: entries.map((entry) => ({ ...entry, record: { ...entry.record, environment } })),
+      entries: stored,
       status: this.#state.status,
       ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
       ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),
       waiting: rest !== undefined,
       wakeAt: rest?.wakeAtMs === undefined ? null : new Date(rest.wakeAtMs),
-      now: clock.now(),
+      now: this.#deps.clock.now(),
     };
     try {
       if (!row.limited) return await store.appendEntries(db, append);
@@ -163,7 +200,7 @@ export class RunJournal {
   around(): Surroundings {
     return {
       nowMs: this.#deps.clock.now().getTime(),
-      input: this.row.input ?? this.row.payload,
+      input: this.#input,
       timeoutSeconds: this.row.timeoutSeconds ?? undefined,
       newCommandId: () => formatId('command', newUuid()),
       newTimerId: () => formatId('timer', newUuid()),

@@ -122,12 +122,17 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
   return row;
 }
 
-/** A run as the worker takes it up; `limited` when its automation bounds how many run at once. */
-export type WorkRow = RunRow & { limited: boolean };
+/**
+ * A run as the worker takes it up; `limited` when its automation bounds how many run at once. `secrets` are the app's,
+ * wrapped, in base64, by name; null when it has none.
+ */
+export type WorkRow = RunRow & { limited: boolean; secrets: Record<string, string> | null };
 
 export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
   const [row] = await db<WorkRow[]>`
-    select r.*, a.max_concurrent_runs is not null as limited
+    select r.*, a.max_concurrent_runs is not null as limited,
+      (select json_object_agg(s.name, encode(s.value, 'base64')) from app_secrets s
+        where s.app_id = r.app_id and s.sandbox_id = r.sandbox_id) as secrets
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
     where r.app_id = ${appId} and r.id = ${id}`;
   return row;

@@ -229,9 +229,9 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     },
 
     /** What `$secrets` shows: for the engine alone. */
-    async openSecrets(scope: Scope): Promise<Record<string, string>> {
-      const rows = await store.listSecrets(db, scope);
-      return Object.fromEntries(rows.map((row) => [row.name, secrets.unwrap(row.value).plain.toString('utf8')]));
+    openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string> {
+      const open = (value: string) => secrets.unwrap(Buffer.from(value, 'base64')).plain.toString('utf8');
+      return Object.fromEntries(Object.entries(wrapped).map(([name, value]) => [name, open(value)]));
     },
   };
 }

@@ -62,7 +62,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       version: deps.version,
     },
     loadGraph: deps.loadGraph,
-    loadSecrets: (run) => deps.automations.openSecrets(run),
+    openSecrets: deps.automations.openSecrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,
   };

@@ -88,6 +88,8 @@ export type NodeKind<Schema extends TObject = TObject> = {
   members: Schema;
   /** Members that are bare expressions. */
   expressions?: readonly string[];
+  /** Members that become the payload of another run, and so must hold no secret. */
+  handedOn?: readonly string[];
   /** Members that name the next node. */
   edges?: readonly string[];
   /** Whether it may stand inside `for_each` and `parallel`. */
