@@ -1,3 +1,7 @@
+-- What a run sleeps for, when that is a timer alone: {node_id, command_id, timer_id, attempt}. Then many timers fire in
+-- one statement, and no run has to be read for it.
+alter table automation_runs add column wake_timer json;
+
 -- The states that a run's streams have shown, oldest first, so that a reader that comes back is brought what it missed:
 -- each with the version that it began, its status, when, and until when a claim held. The rest of a run does not change,
 -- or only with its end. Version 1 is the run as it was made.

@@ -90,6 +90,7 @@ export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: 
       error,
       waiting: false,
       wakeAt: null,
+      wakeTimer: null,
       now,
     });
     await store.queueNextPending(tx, row.appId, row.automationId);

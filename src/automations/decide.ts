@@ -65,6 +65,9 @@ export function decide(graph: Graph, state: RunState, around: Surroundings): Dec
   return { ended: false, commands, wakeAtMs: dues.length === 0 ? undefined : Math.min(...dues) };
 }
 
+/** A node's timeout does not count while it waits for its next attempt, and is what a wait for a signal waits for. */
+const untimed: ReadonlySet<Execution['phase']> = new Set(['retry', 'signal', 'fired']);
+
 function decideExecution(
   graph: Graph,
   state: RunState,
@@ -75,7 +78,7 @@ function decideExecution(
 ): void {
   const node = graph.nodes.get(execution.nodeId);
   if (!node) return;
-  if (execution.phase !== 'retry' && execution.phase !== 'signal' && node.timeout_seconds !== undefined) {
+  if (!untimed.has(execution.phase) && node.timeout_seconds !== undefined) {
     const deadline = execution.startedAtMs + node.timeout_seconds * 1_000;
     if (deadline <= around.nowMs) {
       const error = { code: 'timeout', message: `The node took longer than ${node.timeout_seconds} seconds.` };
@@ -107,6 +110,9 @@ function decideExecution(
       return;
     case 'timer':
       if (due) commands.push({ do: 'write', entries: fireEntries(node, execution, around) });
+      return;
+    case 'fired':
+      commands.push({ do: 'write', entries: endEntries(node, execution, { fired_at: execution.firedAt }, around) });
       return;
     case 'signal':
       decideSignal(state, node, execution, due, around, commands);

@@ -20,13 +20,16 @@ export type Execution = {
   attempt: number;
   startedAtMs: number;
   /**
-   * `working`: started, no result yet. `timer`, `signal`, `child`: waits. `child_ended`: its child has ended.
+   * `working`: started, no result yet. `timer`, `signal`, `child`: waits. `fired`, `child_ended`: what it waited for
+   * has come.
    * `retry`: waits for its next attempt. `fan_out`: its nodes are at work.
    */
-  phase: 'working' | 'timer' | 'signal' | 'child' | 'child_ended' | 'retry' | 'fan_out';
+  phase: 'working' | 'timer' | 'fired' | 'signal' | 'child' | 'child_ended' | 'retry' | 'fan_out';
   /** When the timer of this phase fires, if it has one. */
   dueAtMs?: number;
   timerId?: string;
+  /** What `timer_fired` said. */
+  firedAt?: string;
   signal?: string;
   child?: { kind: string; id: string };
   fanOut?: FanOut;
@@ -115,6 +118,11 @@ export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): 
       if (execution) execution.phase = 'child_ended';
       return;
     case 'timer_fired':
+      if (execution) {
+        wait(execution, 'fired', entry);
+        execution.firedAt = String(memberOf(record.payload, 'fired_at'));
+      }
+      return;
     case 'signal_timed_out':
     case 'run_cancel_requested':
       return;
@@ -280,4 +288,9 @@ export function itemOf(
 /** A member of what may be an object; undefined when it is none. */
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+/** The wait that ends at this time by nothing but the clock, if that is what a run sleeps for. */
+export function timerDueAt(state: RunState, atMs: number | undefined): Execution | undefined {
+  return [...state.active.values()].find((one) => one.phase === 'timer' && one.dueAtMs === atMs);
 }

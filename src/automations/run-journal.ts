@@ -3,7 +3,7 @@ import type { Database, Db } from '../db/database.ts';
 import { formatId, newUuid } from '../ids.ts';
 import { decide } from './decide.ts';
 import type { Surroundings } from './draft.ts';
-import { applyEntry, foldJournal, type RunState } from './fold.ts';
+import { applyEntry, foldJournal, type RunState, timerDueAt } from './fold.ts';
 import type { Graph } from './graph.ts';
 import type { DraftEntry, EntryRecord, JournalEntry } from './journal.ts';
 import * as store from './run-store.ts';
@@ -162,7 +162,7 @@ export class RunJournal {
       ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
       ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),
       waiting: rest !== undefined,
-      wakeAt: rest?.wakeAtMs === undefined ? null : new Date(rest.wakeAtMs),
+      ...this.#wakeOf(rest?.wakeAtMs),
       now: this.#deps.clock.now(),
     };
     try {
@@ -192,8 +192,20 @@ export class RunJournal {
     if (this.#slept.waiting && this.#slept.wakeAtMs === wakeAtMs) return;
     await store.sleepRun(this.#deps.db, this.row, this.#state.sequence, {
       waiting: true,
-      wakeAt: wakeAtMs === undefined ? null : new Date(wakeAtMs),
+      ...this.#wakeOf(wakeAtMs),
     });
+  }
+
+  #wakeOf(wakeAtMs: number | undefined): { wakeAt: Date | null; wakeTimer: store.WakeTimer | null } {
+    if (wakeAtMs === undefined) return { wakeAt: null, wakeTimer: null };
+    const timer = timerDueAt(this.#state, wakeAtMs);
+    const wakeTimer = timer && {
+      node_id: timer.nodeId,
+      command_id: timer.commandId,
+      timer_id: timer.timerId ?? null,
+      attempt: timer.attempt,
+    };
+    return { wakeAt: new Date(wakeAtMs), wakeTimer: wakeTimer ?? null };
   }
 
   /** What decisions and entries need of the world. */

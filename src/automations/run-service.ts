@@ -136,6 +136,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       status: 'cancelled',
       waiting: false,
       wakeAt: null,
+      wakeTimer: null,
       now,
     });
     await runStore.queueNextPending(tx, appId, row.automationId);
@@ -166,6 +167,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       status: row.status,
       waiting: row.waiting,
       wakeAt: row.wakeAt,
+      wakeTimer: row.wakeTimer,
       now,
     });
   }
@@ -365,6 +367,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
             ...(report.status === 'completed' ? { result: report.result ?? {} } : { error }),
             waiting: false,
             wakeAt: null,
+            wakeTimer: null,
             now,
           });
         }

@@ -35,6 +35,7 @@ type Context = { signal: AbortSignal; isLastAttempt: boolean };
 export type AutomationWorkflow = {
   tasks: {
     advance_run(payload: object, context: Context): Promise<void>;
+    advance_runs(payload: object, context: Context): Promise<void>;
     dispatch_event(payload: object, context: Context): Promise<void>;
   };
   /** Begins to look for runs and schedules whose time has come. */
@@ -45,7 +46,11 @@ export type AutomationWorkflow = {
 };
 
 const tickMs = 1_000;
-const wakeBatch = 1_000;
+const wakeBatchCount = 2_000;
+const floodConnections = 2;
+const leasesBatchCount = 1_000;
+/** Runs of one job that are advanced at the same time. */
+const lanes = 4;
 const sweepEveryTicks = 600;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
 
@@ -67,10 +72,30 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     findChildEnd: deps.findChildEnd,
   };
 
+  /**
+   * Wakes what is due. More than a batch is a flood: it is woken on connections of its own, since the runs that are
+   * woken first would keep the rest waiting for one.
+   */
+  async function wakeRuns(): Promise<void> {
+    const wakeBatch = (connection: Db) =>
+      runStore.wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment);
+    if ((await wakeBatch(db)) < wakeBatchCount) return;
+    const wakeRest = async () => {
+      const connection = await db.reserve();
+      try {
+        while ((await wakeBatch(connection)) === wakeBatchCount);
+      } finally {
+        connection.release();
+      }
+    };
+    await Promise.all(Array.from({ length: floodConnections }, wakeRest));
+  }
+
   async function tick(): Promise<void> {
-    while ((await runStore.wakeDueRuns(db, clock.now(), wakeBatch)) === wakeBatch);
+    await wakeRuns();
     while ((await startDueSchedules(deps)) === 100);
-    for (const run of await store.releaseExpiredLeases(db, clock.now(), wakeBatch)) await runStore.announceRun(db, run);
+    for (const run of await store.releaseExpiredLeases(db, clock.now(), leasesBatchCount))
+      await runStore.announceRun(db, run);
   }
 
   let timer: NodeJS.Timeout | undefined;
@@ -104,6 +129,25 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
           if (isLastAttempt && !signal.aborted) await giveUpRun(advanceDeps, key);
           throw error;
         }
+      },
+      /** Many runs that were woken together. One that cannot be advanced gets a job of its own, and its tries with it. */
+      async advance_runs(payload, { signal }) {
+        const { runs } = payload as { runs: { appId: string; runId: string }[] };
+        const advance = async (key: { appId: string; runId: string }) => {
+          try {
+            await advanceRun(advanceDeps, key, signal);
+          } catch (error) {
+            // Thrown, the whole job is given back; what is done then is done.
+            if (signal.aborted) throw error;
+            log.error({ err: error, run: key.runId }, 'a woken run could not be advanced');
+            await runStore.queueAdvance(db, { appId: key.appId, id: key.runId });
+          }
+        };
+        const left = [...runs];
+        const work = async () => {
+          for (let key = left.shift(); key; key = left.shift()) await advance(key);
+        };
+        await Promise.all(Array.from({ length: lanes }, work));
       },
       async dispatch_event(payload) {
         await dispatchEvent(deps, payload as { appId: string; eventId: string });

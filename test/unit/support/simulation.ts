@@ -7,7 +7,14 @@ import {
   type Surroundings,
   startEntry,
 } from '../../../src/automations/draft.ts';
-import { applyEntry, type Execution, emptyState, foldJournal, type RunState } from '../../../src/automations/fold.ts';
+import {
+  applyEntry,
+  type Execution,
+  emptyState,
+  foldJournal,
+  type RunState,
+  timerDueAt,
+} from '../../../src/automations/fold.ts';
 import { type Graph, nestedNodes, readGraph } from '../../../src/automations/graph.ts';
 import type { DraftEntry, JournalEntry } from '../../../src/automations/journal.ts';
 import { nodeKinds } from '../../../src/automations/nodes/index.ts';
@@ -68,6 +75,16 @@ export class Simulation {
 
   signal(name: string, payload: unknown): void {
     this.append({ type: 'signal_received', record: { payload: { name, payload }, timestamp: this.timestamp() } });
+  }
+
+  /** What the database does without the engine: the timer that the run sleeps for fires. False when it is none. */
+  fire(wakeAtMs: number | undefined): boolean {
+    const timer = timerDueAt(this.state, wakeAtMs);
+    if (!timer || wakeAtMs === undefined) return false;
+    this.nowMs = Math.max(this.nowMs, wakeAtMs);
+    const payload = { fired_at: this.timestamp() };
+    this.append(nodeDraft(timer, this.around(), 'timer_fired', { payload }));
+    return true;
   }
 
   cancel(): void {
