@@ -13,3 +13,22 @@ returns jsonb language sql stable as $$
   select case when jsonb_array_length(changes) >= 100 then changes - 0 else changes end
     || jsonb_build_object('version', version, 'status', status, 'at', at, 'lease_until', lease_until)
 $$;
+
+-- An automation outlives the user or agent that it runs as: it is paused and remembers why, because with neither set it
+-- would run with the rights of the app.
+alter table automations add column identity_gone text check (identity_gone in ('user', 'agent'));
+alter table automations drop constraint automations_app_id_run_as_user_id_fkey;
+alter table automations drop constraint automations_app_id_run_as_agent_id_fkey;
+alter table automations
+  add foreign key (app_id, run_as_user_id) references users (app_id, id),
+  add foreign key (app_id, run_as_agent_id) references agents (app_id, id);
+create function pause_automations() returns trigger language plpgsql as $$
+begin
+  update automations set status = case status when 'running' then 'paused' else status end, identity_gone = tg_argv[0],
+    run_as_user_id = null, run_as_agent_id = null, next_tick_at = null, updated_at = now()
+  where app_id = old.app_id and (tg_argv[0] = 'user' and run_as_user_id = old.id
+    or tg_argv[0] = 'agent' and run_as_agent_id = old.id);
+  return old;
+end $$;
+create trigger pause_automations before delete on users for each row execute function pause_automations('user');
+create trigger pause_automations before delete on agents for each row execute function pause_automations('agent');

@@ -17,7 +17,7 @@ import type { DraftEntry } from './journal.ts';
 import type { Child } from './nodes/kind.ts';
 import * as runStore from './run-store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './run-store.ts';
-import type { AutomationService } from './service.ts';
+import { type AutomationService, pausedReason } from './service.ts';
 import type { AutomationRow } from './store.ts';
 import * as store from './store.ts';
 
@@ -399,7 +399,10 @@ export function actsAs(automation: AutomationRow, caller: Caller | undefined) {
 
 function requireRunning(automation: AutomationRow): void {
   if (automation.status !== 'running')
-    throw new AppError('invalid_parameters', `The automation is ${automation.status}: only a running one starts runs.`);
+    throw new AppError(
+      'invalid_parameters',
+      `The automation is ${automation.status}: ${pausedReason(automation) ?? 'only a running one starts runs.'}`,
+    );
 }
 
 function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {

@@ -25,6 +25,8 @@ export type AutomationRow = {
   invokeAuth: 'any' | 'secret_key' | 'user';
   runAsUserId: string | null;
   runAsAgentId: string | null;
+  /** What it ran as was deleted; it cannot run before something else is set. */
+  identityGone: 'user' | 'agent' | null;
   orgId: string | null;
   teamId: string | null;
   userId: string | null;
@@ -60,6 +62,7 @@ const writable = [
   'invokeAuth',
   'runAsUserId',
   'runAsAgentId',
+  'identityGone',
   'maxConcurrentRuns',
   'timeoutSeconds',
   'nextTickAt',
