@@ -1,6 +1,8 @@
 import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
+import { createAuditService } from './audit/service.ts';
+import { auditSweepJob, createAuditSweepTask } from './audit/sweep.ts';
 import { createAuthService } from './auth/service.ts';
 import { authSweepJob, createAuthSweepTask } from './auth/sweep.ts';
 import { createAutomations } from './automations/automations.ts';
@@ -15,6 +17,7 @@ import { extractionStream } from './extractions/stream.ts';
 import { extractionConsumer, extractionSink, extractionTopic } from './extractions/workflow.ts';
 import { createFileService } from './files/service.ts';
 import { createSweepTask, sweepJob } from './files/sweep.ts';
+import type { AuditLog } from './http/audit.ts';
 import { createInstallationService } from './installations/service.ts';
 import { knowledgeConsumer } from './knowledge/crawl-sink.ts';
 import { createKnowledge } from './knowledge/knowledge.ts';
@@ -26,6 +29,8 @@ import type { Services } from './services.ts';
 import { createTeamService } from './teams/service.ts';
 import { Capabilities, SignedLinks } from './tenancy/capability.ts';
 import { createThreadService } from './threads/service.ts';
+import { createUsageService } from './usage/service.ts';
+import { createUsageSweepTask, usageSweepJob } from './usage/sweep.ts';
 import { createUserService } from './users/service.ts';
 
 const { version } = packageFile;
@@ -33,7 +38,7 @@ const { version } = packageFile;
 export type Domains = ReturnType<typeof createDomains>;
 
 /** Each domain's service, given what it needs of what the server stands on. Routes and background work share them. */
-export function createDomains(services: Services) {
+export function createDomains(services: Services, audit?: AuditLog) {
   const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams, credentials, sessions } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
@@ -48,8 +53,10 @@ export function createDomains(services: Services) {
   const files = createFileService(fileDeps);
   services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
   services.tasks[authSweepJob.task] = createAuthSweepTask({ db, clock });
+  services.tasks[auditSweepJob.task] = createAuditSweepTask({ db, clock, daysKept: config.auditDays });
+  services.tasks[usageSweepJob.task] = createUsageSweepTask({ db });
   services.tasks[consoleSweepJob.task] = createConsoleSweepTask({ db, clock });
-  services.recurring.push(sweepJob, authSweepJob, consoleSweepJob);
+  services.recurring.push(sweepJob, authSweepJob, usageSweepJob, auditSweepJob, consoleSweepJob);
   const kvLimits = {
     keyBytesMax: config.kvKeyBytesMax,
     valueBytesMax: config.kvValueBytesMax,
@@ -74,6 +81,8 @@ export function createDomains(services: Services) {
   return {
     ...base,
     apps: createAppService(base),
+    usage: createUsageService(base),
+    auditing: createAuditService({ db, audit }),
     users,
     auth,
     consoleSessions: createConsoleService({ ...base, auth, users, credentials, sessions }),

@@ -1,17 +1,21 @@
 import type { FastifyInstance } from 'fastify';
 import { registerAgentRoutes } from './agents/routes.ts';
 import { registerAppRoutes } from './apps/routes.ts';
+import { registerAuditRoutes } from './audit/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
 import { registerAutomationRoutes } from './automations/routes.ts';
+import { runsJobs } from './config.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
 import { registerConsoleRoutes } from './console/routes.ts';
 import { registerConsole } from './console/static.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
+import { AuditLog } from './http/audit.ts';
 import { registerDocs } from './http/docs.ts';
 import { registerHealthRoutes } from './http/health.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
+import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
@@ -19,10 +23,13 @@ import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
+import { registerMcpRoutes } from './mcp/routes.ts';
+import { registerMonitoring } from './monitoring/register.ts';
 import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
 import { registerTeamRoutes } from './teams/routes.ts';
 import { registerThreadRoutes } from './threads/routes.ts';
+import { registerUsageRoutes } from './usage/routes.ts';
 import { registerUserRoutes } from './users/routes.ts';
 
 export type QuarryServer = {
@@ -34,31 +41,49 @@ export type QuarryServer = {
   close(): Promise<void>;
 };
 
-/** The HTTP server with every route, not listening yet. */
+/** The HTTP server with every route that the process's role has, not listening yet. */
 export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
+  const rateLimiter = createRateLimiter(services);
+  const audit = createAuditLog(services);
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
     sessions,
     metrics,
+    rateLimiter,
+    audit,
     bodyBytesMax: config.bodyBytesMax,
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
-  await collectOpenApi(fastify);
-  registerHealthRoutes(api, services);
-  registerOpenApiRoute(api, fastify);
-  const domains = createDomains(services);
-  registerRoutes(api, domains);
-  await registerDocs(fastify);
-  await registerConsole(fastify, services);
+  // A worker answers nothing but how it is doing.
+  const answers = config.role !== 'worker';
+  if (answers) await collectOpenApi(fastify);
+  registerHealthRoutes(api, { ...services, metricsToken: config.metricsToken });
+  registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
+  metrics.gauge('quarry_http_connections', 'Connections of clients that are open', () => countConnections(fastify));
+  const domains = createDomains(services, audit);
+  let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
+  if (answers) {
+    registerOpenApiRoute(api, fastify);
+    registerRoutes(api, domains);
+    mcp = registerMcpRoutes(api, {
+      fastify,
+      baseUrl: services.baseUrl,
+      corsOrigins: config.corsOrigins,
+      readFile: domains.files.readRange,
+    });
+    await registerDocs(fastify);
+    await registerConsole(fastify, services);
+  }
   const { automationWork } = domains;
   Object.assign(services.tasks, automationWork.tasks);
 
   let closing: Promise<void> | undefined;
   const stopWork = async () => {
+    mcp?.stopWaiting();
     await services.streams.close();
     await automationWork.stopTicking();
   };
@@ -66,24 +91,61 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     fastify,
     api,
     async listen() {
-      await fastify.listen({ host: config.host, port: config.port });
+      const wanted = answers ? config.port : config.workerPort;
+      await fastify.listen({ host: config.host, port: wanted });
       const address = fastify.server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : config.port;
+      const port = typeof address === 'object' && address !== null ? address.port : wanted;
       const url = `http://${urlHost(config.host)}:${port}`;
       services.setListeningUrl(url);
-      if (config.jobWorkers > 0) automationWork.startTicking();
+      if (runsJobs(config)) automationWork.startTicking();
       return url;
     },
     close() {
-      closing ??= stopWork().then(() => drain(fastify));
+      closing ??= stopWork()
+        .then(() => drain(fastify))
+        .then(() => Promise.all([rateLimiter.close(), audit.close()]))
+        .then(() => {});
       return closing;
     },
   };
 }
 
+function countConnections(fastify: FastifyInstance): Promise<number> {
+  return new Promise((resolve) => {
+    fastify.server.getConnections((error, count) => resolve(error ? Number.NaN : count));
+  });
+}
+
+function createAuditLog({ config, db, clock, log, metrics }: Services): AuditLog {
+  const dropped = metrics.counter('quarry_audit_dropped_total', 'Audit entries lost because too many waited');
+  const audit = new AuditLog({ db, clock, log, keep: config.audit, onDropped: (count) => dropped.inc(count) });
+  metrics.gauge('quarry_audit_waiting', 'Audit entries that are not written yet', () => audit.waitingCount);
+  return audit;
+}
+
+function createRateLimiter({ config, db, clock, log, metrics }: Services): RateLimiter {
+  const refused = metrics.counter('quarry_rate_limited_total', 'Requests turned away by rate limits', ['group']);
+  return new RateLimiter({
+    db,
+    clock,
+    log,
+    ratesPerMinute: {
+      reads: config.rateReads,
+      writes: config.rateWrites,
+      uploads: config.rateUploads,
+      extractions: config.rateExtractions,
+      search: config.rateSearch,
+      invocations: config.rateInvocations,
+    },
+    onRefused: (group) => refused.inc({ group }),
+  });
+}
+
 /** Every route of the API, one line per domain. */
 function registerRoutes(api: Api, domains: Domains): void {
   registerAppRoutes(api, domains);
+  registerUsageRoutes(api, domains);
+  registerAuditRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);

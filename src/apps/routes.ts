@@ -60,11 +60,12 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     method: 'PATCH',
     path: `${developerApps}/:app`,
     operationId: 'updateApp',
+    audit: 'durable',
     tag,
-    summary: 'Rename an app',
+    summary: 'Rename an app, or bound what it may use',
     body: appUpdateSchema,
     responses: { 200: ref(appSchema) },
-    handler: async ({ caller, body }) => presentApp(await apps.update(caller, body.name)),
+    handler: async ({ caller, body }) => presentApp(await apps.update(caller, body)),
   });
   registerSandboxRoutes(api, apps);
   registerKeyRoutes(api, apps);
@@ -138,6 +139,7 @@ function presentKey(row: KeyRow & { fullKey?: string }) {
     hint: row.hint,
     full_key: row.fullKey,
     created_at: iso(row.createdAt),
+    last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
     revoked_at: row.revokedAt && iso(row.revokedAt),
   });
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
+import { quotasSchema } from '../usage/schema.ts';
 
 export const nameField = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
 
@@ -15,7 +16,7 @@ export const appSchema = Type.Object(
 );
 
 export const appCreateSchema = strict({ name: nameField });
-export const appUpdateSchema = strict({ name: Type.Optional(nameField) });
+export const appUpdateSchema = strict({ name: Type.Optional(nameField), quotas: Type.Optional(quotasSchema) });
 
 export const sandboxSchema = Type.Object(
   {
@@ -41,6 +42,7 @@ export const keySchema = Type.Object(
     hint: Type.String({ description: 'The first characters of the key.' }),
     full_key: Type.Optional(Type.String({ description: 'The key itself; only in the answer that creates it.' })),
     created_at: Type.String(),
+    last_used_at: Type.Optional(Type.String({ description: 'To within seconds.' })),
     revoked_at: Type.Optional(Type.String()),
   },
   { $id: 'ApiKey', description: 'A secret key acts for the whole app; a publishable key only names it.' },

@@ -5,6 +5,8 @@ import { newUuid } from '../ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import type { QuotasInput } from '../usage/schema.ts';
+import { setOwnBounds } from '../usage/service.ts';
 import { newCapabilityKey } from './bootstrap.ts';
 import * as store from './store.ts';
 
@@ -34,8 +36,11 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
       return found(await store.findApp(db, caller.appId));
     },
 
-    async update(caller: Scope, name: string | undefined): Promise<store.AppRow> {
-      return found(await store.updateApp(db, caller.appId, name));
+    async update(caller: Scope, { name, quotas = {} }: AppUpdate): Promise<store.AppRow> {
+      return db.begin(async (tx) => {
+        await setOwnBounds(tx, caller.appId, quotas);
+        return found(await store.updateApp(tx, caller.appId, name));
+      });
     },
 
     createSandbox(caller: Caller, name: string): Promise<store.SandboxRow> {
@@ -91,6 +96,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
   };
 }
 
+export type AppUpdate = { name?: string | undefined; quotas?: QuotasInput | undefined };
 export type KeyInput = { type: 'secret' | 'publishable'; name?: string | undefined; sandbox?: string | undefined };
 
 /** Sandboxes are managed from production: from inside one, no other exists. */

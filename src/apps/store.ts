@@ -12,6 +12,7 @@ export type KeyRow = {
   name: string | null;
   hint: string;
   createdAt: Date;
+  lastUsedAt: Date | null;
   revokedAt: Date | null;
 };
 
@@ -91,7 +92,7 @@ export async function insertKey(
   const [row] = await db<[KeyRow]>`
     insert into api_keys (app_id, id, sandbox_id, type, name, digest, hint)
     values (${key.appId}, ${key.id}, ${key.sandboxId}, ${key.type}, ${key.name}, ${key.digest}, ${key.hint})
-    returning app_id, id, sandbox_id, type, name, hint, created_at, revoked_at`;
+    returning app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at`;
   return row;
 }
 
@@ -101,7 +102,7 @@ export async function insertKey(
 export async function listKeys(db: Db, scope: Scope, page: PageRequest): Promise<[KeyRow[], number]> {
   const where = keysInScope(db, scope);
   const rows = await db<KeyRow[]>`
-    select app_id, id, sandbox_id, type, name, hint, created_at, revoked_at from api_keys
+    select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at from api_keys
     where ${where} order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from api_keys where ${where}`;
   return [rows, count.total];
@@ -109,7 +110,7 @@ export async function listKeys(db: Db, scope: Scope, page: PageRequest): Promise
 
 export async function findKey(db: Db, scope: Scope, id: string): Promise<KeyRow | undefined> {
   const [row] = await db<KeyRow[]>`
-    select app_id, id, sandbox_id, type, name, hint, created_at, revoked_at from api_keys
+    select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at from api_keys
     where ${keysInScope(db, scope)} and id = ${id}`;
   return row;
 }

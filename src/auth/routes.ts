@@ -37,6 +37,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     method: 'POST',
     path: '/api/v1/auth/refresh',
     operationId: 'refreshSession',
+    audit: 'none',
     tag,
     summary: 'Exchange a refresh token for a new pair',
     description: 'A refresh token works once. Using it again ends the session for whoever holds it.',
@@ -48,6 +49,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     method: 'POST',
     path: '/api/v1/auth/logout',
     operationId: 'logout',
+    audit: 'durable',
     tag,
     summary: 'End a session',
     body: refreshSchema,
@@ -139,6 +141,7 @@ function presentToken(row: {
   id: string;
   name: string | null;
   createdAt: Date;
+  lastUsedAt: Date | null;
   expiresAt: Date | null;
   revokedAt: Date | null;
 }) {
@@ -146,6 +149,7 @@ function presentToken(row: {
     id: formatId('token', row.id),
     name: row.name,
     created_at: iso(row.createdAt),
+    last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
     expires_at: row.expiresAt && iso(row.expiresAt),
     revoked_at: row.revokedAt && iso(row.revokedAt),
   });

@@ -46,6 +46,7 @@ export const personalTokenSchema = Type.Object(
     name: optionalText,
     created_at: Type.String(),
     expires_at: optionalText,
+    last_used_at: Type.Optional(Type.String({ description: 'To within seconds.' })),
     revoked_at: optionalText,
   },
   { $id: 'PersonalToken', description: 'A long-lived token of a user, without its value.' },

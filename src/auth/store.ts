@@ -39,6 +39,7 @@ export type PersonalTokenRow = {
   id: string;
   name: string | null;
   createdAt: Date;
+  lastUsedAt: Date | null;
   expiresAt: Date | null;
   revokedAt: Date | null;
 };
@@ -50,13 +51,13 @@ export async function insertPersonalToken(
   const [row] = await db<[PersonalTokenRow]>`
     insert into personal_tokens (app_id, id, user_id, name, digest, expires_at)
     values (${token.appId}, ${token.id}, ${token.userId}, ${token.name}, ${token.digest}, ${token.expiresAt})
-    returning id, name, created_at, expires_at, revoked_at`;
+    returning id, name, created_at, last_used_at, expires_at, revoked_at`;
   return row;
 }
 
 export function listPersonalTokens(db: Db, appId: string, userId: string): Promise<PersonalTokenRow[]> {
   return db<PersonalTokenRow[]>`
-    select id, name, created_at, expires_at, revoked_at from personal_tokens
+    select id, name, created_at, last_used_at, expires_at, revoked_at from personal_tokens
     where app_id = ${appId} and user_id = ${userId} order by created_at desc, id desc limit 200`;
 }
 

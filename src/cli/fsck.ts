@@ -1,9 +1,12 @@
 import { openBlobStore } from '../blob/open.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
+import type { Database } from '../db/database.ts';
 import { checkFiles, type Finding } from '../files/fsck.ts';
 import { sweepBlobs } from '../files/sweep.ts';
+import { formatId } from '../ids.ts';
 import { createLogger } from '../log.ts';
+import { correctDrift, findDrift } from '../usage/store.ts';
 import { withDatabase } from './with-database.ts';
 
 /** Compares files and blobs. Exit code 1 when something is wrong that was not repaired. */
@@ -22,11 +25,26 @@ export async function run(options: Record<string, string | boolean | undefined>)
         `${report.files} files and ${report.blobs} blobs checked, ${report.findings} problems, ${report.findings - report.unrepaired} repaired\n`,
       );
       if (swept) process.stdout.write(`${swept.blobs} removed blobs and ${swept.temporary} interrupted writes swept\n`);
-      return report.unrepaired > 0 ? 1 : 0;
+      const drift = await recount(db, repair);
+      return report.unrepaired > 0 || (drift > 0 && !repair) ? 1 : 0;
     });
   } finally {
     await blobs.close();
   }
+}
+
+/** Compares what apps have with what is booked for their quotas. Answers how many numbers were wrong. */
+async function recount(db: Database, repair: boolean): Promise<number> {
+  const drift = await db.begin(async (tx) => {
+    const found = await findDrift(tx);
+    if (repair) await correctDrift(tx, found);
+    return found;
+  });
+  for (const { appId, measure, booked, counted } of drift)
+    process.stdout.write(
+      `usage ${formatId('app', appId)} ${measure}: ${booked} booked instead of ${counted}${repair ? '; corrected' : ''}\n`,
+    );
+  return drift.length;
 }
 
 const repairs = {

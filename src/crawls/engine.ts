@@ -1,7 +1,9 @@
 import { normalizeUrl } from '../content/crawl.ts';
 import { ParseError } from '../content/parse/types.ts';
 import type { Database, Transaction } from '../db/database.ts';
+import type { AppError } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import { quotaError, usePages } from '../tenancy/quotas.ts';
 import { sortLinks } from './frontier.ts';
 import { failedPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
@@ -88,7 +90,9 @@ class Turn {
     else this.#options.signal.addEventListener('abort', giveUp, { once: true });
     try {
       await this.#robots.load();
-      return await this.#work();
+      const end = await this.#work();
+      if (this.#over) await this.#leaveInFlight();
+      return end;
     } catch (error) {
       this.#stop.abort(error);
       await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
@@ -126,6 +130,13 @@ class Turn {
       this.#exhausted = false;
       if (waitMs > 0) await pause(waitMs, this.#stop.signal);
     }
+  }
+
+  /** What is still under way when the crawl is over comes too late. */
+  async #leaveInFlight(): Promise<void> {
+    this.#stop.abort(new CrawlLost('The crawl is over.'));
+    await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
+    await this.#discard(this.#settled.splice(0));
   }
 
   /** Until a page is through; slow pages do not keep the crawl from noticing that nobody wants it any more. */
@@ -194,19 +205,43 @@ class Turn {
 
   async #flush(): Promise<void> {
     const batch = this.#settled.slice(0, batchMax);
-    let refused: Settled[] = batch;
+    const refused = new Set(batch);
     try {
-      const after = await this.#deps.db.begin((tx) => this.#commit(tx, batch));
-      refused = batch.filter((settled) => !after.accepted.has(settled));
-      this.#crawl = after.crawl;
-      this.#exhausted = false;
-      this.#over = after.over;
+      if (!this.#over) await this.#commitWhatFits(batch, refused);
     } catch (error) {
       this.#error ??= error;
     } finally {
       this.#settled.splice(0, batch.length);
-      await this.#discard(refused);
+      await this.#discard([...refused]);
     }
+  }
+
+  /** All together. When they do not fit into a quota of the app, one by one up to the first that does not: the end. */
+  async #commitWhatFits(batch: Settled[], refused: Set<Settled>): Promise<void> {
+    try {
+      const after = await this.#deps.db.begin((tx) => this.#commit(tx, batch));
+      for (const settled of after.accepted) refused.delete(settled);
+      this.#crawl = after.crawl;
+      this.#exhausted = false;
+      this.#over = after.over;
+    } catch (error) {
+      const overQuota = quotaError(error);
+      if (overQuota === undefined) throw error;
+      if (batch.length === 1) return this.#endAtQuota(overQuota);
+      for (const settled of batch) {
+        await this.#commitWhatFits([settled], refused);
+        if (this.#over) return;
+      }
+    }
+  }
+
+  async #endAtQuota({ code, message }: AppError): Promise<void> {
+    await this.#deps.db.begin(async (tx) => {
+      const crawl = await this.#lock(tx);
+      await store.finishCrawl(tx, crawl);
+      await this.#sink.finish(tx, crawl, { state: 'failed', failure: { reason: 'extraction_failed', code, message } });
+    });
+    this.#over = true;
   }
 
   async #discard(settled: Settled[]): Promise<void> {
@@ -290,6 +325,7 @@ class Turn {
       await store.deleteCrawl(tx, crawl.appId, crawl.id);
       return { crawl, accepted: new Set<Settled>(), over: true };
     }
+    await usePages(tx, crawl, batch.filter(({ outcome }) => wasTried(outcome)).length);
     if (start !== undefined) {
       await store.finishCrawl(tx, crawl);
       await this.#sink.finish(tx, crawl, { state: 'failed', failure: start.failure });
@@ -366,6 +402,11 @@ class Turn {
       await this.#sink.finish(tx, crawl, { state: 'done' });
     });
   }
+}
+
+/** Whether the app is charged for the page: what is tried again is charged once, what was never asked for not at all. */
+function wasTried(outcome: PageOutcome): boolean {
+  return outcome.kind === 'page' || outcome.kind === 'failed' || (outcome.kind === 'left_out' && outcome.fetched);
 }
 
 /** Rows that tell why a page was left out; beyond it pages are left out silently. */

@@ -22,6 +22,7 @@ export function registerExtractionRoutes(
     method: 'POST',
     path: '/api/v1/extractions',
     operationId: 'createExtraction',
+    rateGroup: 'extractions',
     tag,
     summary: 'Turn a document, a page or a site into Markdown',
     description:

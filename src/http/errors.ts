@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
+import { quotaError } from '../tenancy/quotas.ts';
 
 /** The only place that writes an error answer: wire.md's one shape, headers of the error included. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -21,6 +22,16 @@ export function errorBody(error: AppError): unknown {
   };
 }
 
+/** The code that an error is answered with. */
+export function codeOf(error: unknown): ErrorCode {
+  return asAppError(error).code;
+}
+
+/** The status that an error is answered with. */
+export function statusOf(error: unknown): number {
+  return asAppError(error).status;
+}
+
 /** What Fastify itself refuses, in our words. */
 const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', 'The request body is larger than this server accepts.'],
@@ -36,6 +47,8 @@ const frameworkErrors: Record<string, [ErrorCode, string]> = {
 
 function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
+  const overQuota = quotaError(error);
+  if (overQuota !== undefined) return overQuota;
   const code = (error as FastifyError | undefined)?.code;
   const known = code === undefined ? undefined : frameworkErrors[code];
   if (known) return new AppError(known[0], known[1], { cause: error });

@@ -1,3 +1,4 @@
+import { timingSafeEqual } from 'node:crypto';
 import { Type } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
@@ -6,6 +7,7 @@ import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
+import { digest } from '../tenancy/secrets.ts';
 import type { Metrics } from './metrics.ts';
 import type { Api } from './route.ts';
 
@@ -14,6 +16,8 @@ export type HealthDeps = {
   blobs: BlobStore;
   metrics: Metrics;
   log: Logger;
+  /** What /metrics asks for as a bearer token; undefined: nothing. */
+  metricsToken: string | undefined;
   /** False while the server still starts. */
   isReady(): boolean;
 };
@@ -53,10 +57,19 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     operationId: 'getMetrics',
     tag: 'Server',
     summary: 'Get counts and durations in the text format of Prometheus',
+    description: 'Open to everybody, unless the settings name a bearer token for it.',
     responses: { 200: Type.String() },
-    handler: async ({ reply }) =>
-      reply.type(deps.metrics.registry.contentType).send(await deps.metrics.registry.metrics()),
+    handler: async ({ request, reply }) => {
+      if (!mayReadMetrics(deps.metricsToken, request.headers.authorization))
+        throw new AppError('unauthenticated', 'Send the bearer token that QUARRY_METRICS_TOKEN names.');
+      return reply.type(deps.metrics.registry.contentType).send(await deps.metrics.registry.metrics());
+    },
   });
+}
+
+function mayReadMetrics(token: string | undefined, authorization: string | undefined): boolean {
+  if (token === undefined) return true;
+  return timingSafeEqual(digest(`Bearer ${token}`), digest(authorization ?? ''));
 }
 
 const outcomeSchema = Type.Enum(['ok', 'failed']);

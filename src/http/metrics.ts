@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 export class Metrics {
   readonly registry = new Registry();
   readonly #requests: Histogram<'method' | 'route' | 'status'>;
+  readonly #errors: Counter<'method' | 'route' | 'code'>;
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
@@ -14,10 +15,19 @@ export class Metrics {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers: [this.registry],
     });
+    this.#errors = this.counter('quarry_http_errors_total', 'Answers that are errors, by their code', [
+      'method',
+      'route',
+      'code',
+    ]);
   }
 
   observeRequest(method: string, route: string, status: number, seconds: number): void {
-    this.#requests.observe({ method, route, status: String(status) }, seconds);
+    this.#requests.observe({ method, route, status: statusClasses[Math.floor(status / 100)] ?? 'other' }, seconds);
+  }
+
+  countError(method: string, route: string, code: string): void {
+    this.#errors.inc({ method, route, code });
   }
 
   /** A value read when the metrics are asked for. */
@@ -32,7 +42,29 @@ export class Metrics {
     });
   }
 
+  /** Values by kind and state, read when the metrics are asked for; what is not among them is not shown. */
+  gauges(
+    name: string,
+    help: string,
+    read: () => Promise<{ labels: { kind: string; state: string }; value: number }[]>,
+  ): void {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['kind', 'state'],
+      registers: [this.registry],
+      async collect() {
+        const values = await read();
+        this.reset();
+        for (const { labels, value } of values) this.set(labels, value);
+      },
+    });
+  }
+
   counter<T extends string>(name: string, help: string, labelNames: readonly T[] = []): Counter<T> {
     return new Counter({ name, help, labelNames, registers: [this.registry] });
   }
 }
+
+/** Single statuses would multiply the series; the codes of errors are counted apart. */
+const statusClasses = ['other', '1xx', '2xx', '3xx', '4xx', '5xx'];

@@ -6,6 +6,7 @@ import type { Access, Api } from './route.ts';
 /** The parts of the API in the order that the reference shows them. */
 const tags: Record<string, string> = {
   Apps: 'Apps, their sandboxes and keys.',
+  Audit: 'Who changed what, and who used which credential.',
   'Sign-in': 'Signing in and out, and staying signed in.',
   Organisations: 'Organisations and their logos.',
   Users: 'Users and their tokens.',

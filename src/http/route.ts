@@ -2,6 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptio
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
+import type { AuditLog, AuditMode } from './audit.ts';
+import type { RouteGroup } from './rate-limits.ts';
 
 /** Who a route is for. */
 export type Access =
@@ -54,6 +56,10 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   headers?: TObject;
   /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
   changesRights?: boolean;
+  /** What it counts as for rate limits: `reads` for GET and `writes` for the rest, unless said otherwise. */
+  rateGroup?: RouteGroup;
+  /** How its changes are kept in the audit log: `durable` for changes of rights, `batched` for the rest, unless said otherwise. */
+  audit?: AuditMode | 'none';
   options?: Pick<RouteShorthandOptions, 'bodyLimit'>;
   handler: Handler<C, P, Q, B>;
 };
@@ -62,6 +68,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     changesRights?: boolean;
+    /** Absent where no credential is limited. */
+    rateGroup?: RouteGroup;
     /** The media types of a body that the handler reads itself, and the headers that go with it. */
     rawBody?: string;
     headers?: TObject;
@@ -81,9 +89,11 @@ const developerPrefix = '/protected/api/v1/developer/apps/:app';
 export class Api {
   readonly routes: RouteInfo[] = [];
   readonly #fastify: FastifyInstance;
+  readonly #audit: AuditLog | undefined;
 
-  constructor(fastify: FastifyInstance) {
+  constructor(fastify: FastifyInstance, audit?: AuditLog) {
     this.#fastify = fastify;
+    this.#audit = audit;
   }
 
   /** An operation inside one app. */
@@ -143,6 +153,8 @@ export class Api {
     for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
     const success = Number(Object.keys(definition.responses)[0]);
     this.routes.push({ method, path, operationId, access });
+    const wanted = auditModeOf(access, definition);
+    const audit = wanted !== undefined && this.#audit?.keeps(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,
@@ -153,6 +165,7 @@ export class Api {
           access,
           operationId,
           changesRights: definition.changesRights ?? false,
+          ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
           ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
           ...(definition.headers === undefined ? {} : { headers: definition.headers }),
         },
@@ -169,14 +182,19 @@ export class Api {
         },
         handler: async (request, reply) => {
           reply.code(success);
-          const answer = await definition.handler({
-            caller: callerOf(request),
-            params: request.params as Static<P>,
-            query: request.query as Static<Q>,
-            body: request.body as Static<B>,
-            request,
-            reply,
-          });
+          const handle = () =>
+            definition.handler({
+              caller: callerOf(request),
+              params: request.params as Static<P>,
+              query: request.query as Static<Q>,
+              body: request.body as Static<B>,
+              request,
+              reply,
+            });
+          const answer =
+            audit === undefined || wanted === undefined
+              ? await handle()
+              : await audit.audited(wanted, request, reply, handle);
           if (reply.sent) return reply;
           return answer;
         },
@@ -188,6 +206,24 @@ export class Api {
         add(inner);
       });
   }
+}
+
+function rateGroupOf({ method, rateGroup }: { method: Method; rateGroup?: RouteGroup }): RouteGroup {
+  return rateGroup ?? (method === 'GET' ? 'reads' : 'writes');
+}
+
+function auditModeOf(
+  access: Access,
+  {
+    method,
+    rateGroup,
+    changesRights,
+    audit,
+  }: Pick<RouteDefinition<unknown, TSchema, TSchema, TSchema>, 'method' | 'rateGroup' | 'changesRights' | 'audit'>,
+): AuditMode | undefined {
+  if (audit !== undefined) return audit === 'none' ? undefined : audit;
+  if (method === 'GET' || access.kind === 'public' || rateGroup === 'search') return undefined;
+  return changesRights === true ? 'durable' : 'batched';
 }
 
 /** Within this context no parser waits for a body, whatever its type. */

@@ -1,10 +1,11 @@
 import type { Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyHttpOptions,
   type FastifyInstance,
+  type FastifyReply,
   type FastifyRequest,
   LogController,
 } from 'fastify';
@@ -14,8 +15,10 @@ import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
-import { errorBody, sendError } from './errors.ts';
+import type { AuditLog } from './audit.ts';
+import { codeOf, errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
+import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
 import { createValidatorBuilder } from './validation.ts';
@@ -25,6 +28,10 @@ export type HttpOptions = {
   credentials: Credentials;
   sessions: Sessions;
   metrics: Metrics;
+  /** Absent: nobody is limited. */
+  rateLimiter?: RateLimiter;
+  /** Absent: nothing is kept. */
+  audit?: AuditLog;
   bodyBytesMax: number;
   corsOrigins: string[];
   trustProxy: string[];
@@ -36,7 +43,7 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, checking, credentials, errors and headers, and no route yet. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, sessions, metrics, rewriteUrl } = options;
+  const { log, credentials, metrics, audit, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
@@ -66,7 +73,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
-  const api = new Api(fastify);
+  const api = new Api(fastify, audit);
   fastify.decorateRequest('identity');
   parseJsonStrictly(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
@@ -74,7 +81,17 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     // Only browsers send an origin, and only they read what answers it.
     origin: (origin, answer) => answer(null, origin !== undefined && (anyOrigin ? '*' : options.corsOrigins)),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-    exposedHeaders: ['x-request-id', 'etag', 'retry-after', 'content-range', 'content-disposition', 'allow'],
+    exposedHeaders: [
+      'x-request-id',
+      'etag',
+      'retry-after',
+      'ratelimit-limit',
+      'ratelimit-remaining',
+      'ratelimit-reset',
+      'content-range',
+      'content-disposition',
+      'allow',
+    ],
     maxAge: 600,
   });
 
@@ -88,17 +105,17 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
       'cache-control': 'no-store',
     });
-    const { access } = request.routeOptions.config;
+    const { access, rateGroup } = request.routeOptions.config;
     if (access === undefined || access.kind === 'public') return done();
-    identifyCaller(credentials, sessions, request, access).then(() => done(), done);
+    identifyCaller(options, request, access, rateGroup).then(() => done(), done);
   });
   // Only waiting for the client is bounded: while a handler works, nothing moves on the connection, and that is well.
   fastify.addHook('preHandler', (request, reply, done) => {
-    if (!request.routeOptions.config.rawBody) reply.raw.socket?.setTimeout(0);
+    if (!request.routeOptions.config.rawBody) setSocketTimeout(reply, 0);
     done();
   });
   fastify.addHook('onSend', (request, reply, payload, done) => {
-    reply.raw.socket?.setTimeout(limits.requestTimeoutMs);
+    setSocketTimeout(reply, limits.requestTimeoutMs);
     if (request.routeOptions.config.changesRights && reply.statusCode < 400) credentials.forget();
     done(null, payload);
   });
@@ -107,9 +124,13 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     metrics.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
     const line = { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) };
     request.log.info(line, 'request');
+    if (request.identity !== undefined) audit?.count(request.identity, request.headers.authorization, reply.statusCode);
     done();
   });
-  fastify.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+  fastify.setErrorHandler((error, request, reply) => {
+    metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error));
+    return sendError(error, request, reply);
+  });
   fastify.setNotFoundHandler((request, reply) => {
     const allow = allowedMethods(api, request.url);
     const error =
@@ -118,17 +139,23 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
             headers: { allow: allow.join(', ') },
           })
         : new AppError('not_found', 'There is no such path.');
+    metrics.countError(request.method, 'unknown', error.code);
     return sendError(error, request, reply);
   });
   return { fastify, api };
 }
 
-/** Notes on the request who it comes from; throws unless they may use the route. */
+/** A request made inside the process (`inject`) comes on no real socket, and there is nothing to time. */
+function setSocketTimeout({ raw }: FastifyReply, ms: number): void {
+  if (raw.socket instanceof Socket) raw.socket.setTimeout(ms);
+}
+
+/** Notes on the request who it comes from; throws unless they may use the route, and not too often. */
 async function identifyCaller(
-  credentials: Credentials,
-  sessions: Sessions,
+  { credentials, sessions, rateLimiter }: HttpOptions,
   request: FastifyRequest,
   access: Access,
+  rateGroup: RouteGroup | undefined,
 ): Promise<void> {
   const headers = credentialHeaders(request, access.kind === 'key');
   const { cookie } = request.headers;
@@ -140,8 +167,11 @@ async function identifyCaller(
   const identity = bySession
     ? await sessions.identify(cookie, oneHeader(request, 'x-quarry-csrf'), headers, pathApp(request))
     : await credentials.identify(headers, pathApp(request));
-  requireAccess(access, identity);
   request.identity = identity;
+  requireAccess(access, identity);
+  // Most requests wait for nothing here.
+  const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
+  if (wait !== undefined) await wait;
 }
 
 /** What is not even HTTP gets the one error shape too. */

@@ -4,7 +4,7 @@ import { type DatabaseTarget, pgConnection } from '../db/address.ts';
 import type { Logger } from '../log.ts';
 
 /** Half of a 64-bit advisory lock key; the other half is the hash of the worker pool's name. */
-const lockSpace = 7_130_241;
+export const presenceLockSpace = 7_130_241;
 const sweepMs = 1_500;
 const reconnectMs = 500;
 
@@ -59,7 +59,7 @@ export class Presence {
     });
     await client.connect();
     this.#client = client;
-    await client.query('select pg_advisory_lock($1, hashtext($2))', [lockSpace, this.#poolId]);
+    await client.query('select pg_advisory_lock($1, hashtext($2))', [presenceLockSpace, this.#poolId]);
     this.#suspects = new Set();
     return client;
   }
@@ -69,7 +69,7 @@ export class Presence {
       `select holders.locked_by as "lockedBy"
        from (select distinct locked_by from graphile_worker.jobs where locked_by is not null offset 0) holders
        where holders.locked_by <> $2 and pg_try_advisory_xact_lock($1, hashtext(holders.locked_by))`,
-      [lockSpace, this.#poolId],
+      [presenceLockSpace, this.#poolId],
     );
     const missing = rows.map((row) => row.lockedBy);
     const dead = missing.filter((poolId) => this.#suspects.has(poolId));

@@ -6,6 +6,7 @@ import { findVisibleFile } from '../files/store.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
+import { requireRoom } from '../tenancy/quotas.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
 import { documentBytesMax } from './ingestion-run.ts';
 import type { IngestionRow, IngestionView, NewItem } from './ingestion-store.ts';
@@ -142,6 +143,9 @@ export function createIngestService(deps: IngestDeps) {
     const source = await sources.getForChange(caller, id, 'update');
     const mode = readMode(input);
     checkMode(source, mode, input);
+    if (mode === 'pull') await requireRoom(db, source, 'pages');
+    // What is there already may be found again.
+    else if (input.dedupe !== true) await requireRoom(db, source, 'documents');
     const items = mode === 'pull' ? [] : [await readPush(caller, input)];
     return start(caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return');
   }
@@ -154,6 +158,7 @@ export function createIngestService(deps: IngestDeps) {
       const source = await sources.getForChange(caller, id, 'update');
       if (!findCreatableKind(source.type)?.pushable)
         throw invalidField('items', `cannot be pushed into a source of type ${source.type}`);
+      await requireRoom(db, source, 'documents');
       const items: NewItem[] = [];
       for (const [i, item] of input.items.entries()) {
         if ((item.content === undefined) === (item.file === undefined))

@@ -8,6 +8,7 @@ import type { Database, Db, Transaction } from '../db/database.ts';
 import { findFile } from '../files/store.ts';
 import { newUuid } from '../ids.ts';
 import type { Logger } from '../log.ts';
+import { quotaError } from '../tenancy/quotas.ts';
 import { describeDocument, findDocumentByBytes, findDocumentById } from './document-store.ts';
 import {
   type DocumentFacts,
@@ -226,7 +227,7 @@ export class IngestionRun {
       }
       const item = pending[i];
       const work = await ahead.shift();
-      if (item && work) await this.#writeItem(source, item, work);
+      if (item && work) await this.#writeItemOrFail(source, item, work);
     }
     await this.#endItems(await store.listItems(db, source.appId, this.#ingestion.id));
   }
@@ -269,6 +270,17 @@ export class IngestionRun {
     if (!file) throw new ParseError('extraction_failed', 'The file was deleted before it could be read.');
     const bytes = Buffer.from(await blobs.readAll(file.blobKey, documentBytesMax));
     return { ...common, bytes, isText: false, filename: file.filename, contentType: file.contentType, fileId: file.id };
+  }
+
+  /** A document that does not fit into the app's quota fails by itself. */
+  async #writeItemOrFail(source: SourceRow, item: ItemRow, work: ItemWork): Promise<void> {
+    try {
+      await this.#writeItem(source, item, work);
+    } catch (error) {
+      const failure = describeFailure(error);
+      if (!failure) throw error;
+      await this.#writeItem(source, item, { kind: 'fail', error: failure });
+    }
   }
 
   async #writeItem(source: SourceRow, item: ItemRow, work: ItemWork): Promise<void> {
@@ -441,6 +453,8 @@ export function addWritten(stats: Stats, ready: Ready, isLocal: boolean): void {
 /** A failure that is the document's own, as the ingestion tells it; undefined for anything else. */
 export function describeFailure(error: unknown): IngestionError | undefined {
   if (error instanceof ParseError) return { code: error.reason, message: error.message };
+  const overQuota = quotaError(error);
+  if (overQuota !== undefined) return { code: overQuota.code, message: overQuota.message };
   if (error instanceof Error && error.name === 'BlobTooLarge')
     return { code: 'file_too_large', message: `Documents of up to ${documentBytesMax} bytes can be ingested.` };
   if (error instanceof Error && error.name === 'BlobMissing')

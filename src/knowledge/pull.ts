@@ -3,6 +3,7 @@ import { nobody } from '../db/database.ts';
 import { findVisibleFile } from '../files/store.ts';
 import { parseId } from '../ids.ts';
 import type { AgentCaller, Caller, OrgRole, TeamRole } from '../tenancy/caller.ts';
+import { usePages } from '../tenancy/quotas.ts';
 import { findFirstDocument } from './document-store.ts';
 import { describeFailure, documentBytesMax, type IngestionRun } from './ingestion-run.ts';
 import type { IngestionError } from './ingestion-store.ts';
@@ -39,7 +40,7 @@ export async function pullSource(run: IngestionRun, source: SourceRow): Promise<
       metadata: null,
       fileId: file.id,
     });
-    await run.write(source, ready);
+    await run.write(source, ready, (tx) => usePages(tx, source, 1));
     return undefined;
   } catch (error) {
     const failure = describeFailure(error);

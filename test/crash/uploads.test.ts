@@ -10,6 +10,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { findEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { checkFiles, type Finding } from '../../src/files/fsck.ts';
 import { sweepBlobs } from '../../src/files/sweep.ts';
+import { findDrift } from '../../src/usage/store.ts';
 import { bytesOf, type FileBody } from '../support/files.ts';
 import { startServe } from '../support/serve.ts';
 
@@ -88,6 +89,7 @@ test('a server killed during uploads keeps every acknowledged file and leaves no
     assert.ok(kept.length >= acknowledged.length);
     const checksums = new Set(kept.map(({ checksum }) => checksum.toString('hex')));
     for (const { checksum } of acknowledged) assert.ok(checksums.has(checksum));
+    assert.deepEqual(await db.begin(findDrift), []);
     // A day later.
     await db`update doomed_blobs set due_at = now()`;
     await sweepBlobs({ db, blobs });

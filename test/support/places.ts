@@ -200,6 +200,9 @@ export function placeRoutes(
     'PATCH /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },
     'DELETE /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.spareSandbox, consumes: true },
 
+    'GET /api/v1/usage': { table: keysOnly },
+    'GET /api/v1/audit': { table: keysOnly },
+    'GET /api/v1/credential_uses': { table: keysOnly },
     'GET /api/v1/keys': { table: keysOnly },
     ...newThing('/api/v1/keys', keysOnly, { type: 'publishable' }),
     'GET /api/v1/keys/:key': { table: apiKeys, make: make.apiKey },
@@ -252,6 +255,14 @@ export function placeRoutes(
       table: updateOwned,
       make: make.agentThread,
       send: () => ({ body: { content: 'Hello.' } }),
+    },
+
+    'POST /mcp': {
+      table: everybody,
+      send: () => ({
+        body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+        headers: { accept: 'application/json, text/event-stream' },
+      }),
     },
 
     'GET /api/v1/automations': { table: keysOnly },

@@ -17,6 +17,8 @@ export type TestServerOptions = {
   clock?: Clock;
   /** What is logged to standard error; `error` unless given. */
   logLevel?: LogLevel;
+  /** A server that runs already: this one is a second process of the same installation, on its database and secret. */
+  beside?: TestServer;
 };
 
 export type ApiOptions = {
@@ -69,7 +71,10 @@ export type TestServer = {
  * directory. Close it in `after`: that ends everything and removes both.
  */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
-  const database = await createTestDatabase();
+  const { beside } = options;
+  const database = beside
+    ? { target: beside.services.target, db: beside.db, drop: async () => {} }
+    : await createTestDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
   const removeAll = async () => {
     await database.drop();
@@ -80,7 +85,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     const config = readConfig({
       PORT: '0',
       QUARRY_DATA_DIR: dataDir,
-      QUARRY_SECRET: randomBytes(32).toString('hex'),
+      QUARRY_SECRET: beside?.services.config.secret ?? randomBytes(32).toString('hex'),
       QUARRY_PARSE_WORKERS: '1',
       QUARRY_DB_POOL: '6',
       ...options.env,

@@ -1,0 +1,13 @@
+import { systemClock } from '../../src/clock.ts';
+import type { Database } from '../../src/db/database.ts';
+import { RateLimiter } from '../../src/http/rate-limits.ts';
+import { createLogger } from '../../src/log.ts';
+
+const perMinute = 60_000_000;
+
+/** A limiter that counts everything and refuses nothing. */
+export function generousLimiter(db: Database): RateLimiter {
+  const groups = { reads: perMinute, writes: perMinute, uploads: perMinute, extractions: perMinute };
+  const ratesPerMinute = { ...groups, search: perMinute, invocations: perMinute };
+  return new RateLimiter({ db, clock: systemClock, log: createLogger('warn'), ratesPerMinute });
+}

@@ -1,0 +1,43 @@
+/** One of the two servers that bench/limits.ts compares; prints its URL. */
+import { systemClock } from '../../src/clock.ts';
+import type { DatabaseTarget } from '../../src/db/address.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { AuditLog } from '../../src/http/audit.ts';
+import { Metrics } from '../../src/http/metrics.ts';
+import { createHttpServer } from '../../src/http/server.ts';
+import { createLogger } from '../../src/log.ts';
+import { Credentials } from '../../src/tenancy/credentials.ts';
+import { Secrets } from '../../src/tenancy/secrets.ts';
+import { Sessions } from '../../src/tenancy/sessions.ts';
+import { generousLimiter } from './limiter.ts';
+
+const db = openDatabase(JSON.parse(process.env.BENCH_DATABASE ?? '') as DatabaseTarget, {
+  poolSize: 4,
+  applicationName: 'bench',
+});
+const log = createLogger('warn');
+const secrets = new Secrets(process.env.BENCH_SECRET ?? '');
+const credentials = new Credentials({ db, secrets, clock: systemClock });
+const { fastify, api } = await createHttpServer({
+  log,
+  credentials,
+  sessions: new Sessions({ db, secrets, clock: systemClock, credentials }),
+  metrics: new Metrics(),
+  ...(process.argv[2] === 'with'
+    ? { rateLimiter: generousLimiter(db), audit: new AuditLog({ db, clock: systemClock, log, keep: 'changes' }) }
+    : {}),
+  bodyBytesMax: 1024,
+  corsOrigins: ['*'],
+  trustProxy: [],
+});
+// As little as an operation can be, so that what is measured weighs as much as it can.
+api.app(['user', 'server'], {
+  method: 'GET',
+  path: '/nothing',
+  operationId: 'getNothing',
+  tag: 'Server',
+  summary: 'Nothing',
+  responses: { 200: null },
+  handler: () => null,
+});
+console.log(await fastify.listen({ host: '127.0.0.1', port: 0 }));

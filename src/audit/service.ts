@@ -1,0 +1,51 @@
+import type { Static } from 'typebox';
+import type { Database } from '../db/database.ts';
+import { invalidField } from '../errors.ts';
+import type { AuditLog } from '../http/audit.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { type IdKind, parseId } from '../ids.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import type { auditQuery, credentialUseQuery } from './schema.ts';
+import * as store from './store.ts';
+
+export type AuditService = ReturnType<typeof createAuditService>;
+
+/** What developers read of the audit log: their app's, of the sandbox that they are in. */
+export function createAuditService({ db, audit }: { db: Database; audit: AuditLog | undefined }) {
+  return {
+    async list(scope: Scope, query: Static<typeof auditQuery>, page: PageRequest) {
+      const filter = {
+        actorId: readId('actor', query.actor, ['user', 'key', 'developer']),
+        action: query.action,
+        resource: query.resource,
+        since: readTime('since', query.since),
+        until: readTime('until', query.until),
+      };
+      // Whoever asks for what they just did finds it.
+      await audit?.flush();
+      return store.listEntries(db, scope, filter, page);
+    },
+
+    async listUses(scope: Scope, query: Static<typeof credentialUseQuery>, page: PageRequest) {
+      const credential = readId('credential', query.credential, ['user', 'key', 'token']);
+      await audit?.flush();
+      return store.listUses(db, scope, credential, page);
+    },
+  };
+}
+
+function readId(field: string, text: string | undefined, kinds: IdKind[]): string | undefined {
+  if (text === undefined) return undefined;
+  for (const kind of kinds) {
+    const id = parseId(kind, text);
+    if (id !== undefined) return id;
+  }
+  throw invalidField(field, 'is not an id of the right type');
+}
+
+function readTime(field: string, text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined;
+  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : undefined;
+  if (time === undefined || Number.isNaN(time.getTime())) throw invalidField(field, 'must be a time as ISO 8601');
+  return time;
+}

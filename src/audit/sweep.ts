@@ -1,0 +1,18 @@
+import type { Clock } from '../clock.ts';
+import type { Database } from '../db/database.ts';
+import type { Task } from '../jobs/workers.ts';
+import { deleteOlder } from './store.ts';
+
+/** Removes entries and counts that have been kept for as long as the settings say. */
+export const auditSweepJob = { task: 'sweep_audit', everySeconds: 3_600 };
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+export function createAuditSweepTask(deps: { db: Database; clock: Clock; daysKept: number }): Task {
+  return async () => void (await sweepAudit(deps));
+}
+
+/** Safe to run at any time, on any number of processes. Answers how many rows went. */
+export function sweepAudit(deps: { db: Database; clock: Clock; daysKept: number }): Promise<number> {
+  return deleteOlder(deps.db, new Date(deps.clock.now().getTime() - deps.daysKept * dayMs));
+}

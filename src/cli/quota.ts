@@ -1,0 +1,61 @@
+import { readConfig } from '../config.ts';
+import { production } from '../db/database.ts';
+import { parseId } from '../ids.ts';
+import { createLogger } from '../log.ts';
+import { boundless, type Measure, measures } from '../tenancy/quotas.ts';
+import { readUsage, setOperatorBound } from '../usage/store.ts';
+import { withDatabase } from './with-database.ts';
+
+type QuotaOptions = Record<string, string | boolean | undefined>;
+
+const optionOf = { file_bytes: 'fileBytes', documents: 'documents', pages: 'pages', sandboxes: 'sandboxes' } as const;
+
+/** Sets what the operator lets an app have, and shows what it uses. Exit code 2 for values that cannot be read. */
+export async function run(app: string, options: QuotaOptions): Promise<number> {
+  const appId = parseId('app', app);
+  if (appId === undefined) return wrong(`${app} is not the id of an app (dap_…)`);
+  const changes: [Measure, number | null][] = [];
+  for (const measure of measures) {
+    const given = options[optionOf[measure]];
+    if (typeof given !== 'string') continue;
+    const bound = readBound(given);
+    if (bound === undefined) return wrong(`"${given}" is no bound: give a whole number, "none" or "default"`);
+    changes.push([measure, bound]);
+  }
+  const config = readConfig();
+  return withDatabase(config, createLogger(config.logLevel), async (db) => {
+    const [found] = await db`select 1 from apps where id = ${appId}`;
+    if (!found) {
+      process.stderr.write(`There is no app ${app}.\n`);
+      return 1;
+    }
+    await db.begin(async (tx) => {
+      for (const [measure, bound] of changes) await setOperatorBound(tx, appId, measure, bound);
+    });
+    const usage = await readUsage(db, { appId, sandboxId: production });
+    if (options.json === true) {
+      const shown = usage.map(({ measure, used, bound }) => [measure, { used, limit: shownBound(bound) }]);
+      process.stdout.write(`${JSON.stringify(Object.fromEntries(shown))}\n`);
+    } else
+      for (const { measure, used, bound } of usage)
+        process.stdout.write(`${measure.padEnd(10)} ${used} of ${shownBound(bound) ?? 'no bound'}\n`);
+    return 0;
+  });
+}
+
+/** A number, null for the default; undefined when it is neither. */
+function readBound(text: string): number | null | undefined {
+  if (text === 'default') return null;
+  if (text === 'none') return boundless;
+  const bound = Number(text);
+  return /^\d+$/.test(text) && bound <= boundless ? bound : undefined;
+}
+
+function shownBound(bound: number | null): number | null {
+  return bound === boundless ? null : bound;
+}
+
+function wrong(message: string): number {
+  process.stderr.write(`${message}\n`);
+  return 2;
+}

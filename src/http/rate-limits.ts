@@ -1,0 +1,327 @@
+import type { Clock } from '../clock.ts';
+import type { Database } from '../db/database.ts';
+import { AppError } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import type { Identity } from '../tenancy/caller.ts';
+
+/** What a route counts as. Stored beside the budgets, so treat the names as public. */
+export const routeGroups = ['reads', 'writes', 'uploads', 'extractions', 'search', 'invocations'] as const;
+export type RouteGroup = (typeof routeGroups)[number];
+
+/** Requests a minute that one credential may make in each group; 0: as many as it likes. */
+export type RatesPerMinute = Record<RouteGroup, number>;
+
+export type RateLimiterDeps = {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  ratesPerMinute: RatesPerMinute;
+  /** Told of each request that is turned away. */
+  onRefused?: (group: RouteGroup) => void;
+};
+
+/** What one process knows of a credential's budget in one group. */
+type Budget = {
+  readonly credentialId: string;
+  readonly group: RouteGroup;
+  readonly line: Line;
+  /** Requests that may still pass before the database is heard. */
+  credit: number;
+  /** Requests that passed and are not charged yet. */
+  spent: number;
+  /** What could not be charged when it was tried. */
+  owed: number;
+  /** What the database said last, and when, by our own clock: to go on by when it does not answer. */
+  tokens: number;
+  toldAtMs: number;
+  /** Nothing passes for so long after `toldAtMs`. */
+  refusedForMs: number;
+  settling: Promise<void> | undefined;
+};
+
+/** How a group is limited: the bucket holds a minute's requests. */
+type Line = { perMinute: number; credit: number; dueAt: number };
+
+/** A process runs up this part of a budget, and at least one request, before it asks what others have used. */
+const creditShare = 0.01;
+const dueSoonMs = 100;
+const dueLaterMs = 5_000;
+const settleTimeoutMs = 1_000;
+const retryMs = 1_000;
+const batchMax = 1_000;
+const credentialsMax = 20_000;
+
+/**
+ * Limits how often each credential calls each group of routes, over all processes on one database. A budget is a token
+ * bucket in the database; a process lets requests pass on credit and charges them afterwards, many budgets with one
+ * statement, ten times a second at most: a request costs a subtraction. What all processes let pass beyond the limit is
+ * at most their credit, one hundredth of the limit (at least one request) each, and it is paid back: a bucket may be in
+ * debt. Only whoever has used up the credit waits for the database.
+ *
+ * While the database does not answer, each process goes on by itself from what it was told last.
+ */
+export class RateLimiter {
+  readonly #deps: RateLimiterDeps;
+  readonly #lines: Partial<Record<RouteGroup, Line>> = {};
+  /** Two generations: what the older one holds is forgotten when the younger is full, unless it was used meanwhile. */
+  #young = new Map<string, Partial<Record<RouteGroup, Budget>>>();
+  #old = new Map<string, Partial<Record<RouteGroup, Budget>>>();
+  readonly #due = new Set<Budget>();
+  readonly #later = new Set<Budget>();
+  #soon: NodeJS.Timeout | undefined;
+  #tick: NodeJS.Timeout | undefined;
+  #urgent: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(deps: RateLimiterDeps) {
+    this.#deps = deps;
+    for (const group of routeGroups) {
+      const perMinute = deps.ratesPerMinute[group];
+      if (perMinute === 0) continue;
+      const credit = Math.max(1, Math.floor(perMinute * creditShare));
+      this.#lines[group] = { perMinute, credit, dueAt: Math.ceil(credit / 2) };
+    }
+  }
+
+  /**
+   * Counts one request. Undefined: it may pass. A promise: it may pass once that resolves. Throws, or rejects with,
+   * 429 `rate_limited`.
+   */
+  take(identity: Identity, group: RouteGroup): Promise<void> | undefined {
+    const line = this.#lines[group];
+    if (line === undefined) return undefined;
+    const id = credentialOf(identity);
+    if (id === undefined) return undefined;
+    const budget = this.#budget(id, group, line);
+    if (budget.credit < 1) return this.#takeSlowly(budget);
+    this.#spend(budget);
+    return undefined;
+  }
+
+  /** Charges what is open, so that a restart forgives nothing. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#soon);
+    clearTimeout(this.#tick);
+    this.#chargeLater();
+    while (this.#due.size > 0) {
+      const before = this.#due.size;
+      await this.#settleDue();
+      if (this.#due.size >= before) return;
+    }
+  }
+
+  #budget(id: string, group: RouteGroup, line: Line): Budget {
+    let budgets = this.#young.get(id);
+    if (budgets === undefined) {
+      budgets = this.#old.get(id) ?? {};
+      if (this.#young.size >= credentialsMax) {
+        this.#old = this.#young;
+        this.#young = new Map();
+      }
+      this.#young.set(id, budgets);
+    }
+    let budget = budgets[group];
+    if (budget === undefined) {
+      const { credit, perMinute: tokens } = line;
+      const fresh = { credit, spent: 0, owed: 0, tokens, toldAtMs: this.#now(), refusedForMs: 0, settling: undefined };
+      budget = { credentialId: id, group, line, ...fresh };
+      budgets[group] = budget;
+    }
+    return budget;
+  }
+
+  #spend(budget: Budget): void {
+    budget.credit -= 1;
+    budget.spent += 1;
+    if (budget.spent === budget.line.dueAt) {
+      this.#due.add(budget);
+      this.#chargeSoon();
+    } else if (budget.spent === 1) {
+      this.#later.add(budget);
+      this.#tick ??= this.#after(dueLaterMs, () => {
+        this.#tick = undefined;
+        this.#chargeLater();
+        this.#chargeSoon();
+      });
+    }
+  }
+
+  async #takeSlowly(budget: Budget): Promise<void> {
+    for (;;) {
+      if (budget.credit >= 1) return this.#spend(budget);
+      const passedMs = this.#now() - budget.toldAtMs;
+      // A clock that was set back must not refuse for longer.
+      if (passedMs >= 0 && passedMs < budget.refusedForMs) {
+        this.#deps.onRefused?.(budget.group);
+        throw tooMany(budget, budget.refusedForMs - passedMs);
+      }
+      await this.#settleNow(budget);
+    }
+  }
+
+  /** With everybody else who waits in this moment. */
+  async #settleNow(budget: Budget): Promise<void> {
+    if (budget.settling !== undefined) return budget.settling;
+    this.#due.add(budget);
+    this.#urgent ??= new Promise<void>((resolve) => {
+      setImmediate(() => {
+        this.#urgent = undefined;
+        this.#settleDue().then(resolve, resolve);
+      });
+    });
+    await this.#urgent;
+  }
+
+  #chargeLater(): void {
+    for (const budget of this.#later) if (budget.spent > 0) this.#due.add(budget);
+    this.#later.clear();
+  }
+
+  #chargeSoon(afterMs = dueSoonMs): void {
+    if (this.#due.size === 0 || this.#closed) return;
+    this.#soon ??= this.#after(afterMs, () => {
+      this.#soon = undefined;
+      void this.#settleDue().finally(() => this.#chargeSoon());
+    });
+  }
+
+  /** Charges what is due, a bounded number of budgets with one statement. */
+  async #settleDue(): Promise<void> {
+    const batch: Budget[] = [];
+    for (const budget of this.#due) {
+      if (budget.settling !== undefined) continue;
+      this.#due.delete(budget);
+      batch.push(budget);
+      if (batch.length >= batchMax) break;
+    }
+    if (batch.length === 0) return;
+    const settling = this.#settle(batch).finally(() => {
+      for (const budget of batch) budget.settling = undefined;
+    });
+    for (const budget of batch) budget.settling = settling;
+    await settling;
+  }
+
+  async #settle(batch: Budget[]): Promise<void> {
+    const sent = batch.map(({ spent }) => spent);
+    const charges = batch.map(({ spent, owed, line }) => Math.min(spent + owed, line.perMinute));
+    for (const budget of batch) budget.spent = 0;
+    try {
+      const tokens = await withinTime(charge(this.#deps.db, batch, charges));
+      for (const budget of batch) {
+        budget.owed = 0;
+        this.#told(budget, tokens.get(keyOf(budget)) ?? 0);
+      }
+      this.#chargeSoon();
+    } catch (error) {
+      this.#deps.log.warn({ err: error }, 'Rate limits go by what this process knows alone');
+      for (const [i, budget] of batch.entries()) this.#goOnAlone(budget, sent[i] ?? 0);
+      this.#chargeSoon(retryMs);
+    }
+  }
+
+  /** What is left in the bucket without what has been spent since. */
+  #told(budget: Budget, tokens: number): void {
+    const { line, spent } = budget;
+    budget.tokens = tokens;
+    budget.toldAtMs = this.#now();
+    const left = tokens - spent;
+    budget.credit = Math.max(0, Math.min(line.credit - spent, Math.floor(left)));
+    budget.refusedForMs = left >= 1 ? 0 : (1 - left) * msPerToken(line);
+    if (spent >= line.dueAt) this.#due.add(budget);
+  }
+
+  /** The bucket is this process's alone, and fills by our clock; what was not charged stays owed. */
+  #goOnAlone(budget: Budget, sent: number): void {
+    const { line } = budget;
+    const filled = Math.max(0, this.#now() - budget.toldAtMs) / msPerToken(line);
+    budget.owed = Math.min(budget.owed + sent, line.perMinute);
+    this.#told(budget, Math.min(line.perMinute, budget.tokens + filled - sent));
+    this.#due.add(budget);
+  }
+
+  #now(): number {
+    return this.#deps.clock.now().getTime();
+  }
+
+  #after(ms: number, work: () => void): NodeJS.Timeout {
+    const timer = setTimeout(work, ms);
+    timer.unref();
+    return timer;
+  }
+}
+
+/** The credential, not the session: a user with many tokens has one budget, and so has a developer. */
+function credentialOf(identity: Identity): string | undefined {
+  switch (identity.kind) {
+    case 'user':
+      return identity.userId;
+    case 'server':
+      return identity.keyId;
+    case 'developer':
+    case 'developer-without-app':
+      return identity.developerId;
+    default:
+      // A publishable key is everybody's: whoever used up its budget would keep all others from signing in.
+      return undefined;
+  }
+}
+
+function msPerToken(line: Line): number {
+  return 60_000 / line.perMinute;
+}
+
+function keyOf(budget: { credentialId: string; group: string }): string {
+  return `${budget.credentialId}/${budget.group}`;
+}
+
+/** Takes the charges from the buckets, which fill meanwhile by the database's clock. Answers what each then holds. */
+async function charge(db: Database, batch: Budget[], charges: number[]): Promise<Map<string, number>> {
+  const perMinute = Object.fromEntries(batch.map(({ group, line }) => [group, line.perMinute]));
+  const rows = await db<{ credentialId: string; routeGroup: RouteGroup; tokens: number }[]>`
+    with sizes as (select ${JSON.stringify(perMinute)}::text::jsonb as of)
+    insert into rate_budgets as b (credential_id, route_group, tokens, filled_at)
+    select given.id, given.route_group, (sizes.of -> given.route_group)::float8 - given.charge, clock_timestamp()
+    from sizes, unnest(${batch.map(({ credentialId }) => credentialId)}::uuid[],
+      ${batch.map(({ group }) => group)}::text[], ${charges}::float8[]) as given (id, route_group, charge)
+    order by given.id, given.route_group
+    on conflict (credential_id, route_group) do update set
+      -- A full bucket holds a minute's requests; the new row's tokens are that less the charge.
+      tokens = excluded.tokens - greatest(0,
+        (select (sizes.of -> b.route_group)::float8 from sizes)
+        - b.tokens - greatest(0, extract(epoch from clock_timestamp() - b.filled_at))
+          * (select (sizes.of -> b.route_group)::float8 from sizes) / 60),
+      filled_at = clock_timestamp()
+    returning credential_id, route_group, tokens`;
+  return new Map(
+    rows.map(({ credentialId, routeGroup, tokens }) => [keyOf({ credentialId, group: routeGroup }), tokens]),
+  );
+}
+
+async function withinTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error('The database did not answer in time.')), settleTimeoutMs);
+  });
+  work.catch(() => {});
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function tooMany({ group, line }: Budget, waitMs: number): AppError {
+  const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
+  return new AppError('rate_limited', `More than ${line.perMinute} ${group} a minute. Try again in ${seconds} s.`, {
+    details: { group, limit: line.perMinute, window_seconds: 60 },
+    headers: {
+      'retry-after': String(seconds),
+      'ratelimit-limit': String(line.perMinute),
+      'ratelimit-remaining': '0',
+      'ratelimit-reset': String(seconds),
+      'ratelimit-policy': `${line.perMinute};w=60`,
+    },
+  });
+}

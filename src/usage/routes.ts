@@ -1,0 +1,21 @@
+import { iso } from '../http/present.ts';
+import { type Api, ref } from '../http/route.ts';
+import { usageSchema } from './schema.ts';
+import type { UsageService } from './service.ts';
+
+/** What an app uses of its quotas. */
+export function registerUsageRoutes(api: Api, { usage }: { usage: UsageService }): void {
+  api.provisioning(['server', 'developer'], {
+    method: 'GET',
+    path: '/usage',
+    operationId: 'getUsage',
+    tag: 'Apps',
+    summary: 'Get what the app uses of its quotas',
+    description: 'Production and each sandbox are counted, and bounded, for themselves.',
+    responses: { 200: ref(usageSchema) },
+    handler: async ({ caller }) => {
+      const { pages, resetsAt, ...rest } = await usage.get(caller);
+      return { ...rest, pages: { ...pages, resets_at: iso(resetsAt) } };
+    },
+  });
+}

@@ -1,0 +1,49 @@
+import type { Clock } from '../clock.ts';
+import type { Database, Db } from '../db/database.ts';
+import { invalidField } from '../errors.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { boundless, type Measure, measures } from '../tenancy/quotas.ts';
+import type { QuotasInput } from './schema.ts';
+import * as store from './store.ts';
+
+export type UsageService = ReturnType<typeof createUsageService>;
+export type Usage = Record<Measure, { used: number; limit: number | null }> & { resetsAt: Date };
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** What apps use of what is bounded. */
+export function createUsageService({ db, clock }: { db: Database; clock: Clock }) {
+  return {
+    async get(scope: Scope): Promise<Usage> {
+      const rows = await store.readUsage(db, scope);
+      const of = (measure: Measure) => {
+        const row = rows.find((each) => each.measure === measure);
+        const bound = row?.bound ?? null;
+        return { used: Math.max(0, row?.used ?? 0), limit: bound === boundless ? null : bound };
+      };
+      const today = Math.floor(clock.now().getTime() / dayMs);
+      return {
+        file_bytes: of('file_bytes'),
+        documents: of('documents'),
+        pages: of('pages'),
+        sandboxes: of('sandboxes'),
+        resetsAt: new Date((today + 1) * dayMs),
+      };
+    },
+  };
+}
+
+/** Sets an app's own bounds. They may be tighter than the operator's, never wider: 422 on the member. */
+export async function setOwnBounds(tx: Db, appId: string, quotas: QuotasInput): Promise<void> {
+  for (const measure of measures) {
+    const bound = quotas[measure];
+    if (bound === undefined) continue;
+    const most = (await store.findOperatorBound(tx, appId, measure)) ?? boundless;
+    if (bound !== null && bound > most)
+      throw invalidField(
+        `quotas.${measure}`,
+        `must be at most ${most}, what the operator of this server gives the app`,
+      );
+    await store.setOwnBound(tx, appId, measure, bound);
+  }
+}

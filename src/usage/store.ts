@@ -1,0 +1,89 @@
+import { type Db, production, type Transaction } from '../db/database.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { type Measure, measures } from '../tenancy/quotas.ts';
+
+export type UsageRow = { measure: Measure; used: number; bound: number | null };
+
+/** Of every measure, what is used now and the bound that holds. */
+export function readUsage(db: Db, { appId, sandboxId }: Scope): Promise<UsageRow[]> {
+  return db<UsageRow[]>`
+    select measure, app_used(${appId}, ${sandboxId}, measure) as used, quota_bound(${appId}, measure) as bound
+    from unnest(${[...measures]}::text[]) measure`;
+}
+
+/** What the operator lets the app have, its own bounds aside; null for no bound. */
+export async function findOperatorBound(db: Db, appId: string, measure: Measure): Promise<number | null> {
+  const [row] = await db<{ bound: number | null }[]>`
+    select coalesce((select operator_bound from app_quotas where app_id = ${appId} and measure = ${measure}),
+      (select bound from quota_defaults where measure = ${measure})) as bound`;
+  return row?.bound ?? null;
+}
+
+export async function setOwnBound(db: Db, appId: string, measure: Measure, bound: number | null): Promise<void> {
+  await db`
+    insert into app_quotas (app_id, measure, own_bound) values (${appId}, ${measure}, ${bound})
+    on conflict (app_id, measure) do update set own_bound = excluded.own_bound`;
+}
+
+/** Null: the default holds again. */
+export async function setOperatorBound(db: Db, appId: string, measure: Measure, bound: number | null): Promise<void> {
+  await db`
+    insert into app_quotas (app_id, measure, operator_bound) values (${appId}, ${measure}, ${bound})
+    on conflict (app_id, measure) do update set operator_bound = excluded.operator_bound`;
+}
+
+/** The bounds of apps that the operator gave none of their own, for every process on this database. */
+export async function saveDefaultBounds(db: Db, bounds: Record<Measure, number | undefined>): Promise<void> {
+  for (const [measure, bound] of Object.entries(bounds)) {
+    if (bound === undefined) await db`delete from quota_defaults where measure = ${measure}`;
+    else
+      await db`insert into quota_defaults as q (measure, bound) values (${measure}, ${bound})
+        on conflict (measure) do update set bound = excluded.bound where q.bound <> excluded.bound`;
+  }
+}
+
+export type Drift = { appId: string; sandboxId: string; measure: Measure; booked: number; counted: number };
+
+/**
+ * Where the books differ from what is there. The lock waits for writers under way and keeps others waiting, so that
+ * both numbers are of one moment.
+ */
+export async function findDrift(tx: Transaction): Promise<Drift[]> {
+  await tx`lock table app_usage in exclusive mode`;
+  const rows = await tx<Drift[]>`
+    with counted as (
+      select app_id, sandbox_id, 'file_bytes' as measure, sum(size)::bigint as counted from files
+      group by app_id, sandbox_id
+      union all
+      select app_id, sandbox_id, 'documents', count(*) from knowledge_documents group by app_id, sandbox_id
+      union all
+      select app_id, ${production}::uuid, 'sandboxes', count(*) from sandboxes where id <> ${production}
+      group by app_id),
+    booked as (
+      select app_id, sandbox_id, measure, sum(used)::bigint as booked from app_usage
+      where measure <> 'pages' group by app_id, sandbox_id, measure)
+    select app_id, sandbox_id, measure, coalesce(booked, 0) as booked, coalesce(counted, 0) as counted
+    from counted full join booked using (app_id, sandbox_id, measure)
+    where coalesce(booked, 0) <> coalesce(counted, 0)`;
+  return [...rows];
+}
+
+/** Writes what was counted into the books. */
+export async function correctDrift(tx: Transaction, drift: Drift[]): Promise<void> {
+  for (const { appId, sandboxId, measure, counted } of drift) {
+    await tx`delete from app_usage where app_id = ${appId} and sandbox_id = ${sandboxId} and measure = ${measure}`;
+    await tx`insert into app_usage (app_id, sandbox_id, measure, period, part, used)
+      values (${appId}, ${sandboxId}, ${measure}, 'epoch', 0, ${counted})`;
+  }
+}
+
+/** Days of pages that are over, and budgets that have been full for long. Answers how many rows went. */
+export async function deleteOldCounts(db: Db, daysKept: number): Promise<number> {
+  const pages = await db`
+    delete from app_usage where measure = 'pages' and period < current_date - ${daysKept}::integer`;
+  const budgets = await db`
+    delete from rate_budgets where (credential_id, route_group) in (
+      select credential_id, route_group from rate_budgets where filled_at < now() - interval '10 minutes'
+      limit 100000 for update skip locked)`;
+  return pages.count + budgets.count;
+}

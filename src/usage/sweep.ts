@@ -1,0 +1,12 @@
+import type { Database } from '../db/database.ts';
+import type { Task } from '../jobs/workers.ts';
+import { deleteOldCounts } from './store.ts';
+
+/** Removes counts that nobody will ask for again. */
+export const usageSweepJob = { task: 'sweep_usage', everySeconds: 3_600 };
+
+const pageDaysKept = 31;
+
+export function createUsageSweepTask({ db }: { db: Database }): Task {
+  return async () => void (await deleteOldCounts(db, pageDaysKept));
+}

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { type ServedProcess, startServe } from '../support/serve.ts';
+import { type ErrorBody, sendRequest } from '../support/server.ts';
+import { projectRoot } from '../support/source.ts';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'quarry-quota-test-'));
+const serve: ServedProcess = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' });
+after(async () => {
+  await serve.stop();
+  rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+});
+const { app, secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
+  app: string;
+  secret_key: string;
+};
+
+/** What the command prints, or the code that it ends with. */
+function quarry(...args: string[]): { printed: string } | { code: number | null } {
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' };
+  try {
+    const main = join(projectRoot, 'src/main.ts');
+    return { printed: execFileSync(process.execPath, [main, ...args], { env, encoding: 'utf8', stdio: 'pipe' }) };
+  } catch (error) {
+    return { code: (error as { status: number | null }).status };
+  }
+}
+
+function upload(bytes: number) {
+  const data = Buffer.alloc(bytes).toString('base64');
+  const body = { filename: 'a', content_type: 'application/octet-stream', data };
+  return sendRequest<ErrorBody>(serve.baseUrl, 'POST', '/api/v1/files', { key, body });
+}
+
+test('the operator bounds an app beside the running server, and lifts the bound again', async () => {
+  assert.equal((await upload(10)).status, 201);
+  const bounded = quarry('quota', app, '--file-bytes', '15', '--json');
+  assert.ok('printed' in bounded);
+  assert.deepEqual(JSON.parse(bounded.printed).file_bytes, { used: 10, limit: 15 });
+  const refused = await upload(6);
+  assert.deepEqual([refused.status, refused.body.error.details.limit], [422, 15]);
+
+  const lifted = quarry('quota', app, '--file-bytes', 'none');
+  assert.ok('printed' in lifted && /file_bytes +10 of no bound/.test(lifted.printed));
+  assert.equal((await upload(6)).status, 201);
+});
+
+test('what is no app and what is no bound is told apart from success', () => {
+  assert.deepEqual(quarry('quota', 'garbage'), { code: 2 });
+  assert.deepEqual(quarry('quota', `dap_${'0'.repeat(22)}`), { code: 1 });
+  assert.deepEqual(quarry('quota', app, '--pages', '-5'), { code: 2 });
+});
+
+test('fsck finds the books in order', () => {
+  const checked = quarry('fsck');
+  assert.ok('printed' in checked && !checked.printed.includes('usage'));
+});
