@@ -36,6 +36,18 @@ export const stemLanguages = [
 const settings = {
   host: text('HOST', '127.0.0.1', 'Address to listen on. A public one needs QUARRY_SECRET.'),
   port: integer('PORT', 8080, { min: 0, max: 65_535 }, 'Port to listen on; 0 takes any free one.'),
+  role: oneOf(
+    'QUARRY_ROLE',
+    'all',
+    ['all', 'http', 'worker'],
+    'What the process does: answer requests, run background jobs, or both. `quarry serve --only` says it too.',
+  ),
+  workerPort: integer(
+    'QUARRY_WORKER_PORT',
+    8081,
+    { min: 0, max: 65_535 },
+    'Port of a process with role worker, for health and metrics alone; 0 takes any free one.',
+  ),
   publicUrl: url('QUARRY_PUBLIC_URL', undefined, 'Base URL that clients reach the server by, used in links.'),
   dataDir: path('QUARRY_DATA_DIR', './data', 'Directory of the embedded database, blobs, secret and credentials.'),
   databaseUrl: secretText('DATABASE_URL', 'External PostgreSQL 15 or newer. Unset: the embedded one.'),
@@ -132,6 +144,11 @@ const settings = {
   s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),
   s3Bucket: text('QUARRY_S3_BUCKET', undefined, 'S3 bucket; needed when the blob store is s3.'),
   s3PathStyle: boolean('QUARRY_S3_PATH_STYLE', false, 'Put the bucket in the path instead of the host name.'),
+  s3Presign: boolean(
+    'QUARRY_S3_PRESIGN',
+    true,
+    'Give clients signed URLs of the bucket itself. False where they cannot reach it: downloads then pass the server.',
+  ),
   s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 credentials; unset: the usual AWS sources.'),
   s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 credentials; unset: the usual AWS sources.'),
   s3SessionToken: secretText('AWS_SESSION_TOKEN', 'S3 session token, when the credentials are temporary.'),
@@ -186,6 +203,11 @@ const settings = {
     'What the audit log keeps: changes, or all: changes of key-value entries too.',
   ),
   auditDays: integer('QUARRY_AUDIT_DAYS', 90, { min: 1, max: 36_500 }, 'How long the audit log is kept, in days.'),
+  apiUrl: url('QUARRY_API_URL', undefined, 'For commands that call a server: its base URL.'),
+  apiKey: secretText('QUARRY_API_KEY', 'For commands that call a server: an API key.'),
+  apiToken: secretText('QUARRY_TOKEN', 'For commands that call a server: a bearer token.'),
+  apiApp: text('QUARRY_APP', undefined, 'For commands that call a server: the app that a developer token acts in.'),
+  apiSandbox: text('QUARRY_SANDBOX', undefined, 'For commands that call a server: the sandbox to act in.'),
 } as const;
 
 type Settings = typeof settings;
@@ -203,8 +225,15 @@ ${problems.map((p) => `  - ${p}`).join('\n')}`);
   }
 }
 
-/** Reads all settings. Throws ConfigError with every mistake at once. */
-export function readConfig(env: Record<string, string | undefined> = process.env): Config {
+/**
+ * Reads all settings. Throws ConfigError with every mistake at once.
+ * @param given what the command line says, by the variables' names; it comes before the environment.
+ */
+export function readConfig(
+  environment: Record<string, string | undefined> = process.env,
+  given: Record<string, string> = {},
+): Config {
+  const env = { ...environment, ...given };
   const problems: string[] = [];
   const config: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries<Setting<unknown>>(settings)) {
@@ -243,6 +272,16 @@ function checkTogether(config: Config): string[] {
     );
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined)
     problems.push('DATABASE_DIRECT_URL needs DATABASE_URL beside it');
+  if (config.role !== 'all' && config.databaseUrl === undefined)
+    problems.push(
+      `QUARRY_ROLE ${config.role} needs DATABASE_URL: the embedded database belongs to one process, which then does everything`,
+    );
+  if (config.role === 'worker' && config.publicUrl === undefined)
+    problems.push(
+      'QUARRY_PUBLIC_URL is required for a worker: links that background jobs make must lead to the processes that answer requests',
+    );
+  if (config.role === 'worker' && config.jobWorkers === 0)
+    problems.push('QUARRY_JOB_WORKERS is 0, so a worker would do nothing');
   if (config.blobStore === 's3' && config.s3Bucket === undefined)
     problems.push('QUARRY_S3_BUCKET is required when QUARRY_BLOB_STORE is s3');
   if (config.embedder !== 'lexical' && config.embedModel === undefined)
@@ -250,6 +289,11 @@ function checkTogether(config: Config): string[] {
   if (config.embedder === 'openai' && config.embedUrl === undefined)
     problems.push('QUARRY_EMBED_URL is required when QUARRY_EMBEDDER is openai');
   return problems;
+}
+
+/** Whether a process with these settings takes background jobs. */
+export function runsJobs({ role, jobWorkers }: Pick<Config, 'role' | 'jobWorkers'>): boolean {
+  return role !== 'http' && jobWorkers > 0;
 }
 
 function weakSecret(secret: string): boolean {

@@ -4,7 +4,10 @@ import { registerAppRoutes } from './apps/routes.ts';
 import { registerAuditRoutes } from './audit/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
 import { registerAutomationRoutes } from './automations/routes.ts';
+import { runsJobs } from './config.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
+import { registerConsoleRoutes } from './console/routes.ts';
+import { registerConsole } from './console/static.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
@@ -20,6 +23,7 @@ import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
+import { registerMcpRoutes } from './mcp/routes.ts';
 import { registerMonitoring } from './monitoring/register.ts';
 import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
@@ -37,14 +41,15 @@ export type QuarryServer = {
   close(): Promise<void>;
 };
 
-/** The HTTP server with every route, not listening yet. */
+/** The HTTP server with every route that the process's role has, not listening yet. */
 export async function createServer(services: Services): Promise<QuarryServer> {
-  const { config, log, credentials, metrics } = services;
+  const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
+    sessions,
     metrics,
     rateLimiter,
     audit,
@@ -53,19 +58,32 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
-  await collectOpenApi(fastify);
+  // A worker answers nothing but how it is doing.
+  const answers = config.role !== 'worker';
+  if (answers) await collectOpenApi(fastify);
   registerHealthRoutes(api, { ...services, metricsToken: config.metricsToken });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   metrics.gauge('quarry_http_connections', 'Connections of clients that are open', () => countConnections(fastify));
-  registerOpenApiRoute(api, fastify);
   const domains = createDomains(services, audit);
-  registerRoutes(api, domains);
-  await registerDocs(fastify);
+  let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
+  if (answers) {
+    registerOpenApiRoute(api, fastify);
+    registerRoutes(api, domains);
+    mcp = registerMcpRoutes(api, {
+      fastify,
+      baseUrl: services.baseUrl,
+      corsOrigins: config.corsOrigins,
+      readFile: domains.files.readRange,
+    });
+    await registerDocs(fastify);
+    await registerConsole(fastify, services);
+  }
   const { automationWork } = domains;
   Object.assign(services.tasks, automationWork.tasks);
 
   let closing: Promise<void> | undefined;
   const stopWork = async () => {
+    mcp?.stopWaiting();
     await services.streams.close();
     await automationWork.stopTicking();
   };
@@ -73,12 +91,13 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     fastify,
     api,
     async listen() {
-      await fastify.listen({ host: config.host, port: config.port });
+      const wanted = answers ? config.port : config.workerPort;
+      await fastify.listen({ host: config.host, port: wanted });
       const address = fastify.server.address();
-      const port = typeof address === 'object' && address !== null ? address.port : config.port;
+      const port = typeof address === 'object' && address !== null ? address.port : wanted;
       const url = `http://${urlHost(config.host)}:${port}`;
       services.setListeningUrl(url);
-      if (config.jobWorkers > 0) automationWork.startTicking();
+      if (runsJobs(config)) automationWork.startTicking();
       return url;
     },
     close() {
@@ -140,6 +159,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerKvRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
+  registerConsoleRoutes(api, domains);
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import type { BlobStore } from './blob/blob-store.ts';
 import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
-import type { Config } from './config.ts';
+import { type Config, runsJobs } from './config.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
 import { ParserPool } from './content/parse/pool.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
 import { migrate } from './db/migrate.ts';
+import { matchBlobStore } from './files/store-identity.ts';
 import { Metrics } from './http/metrics.ts';
 import { StreamHub } from './http/sse.ts';
 import { migrateJobs } from './jobs/migrate.ts';
@@ -20,6 +21,7 @@ import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
+import { Sessions } from './tenancy/sessions.ts';
 import { saveDefaultBounds } from './usage/store.ts';
 
 /** What the whole server stands on, built once. Routes and domain services take from it what they need. */
@@ -44,6 +46,8 @@ export type Services = {
   streams: StreamHub;
   secrets: Secrets;
   credentials: Credentials;
+  /** Signed-in browsers of the web console. */
+  sessions: Sessions;
   /** What clients reach the server by, without a slash at the end. */
   baseUrl(): string;
   /** Says where the server came to listen, which is its base URL unless the settings name another. */
@@ -113,6 +117,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
+  await matchBlobStore(direct, blobs);
   const parser = new ParserPool({
     workers: config.parseWorkers,
     memoryMb: config.parseMemoryMb,
@@ -187,6 +192,7 @@ function assemble({ started, ...parts }: Parts): Services {
   started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
   const services: Services = {
     ...parts,
+    sessions: new Sessions(parts),
     baseUrl: () => config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
@@ -195,7 +201,7 @@ function assemble({ started, ...parts }: Parts): Services {
     recurring: [],
     async startWorkers() {
       const { tasks, recurring } = services;
-      if (config.jobWorkers === 0 || Object.keys(tasks).length === 0) return;
+      if (!runsJobs(config) || Object.keys(tasks).length === 0) return;
       workers = await startWorkers({ target: directTarget, tasks, recurring, concurrency: config.jobWorkers, log });
     },
     stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),
@@ -227,10 +233,15 @@ async function startDatabase(
 export function readOrMakeSecret(dataDir: string): string {
   const found = findSecret(dataDir);
   if (found !== undefined) return found;
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const secret = randomBytes(32).toString('hex');
-  writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
+  keepSecret(dataDir, secret);
   return secret;
+}
+
+/** Makes this the root secret of the data directory. */
+export function keepSecret(dataDir: string, secret: string): void {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
 }
 
 export function findSecret(dataDir: string): string | undefined {

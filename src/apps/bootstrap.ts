@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Database, nobody, production, type Transaction } from '../db/database.ts';
+import { type Database, production, type Transaction } from '../db/database.ts';
 import { formatId, newUuid } from '../ids.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
 
@@ -44,25 +44,46 @@ export function mintCredentials(db: Database): Promise<AppCredentials | undefine
   });
 }
 
-/** After the root secret was rotated: wraps what the previous one wrapped with the current one. Answers how many. */
-export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
-  let rewrapped = 0;
-  let after = nobody;
-  for (;;) {
-    const apps = await db<{ id: string; capabilityKey: Buffer }[]>`
-      select id, capability_key from apps where id > ${after} order by id limit ${rewrapBatch}`;
-    for (const { id, capabilityKey } of apps) {
-      after = id;
-      const { plain, stale } = secrets.unwrap(capabilityKey);
-      if (!stale) continue;
-      await db`update apps set capability_key = ${secrets.wrap(plain)}
-        where id = ${id} and capability_key = ${capabilityKey}`;
-      rewrapped += 1;
-    }
-    if (apps.length < rewrapBatch) return rewrapped;
+/** Whether the root secret is the one that this database's keys are wrapped by. True where there are none yet. */
+export async function opensStoredKeys(db: Database, secrets: Secrets): Promise<boolean> {
+  const [app] = await db<{ key: Buffer }[]>`select capability_key as key from apps order by id limit 1`;
+  try {
+    if (app) secrets.unwrap(app.key);
+    return true;
+  } catch {
+    return false;
   }
 }
 
+/**
+ * After the root secret was rotated: wraps everything that the previous one wrapped with the current one, so that the
+ * previous one may go. Answers how many.
+ */
+export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
+  let rewrapped = 0;
+  for (const [table, column] of wrappedColumns) {
+    const rows = db<{ place: string; wrapped: Buffer }[]>`
+      select ctid::text as place, ${db(column)} as wrapped from ${db(table)} where ${db(column)} is not null`;
+    await rows.cursor(rewrapBatch, async (batch) => {
+      for (const { place, wrapped } of batch) {
+        const { plain, stale } = secrets.unwrap(wrapped);
+        if (!stale) continue;
+        // A row that somebody changes meanwhile is elsewhere then; the next start of any process finds it.
+        await db`update ${db(table)} set ${db(column)} = ${secrets.wrap(plain)}
+          where ctid = ${place}::tid and ${db(column)} = ${wrapped}`;
+        rewrapped += 1;
+      }
+    });
+  }
+  return rewrapped;
+}
+
+/** Everything that is stored wrapped by the root secret. */
+const wrappedColumns = [
+  ['apps', 'capability_key'],
+  ['app_secrets', 'value'],
+  ['knowledge_sources', 'inbound_token'],
+] as const;
 const rewrapBatch = 500;
 const bootstrapLockKey = 7_130_241_002;
 const capabilityKeyBytes = 32;

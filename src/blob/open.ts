@@ -11,6 +11,7 @@ type BlobConfig = Pick<
   | 's3Region'
   | 's3Endpoint'
   | 's3PathStyle'
+  | 's3Presign'
   | 's3AccessKeyId'
   | 's3SecretAccessKey'
   | 's3SessionToken'
@@ -22,13 +23,16 @@ export async function openBlobStore(config: BlobConfig): Promise<BlobStore> {
   if (config.s3Bucket === undefined) throw new Error('A bucket is required, and the settings are checked at start.');
   // The SDK is large: only those who use it wait for it and give it memory.
   const { openS3BlobStore } = await import('./s3.ts');
-  return openS3BlobStore({
+  const store = openS3BlobStore({
     bucket: config.s3Bucket,
     region: config.s3Region,
     endpoint: config.s3Endpoint,
     pathStyle: config.s3PathStyle,
     credentials: credentialsOf(config),
   });
+  if (config.s3Presign) return store;
+  const { presignedUrl: _left, ...withoutUrls } = store;
+  return withoutUrls;
 }
 
 function credentialsOf({ s3AccessKeyId, s3SecretAccessKey, s3SessionToken }: BlobConfig) {

@@ -1,12 +1,16 @@
+import { BackupError } from '../backup/error.ts';
 import { ConfigError } from '../config.ts';
 import { DirectoryLockedError } from '../db/directory-lock.ts';
 import { EmbeddedPostgresError } from '../db/postgres-error.ts';
+import { BlobStoreMismatchError } from '../files/store-identity.ts';
 import { redact } from '../log.ts';
+
+/** Errors whose message is all that there is to say. */
+const plain = [ConfigError, DirectoryLockedError, EmbeddedPostgresError, BackupError, BlobStoreMismatchError];
 
 /** An error in words for whoever typed the command: what is wrong and how to mend it. */
 export function explain(error: unknown): string {
-  if (error instanceof ConfigError || error instanceof DirectoryLockedError || error instanceof EmbeddedPostgresError)
-    return error.message;
+  if (plain.some((kind) => error instanceof kind)) return (error as Error).message;
   const { code, port, address, path } = error as { code?: string; port?: number; address?: string; path?: string };
   if (code === 'EADDRINUSE')
     return `Port ${port} on ${address} is taken by another program. Stop it, or choose another with PORT (PORT=0 takes any free one).`;

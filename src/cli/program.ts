@@ -1,11 +1,30 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
+import { redact } from '../log.ts';
 import type { AutomationsOptions } from './automations.ts';
+import { RefusedError, UsageError } from './client.ts';
 import { explain } from './explain.ts';
+import { addPeopleCommands } from './people.ts';
 
 /** Runs one `quarry` command. Answers the exit code: 0, 1 when it failed, 2 when it was called wrongly. */
 export async function runCommand(args: string[]): Promise<number> {
+  const { program, exitCode } = buildProgram();
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode();
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    const known = error instanceof UsageError || error instanceof RefusedError;
+    process.stderr.write(`${known ? redact(error.message) : explain(error)}\n`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+/** Every command with its options, and the exit code of the one that ran. */
+export function buildProgram(): { program: Command; exitCode: () => number } {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
+    .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
+    .commandsGroup('Run a server:')
     .exitOverride();
   let code = 0;
   const action =
@@ -16,7 +35,15 @@ export async function runCommand(args: string[]): Promise<number> {
   program
     .command('serve')
     .description('run the server')
+    .addOption(
+      new Option('--only <role>', 'answer requests or run background jobs, not both').choices(['http', 'worker']),
+    )
     .action(action(() => import('./serve.ts')));
+  program
+    .command('health')
+    .description('ask the server of these settings whether it is ready; exits 1 when not')
+    .addOption(new Option('--only <role>', 'the process that was started with it').choices(['http', 'worker']))
+    .action(action(() => import('./health.ts')));
   program
     .command('migrate')
     .description('bring the database to this release and stop')
@@ -56,6 +83,27 @@ export async function runCommand(args: string[]): Promise<number> {
     .action(async (app: string, options: Record<string, string | boolean | undefined>) => {
       code = await (await import('./quota.ts')).run(app, options);
     });
+  const backup = program
+    .command('backup')
+    .argument('<directory>', 'must not exist yet')
+    .description('write a backup of one moment, rows and files, while servers go on')
+    .option('--include-secret', 'put the generated root secret of the data directory into it')
+    .action(async (directory: string, options: { includeSecret?: boolean }) => {
+      code = await (await import('./backup.ts')).take(directory, options);
+    });
+  backup
+    .command('verify <directory>')
+    .description('read a whole backup and say whether it is as it was written')
+    .action(async (directory: string) => {
+      code = await (await import('./backup.ts')).verify(directory);
+    });
+  program
+    .command('restore <directory>')
+    .description('restore a backup into an empty database and blob store')
+    .option('--reuse-blobs', 'the blob store may hold contents already; the right ones are used as they are')
+    .action(async (directory: string, options: { reuseBlobs?: boolean }) => {
+      code = await (await import('./backup.ts')).restore(directory, options);
+    });
   const automations = program.command('automations').description('check, install and try automations from files');
   automations
     .command('validate <file>')
@@ -75,12 +123,8 @@ export async function runCommand(args: string[]): Promise<number> {
     if (verb === 'apply') command.option('--draft', 'do not activate it');
     else command.option('--payload <json>', 'payload of the run, as JSON');
   }
-  try {
-    await program.parseAsync(args, { from: 'user' });
-    return code;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    process.stderr.write(`${explain(error)}\n`);
-    return 1;
-  }
+  addPeopleCommands(program, (ended) => {
+    code = ended;
+  });
+  return { program, exitCode: () => code };
 }

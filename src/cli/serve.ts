@@ -1,5 +1,5 @@
-import { bootstrapIfEmpty, rewrapKeys } from '../apps/bootstrap.ts';
-import { readConfig, unknownSettings } from '../config.ts';
+import { bootstrapIfEmpty, opensStoredKeys, rewrapKeys } from '../apps/bootstrap.ts';
+import { ConfigError, readConfig, unknownSettings } from '../config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from '../credentials-file.ts';
 import { killEmbeddedPostgres } from '../db/embedded.ts';
 import { createLogger } from '../log.ts';
@@ -7,8 +7,8 @@ import { createServer, type QuarryServer } from '../server.ts';
 import { createServices, type Services } from '../services.ts';
 
 /** Serves until a signal comes or the embedded database ends. */
-export async function run(): Promise<number> {
-  const config = readConfig();
+export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
+  const config = readConfig(undefined, typeof only === 'string' ? { QUARRY_ROLE: only } : {});
   const log = createLogger(config.logLevel);
   for (const name of unknownSettings()) log.warn({ name }, 'This variable looks like a setting but is none');
   // Listened for before anything starts, so that a stop during the start leaves nothing running either.
@@ -17,9 +17,14 @@ export async function run(): Promise<number> {
   const services = await createServices(config, log);
   let server: QuarryServer | undefined;
   try {
+    if (!(await opensStoredKeys(services.db, services.secrets)))
+      throw new ConfigError([
+        'the root secret is not the one that this database was made with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
+      ]);
     server = await createServer(services);
     const url = await server.listen();
-    const credentials = await prepareCredentials(services);
+    const isWorker = config.role === 'worker';
+    const credentials = isWorker ? undefined : await prepareCredentials(services);
     if (config.secretPrevious !== undefined) {
       const rewrapped = await rewrapKeys(services.db, services.secrets);
       log.info({ rewrapped }, 'Stored keys are wrapped by the current secret');
@@ -27,7 +32,7 @@ export async function run(): Promise<number> {
     await services.startWorkers();
     services.setReady();
     services.parser.warm();
-    process.stdout.write(greeting(url, services.baseUrl(), credentials));
+    process.stdout.write(isWorker ? workerGreeting(url) : greeting(url, services.baseUrl(), credentials));
     const reason = await Promise.race([stop.asked, services.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
@@ -82,4 +87,8 @@ function greeting(url: string, baseUrl: string, credentials: string | undefined)
     `Credentials        ${credentials ?? 'make new ones with `quarry credentials`'}`,
     '',
   ].join('\n');
+}
+
+function workerGreeting(url: string): string {
+  return `Quarry runs background jobs\nHealth and metrics ${url}/readyz ${url}/metrics\n`;
 }

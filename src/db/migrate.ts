@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Database } from './database.ts';
+import { createFacts, findFact } from './server-facts.ts';
 
 export type Migration = { version: number; name: string; checksum: string; sql: string };
 
@@ -25,13 +26,24 @@ export async function readMigrations(from = directory): Promise<Migration[]> {
 /**
  * Brings the database to this release: each migration in a transaction of its own, in order, once, however many
  * processes start together. Answers the names that were applied. Throws when the database holds a migration that
- * this release does not know or that was edited after it was applied.
+ * this release does not know or that was edited after it was applied, or that a restore was begun in and not ended.
+ * @param options.restoring the backup that is being restored by whoever calls.
  */
-export async function migrate(db: Database, migrations?: Migration[]): Promise<string[]> {
+export async function migrate(
+  db: Database,
+  migrations?: Migration[],
+  options: { restoring?: string } = {},
+): Promise<string[]> {
   const wanted = migrations ?? (await readMigrations());
   const connection = await db.reserve();
   try {
     await connection`select pg_advisory_lock(${lockKey})`;
+    await createFacts(connection);
+    const restoring = await findFact(connection, 'restoring');
+    if (restoring !== options.restoring)
+      throw new Error(
+        `The backup ${restoring ?? options.restoring} was not restored to its end. Run \`quarry restore\` with it once more, or empty the database.`,
+      );
     await connection`
       create table if not exists schema_migrations (
         version integer primary key, name text not null, checksum text not null,

@@ -120,6 +120,14 @@ export function createFileService(deps: FileDeps) {
     write,
     get,
 
+    /** Bytes of a file that the caller sees; `end` is exclusive. For small parts: they are held in memory. */
+    async readRange(caller: Caller, id: string, start: number, end: number): Promise<Buffer> {
+      const file = await getSeen(caller, id);
+      const chunks: Buffer[] = [];
+      for await (const chunk of await deps.blobs.read(file.blobKey, { start, end })) chunks.push(Buffer.from(chunk));
+      return Buffer.concat(chunks);
+    },
+
     async upload(caller: Caller, input: UploadInput): Promise<SeenFile> {
       const bytes = readBase64('data', input.data);
       if (input.share === true) requireSharable(input.content_type);
@@ -231,7 +239,7 @@ export function createFileService(deps: FileDeps) {
       const file = await getSeen(caller, id);
       if (!hasOwnerRights(caller, file, 'delete')) throw forbidden('You see this file but may not delete it.');
       if (!(await store.deleteFile(db, file.appId, file.id))) throw notFound();
-      await forgetBlob(deps, file.appId, file.blobKey);
+      if (!(await store.isBackupRunning(db))) await forgetBlob(deps, file.appId, file.blobKey);
     },
 
     /** The file that a signed link opens; 403 when the link is wrong or too old. */

@@ -257,3 +257,21 @@ export async function findUnreferredBlobs(db: Db, blobKeys: readonly string[]): 
       and not exists (select 1 from doomed_blobs d where d.blob_key = k.blob_key)`;
   return rows.map(({ blobKey }) => blobKey);
 }
+
+/** The keys of some blobs that files refer to, the newest first. */
+export async function sampleBlobKeys(db: Db, limit: number): Promise<string[]> {
+  const rows = await db<{ blobKey: string }[]>`select blob_key from files order by created_at desc limit ${limit}`;
+  return rows.map(({ blobKey }) => blobKey);
+}
+
+/** A backup holds this session lock while it copies blobs; the number only has to be ours. */
+export const backupLockKey = 7_130_241_005;
+
+/**
+ * Whether a backup may still need a blob whose row is gone. Ask after the row's deletion is committed: a backup that
+ * begins later does not see the row. In a transaction it also holds off the start of a backup until that ends.
+ */
+export async function isBackupRunning(db: Db): Promise<boolean> {
+  const [row] = await db<{ free: boolean }[]>`select pg_try_advisory_xact_lock_shared(${backupLockKey}) as free`;
+  return row?.free !== true;
+}

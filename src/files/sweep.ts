@@ -1,7 +1,7 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import type { Task } from '../jobs/workers.ts';
-import { deleteDoomedBlob, takeDueBlobs } from './store.ts';
+import { deleteDoomedBlob, isBackupRunning, takeDueBlobs } from './store.ts';
 
 const batchSize = 100;
 const batchesMax = 1_000;
@@ -21,6 +21,8 @@ export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore
   let removed = 0;
   for (let batch = 0; batch < batchesMax; batch++) {
     const due = await db.begin(async (tx) => {
+      // What a backup still has to copy stays; the next sweep after it takes it away.
+      if (await isBackupRunning(tx)) return [];
       const taken = await takeDueBlobs(tx, batchSize);
       for (const { appId, blobKey, referred } of taken) {
         if (!referred) await blobs.remove(blobKey);

@@ -38,17 +38,23 @@ test('credentials that cannot be kept are not made', async () => {
   assert.equal(await mintCredentials(db), undefined);
 });
 
-test('after the root secret was rotated the stored keys are the same, wrapped by the new one', async () => {
-  const { app } = await server.provision.app();
+test('after the root secret was rotated keys, inbound URLs and secrets of apps are the same, wrapped by the new one', async () => {
+  const { app, secretKey: key } = await server.provision.app();
   const { db, secrets, config } = server.services;
-  const stored = async () => {
-    const [row] = await db<{ key: Buffer }[]>`select capability_key as key from apps where id = ${app.uuid}`;
-    return row?.key ?? Buffer.alloc(0);
-  };
-  const before = secrets.unwrap(await stored()).plain;
+  await server.api('PUT', '/api/v1/secrets/TOKEN', { key, body: { value: 'of the app' } });
+  const agent = await server.api<{ id: string }>('POST', '/api/v1/agents', { key, body: { name: 'a' } });
+  const body = { agent: agent.body.id, kind: 'webhook/inbound' };
+  assert.equal((await server.api('POST', '/api/v1/installations', { key, body })).status, 201);
+  const stored = async () =>
+    db<{ wrapped: Buffer }[]>`select capability_key as wrapped from apps where id = ${app.uuid}
+      union all select value from app_secrets where app_id = ${app.uuid}
+      union all select inbound_token from knowledge_sources where app_id = ${app.uuid}`;
+  const plain = async (by: Secrets) => (await stored()).map(({ wrapped }) => by.unwrap(wrapped).plain.toString('hex'));
+  const before = (await plain(secrets)).sort();
+  assert.equal(before.length, 3);
   const next = randomBytes(32).toString('hex');
   const rotated = new Secrets(next, config.secret);
   assert.ok((await rewrapKeys(db, rotated)) >= 1);
   assert.equal(await rewrapKeys(db, rotated), 0);
-  assert.deepEqual(new Secrets(next).unwrap(await stored()).plain, before);
+  assert.deepEqual((await plain(new Secrets(next))).sort(), before);
 });

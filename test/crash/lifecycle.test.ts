@@ -205,6 +205,9 @@ test('two processes share an external database, and no embedded one is started',
   const proxy = await openTcpProxy(database.target);
   const shared = { ...lean, DATABASE_URL: proxy.url, QUARRY_SECRET: 'f3a91c7be2d84056b8e17d0c95a64f21' };
   const [oneDir, otherDir] = [newDataDir(), newDataDir()];
+  mkdirSync(join(oneDir, 'blobs'), { recursive: true });
+  mkdirSync(otherDir);
+  symlinkSync(join(oneDir, 'blobs'), join(otherDir, 'blobs'));
   try {
     const [one, other] = await Promise.all([
       startServe({ ...shared, QUARRY_DATA_DIR: oneDir }),

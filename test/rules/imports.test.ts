@@ -12,6 +12,8 @@ const levels: string[][] = [
   ['domains.ts'],
   ['node-domains.ts'],
   ['services.ts', 'credentials-file.ts'],
+  ['backup'],
+  ['console'],
   [
     'agents',
     'apps',
@@ -22,6 +24,7 @@ const levels: string[][] = [
     'extractions',
     'installations',
     'knowledge',
+    'mcp',
     'orgs',
     'teams',
     'threads',

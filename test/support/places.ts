@@ -244,6 +244,7 @@ export function placeRoutes(
     'GET /api/v1/knowledge_documents': { table: everybody },
     'GET /api/v1/knowledge_documents/:document': { table: sources.read, make: make.document },
     'GET /api/v1/knowledge_documents/:document/content': { table: sources.read, make: make.document },
+    'GET /api/v1/knowledge_documents/:document/chunks': { table: sources.read, make: make.document },
     'PATCH /api/v1/knowledge_documents/:document': {
       table: sources.update,
       make: make.document,
@@ -254,6 +255,14 @@ export function placeRoutes(
       table: updateOwned,
       make: make.agentThread,
       send: () => ({ body: { content: 'Hello.' } }),
+    },
+
+    'POST /mcp': {
+      table: everybody,
+      send: () => ({
+        body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+        headers: { accept: 'application/json, text/event-stream' },
+      }),
     },
 
     'GET /api/v1/automations': { table: keysOnly },

@@ -15,11 +15,19 @@ export type ServedProcess = {
 /**
  * Starts `quarry serve` as a process of its own and waits until `/readyz` answers 200.
  * @param env settings, on top of nothing but PATH and HOME: what the tests' own environment holds must not leak in.
+ * @param args what follows `serve`.
  */
-export async function startServe(env: Record<string, string>): Promise<ServedProcess> {
-  const child = spawn(process.execPath, ['--max-semi-space-size=8', mainFile, 'serve'], {
+export async function startServe(env: Record<string, string>, args: string[] = []): Promise<ServedProcess> {
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', mainFile, 'serve', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, HOST: '127.0.0.1', PORT: '0', ...env },
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      QUARRY_WORKER_PORT: '0',
+      ...env,
+    },
   });
   running.add(child);
   let output = '';

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ParserPool } from '../../src/content/parse/pool.ts';
@@ -70,6 +71,12 @@ test('an aborted task frees its process and gives the reason of the signal', asy
   assert.equal(String(await running), 'Error: the client left');
   assert.equal(String(await waiting), 'Error: the client left');
   await assertStillServes();
+});
+
+test('a signal that outlives many tasks keeps nothing of them', async () => {
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 20 }, () => pool.run('page', { bytes: Buffer.from('echo') }, { signal })));
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
 
 test('lanes take turns: one that sends many does not keep another waiting', async () => {

@@ -36,6 +36,8 @@ type Waiting = {
   task: string;
   input: TaskInput;
   signal: AbortSignal | undefined;
+  /** Takes it out of the queue; heard only while it waits, or a signal that lives long would keep all that it ever stopped. */
+  giveUp: () => void;
   resolve(reply: TaskReply): void;
   reject(error: unknown): void;
 };
@@ -159,8 +161,10 @@ export class ParserPool {
       return Promise.reject(error);
     }
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { task, input, signal: options.signal, resolve, reject };
-      this.#enqueue(options.lane ?? '', waiting);
+      const lane = options.lane ?? '';
+      const giveUp = () => this.#forget(lane, waiting);
+      const waiting: Waiting = { task, input, signal: options.signal, giveUp, resolve, reject };
+      this.#enqueue(lane, waiting);
       this.#fill();
       this.#dispatch();
     });
@@ -171,7 +175,7 @@ export class ParserPool {
     if (queue) queue.push(waiting);
     else this.#lanes.set(lane, [waiting]);
     this.#waitingCount += 1;
-    waiting.signal?.addEventListener('abort', () => this.#forget(lane, waiting), { once: true });
+    waiting.signal?.addEventListener('abort', waiting.giveUp, { once: true });
   }
 
   #forget(lane: string, waiting: Waiting): void {
@@ -192,6 +196,7 @@ export class ParserPool {
       if (queue.length > 0) this.#lanes.set(lane, queue);
       if (waiting) {
         this.#waitingCount -= 1;
+        waiting.signal?.removeEventListener('abort', waiting.giveUp);
         return waiting;
       }
     }

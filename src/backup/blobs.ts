@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import { BlobChecksumMismatch, BlobMissing, type BlobStore, BlobTooLarge } from '../blob/blob-store.ts';
+import { BackupError } from './error.ts';
+import type { ListedBlob } from './parts.ts';
+
+/** An S3 store takes its time over each request, so several are under way; a disk gains little. */
+const concurrency = 8;
+const missingShown = 10;
+
+export type Copied = { count: number; bytes: number };
+
+/**
+ * Copies listed blobs, hashing each on its way.
+ * @param options.isThere tells which the target has already; they are counted and not copied.
+ * @param options.alive throws when the copying has become pointless.
+ * @throws BackupError naming those that the source does not have, or has with other bytes.
+ */
+export async function copyBlobs(
+  list: AsyncIterable<ListedBlob>,
+  from: BlobStore,
+  to: BlobStore,
+  options: {
+    isThere?: (blob: ListedBlob) => Promise<boolean>;
+    alive?: () => void;
+    onCopied: (copied: Copied) => void;
+  },
+): Promise<Copied> {
+  const copied = { count: 0, bytes: 0 };
+  const wrong: string[] = [];
+  await forEachBlob(list, async (blob) => {
+    options.alive?.();
+    if (!(await options.isThere?.(blob))) {
+      const problem = await copyBlob(blob, from, to);
+      if (problem !== undefined) wrong.push(problem);
+    }
+    copied.count += 1;
+    copied.bytes += blob.size;
+    options.onCopied(copied);
+  });
+  if (wrong.length > 0)
+    throw new BackupError(
+      `${wrong.length} contents of files are not what the rows say:\n${wrong.slice(0, missingShown).join('\n')}`,
+    );
+  return copied;
+}
+
+/** Does the work for each blob of a list, several at a time. */
+export async function forEachBlob(
+  list: AsyncIterable<ListedBlob>,
+  work: (blob: ListedBlob) => Promise<void>,
+): Promise<void> {
+  const blobs = list[Symbol.asyncIterator]();
+  let failed = false;
+  const worker = async () => {
+    try {
+      for (let next = await blobs.next(); !next.done && !failed; next = await blobs.next()) await work(next.value);
+    } catch (error) {
+      failed = true;
+      throw error;
+    }
+  };
+  const ends = await Promise.allSettled(Array.from({ length: concurrency }, worker));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}
+
+async function copyBlob(
+  { key, size, sha256 }: ListedBlob,
+  from: BlobStore,
+  to: BlobStore,
+): Promise<string | undefined> {
+  let source: Readable | undefined;
+  try {
+    source = await from.read(key);
+    const options = { contentType: 'application/octet-stream', checksum: sha256, sizeMax: size };
+    const stored = await to.put(key, source, options);
+    return stored.size === size ? undefined : `${key} has ${stored.size} bytes instead of ${size}`;
+  } catch (error) {
+    if ([BlobMissing, BlobChecksumMismatch, BlobTooLarge].some((kind) => error instanceof kind))
+      return (error as Error).message;
+    throw error;
+  } finally {
+    source?.destroy();
+  }
+}
+
+/** Whether the store has these very bytes under the blob's key. */
+export async function holdsBlob(blobs: BlobStore, { key, size, sha256 }: ListedBlob): Promise<boolean> {
+  if ((await blobs.stat(key))?.size !== size) return false;
+  const hash = createHash('sha256');
+  for await (const chunk of await blobs.read(key)) hash.update(chunk);
+  return hash.digest('hex') === sha256;
+}

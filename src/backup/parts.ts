@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto';
+import { mkdir, open, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { constants, gunzip, gzip } from 'node:zlib';
+import { BackupError } from './error.ts';
+import type { Part } from './manifest.ts';
+
+const compress = promisify(gzip);
+const decompress = promisify(gunzip);
+/** Rows are gathered up to this before they become a file, so memory does not grow with the table. */
+const partBytes = 8 * 1024 * 1024;
+/** A part is one row at least, and no row of ours is nearly as long. */
+const partBytesMax = 1024 * 1024 * 1024;
+const newline = 10;
+
+/** Rows as text, one a line, written as numbered gzip files. */
+export class PartWriter {
+  readonly #directory: string;
+  readonly #prefix: string;
+  readonly #parts: Part[] = [];
+  #gathered: Buffer[] = [];
+  #bytes = 0;
+  #rows = 0;
+
+  /** Files are named `<prefix>.0001.gz` and so on, below the directory. */
+  constructor(directory: string, prefix: string) {
+    this.#directory = directory;
+    this.#prefix = prefix;
+  }
+
+  /** @param rows lines with their ends; the last may go on in the next call. */
+  async write(rows: Buffer): Promise<void> {
+    this.#gathered.push(rows);
+    this.#bytes += rows.length;
+    const end = rows.lastIndexOf(newline) + 1;
+    if (this.#bytes < partBytes || end === 0) return;
+    // A part ends where a row does.
+    const rest = rows.subarray(end);
+    this.#gathered[this.#gathered.length - 1] = rows.subarray(0, end);
+    await this.#flush();
+    this.#gathered = [rest];
+    this.#bytes = rest.length;
+  }
+
+  async finish(): Promise<{ rows: number; parts: Part[] }> {
+    if (this.#bytes > 0) await this.#flush();
+    return { rows: this.#rows, parts: this.#parts };
+  }
+
+  async #flush(): Promise<void> {
+    const plain = Buffer.concat(this.#gathered);
+    this.#gathered = [];
+    this.#bytes = 0;
+    if (plain.at(-1) !== newline) throw new Error('A part would end within a row.');
+    this.#rows += countRows(plain);
+    const number = String(this.#parts.length + 1).padStart(4, '0');
+    const bytes = await compress(plain, { level: constants.Z_BEST_SPEED });
+    this.#parts.push(await writePart(this.#directory, `${this.#prefix}.${number}.gz`, bytes));
+  }
+}
+
+/** Writes one file of the archive durably, for its owner alone. */
+export async function writePart(directory: string, name: string, bytes: Uint8Array): Promise<Part> {
+  const path = join(directory, name);
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.writeFile(bytes);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return { name, bytes: bytes.byteLength, sha256: createHash('sha256').update(bytes).digest('hex') };
+}
+
+/** The file's bytes. Throws BackupError when it is not the one that the manifest names. */
+export async function readPart(directory: string, part: Part): Promise<Buffer> {
+  const bytes = await readFile(join(directory, part.name)).catch((error: unknown) => {
+    throw new BackupError(`${part.name} cannot be read: ${String(error)}`);
+  });
+  if (bytes.length !== part.bytes || createHash('sha256').update(bytes).digest('hex') !== part.sha256)
+    throw new BackupError(`${part.name} is damaged: it is not the file that the manifest names.`);
+  return bytes;
+}
+
+/** The rows of these parts, a part at a time. Throws BackupError at the first that is damaged. */
+export async function* readRows(directory: string, parts: readonly Part[]): AsyncGenerator<Buffer> {
+  for (const part of parts) yield await decompress(await readPart(directory, part), { maxOutputLength: partBytesMax });
+}
+
+export function countRows(rows: Buffer): number {
+  let count = 0;
+  for (let at = rows.indexOf(newline); at >= 0; at = rows.indexOf(newline, at + 1)) count += 1;
+  return count;
+}
+
+/** What the list of blobs says of each: its key, its bytes, and their SHA-256 in hex. */
+export type ListedBlob = { key: string; size: number; sha256: string };
+
+export async function* readBlobList(directory: string, parts: readonly Part[]): AsyncGenerator<ListedBlob> {
+  for await (const rows of readRows(directory, parts))
+    for (const line of rows.toString('utf8').split('\n')) {
+      if (line === '') continue;
+      const [key = '', size = '', sha256 = ''] = line.split('\t');
+      yield { key, size: Number(size), sha256 };
+    }
+}

@@ -1,0 +1,25 @@
+/** Says how far a long piece of work is, as lines and not too often. */
+export class Progress {
+  readonly #write: (line: string) => void;
+  #saidAt = performance.now();
+
+  constructor(write: (line: string) => void) {
+    this.#write = write;
+  }
+
+  say(line: string): void {
+    this.#saidAt = performance.now();
+    this.#write(line);
+  }
+
+  /** The line is made only when one is due. */
+  sometimes(line: () => string): void {
+    if (performance.now() - this.#saidAt >= everyMs) this.say(line());
+  }
+}
+
+const everyMs = 2_000;
+
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}

@@ -1,0 +1,185 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { BlobStore } from '../blob/blob-store.ts';
+import type { DatabaseTarget } from '../db/address.ts';
+import type { Database } from '../db/database.ts';
+import { type Migration, migrate, readMigrations } from '../db/migrate.ts';
+import { createFacts, putFact } from '../db/server-facts.ts';
+import { identityKey } from '../files/store-identity.ts';
+import { migrateJobs } from '../jobs/migrate.ts';
+import type { Logger } from '../log.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { copyBlobs, holdsBlob } from './blobs.ts';
+import { BackupError } from './error.ts';
+import { type Manifest, type RowsEntry, readManifest, secretProofText } from './manifest.ts';
+import { countRows, readBlobList, readPart, readRows } from './parts.ts';
+import { megabytes, type Progress } from './progress.ts';
+import * as store from './store.ts';
+import { openArchivedBlobs, verifyBackup } from './verify.ts';
+
+export type RestoreDeps = {
+  db: Database;
+  /** Where `db` connects to, past any transaction pooler. */
+  target: DatabaseTarget;
+  blobs: BlobStore;
+  log: Logger;
+  progress: Progress;
+};
+
+export type RestoreOptions = {
+  /** The keys of the root secret that the restored server will have; given the one in the backup when there is one. */
+  openSecrets: (archived: string | undefined) => Secrets;
+  /** Contents that the blob store has already stay and are used, once they are found to be the right ones. */
+  reuseBlobs: boolean;
+};
+
+/**
+ * Restores a backup into an empty database and blob store, and brings the database to this release. Everything in the
+ * backup is checked before anything is written, and once more on its way. The rows come in one transaction; until it
+ * is committed, no server starts on the database, and the same restore may be run again and goes on.
+ * @throws BackupError with words that say what is in the way.
+ */
+export async function restoreBackup(
+  deps: RestoreDeps,
+  directory: string,
+  { openSecrets, reuseBlobs }: RestoreOptions,
+): Promise<Manifest> {
+  const { db, target, blobs, log, progress } = deps;
+  const manifest = await readManifest(directory);
+  const own = await readMigrations();
+  const level = matchMigrations(manifest, own);
+  const archivedSecret = manifest.secret && (await readPart(directory, manifest.secret)).toString('utf8').trim();
+  const secrets = openSecrets(archivedSecret);
+  if (!opens(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecret();
+
+  const session = await store.openSession(target);
+  try {
+    const { restoring, migrations } = await store.readState(session);
+    const goesOn = restoring === manifest.id;
+    if (restoring !== undefined && !goesOn)
+      throw new BackupError(`The restore of another backup (${restoring}) was begun in this database. Empty it first.`);
+    if (!goesOn && (migrations.length > 0 || (await store.listTables(session)).length > 0))
+      throw new BackupError('The database is not empty. Restore into a new one.');
+    if (!goesOn && !reuseBlobs && (await holdsBlobs(blobs)))
+      throw new BackupError(
+        'The blob store is not empty. Restore into a new one, or say --reuse-blobs when it is the one that the backup was taken from and no server uses it.',
+      );
+    progress.say('checking the backup');
+    await verifyBackup(directory, progress);
+
+    await createFacts(db);
+    await putFact(db, 'restoring', manifest.id);
+    await restoreBlobs(deps, directory, manifest, reuseBlobs, goesOn);
+    await migrate(db, own.slice(0, level), { restoring: manifest.id });
+    await migrateJobs(db, target, log);
+    await load(session, directory, manifest, secrets, progress);
+    await session.query('analyze');
+  } finally {
+    await session.end().catch(() => {});
+  }
+  await migrate(db, own);
+  return manifest;
+}
+
+/** How many of this release's migrations the backup has. Throws when it has others. */
+function matchMigrations(manifest: Manifest, own: readonly Migration[]): number {
+  for (const { version, name, checksum } of manifest.migrations) {
+    const known = own.find((migration) => migration.version === version);
+    if (!known)
+      throw new BackupError(
+        `The backup is of a newer release (${manifest.quarry}): it has migration ${name}. Restore it with that release.`,
+      );
+    if (known.checksum !== checksum) throw new BackupError(`The backup was made with another migration ${name}.`);
+  }
+  return manifest.migrations.length;
+}
+
+async function restoreBlobs(
+  { blobs, progress }: RestoreDeps,
+  directory: string,
+  manifest: Manifest,
+  reuseBlobs: boolean,
+  goesOn: boolean,
+): Promise<void> {
+  const archive = await openArchivedBlobs(directory);
+  await copyBlobs(readBlobList(directory, manifest.blobs.parts), archive, blobs, {
+    // What this restore put there itself is whole; what somebody else did is looked at.
+    isThere: async (blob) => {
+      if (reuseBlobs) return holdsBlob(blobs, blob);
+      return goesOn && (await blobs.stat(blob.key))?.size === blob.size;
+    },
+    onCopied: ({ count, bytes }) =>
+      progress.sometimes(() => `blobs: ${count} of ${manifest.blobs.count}, ${megabytes(bytes)}`),
+  });
+  progress.say(`blobs done: ${manifest.blobs.count}`);
+}
+
+/** All rows, sequences and jobs, and the end of the restore, in one transaction. */
+async function load(
+  session: store.Session,
+  directory: string,
+  manifest: Manifest,
+  secrets: Secrets,
+  progress: Progress,
+): Promise<void> {
+  await session.query('begin');
+  try {
+    const keys = await store.prepareLoad(session, await store.listTables(session));
+    for (const table of manifest.tables) {
+      await loadRows(session, directory, store.copyIn(table), table);
+      progress.sometimes(() => `rows: ${table.name} has ${table.rows}`);
+    }
+    await store.finishLoad(session, await store.listTables(session), keys);
+    for (const sequence of manifest.sequences) await store.setSequence(session, sequence);
+    await store.makeJobsTable(session);
+    await loadRows(session, directory, store.copyIn(store.jobsTable), manifest.jobs);
+    await store.addRestoredJobs(session);
+    const wrapped = await store.findWrappedKey(session);
+    if (wrapped !== undefined && !opens(secrets, wrapped)) throw wrongSecret();
+    await session.query("delete from server_facts where name = 'restoring'");
+    await session.query('commit');
+  } catch (error) {
+    // The server rolls back what a connection leaves, also one that is stuck within a COPY.
+    store.dropSession(session);
+    throw error;
+  }
+  progress.say(`rows done: ${manifest.tables.length} tables`);
+}
+
+async function loadRows(
+  session: store.Session,
+  directory: string,
+  statement: string,
+  { name, rows, parts }: RowsEntry,
+): Promise<void> {
+  let found = 0;
+  async function* counted(): AsyncGenerator<Buffer> {
+    for await (const bytes of readRows(directory, parts)) {
+      found += countRows(bytes);
+      yield bytes;
+    }
+  }
+  await pipeline(Readable.from(counted(), { objectMode: false }), session.query(copyFrom(statement)));
+  if (found !== rows) throw new BackupError(`${name} has ${found} rows instead of ${rows}.`);
+}
+
+async function holdsBlobs(blobs: BlobStore): Promise<boolean> {
+  for await (const { key } of blobs.list()) if (key !== identityKey) return true;
+  return false;
+}
+
+function opens(secrets: Secrets, wrapped: Uint8Array, text?: string): boolean {
+  try {
+    const { plain } = secrets.unwrap(wrapped);
+    return text === undefined || plain.toString('utf8') === text;
+  } catch {
+    return false;
+  }
+}
+
+function wrongSecret(): BackupError {
+  return new BackupError(
+    'The root secret here is not the one that the backup was taken with. Set QUARRY_SECRET to that one, or put its file "secret" into the data directory.',
+  );
+}

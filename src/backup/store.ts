@@ -1,0 +1,200 @@
+import pg from 'pg';
+import { type DatabaseTarget, pgConnection } from '../db/address.ts';
+import type { Migration } from '../db/migrate.ts';
+import { backupLockKey } from '../files/store.ts';
+
+/*
+ * Rows are copied by COPY in its text format on one session, with the driver whose COPY streams report errors at every
+ * point (docs/decisions/0025).
+ */
+export type Session = pg.Client;
+
+export async function openSession(target: DatabaseTarget): Promise<Session> {
+  const session = new pg.Client({ ...pgConnection(target), application_name: 'quarry-backup', keepAlive: true });
+  // A lost connection is met at the next query; without a listener it would end the process.
+  session.on('error', () => {});
+  await session.connect();
+  await session.query(`set datestyle = 'ISO'; set intervalstyle = 'postgres'; set timezone = 'UTC';
+    set extra_float_digits = 3; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`);
+  return session;
+}
+
+/** Ends the connection at once, whatever it is in the middle of. `end()` is then no more than a formality. */
+export function dropSession(session: Session): void {
+  session.connection.stream.destroy();
+}
+
+/** Keeps blobs from being removed until the session ends. False when another backup does so. */
+export async function takeBackupLock(session: Session): Promise<boolean> {
+  const { rows } = await session.query('select pg_try_advisory_lock($1) as taken', [backupLockKey]);
+  return rows[0]?.taken === true;
+}
+
+export async function releaseBackupLock(session: Session): Promise<void> {
+  await session.query('select pg_advisory_unlock($1)', [backupLockKey]);
+}
+
+/** Server version, and the migrations that the database has; none when it was never used. */
+export async function readState(session: Session): Promise<{
+  postgres: string;
+  migrations: { version: number; name: string; checksum: string }[];
+  restoring: string | undefined;
+}> {
+  const postgres = await session.query("select current_setting('server_version') as version");
+  const exists = await session.query(
+    "select to_regclass('schema_migrations') is not null as schema, to_regclass('server_facts') is not null as facts",
+  );
+  const { schema, facts } = exists.rows[0] ?? {};
+  const migrations = schema
+    ? await session.query('select version, name, checksum from schema_migrations order by version')
+    : { rows: [] };
+  const restoring = facts
+    ? await session.query("select value from server_facts where name = 'restoring'")
+    : { rows: [] };
+  return {
+    postgres: postgres.rows[0]?.version ?? '',
+    migrations: migrations.rows,
+    restoring: restoring.rows[0]?.value,
+  };
+}
+
+export type Table = { name: string; columns: string[] };
+
+/**
+ * The tables that keep rows, with the columns that are not computed, in the order of their names. Those of schema and
+ * server are made anew by a restore, and unlogged ones are lost by a crash anyway.
+ */
+export async function listTables(session: Session): Promise<Table[]> {
+  const { rows } = await session.query<Table>(
+    `select c.relname as name,
+       array_agg(a.attname::text order by a.attnum) filter (where a.attgenerated = '') as columns
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where n.nspname = current_schema() and c.relkind in ('r', 'p') and not c.relispartition
+       and c.relpersistence = 'p' and c.relname not in ('schema_migrations', 'server_facts')
+     group by c.relname order by c.relname`,
+  );
+  return rows;
+}
+
+/** The names of the tables that migrations make: others in the same schema are somebody else's. */
+export function ownTables(migrations: readonly Migration[]): Set<string> {
+  return new Set(
+    migrations.flatMap(({ sql }) =>
+      [...sql.matchAll(/create (?:unlogged )?table (?:if not exists )?(\w+)/g)].map((match) => match[1] ?? ''),
+    ),
+  );
+}
+
+/** What `lock table` takes for all of these: nobody changes them until the transaction ends, everybody uses them. */
+export async function lockTables(session: Session, tables: readonly Table[]): Promise<void> {
+  const names = [...tables.map(({ name }) => quote(name)), ...jobTables];
+  await session.query(`lock table ${names.join(', ')} in access share mode`);
+}
+
+const jobTables = ['jobs', 'tasks', 'job_queues'].map((name) => `graphile_worker._private_${name}`);
+
+export function copyOut({ name, columns }: Table): string {
+  return `copy (select ${columns.map(quote).join(', ')} from ${quote(name)}) to stdout`;
+}
+
+export function copyIn({ name, columns }: Table): string {
+  return `copy ${quote(name)} (${columns.map(quote).join(', ')}) from stdin`;
+}
+
+/**
+ * Jobs as what they say, not as the library stores them, so that another release of it can take them. One that runs is
+ * written as if it had not begun.
+ */
+export const jobsTable: Table = {
+  name: 'restored_jobs',
+  columns: [
+    ...['identifier', 'payload', 'queue_name', 'run_at', 'max_attempts', 'job_key', 'priority', 'flags'],
+    ...['attempts', 'last_error'],
+  ],
+};
+
+export const copyJobsOut = `copy (
+  select t.identifier, j.payload, q.queue_name, j.run_at, j.max_attempts, j.key, j.priority,
+    (select array_agg(flag) from jsonb_object_keys(j.flags) flag),
+    case when j.locked_at is null then j.attempts else greatest(j.attempts - 1, 0) end, j.last_error
+  from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
+    left join graphile_worker._private_job_queues q on q.id = j.job_queue_id
+  order by j.id) to stdout`;
+
+export async function makeJobsTable(session: Session): Promise<void> {
+  await session.query(`create temporary table restored_jobs (
+    identifier text, payload json, queue_name text, run_at timestamptz, max_attempts integer, job_key text,
+    priority integer, flags text[], attempts integer, last_error text) on commit drop`);
+}
+
+export async function addRestoredJobs(session: Session): Promise<void> {
+  await session.query(`create temporary table added_jobs on commit drop as
+    select attempts, last_error, (graphile_worker.add_job(identifier := identifier, payload := payload,
+      queue_name := queue_name, run_at := run_at, max_attempts := max_attempts, job_key := job_key,
+      priority := priority, flags := flags)).id
+    from restored_jobs`);
+  await session.query(`update graphile_worker._private_jobs j
+    set attempts = a.attempts, last_error = a.last_error
+    from added_jobs a where j.id = a.id and (a.attempts > 0 or a.last_error is not null)`);
+}
+
+/** The blobs that files refer to, in the order of their keys, as lines of key, size and SHA-256. */
+export const copyBlobListOut = `copy (select blob_key, size, encode(checksum, 'hex') from files order by blob_key) to stdout`;
+
+export type Sequence = { name: string; last_value: string; is_called: boolean };
+
+export async function readSequences(session: Session): Promise<Sequence[]> {
+  const { rows } = await session.query<{ name: string }>(
+    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = current_schema() and c.relkind = 'S' order by c.relname`,
+  );
+  const sequences: Sequence[] = [];
+  for (const { name } of rows) {
+    const read = await session.query(`select last_value::text as last_value, is_called from ${quote(name)}`);
+    sequences.push({ name, ...read.rows[0] });
+  }
+  return sequences;
+}
+
+export async function setSequence(session: Session, { name, last_value, is_called }: Sequence): Promise<void> {
+  await session.query('select setval($1::regclass, $2::bigint, $3)', [quote(name), last_value, is_called]);
+}
+
+type ForeignKey = { table: string; name: string; definition: string };
+
+/** Empties the tables and takes away what would look at each row as it comes: foreign keys and our triggers. */
+export async function prepareLoad(session: Session, tables: readonly Table[]): Promise<ForeignKey[]> {
+  const names = tables.map(({ name }) => name);
+  const { rows } = await session.query<ForeignKey>(
+    `select c.relname as table, k.conname as name, pg_get_constraintdef(k.oid) as definition
+     from pg_constraint k join pg_class c on c.oid = k.conrelid join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = current_schema() and k.contype = 'f' and c.relname = any ($1) and k.conparentid = 0`,
+    [names],
+  );
+  await session.query(`truncate ${names.map(quote).join(', ')}`);
+  for (const key of rows) await session.query(`alter table ${quote(key.table)} drop constraint ${quote(key.name)}`);
+  for (const name of names) await session.query(`alter table ${quote(name)} disable trigger user`);
+  return rows;
+}
+
+/** Puts them back. Each foreign key is checked over all rows: one that does not hold fails the load. */
+export async function finishLoad(
+  session: Session,
+  tables: readonly Table[],
+  keys: readonly ForeignKey[],
+): Promise<void> {
+  for (const { name } of tables) await session.query(`alter table ${quote(name)} enable trigger user`);
+  for (const { table, name, definition } of keys)
+    await session.query(`alter table ${quote(table)} add constraint ${quote(name)} ${definition}`);
+}
+
+/** The wrapped key of some app, to try the root secret on. */
+export async function findWrappedKey(session: Session): Promise<Buffer | undefined> {
+  const { rows } = await session.query('select capability_key from apps order by id limit 1');
+  return rows[0]?.capability_key;
+}
+
+function quote(name: string): string {
+  return pg.escapeIdentifier(name);
+}

@@ -1,0 +1,201 @@
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { to as copyTo } from 'pg-copy-streams';
+import type { BlobStore } from '../blob/blob-store.ts';
+import { openDiskBlobStore } from '../blob/disk.ts';
+import type { Clock } from '../clock.ts';
+import type { DatabaseTarget } from '../db/address.ts';
+import { readMigrations } from '../db/migrate.ts';
+import { newUuid } from '../ids.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { copyBlobs } from './blobs.ts';
+import { BackupError } from './error.ts';
+import {
+  type Manifest,
+  manifestName,
+  manifestSumName,
+  type Part,
+  type RowsEntry,
+  secretProofText,
+  writtenManifest,
+} from './manifest.ts';
+import { PartWriter, readBlobList, writePart } from './parts.ts';
+import { megabytes, type Progress } from './progress.ts';
+import * as store from './store.ts';
+
+export type BackupDeps = {
+  /** A direct connection, for the lock that keeps blobs. */
+  target: DatabaseTarget;
+  blobs: BlobStore;
+  secrets: Secrets;
+  clock: Clock;
+  /** This release. */
+  version: string;
+  progress: Progress;
+};
+
+/**
+ * Writes a backup of one moment into a directory that must not exist yet, beside servers that go on. The rows are those
+ * of one snapshot; a blob that one of them refers to stays until it is copied, whatever happens to its row. The
+ * directory has its name only once everything in it is whole and durable.
+ * @param secret the root secret, to be put into the backup.
+ * @throws BackupError when it cannot be taken; nothing is left under the name then.
+ */
+export async function takeBackup(deps: BackupDeps, directory: string, secret?: string): Promise<Manifest> {
+  const target = resolve(directory);
+  await requireFree(target);
+  const unfinished = `${target}.unfinished`;
+  const session = await store.openSession(deps.target);
+  try {
+    if (!(await store.takeBackupLock(session)))
+      throw new BackupError('Another backup of this database is being taken. Wait for its end.');
+    // What a backup left that was killed. None is being written there: this database has one at a time.
+    await rm(unfinished, { recursive: true, force: true });
+    await mkdir(unfinished, { recursive: true, mode: 0o700 });
+    const manifest = await write(deps, session, unfinished, secret);
+    await rename(unfinished, target);
+    await syncDirectory(dirname(target));
+    return manifest;
+  } catch (error) {
+    await rm(unfinished, { recursive: true, force: true });
+    throw error;
+  } finally {
+    await session.end().catch(() => {});
+  }
+}
+
+async function write(
+  deps: BackupDeps,
+  session: store.Session,
+  directory: string,
+  secret: string | undefined,
+): Promise<Manifest> {
+  const { clock, version, secrets, progress } = deps;
+  const { postgres, migrations, restoring } = await store.readState(session);
+  const own = await readMigrations();
+  if (migrations.length === 0) throw new BackupError('This database was never used by Quarry.');
+  if (migrations.length > own.length)
+    throw new BackupError('The database is newer than this release: take the backup with the release that serves it.');
+  if (restoring !== undefined) throw new BackupError('A restore into this database has not ended.');
+  const rows = await dumpRows(session, directory, store.ownTables(own), progress);
+  const takenAt = clock.now().toISOString();
+  progress.say(`rows done: ${rows.tables.length} tables`);
+  const blobs = await dumpBlobs(deps, session, directory, rows.blobList);
+  const manifest: Manifest = {
+    format: 1,
+    id: newUuid(),
+    quarry: version,
+    postgres,
+    taken_at: takenAt,
+    migrations,
+    tables: rows.tables,
+    jobs: rows.jobs,
+    sequences: rows.sequences,
+    blobs: { ...blobs, parts: rows.blobList },
+    secret_proof: secrets.wrap(Buffer.from(secretProofText)).toString('base64'),
+    ...(secret === undefined ? {} : { secret: await writePart(directory, 'secret', Buffer.from(`${secret}\n`)) }),
+  };
+  const { text, sum } = writtenManifest(manifest);
+  await writePart(directory, manifestName, Buffer.from(text));
+  await writePart(directory, manifestSumName, Buffer.from(sum));
+  await syncDirectory(directory);
+  return manifest;
+}
+
+type DumpedRows = Pick<Manifest, 'tables' | 'jobs' | 'sequences'> & { blobList: Part[] };
+
+/** All rows of one snapshot. The transaction ends before the first blob is copied, so it holds vacuum up no longer. */
+async function dumpRows(
+  session: store.Session,
+  directory: string,
+  own: Set<string>,
+  progress: Progress,
+): Promise<DumpedRows> {
+  const tables = (await store.listTables(session)).filter(({ name }) => own.has(name));
+  await session.query('begin isolation level repeatable read read only');
+  try {
+    // The locks come before the first query, which is what takes the snapshot: no table changes after it was listed.
+    await store.lockTables(session, tables);
+    const seen = (await store.listTables(session)).filter(({ name }) => own.has(name));
+    if (JSON.stringify(seen) !== JSON.stringify(tables))
+      throw new BackupError('The database was migrated just now. Take the backup again.');
+    const dumped: RowsEntry[] = [];
+    for (const table of tables) {
+      const { rows, parts } = await dump(session, store.copyOut(table), directory, `rows/${table.name}`);
+      dumped.push({ ...table, rows, parts });
+      progress.sometimes(() => `rows: ${dumped.length} of ${tables.length} tables, ${table.name} had ${rows}`);
+    }
+    const jobs = await dump(session, store.copyJobsOut, directory, 'jobs/jobs');
+    const list = await dump(session, store.copyBlobListOut, directory, 'blob-list/blobs');
+    const sequences = await store.readSequences(session);
+    await session.query('commit');
+    return { tables: dumped, jobs: { ...store.jobsTable, ...jobs }, sequences, blobList: list.parts };
+  } catch (error) {
+    // A COPY that is left half way keeps the connection; it cannot be used, nor ended in order.
+    store.dropSession(session);
+    throw error;
+  }
+}
+
+async function dump(
+  session: store.Session,
+  statement: string,
+  directory: string,
+  prefix: string,
+): Promise<{ rows: number; parts: Part[] }> {
+  const writer = new PartWriter(directory, prefix);
+  for await (const chunk of session.query(copyTo(statement))) await writer.write(chunk);
+  return writer.finish();
+}
+
+async function dumpBlobs(
+  { blobs, progress }: BackupDeps,
+  session: store.Session,
+  directory: string,
+  list: readonly Part[],
+): Promise<{ count: number; bytes: number }> {
+  const archive = await openDiskBlobStore(join(directory, 'blobs'));
+  let lost: Error | undefined;
+  session.on('error', (error) => {
+    lost = error;
+  });
+  // A connection that only keeps a lock says nothing for hours, and gateways drop those.
+  const heartbeat = setInterval(() => void session.query('select 1').catch(() => {}), heartbeatMs);
+  try {
+    const copied = await copyBlobs(readBlobList(directory, list), blobs, archive, {
+      onCopied: ({ count, bytes }) => progress.sometimes(() => `blobs: ${count}, ${megabytes(bytes)}`),
+      alive: () => {
+        if (lost !== undefined)
+          throw new BackupError(
+            `The database connection that keeps blobs from being removed was lost: ${lost.message}`,
+          );
+      },
+    });
+    // Throws when the connection, and with it the lock, is gone: then a blob may have been removed under our eyes.
+    await store.releaseBackupLock(session);
+    return copied;
+  } finally {
+    clearInterval(heartbeat);
+    await archive.close();
+  }
+}
+
+const heartbeatMs = 30_000;
+
+async function requireFree(target: string): Promise<void> {
+  const entries = await readdir(target).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (entries === undefined) return;
+  throw new BackupError(`${target} is there already. Name a directory that is not, such as ${basename(target)}-2.`);
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

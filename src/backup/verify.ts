@@ -1,0 +1,52 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
+import { openDiskBlobStore } from '../blob/disk.ts';
+import { forEachBlob, holdsBlob } from './blobs.ts';
+import { BackupError } from './error.ts';
+import { type Manifest, readManifest } from './manifest.ts';
+import { countRows, readBlobList, readPart, readRows } from './parts.ts';
+import { megabytes, type Progress } from './progress.ts';
+
+/**
+ * Reads a whole backup and compares every file in it with the manifest: rows are counted, contents hashed.
+ * @throws BackupError at the first thing that is not as it should be.
+ */
+export async function verifyBackup(directory: string, progress: Progress): Promise<Manifest> {
+  const manifest = await readManifest(directory);
+  for (const { name, rows, parts } of [...manifest.tables, manifest.jobs]) {
+    let found = 0;
+    for await (const bytes of readRows(directory, parts)) found += countRows(bytes);
+    if (found !== rows) throw new BackupError(`${name} has ${found} rows instead of ${rows}.`);
+    progress.sometimes(() => `checked the rows of ${name}`);
+  }
+  if (manifest.secret) await readPart(directory, manifest.secret);
+  const archive = await openArchivedBlobs(directory);
+  const seen = { count: 0, bytes: 0 };
+  await forEachBlob(readBlobList(directory, manifest.blobs.parts), async (blob) => {
+    if (!(await isWhole(archive, blob))) throw new BackupError(`The blob ${blob.key} is missing or damaged.`);
+    seen.count += 1;
+    seen.bytes += blob.size;
+    progress.sometimes(() => `checked ${seen.count} of ${manifest.blobs.count} blobs, ${megabytes(seen.bytes)}`);
+  });
+  if (seen.count !== manifest.blobs.count || seen.bytes !== manifest.blobs.bytes)
+    throw new BackupError(`The list of blobs has ${seen.count} instead of ${manifest.blobs.count}.`);
+  return manifest;
+}
+
+/** The contents in a backup; laid out as a server's own directory of blobs is. */
+export async function openArchivedBlobs(directory: string): Promise<BlobStore> {
+  const path = join(directory, 'blobs');
+  // Opening makes what is not there, and a backup is only read.
+  if (!existsSync(path)) throw new BackupError(`${path} is missing.`);
+  return openDiskBlobStore(path);
+}
+
+async function isWhole(archive: BlobStore, blob: Parameters<typeof holdsBlob>[1]): Promise<boolean> {
+  try {
+    return await holdsBlob(archive, blob);
+  } catch (error) {
+    if (error instanceof BlobMissing) return false;
+    throw error;
+  }
+}

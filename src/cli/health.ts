@@ -1,0 +1,18 @@
+import { readConfig } from '../config.ts';
+import { limits } from '../limits.ts';
+import { urlHost } from '../services.ts';
+
+/** For whoever watches the process from outside, such as a container's health check. */
+export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
+  const config = readConfig(undefined, typeof only === 'string' ? { QUARRY_ROLE: only } : {});
+  const port = config.role === 'worker' ? config.workerPort : config.port;
+  const url = `http://${urlHost(config.host)}:${port}/readyz`;
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(limits.readinessTimeoutMs + 1_000) });
+    process.stdout.write(`${url}: ${answer.status} ${await answer.text()}\n`);
+    return answer.status === 200 ? 0 : 1;
+  } catch (error) {
+    process.stderr.write(`${url} does not answer: ${String(error)}\n`);
+    return 1;
+  }
+}

@@ -1,0 +1,137 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RefusedError, UsageError } from './client.ts';
+import { extractUrl, isUrl } from './extract.ts';
+import { findLocalFile, type LocalFile, readAll, uploadLocalFile } from './local-file.ts';
+import { jsonLine, type Session } from './session.ts';
+
+export type IngestOptions = {
+  title?: string;
+  name?: string;
+  type?: string;
+  metadata?: string;
+  dedupe?: boolean;
+  pull?: boolean;
+  wait: boolean;
+};
+
+type Ingestion = {
+  id: string;
+  status: 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
+  metadata: { document?: string; document_reused?: boolean };
+  stats: { documents?: number; chunks?: number; pages?: number };
+  error?: { code: string; message: string };
+};
+
+/** What one request pushes: bytes, or a file that is at the server already. */
+type Push = { name: string; body: Record<string, unknown> };
+
+/** `quarry ingest <source> <file…|-|url>`: each becomes a document; the answer comes when it can be searched. */
+export async function ingest(
+  session: Session,
+  source: string,
+  paths: string[],
+  options: IngestOptions,
+): Promise<number> {
+  const { pull = false } = options;
+  if (pull === paths.length > 0)
+    throw new UsageError(pull ? '--pull takes no files.' : 'Say what to ingest: files, a URL, - or --pull.');
+  const more = pull ? {} : readMembers(options, paths.length);
+  const locals = new Map<string, LocalFile>();
+  for (const path of paths) if (!isUrl(path)) locals.set(path, await findLocalFile(path, options));
+  let code = 0;
+  const run = async (push: Push) => {
+    if (!(await ingestOne(session, source, push, options.wait))) code = 1;
+  };
+  if (pull) await run({ name: source, body: { pull: true } });
+  for (const path of paths) {
+    const local = locals.get(path);
+    if (local) await run(await pushOfFile(session, local, more));
+    else for (const push of await pushesOfUrl(session, path, more)) await run(push);
+  }
+  return code;
+}
+
+function readMembers({ title, metadata, dedupe, name, type }: IngestOptions, count: number): Record<string, unknown> {
+  if (count > 1 && (title ?? name ?? type) !== undefined)
+    throw new UsageError('--title, --name and --type are for one document.');
+  return {
+    ...(title === undefined ? {} : { title }),
+    ...(metadata === undefined ? {} : { metadata: readJsonObject('--metadata', metadata) }),
+    ...(dedupe ? { dedupe } : {}),
+  };
+}
+
+/** The object that an option holds as JSON. */
+export function readJsonObject(option: string, text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // Said below, without repeating what may be long or secret.
+  }
+  throw new UsageError(`${option} must be a JSON object, such as '{"year": 2026}'.`);
+}
+
+/** Above this, base64 in a JSON body costs more than an upload of its own. */
+const inlineBytesMax = 8 * 1024 * 1024;
+
+async function pushOfFile(session: Session, file: LocalFile, more: Record<string, unknown>): Promise<Push> {
+  const title = more.title ?? file.name;
+  if (file.bytes === undefined || file.bytes > inlineBytesMax) {
+    const stored = await uploadLocalFile(session, file);
+    return { name: file.name, body: { file: stored.id, ...more, title } };
+  }
+  const data = (await readAll(file, inlineBytesMax)).toString('base64');
+  const content = { data, data_encoding: 'base64', content_type: file.contentType, filename: file.name };
+  return { name: file.name, body: { content, ...more, title } };
+}
+
+/** A page is fetched by the server, as an extraction, and its text ingested with its address. */
+async function pushesOfUrl(session: Session, url: string, more: Record<string, unknown>): Promise<Push[]> {
+  const extraction = await extractUrl(session, url, {});
+  if (extraction.state === 'failed')
+    throw new RefusedError(0, `${url} cannot be read: ${extraction.error?.message ?? 'the server gives no reason'}`);
+  return (extraction.outputs ?? []).flatMap(({ file, title, source_url }) => {
+    if (file === undefined) return [];
+    const metadata = { source_url, ...(more.metadata as object | undefined) };
+    return [{ name: url, body: { file: file.id, ...more, title: more.title ?? title ?? url, metadata } }];
+  });
+}
+
+async function ingestOne(session: Session, source: string, push: Push, wait: boolean): Promise<boolean> {
+  const { client } = session;
+  session.progress.show(`Ingesting ${push.name}`);
+  const started = await client.send<Ingestion>('POST', `/knowledge_sources/${encodeURIComponent(source)}/ingest`, {
+    body: { ...push.body, on_active: 'queue' },
+  });
+  session.onInterrupt(`${started.id} goes on at the server.`);
+  const ended = wait ? await waitForIngestion(session, started, push.name) : started;
+  if (session.json) await session.print(jsonLine(ended));
+  else if (ended.status !== 'failed') await session.print(describe(ended, push.name));
+  if (ended.status === 'failed') session.say(`${push.name}: ${ended.error?.message ?? 'the ingestion failed'}`);
+  return ended.status !== 'failed';
+}
+
+async function waitForIngestion(session: Session, started: Ingestion, name: string): Promise<Ingestion> {
+  let now = started;
+  for (let pauseMs = firstPauseMs; !isEnded(now); pauseMs = Math.min(pauseMs * 1.5, lastPauseMs)) {
+    await sleep(pauseMs, undefined, { signal: session.signal });
+    now = await session.client.send<Ingestion>('GET', `/knowledge_ingestions/${started.id}`);
+    const { pages, chunks } = now.stats;
+    session.progress.show(`Ingesting ${name}${pages ? `, ${pages} pages` : ''}${chunks ? `, ${chunks} chunks` : ''}`);
+  }
+  return now;
+}
+
+const firstPauseMs = 50;
+const lastPauseMs = 1_500;
+
+function isEnded({ status }: Ingestion): boolean {
+  return status === 'succeeded' || status === 'failed';
+}
+
+function describe({ id, status, metadata, stats }: Ingestion, name: string): string {
+  if (status !== 'succeeded') return `${id}  ${name}  ${status}\n`;
+  const what = metadata.document ?? `${stats.documents ?? 0} documents`;
+  return `${what}  ${name}  ${metadata.document_reused ? 'was there already' : `${stats.chunks ?? 0} chunks`}\n`;
+}

@@ -1,0 +1,64 @@
+import { findLocalFile, readAll } from './local-file.ts';
+import { jsonLine, type Session } from './session.ts';
+
+export type KvOptions = { user?: string };
+export type KvListOptions = KvOptions & { prefix?: string; page?: number };
+
+type Entry = { user: string; key: string; value: string; updated_at: string };
+type EntryPage = { data: Entry[]; page?: number; total_pages?: number };
+
+const valueBytesMax = 64 * 1024 * 1024;
+
+/** `quarry kv get`: the value alone, byte for byte, so that it can be piped; a terminal gets a line break after it. */
+export async function get(session: Session, key: string, { user }: KvOptions): Promise<number> {
+  const entry = await session.client.send<Entry>('GET', pathOf(key), { query: { user } });
+  await session.print(session.json ? jsonLine(entry) : entry.value);
+  if (!session.json && process.stdout.isTTY) await session.print('\n');
+  return 0;
+}
+
+/** `quarry kv put`: the value given, or standard input. */
+export async function put(
+  session: Session,
+  key: string,
+  value: string | undefined,
+  { user }: KvOptions,
+): Promise<number> {
+  const text =
+    value === undefined || value === '-'
+      ? (await readAll(await findLocalFile('-'), valueBytesMax)).toString('utf8')
+      : value;
+  const body = { value: text, ...(user === undefined ? {} : { user }) };
+  const entry = await session.client.send<Entry>('PUT', pathOf(key), { body });
+  if (session.json) await session.print(jsonLine(entry));
+  return 0;
+}
+
+export async function list(session: Session, { user, prefix, page }: KvListOptions): Promise<number> {
+  const found = await session.client.send<EntryPage>('GET', '/kv', {
+    query: { user, key: prefix, page, page_size: 100 },
+  });
+  if (session.json) await session.print(jsonLine(found));
+  // For an end user the server lists all and filters nothing.
+  const entries = found.data.filter(({ key }) => key.startsWith(prefix ?? ''));
+  if (!session.json)
+    for (const { user: owner, key, value } of entries)
+      await session.print(`${found.page === undefined ? '' : `${owner}  `}${key}  ${shorten(value)}\n`);
+  const { page: at = 1, total_pages: pages = 1 } = found;
+  if (at < pages) session.say(`Page ${at} of ${pages}: see the next one with --page ${at + 1}.`);
+  return 0;
+}
+
+export async function remove(session: Session, key: string, { user }: KvOptions): Promise<number> {
+  await session.client.send('DELETE', pathOf(key), { query: { user } });
+  return 0;
+}
+
+function pathOf(key: string): string {
+  return `/kv/${encodeURIComponent(key)}`;
+}
+
+function shorten(value: string): string {
+  const line = JSON.stringify(value).slice(1, -1);
+  return line.length > 100 ? `${line.slice(0, 99)}…` : line;
+}

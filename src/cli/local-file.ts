@@ -1,0 +1,117 @@
+import { createReadStream } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { basename, extname } from 'node:path';
+import { UsageError } from './client.ts';
+import { formatBytes } from './progress.ts';
+import type { Session } from './session.ts';
+
+export type LocalFile = {
+  name: string;
+  contentType: string;
+  /** Undefined for standard input. */
+  bytes: number | undefined;
+  /** The contents, read as they are asked for. */
+  read(): AsyncIterable<Uint8Array>;
+};
+
+export type StoredFile = { id: string; filename: string; content_type: string; size: number; url: string };
+
+/** A file of this machine, or standard input for `-`. Throws UsageError when it cannot be read. */
+export async function findLocalFile(path: string, given: { name?: string; type?: string } = {}): Promise<LocalFile> {
+  if (path === '-') {
+    const name = given.name ?? 'stdin.txt';
+    return { name, contentType: given.type ?? contentTypeOf(name), bytes: undefined, read: () => process.stdin };
+  }
+  const name = given.name ?? basename(path);
+  try {
+    const found = await stat(path);
+    if (!found.isFile()) throw new UsageError(`${path} is not a file.`);
+    // Now, while it is a wrong call, and not in the middle of a request.
+    await (await open(path)).close();
+    const read = () => createReadStream(path, { highWaterMark: 256 * 1024 });
+    return { name, contentType: given.type ?? contentTypeOf(name), bytes: found.size, read };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new UsageError(`There is no file ${path}.`);
+    if (code === 'EACCES') throw new UsageError(`${path} cannot be read by this user.`);
+    throw error;
+  }
+}
+
+/** Uploads a file from disk in chunks, showing how far it is. */
+export async function uploadLocalFile(
+  { client, progress }: Session,
+  file: LocalFile,
+  query: Record<string, string | undefined> = {},
+): Promise<StoredFile> {
+  let sent = 0;
+  async function* counted() {
+    for await (const chunk of file.read()) {
+      sent += chunk.length;
+      const of = file.bytes === undefined ? '' : ` of ${formatBytes(file.bytes)}`;
+      progress.show(`${file.name} ${formatBytes(sent)}${of}`, file.bytes ? sent / file.bytes : undefined);
+      yield chunk;
+    }
+  }
+  try {
+    return await client.upload<StoredFile>('/files/uploads', {
+      query,
+      headers: { 'content-type': file.contentType, 'x-filename': encodeURIComponent(file.name) },
+      body: counted(),
+      bytes: file.bytes,
+    });
+  } finally {
+    progress.clear();
+  }
+}
+
+/** All of a file or of standard input, up to a bound. */
+export async function readAll(file: LocalFile, bytesMax: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of file.read()) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) throw new UsageError(`${file.name} has more than ${formatBytes(bytesMax)}.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+export function contentTypeOf(name: string): string {
+  return contentTypes[extname(name).slice(1).toLowerCase()] ?? 'application/octet-stream';
+}
+
+/** What the readers know, and what people share. The server looks at the bytes themselves anyway. */
+const contentTypes: Record<string, string> = {
+  bmp: 'image/bmp',
+  csv: 'text/csv',
+  doc: 'application/msword',
+  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  eml: 'message/rfc822',
+  epub: 'application/epub+zip',
+  gif: 'image/gif',
+  htm: 'text/html',
+  html: 'text/html',
+  jpeg: 'image/jpeg',
+  jpg: 'image/jpeg',
+  json: 'application/json',
+  md: 'text/markdown',
+  msg: 'application/vnd.ms-outlook',
+  odp: 'application/vnd.oasis.opendocument.presentation',
+  ods: 'application/vnd.oasis.opendocument.spreadsheet',
+  odt: 'application/vnd.oasis.opendocument.text',
+  pdf: 'application/pdf',
+  png: 'image/png',
+  ppt: 'application/vnd.ms-powerpoint',
+  pptx: 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
+  rtf: 'application/rtf',
+  svg: 'image/svg+xml',
+  tif: 'image/tiff',
+  tiff: 'image/tiff',
+  tsv: 'text/tab-separated-values',
+  txt: 'text/plain',
+  webp: 'image/webp',
+  xls: 'application/vnd.ms-excel',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  xml: 'application/xml',
+};

@@ -1,0 +1,60 @@
+import { RefusedError } from './client.ts';
+import { jsonLine, type Session } from './session.ts';
+
+export type KeyOptions = { publishable?: boolean; name?: string; inSandbox?: string };
+
+type User = { id: string; email?: string };
+type Minted = { access_token: string; refresh_token: string; expires_in: number };
+type Key = { id: string; type: string; name?: string; hint: string; full_key?: string; revoked_at?: string };
+
+/** `quarry token user`: a session for one user, by id or e-mail. The access token alone on standard output. */
+export async function user(session: Session, named: string): Promise<number> {
+  const id = named.includes('@') ? await findUserByEmail(session, named) : named;
+  const minted = await session.client.send<Minted>('POST', `/users/${encodeURIComponent(id)}/tokens`, { body: {} });
+  await session.print(session.json ? jsonLine(minted) : `${minted.access_token}\n`);
+  if (!session.json) session.say(`Works for ${Math.round(minted.expires_in / 60)} minutes. Send it as a bearer token.`);
+  return 0;
+}
+
+/** `quarry token key`: a new API key, shown this once. */
+export async function key(session: Session, { publishable, name, inSandbox }: KeyOptions): Promise<number> {
+  const made = await session.client.send<Key>('POST', '/keys', {
+    body: {
+      type: publishable ? 'publishable' : 'secret',
+      ...(name === undefined ? {} : { name }),
+      ...(inSandbox === undefined ? {} : { sandbox: inSandbox }),
+    },
+  });
+  await session.print(session.json ? jsonLine(made) : `${made.full_key}\n`);
+  if (!session.json)
+    session.say(`${made.id}: it is shown this once. Revoke it with \`quarry token revoke ${made.id}\`.`);
+  return 0;
+}
+
+/** `quarry token keys`: all keys, without what would open anything. */
+export async function keys(session: Session): Promise<number> {
+  for (let page = 1; ; page++) {
+    const found = await session.client.send<{ data: Key[]; has_next: boolean }>('GET', '/keys', {
+      query: { page, page_size: 100 },
+    });
+    for (const each of found.data) await session.print(session.json ? jsonLine(each) : describe(each));
+    if (!found.has_next) return 0;
+  }
+}
+
+/** `quarry token revoke`: ends a key at once. */
+export async function revoke(session: Session, id: string): Promise<number> {
+  await session.client.send('DELETE', `/keys/${encodeURIComponent(id)}`);
+  return 0;
+}
+
+async function findUserByEmail({ client }: Session, email: string): Promise<string> {
+  const found = await client.send<{ data: User[] }>('GET', '/users', { query: { search: email, page_size: 100 } });
+  const one = found.data.find((each) => each.email?.toLowerCase() === email.toLowerCase());
+  if (!one) throw new RefusedError(404, `There is no user with the e-mail ${email}.`);
+  return one.id;
+}
+
+function describe({ id, type, hint, name, revoked_at: revokedAt }: Key): string {
+  return `${id}  ${type.padEnd(11)}  ${hint}…${name === undefined ? '' : `  ${name}`}${revokedAt ? '  revoked' : ''}\n`;
+}

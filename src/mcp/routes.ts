@@ -1,0 +1,92 @@
+import { Readable } from 'node:stream';
+import type { ReadableStream } from 'node:stream/web';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { AppError } from '../errors.ts';
+import type { Api } from '../http/route.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { createAsk } from './ask.ts';
+
+export type McpDeps = {
+  fastify: FastifyInstance;
+  baseUrl: () => string;
+  corsOrigins: string[];
+  /** Bytes of a file that the caller sees. */
+  readFile(caller: Caller, file: string, start: number, end: number): Promise<Buffer>;
+};
+
+/**
+ * The Model Context Protocol over streamable HTTP, without sessions: docs/decisions/0023-mcp-without-sessions.md.
+ * Answers what ends the waiting of tools, for when the server stops.
+ */
+export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
+  const waiting = new Set<AbortController>();
+  api.app(['user', 'server', 'developer'], {
+    method: 'POST',
+    path: '/mcp',
+    operationId: 'callMcp',
+    tag: 'Server',
+    summary: 'Speak the Model Context Protocol',
+    description:
+      'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request stands alone.',
+    responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
+    handler: async ({ caller, request, reply }) => {
+      requireOwnOrigin(deps, request.headers.origin);
+      requireFewMessages(request.body);
+      const gone = new AbortController();
+      const patience = new AbortController();
+      waiting.add(patience);
+      reply.raw.once('close', () => {
+        waiting.delete(patience);
+        patience.abort();
+        gone.abort();
+      });
+      // The protocol's library costs 36 MiB and a sixth of a second: who does not use it need not have it.
+      const { answerMcp } = await import('./server.ts');
+      const response = await answerMcp(webRequest(deps, request, gone.signal), request.body, {
+        ask: createAsk(deps.fastify, request),
+        readFile: (file, start, end) => deps.readFile(caller, file, start, end),
+        signal: patience.signal,
+        onError: (error) => request.log.error({ err: error }, 'A tool failed'),
+        onRefusal: (error) => request.log.debug({ err: error }, 'MCP request refused'),
+      });
+      reply.code(response.status).headers(Object.fromEntries(response.headers));
+      if (response.body === null) return reply.send('');
+      if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
+        return reply.send(await response.text());
+      return reply.send(Readable.fromWeb(response.body as ReadableStream));
+    },
+  });
+  return {
+    stopWaiting() {
+      for (const patience of waiting) patience.abort();
+    },
+  };
+}
+
+/**
+ * 403 for pages of other origins. A page that has turned its name into this machine's address (DNS rebinding) still
+ * sends its own origin with every POST. Programs send none. `*` in the settings does not count here: the protocol
+ * wants each origin named.
+ */
+function requireOwnOrigin({ baseUrl, corsOrigins }: McpDeps, origin: string | undefined): void {
+  if (origin === undefined || origin === new URL(baseUrl()).origin || corsOrigins.includes(origin)) return;
+  throw new AppError('forbidden', 'Pages of this origin may not use /mcp. Name it in QUARRY_CORS_ORIGINS to let them.');
+}
+
+/** One revision of the protocol lets clients send many messages as one request. */
+const batchMessagesMax = 20;
+
+function requireFewMessages(body: unknown): void {
+  if (!Array.isArray(body) || body.length <= batchMessagesMax) return;
+  throw new AppError('invalid_parameters', `body: must hold at most ${batchMessagesMax} messages`, {
+    fields: [{ field: 'body', message: `must hold at most ${batchMessagesMax} messages` }],
+  });
+}
+
+function webRequest({ baseUrl }: McpDeps, request: FastifyRequest, signal: AbortSignal): Request {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
+  return new Request(`${baseUrl()}/mcp`, { method: 'POST', headers, signal });
+}

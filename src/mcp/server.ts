@@ -1,0 +1,91 @@
+import {
+  type CallToolResult,
+  createMcpHandler,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+} from '@modelcontextprotocol/server';
+import packageFile from '../../package.json' with { type: 'json' };
+import { AppError, errorCodes } from '../errors.ts';
+import { ApiRefusal, type ErrorMember } from './ask.ts';
+import type { Tool, ToolContext } from './tool.ts';
+import { automationTools } from './tools/automations.ts';
+import { extractionTools } from './tools/extractions.ts';
+import { knowledgeTools } from './tools/knowledge.ts';
+import { kvTools } from './tools/kv.ts';
+
+const tools: readonly Tool[] = [...knowledgeTools, ...extractionTools, ...kvTools, ...automationTools];
+const byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
+
+const instructions = `Knowledge, text extraction, key-value storage and automations of a Quarry server, with the rights of your credential.
+Search before you read: search_knowledge gives passages with their lines, read_document gives the text around them.
+Long texts come in parts: when an answer has next_offset, call again with it as offset.
+Work that takes longer than you wait for answers with an id; read_extraction and read_run show how it goes on.`;
+
+export type McpContext = Omit<ToolContext, 'report'> & {
+  /** Told what was no refusal but a fault. */
+  onError(error: unknown): void;
+  onRefusal(error: unknown): void;
+};
+
+/** Answers one request of one caller, whose JSON has been parsed, and keeps nothing of it. */
+export function answerMcp(request: Request, parsedBody: unknown, context: McpContext): Promise<Response> {
+  // Nothing that clients could subscribe to ever changes.
+  const options = { maxSubscriptions: 0, onerror: context.onRefusal };
+  return createMcpHandler(() => createServer(context), options).fetch(request, { parsedBody });
+}
+
+function createServer(context: McpContext): Server {
+  const server = new Server(
+    { name: 'quarry', title: 'Quarry', version: packageFile.version },
+    { capabilities: { tools: {} }, instructions },
+  );
+  server.setRequestHandler('tools/list', () => ({ tools: tools.map(({ definition }) => definition) }));
+  server.setRequestHandler('tools/call', async ({ params }, { mcpReq }): Promise<CallToolResult> => {
+    const tool = byName.get(params.name);
+    if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name}.`);
+    // The one of the two kinds of protocol that we are asked in may have lifted it out of the parameters.
+    const token = mcpReq._meta?.progressToken ?? params._meta?.progressToken;
+    let reported = -1;
+    const report: ToolContext['report'] = async (progress, total, message) => {
+      // The protocol wants each report to be further on than the one before.
+      if (token === undefined || progress <= reported) return;
+      reported = progress;
+      const known = total === undefined ? {} : { total };
+      const told = { progressToken: token, progress, message, ...known };
+      await mcpReq.notify({ method: 'notifications/progress', params: told });
+    };
+    try {
+      const signal = AbortSignal.any([mcpReq.signal, context.signal]);
+      const { data, text } = await tool.call(params.arguments ?? {}, { ...context, report, signal });
+      return { content: [{ type: 'text', text: text ?? JSON.stringify(data) }], structuredContent: data };
+    } catch (error) {
+      return refuse(error, context.onError);
+    }
+  });
+  return server;
+}
+
+/** A refusal is a result that the model reads and can act on: the API's own words, then its whole error. */
+function refuse(error: unknown, onError: (error: unknown) => void): CallToolResult {
+  const member = errorMember(error);
+  if (!(error instanceof ApiRefusal || error instanceof AppError)) onError(error);
+  const fields = member.fields.map(({ field, message }) => `\n- ${field}: ${message}`).join('');
+  return {
+    isError: true,
+    content: [
+      { type: 'text', text: `${member.message}${fields}` },
+      { type: 'text', text: JSON.stringify({ error: member }) },
+    ],
+  };
+}
+
+function errorMember(error: unknown): ErrorMember {
+  if (error instanceof ApiRefusal) return error.error;
+  if (error instanceof AppError) {
+    const { code, message, fields, details } = error;
+    return { type: errorCodes[code].type, code, message, fields, details };
+  }
+  const message = 'Something went wrong on our side. The request id finds it in the log.';
+  return { type: 'server_error', code: 'internal_error', message, fields: [], details: {} };
+}

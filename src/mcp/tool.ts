@@ -1,0 +1,177 @@
+import { type Static, type TObject, Type } from 'typebox';
+import { AppError } from '../errors.ts';
+import { checkBody } from '../http/validation.ts';
+import type { Ask } from './ask.ts';
+
+/** Bounds of what tools take and give. A model pays for every character that it is handed. */
+export const toolLimits = {
+  /** Text of one document or page in one answer. */
+  textBytesDefault: 16_384,
+  textBytesMax: 65_536,
+  linesDefault: 200,
+  linesMax: 2_000,
+  resultsDefault: 8,
+  resultsMax: 25,
+  passageCharactersMax: 2_000,
+  /** Free JSON inside of an answer: metadata, payloads, schemas. */
+  jsonCharactersMax: 2_000,
+  resultCharactersMax: 20_000,
+  valueCharactersInListsMax: 200,
+  listedMax: 100,
+  /** Clients give up after 60 seconds when they are not told otherwise. */
+  waitSecondsDefault: 45,
+  waitSecondsMax: 300,
+} as const;
+
+export type ToolContext = {
+  ask: Ask;
+  /** Bytes of a file that the caller sees; `end` is exclusive. */
+  readFile(file: string, start: number, end: number): Promise<Buffer>;
+  /** Tells the client how far a tool is, if it has asked to be told. */
+  report(progress: number, total: number | undefined, message: string): Promise<void>;
+  /** Ends when the client goes away or the server stops: a tool then answers with what it has. */
+  signal: AbortSignal;
+};
+
+export type ToolAnswer<O> = {
+  data: O;
+  /** What a model reads; without it, the data as JSON. */
+  text?: string;
+};
+
+type Hints = { reads: boolean; destroys?: boolean; repeatable?: boolean; reachesOut?: boolean };
+
+export type Tool = {
+  definition: {
+    name: string;
+    title: string;
+    description: string;
+    inputSchema: { type: 'object'; [member: string]: unknown };
+    outputSchema: { type: 'object'; [member: string]: unknown };
+    annotations: Record<string, boolean>;
+  };
+  /** Checks the arguments, then does it. Throws AppError or ApiRefusal. */
+  call(given: unknown, context: ToolContext): Promise<ToolAnswer<Record<string, unknown>>>;
+};
+
+export function defineTool<I extends TObject, O extends TObject>(tool: {
+  name: string;
+  title: string;
+  description: string;
+  hints: Hints;
+  input: I;
+  output: O;
+  run(input: Static<I>, context: ToolContext): Promise<ToolAnswer<Static<O>>>;
+}): Tool {
+  const { name, title, description, hints } = tool;
+  return {
+    definition: {
+      ...{ name, title, description },
+      inputSchema: { ...(tool.input as Record<string, unknown>), type: 'object' },
+      outputSchema: { ...(tool.output as Record<string, unknown>), type: 'object' },
+      annotations: {
+        readOnlyHint: hints.reads,
+        destructiveHint: hints.destroys ?? false,
+        idempotentHint: hints.repeatable ?? hints.reads,
+        openWorldHint: hints.reachesOut ?? false,
+      },
+    },
+    call: async (given, context) => {
+      const answer = await tool.run(checkBody(tool.input, given), context);
+      return answer as ToolAnswer<Record<string, unknown>>;
+    },
+  };
+}
+
+export const optionalText = Type.Optional(Type.String());
+export const pageInput = Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'From 1.' }));
+export const pageOutput = {
+  page: Type.Integer(),
+  total_pages: Type.Integer(),
+  total_entries: Type.Integer(),
+};
+export const waitInput = Type.Optional(
+  Type.Integer({
+    minimum: 0,
+    maximum: toolLimits.waitSecondsMax,
+    description: `Seconds to wait for the end; then the answer says how far it is. Default ${toolLimits.waitSecondsDefault}.`,
+  }),
+);
+
+/** The text cut to a length, never between the halves of a character. */
+export function cutText(text: string, charactersMax: number): string {
+  if (text.length <= charactersMax) return text;
+  const last = text.charCodeAt(charactersMax - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? charactersMax - 1 : charactersMax);
+}
+
+/** Free JSON as it is, or, where it is long, the beginning of its text under `<name>_cut`. */
+export function fit<N extends string>(name: N, value: unknown, charactersMax: number): Record<string, unknown> {
+  if (value === undefined || value === null) return {};
+  const text = JSON.stringify(value);
+  return text.length <= charactersMax ? { [name]: value } : { [`${name}_cut`]: `${cutText(text, charactersMax)}…` };
+}
+
+/** Whole characters of a range of UTF-8, and where they begin and end. */
+export function readUtf8(bytes: Buffer, start: number): { content: string; start: number; end: number } {
+  const charactersBytesMax = 4;
+  let first = 0;
+  if (start > 0) while (first < charactersBytesMax && isContinuation(bytes[first])) first += 1;
+  let last = bytes.length;
+  // The last character is whole when as many bytes follow its first one as that says.
+  for (let at = last - 1; at >= Math.max(first, last - charactersBytesMax); at--) {
+    const byte = bytes[at] ?? 0;
+    if (isContinuation(byte)) continue;
+    const length = byte < 0x80 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    if (at + length > last) last = at;
+    break;
+  }
+  return { content: bytes.subarray(first, last).toString('utf8'), start: start + first, end: start + last };
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
+}
+
+/** 422 that names both members, unless exactly one is there. */
+export function requireOneOf(names: [string, string], first: unknown, second: unknown): void {
+  if ((first === undefined) !== (second === undefined)) return;
+  const fields = names.map((field) => ({ field, message: `give exactly one of ${names.join(' and ')}` }));
+  throw new AppError('invalid_parameters', `${names.join(', ')}: give exactly one of them`, { fields });
+}
+
+const firstPauseMs = 150;
+const lastPauseMs = 2_000;
+
+/** Looks again and again, with growing pauses, until it has ended, the time is over or the client has gone. */
+export async function waitFor<T>(
+  { signal }: ToolContext,
+  first: T,
+  seconds: number,
+  watch: { look(): Promise<T>; ended(state: T): boolean; tell(state: T): Promise<void> },
+): Promise<T> {
+  const until = performance.now() + seconds * 1_000;
+  let state = first;
+  let pauseMs = firstPauseMs;
+  while (!watch.ended(state)) {
+    await watch.tell(state);
+    const leftMs = until - performance.now();
+    if (leftMs <= 0 || signal.aborted) return state;
+    await pause(Math.min(pauseMs, leftMs), signal);
+    pauseMs = Math.min(pauseMs * 1.5, lastPauseMs);
+    state = await watch.look();
+  }
+  return state;
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', wake);
+      resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    signal.addEventListener('abort', wake);
+  });
+}

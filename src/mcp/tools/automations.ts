@@ -1,0 +1,185 @@
+import { type Static, Type } from 'typebox';
+import { strict } from '../../http/route.ts';
+import {
+  defineTool,
+  fit,
+  optionalText,
+  pageInput,
+  pageOutput,
+  type Tool,
+  type ToolContext,
+  toolLimits,
+  waitFor,
+  waitInput,
+} from '../tool.ts';
+
+type Automation = {
+  id: string;
+  name: string;
+  lookup_key?: string;
+  description?: string;
+  type: string;
+  status: string;
+  input_schema: unknown;
+};
+type AutomationPage = { data: Automation[]; page: number; total_pages: number; total_entries: number };
+type Run = {
+  id: string;
+  automation: string;
+  type: string;
+  status: string;
+  result?: unknown;
+  error?: { code: string; message: string; node_id?: string };
+  started_at?: string;
+  completed_at?: string;
+};
+type Entry = { sequence: number; type: string; node_id?: string; record: { payload?: unknown }; created_at: string };
+type JournalPage = { data: Entry[]; has_more: boolean; resume_cursor?: string };
+
+const journalPageSize = 50;
+
+const listAutomations = defineTool({
+  name: 'list_automations',
+  title: 'List automations',
+  description:
+    'The automations of the app, newest first; for secret keys and developers. invoke_automation takes their ids.',
+  hints: { reads: true },
+  input: strict({
+    type: Type.Optional(Type.Enum(['trigger', 'scheduled', 'invoked'])),
+    status: Type.Optional(Type.Enum(['draft', 'running', 'paused'])),
+    page: pageInput,
+  }),
+  output: Type.Object({
+    automations: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        name: Type.String(),
+        lookup_key: optionalText,
+        description: optionalText,
+        type: Type.String(),
+        status: Type.String(),
+        input_schema: Type.Optional(Type.Unknown()),
+        input_schema_cut: optionalText,
+      }),
+    ),
+    ...pageOutput,
+  }),
+  async run({ type, status, page }, { ask }) {
+    const found = await ask<AutomationPage>('GET', '/api/v1/automations', { query: { type, status, page } });
+    const automations = found.data.map((each) => ({
+      ...{ id: each.id, name: each.name, type: each.type, status: each.status },
+      ...(each.lookup_key === undefined ? {} : { lookup_key: each.lookup_key }),
+      ...(each.description === undefined ? {} : { description: each.description }),
+      ...fit('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
+    }));
+    const { page: at, total_pages, total_entries } = found;
+    return { data: { automations, page: at, total_pages, total_entries } };
+  },
+});
+
+const runMembers = {
+  run: Type.String({ description: 'atr_…; read_run takes it.' }),
+  automation: Type.String(),
+  status: Type.Enum(['pending', 'running', 'completed', 'failed', 'cancelled']),
+  result: Type.Optional(Type.Unknown()),
+  result_cut: Type.Optional(Type.String({ description: 'The beginning of a result that is too long for here.' })),
+  error: Type.Optional(
+    Type.Object({ code: Type.String(), message: Type.String(), node_id: Type.Optional(Type.String()) }),
+  ),
+  started_at: optionalText,
+  completed_at: optionalText,
+};
+const runAnswer = Type.Object(runMembers);
+
+const invokeAutomation = defineTool({
+  name: 'invoke_automation',
+  title: 'Invoke an automation',
+  description:
+    'Starts a run and waits a while for its result. A run that goes on answers with its status and id for read_run.',
+  hints: { reads: false, destroys: true, reachesOut: true },
+  input: strict({
+    automation: Type.String({ description: 'aut_… or its lookup key.' }),
+    payload: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    idempotency_key: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 255, description: 'The same key gives the first run again.' }),
+    ),
+    wait_seconds: waitInput,
+  }),
+  output: runAnswer,
+  async run({ automation, wait_seconds: wait, ...body }, context) {
+    const path = `/api/v1/automations/${encodeURIComponent(automation)}/invoke`;
+    const started = await context.ask<Run>('POST', path, { body });
+    const run = await waitForEnd(context, started, wait ?? toolLimits.waitSecondsDefault);
+    return { data: present(run) };
+  },
+});
+
+const readRun = defineTool({
+  name: 'read_run',
+  title: 'Read a run',
+  description:
+    'Status and result of a run, and its journal in order. resume_cursor, given as after_cursor, shows what came after.',
+  hints: { reads: true },
+  input: strict({
+    run: Type.String({ description: 'atr_…' }),
+    after_cursor: Type.Optional(Type.String({ maxLength: 500 })),
+    wait_seconds: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: toolLimits.waitSecondsMax, description: 'While it runs. Default 0.' }),
+    ),
+  }),
+  output: Type.Object({
+    ...runMembers,
+    journal: Type.Array(
+      Type.Object({
+        sequence: Type.Integer(),
+        type: Type.String(),
+        node: optionalText,
+        payload: Type.Optional(Type.Unknown()),
+        payload_cut: optionalText,
+        created_at: Type.String(),
+      }),
+    ),
+    has_more: Type.Boolean({ description: 'The journal goes on after these entries.' }),
+    resume_cursor: optionalText,
+  }),
+  async run({ run: id, after_cursor, wait_seconds: wait = 0 }, context) {
+    const path = `/api/v1/automation_runs/${encodeURIComponent(id)}`;
+    const run = await waitForEnd(context, await context.ask<Run>('GET', path), wait);
+    const page = await context.ask<JournalPage>('GET', `${path}/journal`, {
+      query: { limit: journalPageSize, after_cursor },
+    });
+    const journal = page.data.map(({ sequence, type, node_id, record, created_at }) => ({
+      ...{ sequence, type, created_at },
+      ...(node_id === undefined ? {} : { node: node_id }),
+      ...fit('payload', record.payload, toolLimits.jsonCharactersMax / 4),
+    }));
+    const cursor = page.resume_cursor === undefined ? {} : { resume_cursor: page.resume_cursor };
+    return { data: { ...present(run), journal, has_more: page.has_more, ...cursor } };
+  },
+});
+
+function waitForEnd(context: ToolContext, started: Run, seconds: number): Promise<Run> {
+  let looks = 0;
+  return waitFor(context, started, seconds, {
+    look: () => context.ask<Run>('GET', `/api/v1/automation_runs/${started.id}`),
+    ended: ({ status }) => status !== 'pending' && status !== 'running',
+    tell: async ({ status }) => {
+      looks += 1;
+      await context.report(looks, undefined, `The run is ${status}.`);
+    },
+  });
+}
+
+function present(run: Run): Static<typeof runAnswer> {
+  return {
+    run: run.id,
+    automation: run.automation,
+    status: run.status as Static<typeof runAnswer>['status'],
+    ...fit('result', run.result, toolLimits.resultCharactersMax),
+    ...(run.error === undefined ? {} : { error: run.error }),
+    ...(run.started_at === undefined ? {} : { started_at: run.started_at }),
+    ...(run.completed_at === undefined ? {} : { completed_at: run.completed_at }),
+  };
+}
+
+export const automationTools: readonly Tool[] = [listAutomations, invokeAutomation, readRun];

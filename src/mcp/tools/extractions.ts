@@ -1,0 +1,249 @@
+import { type Static, Type } from 'typebox';
+import { AppError } from '../../errors.ts';
+import { strict } from '../../http/route.ts';
+import {
+  defineTool,
+  optionalText,
+  readUtf8,
+  requireOneOf,
+  type Tool,
+  type ToolAnswer,
+  type ToolContext,
+  toolLimits,
+  waitFor,
+  waitInput,
+} from '../tool.ts';
+
+type Output = {
+  ordinal: number;
+  state: 'done' | 'failed';
+  title?: string;
+  source_url?: string;
+  error?: { code: string; message: string };
+  file?: { id: string; size: number };
+};
+type Extraction = {
+  id: string;
+  state: 'running' | 'done' | 'failed';
+  error?: { code: string; message: string };
+  progress: { discovered: number; done: number; failed: number };
+  max_pages?: number;
+  outputs?: Output[];
+};
+
+const answer = Type.Object({
+  extraction: Type.String({ description: 'ext_…; read_extraction takes it.' }),
+  state: Type.Enum(['running', 'done', 'failed']),
+  error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
+  progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),
+  outputs: Type.Array(
+    Type.Object({
+      number: Type.Integer({ description: 'read_extraction takes it as output.' }),
+      state: Type.Enum(['done', 'failed']),
+      title: optionalText,
+      source_url: optionalText,
+      size: Type.Optional(Type.Integer({ description: 'Bytes of Markdown.' })),
+      error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
+    }),
+  ),
+  outputs_left_out: Type.Optional(Type.Integer({ description: 'read_extraction shows them by first_output.' })),
+  output: Type.Optional(Type.Integer({ description: 'Which output the content is of.' })),
+  content: Type.Optional(Type.String({ description: 'Markdown.' })),
+  start_byte: Type.Optional(Type.Integer()),
+  end_byte: Type.Optional(Type.Integer()),
+  size: Type.Optional(Type.Integer()),
+  next_offset: Type.Optional(Type.Integer({ description: 'Where the next read_extraction goes on.' })),
+});
+type Answer = Static<typeof answer>;
+
+const owners = {
+  agent: Type.Optional(Type.String({ description: 'agt_…; the agent that owns the job and its outputs.' })),
+  org: Type.Optional(Type.String({ description: 'org_…' })),
+};
+const patterns = Type.Optional(
+  Type.Array(Type.String({ minLength: 1, maxLength: 1_000, pattern: '^[/*]' }), { maxItems: 100 }),
+);
+
+const extractUrl = defineTool({
+  name: 'extract_url',
+  title: 'Extract a page or a site',
+  description:
+    'Reads a public page (mode link) or follows the links of a site (mode site), as Markdown. Waits a while; a job that goes on answers with state running and its id for read_extraction.',
+  hints: { reads: false, reachesOut: true },
+  input: strict({
+    url: Type.String({ maxLength: 8_192 }),
+    mode: Type.Optional(Type.Enum(['link', 'site'], { description: 'Default link.' })),
+    max_pages: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'Of a site. Default 100.' }),
+    ),
+    include_paths: patterns,
+    exclude_paths: patterns,
+    ...owners,
+    wait_seconds: waitInput,
+  }),
+  output: answer,
+  async run({ wait_seconds: wait, mode = 'link', ...rest }, context) {
+    const body = { ...rest, mode, destination_kind: 'storage' };
+    const started = await context.ask<Extraction>('POST', '/api/v1/extractions', { body });
+    const seconds = wait ?? toolLimits.waitSecondsDefault;
+    return show(context, await waitForEnd(context, started, seconds), {});
+  },
+});
+
+const extractFile = defineTool({
+  name: 'extract_file',
+  title: 'Extract a document',
+  description:
+    'Reads a document (PDF, office, mail, e-book, HTML …; at most 10 MB) as Markdown: a file that is there already, or bytes in base64 with a filename.',
+  hints: { reads: false },
+  input: strict({
+    file: Type.Optional(Type.String({ description: 'fil_…; this or data.' })),
+    data: Type.Optional(Type.String({ description: 'The bytes in base64; this or file.' })),
+    filename: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: 'Needed with data.' })),
+    content_type: Type.Optional(Type.String({ maxLength: 255, description: 'Media type of data.' })),
+    ...owners,
+  }),
+  output: answer,
+  async run({ file, data, filename, content_type, ...rest }, context) {
+    requireOneOf(['file', 'data'], file, data);
+    const id = file ?? (await upload(context, { data, filename, content_type, ...rest }));
+    const body = { file: id, destination_kind: 'storage', ...rest };
+    return show(context, await context.ask<Extraction>('POST', '/api/v1/extractions', { body }), {});
+  },
+});
+
+async function upload(
+  { ask }: ToolContext,
+  input: { data: string | undefined; filename?: string | undefined; content_type?: string | undefined },
+): Promise<string> {
+  if (input.filename === undefined)
+    throw new AppError('invalid_parameters', 'filename: is required with data', {
+      fields: [{ field: 'filename', message: 'is required with data' }],
+    });
+  const body = { ...input, content_type: input.content_type ?? 'application/octet-stream' };
+  return (await ask<{ id: string }>('POST', '/api/v1/files', { body })).id;
+}
+
+const readExtraction = defineTool({
+  name: 'read_extraction',
+  title: 'Read an extraction',
+  description:
+    'How far an extraction is, which outputs it has, and a part of the Markdown of one of them. next_offset is where the next call goes on.',
+  hints: { reads: true },
+  input: strict({
+    extraction: Type.String({ description: 'ext_…' }),
+    output: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2_147_483_647,
+        description: 'Number of the output to read. Default the first.',
+      }),
+    ),
+    offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647, description: 'First byte. Default 0.' })),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: toolLimits.textBytesMax,
+        description: `Bytes. Default ${toolLimits.textBytesDefault}.`,
+      }),
+    ),
+    first_output: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 2_147_483_647, description: 'Where the list of outputs begins. Default 0.' }),
+    ),
+    wait_seconds: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: toolLimits.waitSecondsMax, description: 'While it runs. Default 0.' }),
+    ),
+  }),
+  output: answer,
+  async run({ extraction, wait_seconds: wait = 0, ...part }, context) {
+    const path = `/api/v1/extractions/${encodeURIComponent(extraction)}`;
+    const found = await context.ask<Extraction>('GET', path);
+    return show(context, await waitForEnd(context, found, wait), part);
+  },
+});
+
+function waitForEnd(context: ToolContext, started: Extraction, seconds: number): Promise<Extraction> {
+  let looks = 0;
+  return waitFor(context, started, seconds, {
+    look: () => context.ask<Extraction>('GET', `/api/v1/extractions/${started.id}`),
+    ended: ({ state }) => state !== 'running',
+    tell: async ({ progress: { discovered, done, failed }, max_pages: most }) => {
+      const total = Math.min(discovered, most ?? discovered);
+      // Some part of the next page, so that a slow one shows that it is being waited for.
+      const part = done + failed < total ? looks / (looks + 1) : 0;
+      looks += 1;
+      await context.report(done + failed + part, total, `${done} of ${total} pages read, ${failed} failed`);
+    },
+  });
+}
+
+type Part = {
+  output?: number | undefined;
+  offset?: number | undefined;
+  limit?: number | undefined;
+  first_output?: number | undefined;
+};
+
+/** The state of the job, its outputs from `first_output` on, and the text of the one that is asked for. */
+async function show(context: ToolContext, found: Extraction, part: Part): Promise<ToolAnswer<Answer>> {
+  const all = found.outputs ?? [];
+  const first = part.first_output ?? 0;
+  const listed = all.slice(first, first + toolLimits.listedMax);
+  const leftOut = Math.max(0, all.length - first - listed.length);
+  const chosen = part.output === undefined ? all.find(({ file }) => file !== undefined) : all[part.output];
+  if (part.output !== undefined && (chosen === undefined || chosen.file === undefined))
+    throw new AppError('not_found', `Output ${part.output} is not there, or it has no text.`);
+  const text = chosen === undefined ? undefined : await readOutput(context, chosen, part);
+  const data: Answer = {
+    extraction: found.id,
+    state: found.state,
+    progress: found.progress,
+    ...(found.error === undefined ? {} : { error: found.error }),
+    outputs: listed.map(({ ordinal, state, title, source_url, file, error }) => ({
+      number: ordinal,
+      state,
+      ...(title === undefined ? {} : { title }),
+      ...(source_url === undefined ? {} : { source_url }),
+      ...(file === undefined ? {} : { size: file.size }),
+      ...(error === undefined ? {} : { error }),
+    })),
+    ...(leftOut > 0 ? { outputs_left_out: leftOut } : {}),
+    ...text,
+  };
+  return { data, text: describe(data) };
+}
+
+async function readOutput(context: ToolContext, { ordinal, file }: Output, { offset = 0, limit }: Part) {
+  if (file === undefined) return undefined;
+  const start = Math.min(offset, file.size);
+  const end = Math.min(start + (limit ?? toolLimits.textBytesDefault), file.size);
+  const slice = readUtf8(start < end ? await context.readFile(file.id, start, end) : Buffer.alloc(0), start);
+  return {
+    output: ordinal,
+    content: slice.content,
+    start_byte: slice.start,
+    end_byte: slice.end,
+    size: file.size,
+    ...(slice.end < file.size ? { next_offset: slice.end } : {}),
+  };
+}
+
+function describe(data: Answer): string {
+  const { extraction, state, error, progress, outputs, outputs_left_out: leftOut = 0 } = data;
+  const lines = [`${extraction} is ${state}: ${progress.done} read, ${progress.failed} failed.`];
+  if (error !== undefined) lines.push(`${error.code}: ${error.message}`);
+  if (state === 'running') lines.push(`It goes on: look again with read_extraction, extraction ${extraction}.`);
+  if (outputs.length > 1) {
+    for (const { number, title, source_url, error: failure } of outputs)
+      lines.push(`- ${number}: ${title ?? source_url ?? ''}${failure === undefined ? '' : ` (${failure.message})`}`);
+    if (leftOut > 0) lines.push(`- and ${leftOut} more, by first_output ${outputs.length + (outputs[0]?.number ?? 0)}`);
+  }
+  if (data.content !== undefined) {
+    lines.push(`Output ${data.output}, bytes ${data.start_byte}-${data.end_byte} of ${data.size}:`, '', data.content);
+    if (data.next_offset !== undefined)
+      lines.push('', `[There is more: read_extraction with output ${data.output} and offset ${data.next_offset}.]`);
+  }
+  return lines.join('\n');
+}
+
+export const extractionTools: readonly Tool[] = [extractUrl, extractFile, readExtraction];

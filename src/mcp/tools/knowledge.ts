@@ -1,0 +1,292 @@
+import { Type } from 'typebox';
+import { strict } from '../../http/route.ts';
+import {
+  cutText,
+  defineTool,
+  fit,
+  optionalText,
+  pageInput,
+  pageOutput,
+  requireOneOf,
+  type Tool,
+  toolLimits,
+} from '../tool.ts';
+
+type Page<T> = { data: T[]; page: number; total_pages: number; total_entries: number };
+type Source = { id: string; type: string; state: string; metadata: unknown } & Owners;
+type Owners = { agent?: string | null; team?: string | null; user?: string | null; org?: string | null };
+type Document = {
+  id: string;
+  source: string;
+  title?: string;
+  source_url?: string;
+  metadata: unknown;
+  total_lines: number;
+  total_size: number;
+  updated_at: string;
+};
+type Hit = {
+  content: string;
+  metadata: unknown;
+  document: string;
+  source: string;
+  title?: string;
+  source_url?: string;
+  start_line: number;
+  end_line: number;
+  start_byte: number;
+  end_byte: number;
+  score: number;
+};
+type Content = {
+  content: string;
+  title?: string;
+  total_lines: number;
+  total_size: number;
+  start_line?: number;
+  end_line?: number;
+  start_byte?: number;
+  end_byte?: number;
+};
+
+const freeJson = Type.Optional(Type.Record(Type.String(), Type.Unknown()));
+
+const listSources = defineTool({
+  name: 'list_knowledge_sources',
+  title: 'List knowledge sources',
+  description: 'The knowledge sources that you may see, newest first. search_knowledge takes their ids.',
+  hints: { reads: true },
+  input: strict({
+    agent: Type.Optional(Type.String({ description: 'Only those of this agent (agt_…).' })),
+    org: Type.Optional(Type.String({ description: 'Only those of this organisation (org_…).' })),
+    type: Type.Optional(Type.String({ description: 'Only of this type, such as knowledge/documents.' })),
+    page: pageInput,
+  }),
+  output: Type.Object({
+    sources: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        type: Type.String(),
+        state: Type.String(),
+        agent: optionalText,
+        team: optionalText,
+        user: optionalText,
+        org: optionalText,
+        metadata: freeJson,
+        metadata_cut: optionalText,
+      }),
+    ),
+    ...pageOutput,
+  }),
+  async run({ agent, org, type, page }, { ask }) {
+    const found = await ask<Page<Source>>('GET', '/api/v1/knowledge_sources', { query: { agent, org, type, page } });
+    const sources = found.data.map((source) => ({
+      ...{ id: source.id, type: source.type, state: source.state },
+      ...ownersOf(source),
+      ...fit('metadata', source.metadata, toolLimits.jsonCharactersMax),
+    }));
+    return { data: { sources, ...pageOf(found) } };
+  },
+});
+
+const searchKnowledge = defineTool({
+  name: 'search_knowledge',
+  title: 'Search knowledge',
+  description:
+    'Finds passages in one source, or in everything of one agent, best first. Each has its document and lines: read_document gives what stands around them.',
+  hints: { reads: true },
+  input: strict({
+    query: Type.String({ minLength: 1, maxLength: 10_000 }),
+    source: Type.Optional(Type.String({ description: 'cso_…; this or agent.' })),
+    agent: Type.Optional(Type.String({ description: "agt_… or the agent's lookup key; this or source." })),
+    mode: Type.Optional(Type.Enum(['hybrid', 'vector', 'fulltext'], { description: 'Default hybrid.' })),
+    max_results: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: toolLimits.resultsMax,
+        description: `Default ${toolLimits.resultsDefault}.`,
+      }),
+    ),
+    min_similarity: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+    recency_days: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
+    filter: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), { description: 'Conditions on document metadata.' }),
+    ),
+  }),
+  output: Type.Object({
+    passages: Type.Array(
+      Type.Object({
+        content: Type.String(),
+        content_cut: Type.Optional(Type.Boolean({ description: 'There is more: read_document has it.' })),
+        document: Type.String(),
+        source: Type.String(),
+        title: optionalText,
+        source_url: optionalText,
+        start_line: Type.Integer(),
+        end_line: Type.Integer(),
+        start_byte: Type.Integer(),
+        end_byte: Type.Integer(),
+        score: Type.Number(),
+        metadata: freeJson,
+        metadata_cut: optionalText,
+      }),
+    ),
+  }),
+  async run({ source, agent, max_results: wanted, ...rest }, { ask }) {
+    requireOneOf(['source', 'agent'], source, agent);
+    const kind = source === undefined ? 'agents' : 'knowledge_sources';
+    const path = `/api/v1/${kind}/${encodeURIComponent(source ?? agent ?? '')}/search`;
+    const body = { ...rest, max_results: wanted ?? toolLimits.resultsDefault };
+    const found = await ask<{ data: Hit[] }>('POST', path, { body });
+    const passages = found.data.map((hit) => {
+      const content = cutText(hit.content, toolLimits.passageCharactersMax);
+      const { document, title, source_url, start_line, end_line, start_byte, end_byte, score } = hit;
+      return {
+        content,
+        ...(content.length < hit.content.length ? { content_cut: true } : {}),
+        ...{ document, source: hit.source, start_line, end_line, start_byte, end_byte, score },
+        ...(title === undefined ? {} : { title }),
+        ...(source_url === undefined ? {} : { source_url }),
+        ...fit('metadata', hit.metadata, toolLimits.jsonCharactersMax),
+      };
+    });
+    const text = passages
+      .map(
+        ({ content, document, title, start_line, end_line }, at) =>
+          `[${at + 1}] ${title ?? document} (${document}, lines ${start_line}-${end_line})\n${content}`,
+      )
+      .join('\n\n');
+    return { data: { passages }, text: text === '' ? 'Nothing was found.' : text };
+  },
+});
+
+const listDocuments = defineTool({
+  name: 'list_documents',
+  title: 'List documents',
+  description: 'The documents of knowledge sources that you may see, newest first.',
+  hints: { reads: true },
+  input: strict({
+    source: Type.Optional(Type.String({ description: 'Only of this source (cso_…).' })),
+    agent: Type.Optional(Type.String({ description: 'Only of this agent (agt_…).' })),
+    title: Type.Optional(Type.String({ description: 'Only whose title begins so.' })),
+    page: pageInput,
+  }),
+  output: Type.Object({
+    documents: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        source: Type.String(),
+        title: optionalText,
+        source_url: optionalText,
+        total_lines: Type.Integer(),
+        total_size: Type.Integer({ description: 'Bytes.' }),
+        updated_at: Type.String(),
+        metadata: freeJson,
+        metadata_cut: optionalText,
+      }),
+    ),
+    ...pageOutput,
+  }),
+  async run({ source, agent, title, page }, { ask }) {
+    const query = { source, agent, q: title, page };
+    const found = await ask<Page<Document>>('GET', '/api/v1/knowledge_documents', { query });
+    const documents = found.data.map((document) => ({
+      ...{ id: document.id, source: document.source, updated_at: document.updated_at },
+      ...{ total_lines: document.total_lines, total_size: document.total_size },
+      ...(document.title === undefined ? {} : { title: document.title }),
+      ...(document.source_url === undefined ? {} : { source_url: document.source_url }),
+      ...fit('metadata', document.metadata, toolLimits.jsonCharactersMax),
+    }));
+    return { data: { documents, ...pageOf(found) } };
+  },
+});
+
+const readDocument = defineTool({
+  name: 'read_document',
+  title: 'Read a document',
+  description:
+    'Lines (counted from 1) or bytes (from 0) of a document. next_offset is where the next call goes on; without it that was the end.',
+  hints: { reads: true },
+  input: strict({
+    document: Type.String({ description: 'cdo_…' }),
+    unit: Type.Optional(Type.Enum(['lines', 'bytes'], { description: 'Default lines.' })),
+    offset: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2_147_483_647,
+        description: 'The first line or byte. Default the beginning.',
+      }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: toolLimits.textBytesMax,
+        description: `Default ${toolLimits.linesDefault} lines (at most ${toolLimits.linesMax}) or ${toolLimits.textBytesDefault} bytes.`,
+      }),
+    ),
+  }),
+  output: Type.Object({
+    document: Type.String(),
+    title: optionalText,
+    content: Type.String(),
+    total_lines: Type.Integer(),
+    total_size: Type.Integer({ description: 'Bytes.' }),
+    start_line: Type.Optional(Type.Integer()),
+    end_line: Type.Optional(Type.Integer()),
+    start_byte: Type.Optional(Type.Integer()),
+    end_byte: Type.Optional(Type.Integer()),
+    next_offset: Type.Optional(Type.Integer()),
+    line_cut: Type.Optional(Type.Boolean({ description: 'The line goes on: read it with unit bytes.' })),
+  }),
+  async run({ document, unit = 'lines', offset, limit }, { ask }) {
+    const path = `/api/v1/knowledge_documents/${encodeURIComponent(document)}/content`;
+    const wanted =
+      unit === 'lines'
+        ? Math.min(limit ?? toolLimits.linesDefault, toolLimits.linesMax)
+        : (limit ?? toolLimits.textBytesDefault);
+    const query = { unit, offset: offset ?? (unit === 'lines' ? 1 : 0), limit: wanted };
+    const found = await ask<Content>('GET', path, { query });
+    const range = unit === 'lines' ? linesOf(found) : bytesOf(found);
+    const { title, total_lines, total_size } = found;
+    const data = { document, ...(title === undefined ? {} : { title }), total_lines, total_size, ...range };
+    return { data, text: `${data.content}${'next_offset' in range ? nextHint(range.next_offset, unit) : ''}` };
+  },
+});
+
+function linesOf({ content, start_line: first = 1, end_line: last = 0, total_lines: total }: Content) {
+  let kept = content;
+  let end = last;
+  const bytes = Buffer.byteLength(content);
+  if (bytes > toolLimits.textBytesMax) {
+    // Fewer lines, so that all of them are whole; a line that is too long by itself is cut.
+    const text = cutText(content, Math.floor((content.length * toolLimits.textBytesMax) / bytes));
+    const lineEnd = text.lastIndexOf('\n');
+    kept = lineEnd < 0 ? text : text.slice(0, lineEnd + 1);
+    end = first + Math.max(1, kept.split('\n').length - 1) - 1;
+    if (lineEnd < 0) return { content: kept, start_line: first, end_line: first, line_cut: true, ...next(end, total) };
+  }
+  return { content: kept, start_line: first, end_line: end, ...next(end, total) };
+}
+
+function next(endLine: number, total: number): { next_offset?: number } {
+  return endLine < total ? { next_offset: endLine + 1 } : {};
+}
+
+function bytesOf({ content, start_byte: start = 0, end_byte: end = 0, total_size: total }: Content) {
+  return { content, start_byte: start, end_byte: end, ...(end < total ? { next_offset: end } : {}) };
+}
+
+function nextHint(offset: number | undefined, unit: string): string {
+  return offset === undefined ? '' : `\n\n[There is more: read_document with unit ${unit} and offset ${offset}.]`;
+}
+
+function ownersOf({ agent, team, user, org }: Owners): Record<string, string> {
+  const given = Object.entries({ agent, team, user, org }).filter((entry): entry is [string, string] => !!entry[1]);
+  return Object.fromEntries(given);
+}
+
+function pageOf({ page, total_pages, total_entries }: Page<unknown>) {
+  return { page, total_pages, total_entries };
+}
+
+export const knowledgeTools: readonly Tool[] = [searchKnowledge, listSources, listDocuments, readDocument];

@@ -1,0 +1,137 @@
+import { Type } from 'typebox';
+import { AppError } from '../../errors.ts';
+import { strict } from '../../http/route.ts';
+import { cutText, defineTool, optionalText, pageInput, pageOutput, type Tool, toolLimits } from '../tool.ts';
+
+type Entry = { user: string; key: string; value: string; updated_at: string };
+type Page = { data: Entry[]; page?: number; total_pages?: number; total_entries?: number };
+
+const key = Type.String({ minLength: 1, maxLength: 2_048 });
+const user = Type.Optional(
+  Type.String({
+    description: 'usr_…; whose entry. Needed with a secret key or developer token, without meaning for users.',
+  }),
+);
+
+const get = defineTool({
+  name: 'kv_get',
+  title: 'Get an entry',
+  description: 'The value under a key. A long value comes in parts: next_offset is where the next call goes on.',
+  hints: { reads: true },
+  input: strict({
+    key,
+    user,
+    offset: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 2_147_483_647, description: 'First character. Default 0.' }),
+    ),
+  }),
+  output: Type.Object({
+    user: Type.String(),
+    key: Type.String(),
+    value: Type.String(),
+    total_characters: Type.Integer(),
+    next_offset: Type.Optional(Type.Integer()),
+    updated_at: Type.String(),
+  }),
+  async run({ key: name, user: owner, offset = 0 }, { ask }) {
+    const entry = await ask<Entry>('GET', pathOf(name), { query: { user: owner } });
+    const value = cutText(entry.value.slice(offset), toolLimits.textBytesDefault).toWellFormed();
+    const end = offset + value.length;
+    const more = end < entry.value.length ? { next_offset: end } : {};
+    const hint = 'next_offset' in more ? `\n\n[There is more: kv_get with offset ${end}.]` : '';
+    return {
+      data: {
+        ...{ user: entry.user, key: entry.key, value, total_characters: entry.value.length },
+        ...more,
+        updated_at: entry.updated_at,
+      },
+      text: `${value}${hint}`,
+    };
+  },
+});
+
+const put = defineTool({
+  name: 'kv_put',
+  title: 'Put an entry',
+  description: 'Creates or overwrites the value under a key.',
+  hints: { reads: false, destroys: true, repeatable: true },
+  input: strict({ key, value: Type.String({ minLength: 1 }), user }),
+  output: Type.Object({ user: Type.String(), key: Type.String(), updated_at: Type.String() }),
+  async run({ key: name, value, user: owner }, { ask }) {
+    const body = { value, ...(owner === undefined ? {} : { user: owner }) };
+    const entry = await ask<Entry>('PUT', pathOf(name), { body });
+    return { data: { user: entry.user, key: entry.key, updated_at: entry.updated_at } };
+  },
+});
+
+const list = defineTool({
+  name: 'kv_list',
+  title: 'List entries',
+  description: 'Keys with the beginnings of their values. kv_get gives a whole value.',
+  hints: { reads: true },
+  input: strict({
+    prefix: Type.Optional(Type.String({ description: 'Only keys that begin so.' })),
+    user: Type.Optional(Type.String({ description: 'usr_…; only entries of this user. Users see their own alone.' })),
+    page: pageInput,
+  }),
+  output: Type.Object({
+    entries: Type.Array(
+      Type.Object({
+        user: Type.String(),
+        key: Type.String(),
+        value: Type.String(),
+        value_cut: Type.Optional(Type.Boolean()),
+        updated_at: optionalText,
+      }),
+    ),
+    ...pageOutput,
+  }),
+  async run({ prefix, user: owner, page = 1 }, { ask }) {
+    const query = { key: prefix, user: owner, page, page_size: toolLimits.listedMax };
+    const found = paged(await ask<Page>('GET', '/api/v1/kv', { query }), prefix ?? '', page);
+    const entries = found.data.map((entry) => {
+      const value = cutText(entry.value, toolLimits.valueCharactersInListsMax);
+      const cut = value.length < entry.value.length ? { value_cut: true } : {};
+      return { user: entry.user, key: entry.key, value, ...cut, updated_at: entry.updated_at };
+    });
+    const { total_pages, total_entries } = found;
+    return { data: { entries, page, total_pages, total_entries } };
+  },
+});
+
+/** A user's list comes whole and unfiltered: the part of it that was asked for. */
+function paged(found: Page, prefix: string, page: number) {
+  if (found.total_pages !== undefined && found.total_entries !== undefined)
+    return { data: found.data, total_pages: found.total_pages, total_entries: found.total_entries };
+  const matching = found.data.filter((entry) => entry.key.startsWith(prefix));
+  const start = (page - 1) * toolLimits.listedMax;
+  return {
+    data: matching.slice(start, start + toolLimits.listedMax),
+    total_pages: Math.ceil(matching.length / toolLimits.listedMax),
+    total_entries: matching.length,
+  };
+}
+
+const remove = defineTool({
+  name: 'kv_delete',
+  title: 'Delete an entry',
+  description: 'Deletes the value under a key for good.',
+  hints: { reads: false, destroys: true },
+  input: strict({ key, user }),
+  output: Type.Object({ key: Type.String(), deleted: Type.Boolean() }),
+  async run({ key: name, user: owner }, { ask }) {
+    await ask('DELETE', pathOf(name), { query: { user: owner } });
+    return { data: { key: name, deleted: true } };
+  },
+});
+
+function pathOf(name: string): string {
+  // A URL cannot hold them as a last segment: they would name another path.
+  if (name === '.' || name === '..')
+    throw new AppError('invalid_parameters', 'key: cannot be . or .. here', {
+      fields: [{ field: 'key', message: 'cannot be . or .. here' }],
+    });
+  return `/api/v1/kv/${encodeURIComponent(name)}`;
+}
+
+export const kvTools: readonly Tool[] = [get, put, list, remove];

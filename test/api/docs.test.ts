@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { after, test } from 'node:test';
+import { bootstrapIfEmpty } from '../../src/apps/bootstrap.ts';
+import { samplePdf } from '../../src/content/parse/sample-pdf.ts';
+import { credentialsFile } from '../../src/credentials-file.ts';
+import { html, startSite } from '../support/fixture-site.ts';
+import { makeClone, matchesShown, readBlocks, readPage, runSteps, type Step, stepsOf } from '../support/guides.ts';
+import { startTestServer } from '../support/server.ts';
+import { projectRoot } from '../support/source.ts';
+
+/*
+ * What the guides say is run as they say it: each page in a shell of its own, in a directory like a clone, against a
+ * fresh server. https://example.com is a site of this machine here.
+ */
+
+const pages = [
+  'README.md',
+  'docs/quickstart.md',
+  'docs/concepts.md',
+  'docs/authentication.md',
+  'docs/files.md',
+  'docs/extraction.md',
+  'docs/crawling.md',
+  'docs/knowledge.md',
+  'docs/search.md',
+  'docs/automations.md',
+  'docs/key-value.md',
+  'docs/cli.md',
+  'docs/mcp.md',
+];
+/** What every other page goes on from, as each of them says. */
+const opening = stepsOf(readPage('docs/quickstart.md')).filter(({ heading }) =>
+  ['Your shell', 'A user'].includes(heading),
+);
+const withoutOpening = ['README.md', 'docs/quickstart.md'];
+/** The README begins with the commands that install, serve and test. */
+const isRun = (page: string) => (step: Step) => page !== 'README.md' || step.heading === 'First result';
+
+const site = await startSite({
+  '/': html('Example Domain'),
+  '/article': html('An article'),
+  '/docs/': html('Docs', ['/docs/install', '/docs/use', '/blog/news']),
+  '/docs/install': html('Install'),
+  '/docs/use': html('Use'),
+  '/blog/news': html('News'),
+});
+after(() => site.close());
+
+for (const page of pages)
+  test(`what ${page} shows works as it is written`, { timeout: 240_000 }, async () => {
+    const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+    const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
+    try {
+      const { db, services, baseUrl } = server;
+      const made = await bootstrapIfEmpty(db, services.secrets, () => {});
+      assert.ok(made);
+      makeClone(directory, credentialsFile(baseUrl, made));
+      writeFileSync(join(directory, 'report.pdf'), samplePdf());
+      const here = (step: Step): Step => ({ ...step, text: step.text.replaceAll('https://example.com', site.origin) });
+      const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
+      assert.ok(steps.length > 0, 'A guide shows something that can be run.');
+      const before = withoutOpening.includes(page) ? [] : opening;
+      const { code, errors, outputs } = await runSteps(directory, before, steps);
+      const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
+      assert.equal(code, 0, `${page}:${steps[failed]?.line ?? ' the opening'}: ${errors}\n${outputs[failed] ?? ''}`);
+      for (const [at, step] of steps.entries())
+        if (step.output !== undefined)
+          assert.ok(
+            matchesShown(outputs[at] ?? '', step.output.replaceAll('https://example.com', site.origin)),
+            `${page}:${step.line} prints\n${outputs[at]}`,
+          );
+    } finally {
+      rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+      await server.close();
+    }
+  });
+
+test('the programs of the guides have no type errors', { timeout: 120_000 }, async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
+  try {
+    makeClone(directory, {});
+    const programs = pages.flatMap((page) =>
+      stepsOf(readPage(page))
+        .filter(({ language }) => language === 'ts')
+        .map(({ text, line }) => ({ name: `${basename(page)}-line-${line}.ts`, text })),
+    );
+    for (const { name, text } of programs) writeFileSync(join(directory, name), text);
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2024'];
+    const args = [...options, '--types', 'node', ...programs.map(({ name }) => name)];
+    const compiler = spawn(join(projectRoot, 'node_modules', '.bin', 'tsc'), args, { cwd: directory });
+    let said = '';
+    compiler.stdout.on('data', (chunk) => {
+      said += String(chunk);
+    });
+    const code = await new Promise((resolve) => compiler.once('close', resolve));
+    assert.deepEqual([code, said], [0, '']);
+  } finally {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
+test('a block is left out only with a reason, and what a page shows is compared', () => {
+  const blocks = readBlocks(
+    '# A\n```sh\necho 1\n```\nprints\n```text\n1\n```\n## B\n```sh\n# Not run by the tests: it would stop them.\nx\n```\n```json\n{}\n```\n```ts\n1;\n```\n',
+  );
+  assert.deepEqual(
+    stepsOf(blocks).map(({ language, heading, output, line }) => [language, heading, output, line]),
+    [
+      ['sh', 'A', '1\n', 2],
+      ['ts', 'B', undefined, 17],
+    ],
+  );
+  assert.ok(matchesShown('id atr_123 done\n', 'id atr_… done\n'));
+  assert.ok(!matchesShown('id atr_123 failed\n', 'id atr_… done\n'));
+});

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Command } from 'commander';
+import { parse } from 'yaml';
+import { buildProgram } from '../../src/cli/program.ts';
+import { describeConfig, readConfig } from '../../src/config.ts';
+import { projectRoot, readProjectFile } from '../support/source.ts';
+
+type Service = {
+  image?: string;
+  environment?: Record<string, string>;
+  command?: unknown;
+  depends_on?: Record<string, { condition: string }>;
+  volumes?: string[];
+};
+type Compose = { services: Record<string, Service>; volumes: Record<string, unknown> };
+
+const dockerfile = readProjectFile('Dockerfile');
+const compose = parse(readProjectFile('compose.yaml'), { merge: true }) as Compose;
+const units = readdirSync(join(projectRoot, 'deploy')).filter((name) => /\.(service|timer)$/.test(name));
+const settings = new Set(describeConfig(readConfig({}), {}).map(({ variable }) => variable));
+/** Variables that programs beside Quarry read. */
+const others = new Set(['NODE_ENV', 'KEEP_DAYS']);
+
+/** Throws unless the words, from `serve` on, are a command of ours with options that it has. */
+function assertCommand(words: string[], where: string): void {
+  const { program } = buildProgram();
+  let command: Command = program;
+  let rest = words;
+  for (;;) {
+    const next = command.commands.find((each) => each.name() === rest[0]);
+    if (!next) break;
+    command = next;
+    rest = rest.slice(1);
+  }
+  assert.notEqual(command, program, `${where}: there is no command ${words.join(' ')}`);
+  for (const option of rest.filter((word) => word.startsWith('--')))
+    assert.ok(
+      command.options.some((each) => each.long === option.split('=')[0]),
+      `${where}: ${command.name()} has no ${option}`,
+    );
+}
+
+test('Dockerfile, compose.yaml and units name settings that exist', () => {
+  const named: [where: string, variable: string][] = [];
+  for (const [, assignments = ''] of dockerfile.matchAll(/^ENV (.*)$/gm))
+    for (const [, variable = ''] of assignments.matchAll(/(\w+)=/g)) named.push(['Dockerfile', variable]);
+  for (const [name, service] of Object.entries(compose.services))
+    if (service.image === 'quarry')
+      for (const variable of Object.keys(service.environment ?? {})) named.push([`compose.yaml, ${name}`, variable]);
+  for (const unit of units)
+    for (const [, variable = ''] of readProjectFile(`deploy/${unit}`).matchAll(/\b((?:QUARRY|DATABASE)_[A-Z_]+)=/g))
+      named.push([unit, variable]);
+  assert.ok(named.length > 15);
+  assert.deepEqual(
+    named.filter(([, variable]) => !settings.has(variable) && !others.has(variable)),
+    [],
+  );
+});
+
+test('the settings of compose.yaml are ones that a process starts with', () => {
+  const given = { QUARRY_SECRET: '0f1e2d3c4b5a69788796a5b4c3d2e1f0', POSTGRES_PASSWORD: 'p', S3_SECRET: 's' };
+  for (const name of ['http', 'worker']) {
+    const environment = Object.fromEntries(
+      Object.entries(compose.services[name]?.environment ?? {}).map(([variable, value]) => [
+        variable,
+        String(value).replace(/\$\{(\w+)(?::-([^}]*))?[^}]*\}/g, (_all, key: keyof typeof given, fallback?: string) =>
+          String(given[key] ?? fallback),
+        ),
+      ]),
+    );
+    const config = readConfig({ HOST: '0.0.0.0', ...environment });
+    assert.equal(config.role, name);
+  }
+});
+
+test('the commands that they run exist', () => {
+  const [, healthCheck = '[]'] = /^HEALTHCHECK[\s\S]*?CMD (\[.*\])$/m.exec(dockerfile) ?? [];
+  assertCommand((JSON.parse(healthCheck) as string[]).slice(2), 'HEALTHCHECK');
+  const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(dockerfile) ?? [];
+  assertCommand(JSON.parse(command) as string[], 'CMD');
+  for (const unit of units)
+    for (const [, words = ''] of readProjectFile(`deploy/${unit}`).matchAll(/src\/main\.ts (.*)$/gm))
+      assertCommand(words.split(' '), unit);
+  for (const [, words = ''] of readProjectFile('deploy/backup.sh').matchAll(/^quarry (.*)$/gm))
+    assertCommand(words.split(' '), 'backup.sh');
+});
+
+test('what they copy, mount and wait for is there', () => {
+  for (const [, from = ''] of dockerfile.matchAll(/cp -a (.*) \/out\/ /g))
+    for (const path of from.split(' '))
+      assert.ok(path === 'node_modules' || existsSync(join(projectRoot, path)), `Dockerfile copies ${path}`);
+  const kept = readProjectFile('.dockerignore')
+    .split('\n')
+    .filter((line) => line.startsWith('!'))
+    .map((line) => line.slice(1));
+  for (const needed of ['package.json', 'package-lock.json', '.npmrc', 'bin', 'src', 'migrations', 'scripts'])
+    assert.ok(kept.includes(needed), `.dockerignore keeps ${needed} out of the image`);
+  for (const [name, service] of Object.entries(compose.services)) {
+    for (const other of Object.keys(service.depends_on ?? {}))
+      assert.ok(other in compose.services, `${name} waits for ${other}`);
+    for (const [volume = ''] of (service.volumes ?? []).map((each) => each.split(':')))
+      assert.ok(volume in compose.volumes, `${name} mounts ${volume}`);
+  }
+  for (const unit of units)
+    for (const [, path = ''] of readProjectFile(`deploy/${unit}`).matchAll(
+      /\/opt\/quarry\/((?!node_modules)[\w./-]+)/g,
+    ))
+      assert.ok(existsSync(join(projectRoot, path)), `${unit} names ${path}`);
+});
+
+test('images are named without a registry, and nothing secret is written down', () => {
+  const images = [
+    ...[...dockerfile.matchAll(/^FROM (\S+)/gm)].map((match) => match[1] ?? ''),
+    ...Object.values(compose.services).map((service) => service.image ?? ''),
+  ];
+  for (const image of images) assert.ok(!image.includes('/') || !/[.:]/.test(image.split('/')[0] ?? ''), image);
+  for (const service of Object.values(compose.services))
+    for (const [variable, value] of Object.entries(service.environment ?? {}))
+      if (/SECRET|PASSWORD/.test(variable)) assert.match(String(value), /^\$\{\w+:\?/, variable);
+  assert.doesNotMatch(dockerfile, /SECRET|PASSWORD|DATABASE_URL=/);
+  assert.match(dockerfile, /^USER (?!root)\w+$/m);
+});

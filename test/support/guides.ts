@@ -1,0 +1,125 @@
+import { spawn } from 'node:child_process';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { projectRoot, readProjectFile } from './source.ts';
+
+/** A fenced block of a page. */
+export type Block = { language: string; text: string; heading: string; line: number };
+
+/** Commands, or a program, and what the page says that they print, where it says so. */
+export type Step = Block & { output: string | undefined };
+
+/** The fenced blocks of Markdown in their order. */
+export function readBlocks(markdown: string): Block[] {
+  const blocks: Block[] = [];
+  let heading = '';
+  let open: Block | undefined;
+  for (const [at, line] of markdown.split('\n').entries()) {
+    const fence = /^```(\w*)/.exec(line);
+    if (fence && open) {
+      blocks.push(open);
+      open = undefined;
+    } else if (fence) open = { language: fence[1] ?? '', text: '', heading, line: at + 1 };
+    else if (open) open.text += `${line}\n`;
+    else if (line.startsWith('#')) heading = line.replace(/^#+ /, '');
+  }
+  return blocks;
+}
+
+const notRun = /^(?:#|\/\/) Not run by the tests: ./;
+
+/** What of a page is run: `sh` and `ts` blocks, save those whose first line says why not. A `text` block is the output of the one before it. */
+export function stepsOf(blocks: Block[]): Step[] {
+  return blocks.flatMap((block, at) => {
+    if (!['sh', 'ts'].includes(block.language) || notRun.test(block.text)) return [];
+    const next = blocks[at + 1];
+    return [{ ...block, output: next?.language === 'text' ? next.text : undefined }];
+  });
+}
+
+/**
+ * A directory like a clone of this project, its `data` holding the credentials of one server. Everything that commands
+ * might remove or write is a link of its own, so that no page can do harm to the project.
+ */
+export function makeClone(directory: string, credentials: object): void {
+  mkdirSync(join(directory, 'data'), { recursive: true });
+  writeFileSync(join(directory, 'data', 'credentials.json'), JSON.stringify(credentials));
+  for (const name of ['bin', 'migrations', 'src']) symlinkSync(join(projectRoot, name), join(directory, name));
+  copyFileSync(join(projectRoot, 'package.json'), join(directory, 'package.json'));
+  mkdirSync(join(directory, 'node_modules'));
+  for (const name of readdirSync(join(projectRoot, 'node_modules')))
+    symlinkSync(join(projectRoot, 'node_modules', name), join(directory, 'node_modules', name));
+}
+
+export type PageResult = { code: number | null; errors: string; outputs: (string | undefined)[] };
+
+/**
+ * Runs the steps of a page one after the other in one shell, after `before`. It stops at the first command that fails;
+ * steps that did not begin have no output.
+ */
+export async function runSteps(directory: string, before: Step[], steps: Step[]): Promise<PageResult> {
+  const outputOf = (at: number) => join(directory, `step-${at}.out`);
+  const script = [
+    'set -euo pipefail',
+    ...before.map(({ text }) => text),
+    ...steps.map((step, at) => `{ :\n${commandsOf(directory, step, at)}\n} > ${outputOf(at)}`),
+  ]
+    .join('\n')
+    .replace(plainPick, strictPick);
+  const file = join(directory, 'page.sh');
+  writeFileSync(file, script);
+  const child = spawn('bash', [file], {
+    cwd: directory,
+    timeout: pageTimeoutMs,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`,
+      HOME: directory,
+      // npm asks the network for its own news otherwise.
+      npm_config_update_notifier: 'false',
+      npm_config_offline: 'true',
+    },
+  });
+  let errors = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => {
+      errors += String(chunk);
+    });
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  const outputs = steps.map((_, at) => {
+    try {
+      return readFileSync(outputOf(at), 'utf8');
+    } catch {
+      return undefined;
+    }
+  });
+  return { code, errors, outputs };
+}
+
+/** The pages' own way to take a member out of an answer, and one that fails when the member is not there. */
+const plainPick = 'node -p "JSON.parse(fs.readFileSync(0)).$1"';
+const strictPick =
+  'node -e "const found = JSON.parse(fs.readFileSync(0)).$1; if (found === undefined) throw new Error(\'no $1\'); console.log(found)"';
+
+const pageTimeoutMs = 150_000;
+
+function commandsOf(directory: string, { language, text }: Step, at: number): string {
+  if (language === 'sh') return text;
+  const name = `step-${at}.ts`;
+  writeFileSync(join(directory, name), text);
+  return `node ${name}`;
+}
+
+/** Whether an output is what the page shows; `…` stands for anything. */
+export function matchesShown(output: string, shown: string): boolean {
+  const pattern = shown
+    .trim()
+    .split('…')
+    .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+    .join('[\\s\\S]*?');
+  return new RegExp(`^${pattern}$`).test(output.trim());
+}
+
+export function readPage(path: string): Block[] {
+  return readBlocks(readProjectFile(path));
+}

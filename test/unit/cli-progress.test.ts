@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { formatBytes, Progress } from '../../src/cli/progress.ts';
+
+test('a progress line replaces itself on a terminal, keeps to its width and goes away', () => {
+  let written = '';
+  const progress = new Progress({ isTTY: true, columns: 40, write: (text) => (written += text) });
+  progress.show('2 of 4 pages', 0.5);
+  assert.equal(written, '\r\u{1b}[K[##########----------] 2 of 4 pages');
+  written = '';
+  progress.show('x'.repeat(100));
+  assert.equal(written, `\r\u{1b}[K${'x'.repeat(39)}`);
+  written = '';
+  progress.clear();
+  progress.clear();
+  assert.equal(written, '\r\u{1b}[K');
+});
+
+test('on anything but a terminal it writes nothing', () => {
+  let written = '';
+  const progress = new Progress({ write: (text) => (written += text) });
+  progress.show('half', 0.5);
+  progress.clear();
+  assert.equal(written, '');
+});
+
+test('bytes are said for people', () => {
+  assert.deepEqual([0, 1023, 1536, 9 * 1024 * 1024].map(formatBytes), ['0 B', '1023 B', '1.5 KB', '9.0 MB']);
+});
