@@ -1,5 +1,6 @@
-// Makes `npx quarry` find the command where npm looks first; `npm ci` runs it. Without the link npm would install this
-// project anew into its cache at the first call. Plain JavaScript, because an older Node may run it.
+// Makes `npx quarry` find the command, as one of an installed package's; `npm ci` runs it. A `bin` in package.json
+// would have npm install this project anew into its cache at the first call, console and all. Plain JavaScript, because
+// an older Node may run it.
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
