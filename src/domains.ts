@@ -7,6 +7,7 @@ import { createAuthService } from './auth/service.ts';
 import { authSweepJob, createAuthSweepTask } from './auth/sweep.ts';
 import { createAutomations } from './automations/automations.ts';
 import { createConfigService } from './configs/service.ts';
+import { consoleSweepJob, createConsoleService, createConsoleSweepTask } from './console/service.ts';
 import { openEmbedder } from './content/embed/open.ts';
 import { HostGate } from './crawls/host-gate.ts';
 import { crawlJob, crawlTask } from './crawls/jobs.ts';
@@ -38,7 +39,7 @@ export type Domains = ReturnType<typeof createDomains>;
 
 /** Each domain's service, given what it needs of what the server stands on. Routes and background work share them. */
 export function createDomains(services: Services, audit?: AuditLog) {
-  const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams } = services;
+  const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams, credentials, sessions } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
   const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams };
@@ -54,13 +55,15 @@ export function createDomains(services: Services, audit?: AuditLog) {
   services.tasks[authSweepJob.task] = createAuthSweepTask({ db, clock });
   services.tasks[auditSweepJob.task] = createAuditSweepTask({ db, clock, daysKept: config.auditDays });
   services.tasks[usageSweepJob.task] = createUsageSweepTask({ db });
-  services.recurring.push(sweepJob, authSweepJob, usageSweepJob, auditSweepJob);
+  services.tasks[consoleSweepJob.task] = createConsoleSweepTask({ db, clock });
+  services.recurring.push(sweepJob, authSweepJob, usageSweepJob, auditSweepJob, consoleSweepJob);
   const kvLimits = {
     keyBytesMax: config.kvKeyBytesMax,
     valueBytesMax: config.kvValueBytesMax,
     userBytesMax: config.kvUserBytesMax,
   };
   const users = createUserService(base);
+  const auth = createAuthService({ ...base, users });
   streams.register(extractionTopic, extractionStream(base));
   const knowledge = createKnowledge({
     ...base,
@@ -81,7 +84,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     usage: createUsageService(base),
     auditing: createAuditService({ db, audit }),
     users,
-    auth: createAuthService({ ...base, users }),
+    auth,
+    consoleSessions: createConsoleService({ ...base, auth, users, credentials, sessions }),
     orgs: createOrgService({ db, files }),
     teams: createTeamService(base),
     agents: createAgentService({ db, files }),

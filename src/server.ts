@@ -6,6 +6,8 @@ import { registerAuthRoutes } from './auth/routes.ts';
 import { registerAutomationRoutes } from './automations/routes.ts';
 import { runsJobs } from './config.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
+import { registerConsoleRoutes } from './console/routes.ts';
+import { registerConsole } from './console/static.ts';
 import { createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
@@ -41,12 +43,13 @@ export type QuarryServer = {
 
 /** The HTTP server with every route that the process's role has, not listening yet. */
 export async function createServer(services: Services): Promise<QuarryServer> {
-  const { config, log, credentials, metrics } = services;
+  const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
+    sessions,
     metrics,
     rateLimiter,
     audit,
@@ -73,6 +76,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       readFile: domains.files.readRange,
     });
     await registerDocs(fastify);
+    await registerConsole(fastify, services);
   }
   const { automationWork } = domains;
   Object.assign(services.tasks, automationWork.tasks);
@@ -155,6 +159,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerKvRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
+  registerConsoleRoutes(api, domains);
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {

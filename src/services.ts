@@ -21,6 +21,7 @@ import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
+import { Sessions } from './tenancy/sessions.ts';
 import { saveDefaultBounds } from './usage/store.ts';
 
 /** What the whole server stands on, built once. Routes and domain services take from it what they need. */
@@ -45,6 +46,8 @@ export type Services = {
   streams: StreamHub;
   secrets: Secrets;
   credentials: Credentials;
+  /** Signed-in browsers of the web console. */
+  sessions: Sessions;
   /** What clients reach the server by, without a slash at the end. */
   baseUrl(): string;
   /** Says where the server came to listen, which is its base URL unless the settings name another. */
@@ -103,6 +106,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     file_bytes: config.quotaFileBytes || undefined,
     documents: config.quotaDocuments || undefined,
     pages: config.quotaPagesPerDay || undefined,
+    sandboxes: config.quotaSandboxes || undefined,
   });
 
   const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
@@ -188,6 +192,7 @@ function assemble({ started, ...parts }: Parts): Services {
   started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
   const services: Services = {
     ...parts,
+    sessions: new Sessions(parts),
     baseUrl: () => config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;

@@ -11,6 +11,7 @@ import { createKvService } from '../../src/kv/service.ts';
 import { createLogger } from '../../src/log.ts';
 import { Credentials } from '../../src/tenancy/credentials.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
+import { Sessions } from '../../src/tenancy/sessions.ts';
 
 const target = JSON.parse(process.env.BENCH_DATABASE ?? '') as DatabaseTarget;
 const db = openDatabase(target, { poolSize: 10, applicationName: 'bench' });
@@ -38,9 +39,11 @@ function bare() {
 
 async function quarry(secret: string) {
   const secrets = new Secrets(secret);
+  const credentials = new Credentials({ db, secrets, clock: systemClock });
   const { fastify: app, api } = await createHttpServer({
     log: createLogger('info'),
-    credentials: new Credentials({ db, secrets, clock: systemClock }),
+    credentials,
+    sessions: new Sessions({ db, secrets, clock: systemClock, credentials }),
     metrics: new Metrics(),
     bodyBytesMax: 1024 * 1024,
     corsOrigins: ['*'],

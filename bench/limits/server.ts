@@ -8,6 +8,7 @@ import { createHttpServer } from '../../src/http/server.ts';
 import { createLogger } from '../../src/log.ts';
 import { Credentials } from '../../src/tenancy/credentials.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
+import { Sessions } from '../../src/tenancy/sessions.ts';
 import { generousLimiter } from './limiter.ts';
 
 const db = openDatabase(JSON.parse(process.env.BENCH_DATABASE ?? '') as DatabaseTarget, {
@@ -15,9 +16,12 @@ const db = openDatabase(JSON.parse(process.env.BENCH_DATABASE ?? '') as Database
   applicationName: 'bench',
 });
 const log = createLogger('warn');
+const secrets = new Secrets(process.env.BENCH_SECRET ?? '');
+const credentials = new Credentials({ db, secrets, clock: systemClock });
 const { fastify, api } = await createHttpServer({
   log,
-  credentials: new Credentials({ db, secrets: new Secrets(process.env.BENCH_SECRET ?? ''), clock: systemClock }),
+  credentials,
+  sessions: new Sessions({ db, secrets, clock: systemClock, credentials }),
   metrics: new Metrics(),
   ...(process.argv[2] === 'with'
     ? { rateLimiter: generousLimiter(db), audit: new AuditLog({ db, clock: systemClock, log, keep: 'changes' }) }

@@ -44,6 +44,17 @@ export function mintCredentials(db: Database): Promise<AppCredentials | undefine
   });
 }
 
+/** Whether the root secret is the one that this database's keys are wrapped by. True where there are none yet. */
+export async function opensStoredKeys(db: Database, secrets: Secrets): Promise<boolean> {
+  const [app] = await db<{ key: Buffer }[]>`select capability_key as key from apps order by id limit 1`;
+  try {
+    if (app) secrets.unwrap(app.key);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * After the root secret was rotated: wraps everything that the previous one wrapped with the current one, so that the
  * previous one may go. Answers how many.

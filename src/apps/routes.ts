@@ -110,7 +110,7 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
   });
 }
 
-function presentApp(row: AppRow) {
+export function presentApp(row: AppRow) {
   return {
     id: formatId('app', row.id),
     name: row.name,

@@ -52,19 +52,32 @@ export function createAuthService(deps: { db: Database; secrets: Secrets; clock:
     });
   }
 
+  /** 429 when too many try to sign in from one address. */
+  const limitAddress = (address: string) => limitAttempts(`login/address/${address}`, attemptsPerAddress);
+
+  /**
+   * The id of the user whose password it is. One answer, in the same time, for an unknown e-mail, a user without a
+   * password and a wrong password; 429 after too many attempts at one e-mail.
+   */
+  async function checkPassword(scope: Scope, email: string, password: string): Promise<string> {
+    const mailbox = createHash('sha256').update(email.toLowerCase()).digest('base64url');
+    await limitAttempts(`login/email/${scope.appId}/${scope.sandboxId}/${mailbox}`, attemptsPerEmail);
+    const user = await users.findPassword(scope, email);
+    const matches = await verifyPassword(password, user?.passwordHash ?? undefined);
+    if (!user || !matches) throw wrongCredentials();
+    return user.id;
+  }
+
   return {
     openSession,
 
-    /** One answer, in the same time, for an unknown e-mail, a user without a password and a wrong password. */
     async login(scope: Scope, address: string, email: string, password: string): Promise<Session> {
-      const mailbox = createHash('sha256').update(email.toLowerCase()).digest('base64url');
-      await limitAttempts(`login/address/${address}`, attemptsPerAddress);
-      await limitAttempts(`login/email/${scope.appId}/${scope.sandboxId}/${mailbox}`, attemptsPerEmail);
-      const user = await users.findPassword(scope, email);
-      const matches = await verifyPassword(password, user?.passwordHash ?? undefined);
-      if (!user || !matches) throw wrongCredentials();
-      return openSession(scope, user.id);
+      await limitAddress(address);
+      return openSession(scope, await checkPassword(scope, email, password));
     },
+
+    limitAddress,
+    checkPassword,
 
     /** A new pair for a refresh token. A token that was used before ends every token of its family. */
     async refresh(scope: Scope, token: string): Promise<Session> {

@@ -1,5 +1,5 @@
-import { bootstrapIfEmpty, rewrapKeys } from '../apps/bootstrap.ts';
-import { readConfig, unknownSettings } from '../config.ts';
+import { bootstrapIfEmpty, opensStoredKeys, rewrapKeys } from '../apps/bootstrap.ts';
+import { ConfigError, readConfig, unknownSettings } from '../config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from '../credentials-file.ts';
 import { killEmbeddedPostgres } from '../db/embedded.ts';
 import { createLogger } from '../log.ts';
@@ -17,6 +17,10 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   const services = await createServices(config, log);
   let server: QuarryServer | undefined;
   try {
+    if (!(await opensStoredKeys(services.db, services.secrets)))
+      throw new ConfigError([
+        'the root secret is not the one that this database was made with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
+      ]);
     server = await createServer(services);
     const url = await server.listen();
     const isWorker = config.role === 'worker';
@@ -79,6 +83,7 @@ async function prepareCredentials({ db, secrets, config, baseUrl }: Services): P
 function greeting(url: string, baseUrl: string, credentials: string | undefined): string {
   return [
     `Quarry listens on ${url}`,
+    `Console            ${baseUrl}/console`,
     `API reference      ${baseUrl}/docs`,
     `Credentials        ${credentials ?? 'make new ones with `quarry credentials`'}`,
     '',

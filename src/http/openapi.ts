@@ -20,6 +20,7 @@ const tags: Record<string, string> = {
   Knowledge: 'Sources, ingestion, documents and search.',
   Automations: 'Definitions, runs, journals and streams.',
   'Key-value storage': 'Strings by key, for each user.',
+  Console: 'Sessions of the web console.',
   Server: 'The server itself.',
 };
 
@@ -51,6 +52,12 @@ export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
             scheme: 'bearer',
             description:
               'An access token of a user, a personal token (`sat_…`), or a developer token (`dvt_…`) with `x-app`.',
+          },
+          session: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: 'quarry_session',
+            description: 'A session of the web console; counts only with its CSRF token in the header `x-quarry-csrf`.',
           },
         },
       },

@@ -14,6 +14,7 @@ import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
+import type { Sessions } from '../tenancy/sessions.ts';
 import type { AuditLog } from './audit.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
@@ -25,6 +26,7 @@ import { createValidatorBuilder } from './validation.ts';
 export type HttpOptions = {
   log: Logger;
   credentials: Credentials;
+  sessions: Sessions;
   metrics: Metrics;
   /** Absent: nobody is limited. */
   rateLimiter?: RateLimiter;
@@ -41,7 +43,7 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, checking, credentials, errors and headers, and no route yet. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, metrics, rateLimiter, audit, rewriteUrl } = options;
+  const { log, credentials, metrics, audit, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
@@ -105,7 +107,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     });
     const { access, rateGroup } = request.routeOptions.config;
     if (access === undefined || access.kind === 'public') return done();
-    identifyCaller(credentials, rateLimiter, request, access, rateGroup).then(() => done(), done);
+    identifyCaller(options, request, access, rateGroup).then(() => done(), done);
   });
   // Only waiting for the client is bounded: while a handler works, nothing moves on the connection, and that is well.
   fastify.addHook('preHandler', (request, reply, done) => {
@@ -150,13 +152,21 @@ function setSocketTimeout({ raw }: FastifyReply, ms: number): void {
 
 /** Notes on the request who it comes from; throws unless they may use the route, and not too often. */
 async function identifyCaller(
-  credentials: Credentials,
-  rateLimiter: RateLimiter | undefined,
+  { credentials, sessions, rateLimiter }: HttpOptions,
   request: FastifyRequest,
   access: Access,
   rateGroup: RouteGroup | undefined,
 ): Promise<void> {
-  const identity = await credentials.identify(credentialHeaders(request, access.kind === 'key'), pathApp(request));
+  const headers = credentialHeaders(request, access.kind === 'key');
+  const { cookie } = request.headers;
+  const bySession =
+    cookie !== undefined &&
+    access.kind !== 'key' &&
+    headers.apiKey === undefined &&
+    headers.authorization === undefined;
+  const identity = bySession
+    ? await sessions.identify(cookie, oneHeader(request, 'x-quarry-csrf'), headers, pathApp(request))
+    : await credentials.identify(headers, pathApp(request));
   request.identity = identity;
   requireAccess(access, identity);
   // Most requests wait for nothing here.
@@ -179,10 +189,7 @@ function refuseMalformed(socket: Socket): void {
 
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
   const { headers } = request;
-  const one = (name: string) => {
-    const value = headers[name];
-    return Array.isArray(value) ? value.join(',') : value;
-  };
+  const one = (name: string) => oneHeader(request, name);
   const apiKey = one('x-api-key') ?? one('x-archastro-api-key');
   const alias = one('x-archastro-api-key') ?? apiKey;
   if (apiKey !== alias) throw new AppError('invalid_credentials', 'x-api-key and x-archastro-api-key differ.');
@@ -193,6 +200,11 @@ function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
     app: one('x-app'),
     sandbox: one('x-sandbox'),
   };
+}
+
+function oneHeader(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value.join(',') : value;
 }
 
 /** The app that a developer path names. */

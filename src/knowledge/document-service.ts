@@ -88,6 +88,11 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       if (!removed) throw notFound();
     },
 
+    async listChunks(caller: Caller, id: string, page: PageRequest): Promise<[store.ChunkRow[], number]> {
+      const document = await get(caller, id);
+      return [await store.listChunkTexts(db, document, page), document.chunkCount];
+    },
+
     /** The whole text, or with `offset` (or `limit`) a slice of it. */
     async content(
       caller: Caller,

@@ -95,6 +95,28 @@ export async function listDocuments(
   return [rows, count.total];
 }
 
+export type ChunkRow = {
+  id: string;
+  startByte: number;
+  endByte: number;
+  startLine: number;
+  endLine: number;
+  headingPath: string[];
+  content: Buffer;
+};
+
+/** One page of a document's chunks with their text, in its order. */
+export async function listChunkTexts(db: Db, document: DocumentRow, page: PageRequest): Promise<ChunkRow[]> {
+  const { appId, sourceId, firstOrdinal, chunkCount } = document;
+  return db<ChunkRow[]>`
+    select c.id, c.start_byte, c.end_byte, c.start_line, c.end_line, c.heading_path,
+      substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content
+    from knowledge_chunks c join knowledge_texts t on t.app_id = c.app_id and t.document_id = c.document_id
+    where c.app_id = ${appId} and c.source_id = ${sourceId} and c.document_id = ${document.id}
+      and c.ordinal >= ${firstOrdinal} and c.ordinal < ${firstOrdinal + chunkCount}
+    order by c.ordinal limit ${page.pageSize} offset ${page.offset}`;
+}
+
 /** The newest live document of the source made of these very bytes. */
 export async function findDocumentByBytes(db: Db, appId: string, sourceId: string, hash: Buffer) {
   const [row] = await db<{ id: string }[]>`

@@ -2,7 +2,7 @@ import { production } from '../db/database.ts';
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import type { DocumentContent } from './document-service.ts';
-import type { DocumentView } from './document-store.ts';
+import type { ChunkRow, DocumentView } from './document-store.ts';
 import type { IngestionView } from './ingestion-store.ts';
 import type { SearchHit, SearchResult } from './search.ts';
 import type { SourceRow } from './store.ts';
@@ -89,6 +89,18 @@ export function presentContent({ document, ...slice }: DocumentContent & { docum
     title: document.title,
     metadata: document.metadata,
   });
+}
+
+export function presentChunk(row: ChunkRow) {
+  return {
+    id: formatId('chunk', row.id),
+    content: row.content.toString(),
+    heading_path: row.headingPath,
+    start_line: row.startLine,
+    end_line: row.endLine,
+    start_byte: row.startByte,
+    end_byte: row.endByte,
+  };
 }
 
 export function presentSearch(result: SearchResult, explain: boolean) {

@@ -2,7 +2,14 @@ import { Type } from 'typebox';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, ref } from '../http/route.ts';
 import type { Knowledge } from './knowledge.ts';
-import { presentContent, presentDocument, presentIngestion, presentSearch, presentSource } from './present.ts';
+import {
+  presentChunk,
+  presentContent,
+  presentDocument,
+  presentIngestion,
+  presentSearch,
+  presentSource,
+} from './present.ts';
 import * as schema from './schema.ts';
 
 const callers = ['user', 'server', 'developer'] as const;
@@ -267,6 +274,22 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     responses: { 200: ref(schema.documentContentSchema) },
     handler: async ({ caller, params, query }) =>
       presentContent(await knowledge.documents.content(caller, params.document, query)),
+  });
+
+  api.app(callers, {
+    method: 'GET',
+    path: `${document}/chunks`,
+    operationId: 'listKnowledgeDocumentChunks',
+    tag,
+    summary: 'List the chunks that searches find, in the order of the text',
+    params: documentParams,
+    query: Type.Object(pageQuery),
+    responses: { 200: pageOf(ref(schema.documentChunkSchema)) },
+    handler: async ({ caller, params, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await knowledge.documents.listChunks(caller, params.document, request);
+      return page(request, rows.map(presentChunk), total);
+    },
   });
 }
 

@@ -189,6 +189,19 @@ export const documentContentQuery = Type.Object({
   unit: Type.Optional(Type.Enum(['lines', 'bytes'])),
 });
 
+export const documentChunkSchema = Type.Object(
+  {
+    id: Type.String({ description: 'cim_…' }),
+    content: Type.String(),
+    heading_path: Type.Array(Type.String(), { description: 'The headings that it stands under, from the top.' }),
+    start_line: Type.Integer(),
+    end_line: Type.Integer({ description: 'Counted from 1; this line included.' }),
+    start_byte: Type.Integer(),
+    end_byte: Type.Integer({ description: 'Counted from 0; this byte not included.' }),
+  },
+  { $id: 'KnowledgeDocumentChunk', description: 'A piece of a document as searches find it.' },
+);
+
 export const documentContentSchema = Type.Object(
   {
     id: text,

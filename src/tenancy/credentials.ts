@@ -97,8 +97,12 @@ export class Credentials {
       ? await this.#remember(`dvt/${token}`, () => findDeveloper(this.#db, token))
       : undefined;
     if (!developer) throw invalid('The developer token is unknown or was revoked.');
+    return this.chooseScope(developer.developerId, headers, pathApp);
+  }
+
+  /** The developer in the app and sandbox that path or headers choose. Throws 403 or 404 unless they are theirs. */
+  async chooseScope(developerId: string, headers: CredentialHeaders, pathApp: string | undefined) {
     const named = pathApp ?? headers.app;
-    const { developerId } = developer;
     if (named === undefined) return { kind: 'developer-without-app', developerId } satisfies DeveloperIdentity;
     const appId = parseId('app', named);
     const sandboxId = headers.sandbox === undefined ? production : parseId('sandbox', headers.sandbox);

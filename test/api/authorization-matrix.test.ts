@@ -36,6 +36,10 @@ const forDevelopers = [
 const forKeys = ['POST /api/v1/auth/login', 'POST /api/v1/auth/refresh', 'POST /api/v1/auth/logout'];
 /** Routes that look at no credential, and what they answer when nothing else is sent. */
 const forEverybody: Record<string, number> = {
+  // They look at the cookie alone: test/api/console-session.test.ts.
+  'POST /console/session': 422,
+  'GET /console/session': 401,
+  'DELETE /console/session': 401,
   'GET /healthz': 200,
   'GET /readyz': 200,
   'GET /metrics': 200,

@@ -361,3 +361,27 @@ test('document text may hold NUL, which is replaced; nothing else in a body may'
   assert.deepEqual(await refused('POST', path, { content: { data: 'x' }, title: 'a\0b' }), [422, 'title']);
   assert.deepEqual(await refused('POST', path, { content: { data: 'x\uD800' } }), [422, 'content.data']);
 });
+
+test('a document shows its chunks in the order of its text, page by page, and after a replacement the new ones', async () => {
+  const source = await app.makeSource(org);
+  const chapters = (word: string) =>
+    Array.from({ length: 6 }, (_, at) => `# Chapter ${at}\n\n${`${word} ${at} ä. `.repeat(120)}\n`).join('\n');
+  const text = chapters('first');
+  const document = await app.push(source, text, { content: { data: text, content_type: 'text/markdown' } });
+  type Chunk = { id: string; content: string; heading_path: string[]; start_byte: number; end_byte: number };
+  const read = async (query: string) => {
+    const path = `/knowledge_documents/${document}/chunks${query}`;
+    return (await app.send<{ data: Chunk[]; total_entries: number; has_next: boolean }>('GET', path)).body;
+  };
+  const { data, total_entries: total } = await read('?page_size=100');
+  assert.ok(data.length >= 6 && data.length === total);
+  assert.deepEqual(data[0]?.heading_path, ['Chapter 0']);
+  for (const [at, chunk] of data.entries()) {
+    assert.match(chunk.id, /^cim_/);
+    assert.ok(at === 0 || chunk.start_byte >= (data[at - 1]?.start_byte ?? 0));
+    assert.equal(Buffer.from(text).subarray(chunk.start_byte, chunk.end_byte).toString(), chunk.content);
+  }
+  const second = await read('?page_size=2&page=2');
+  assert.deepEqual(second.data, data.slice(2, 4));
+  assert.deepEqual((await read('?page=99')).data, []);
+});

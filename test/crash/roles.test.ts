@@ -127,6 +127,10 @@ test('a process that would keep files elsewhere than the others does not start',
   assert.match(await refusal(settings({ QUARRY_DATA_DIR: other }), ['--only', 'http']), /in another blob store/);
 });
 
+test('another root secret than the database was made with is refused', async () => {
+  assert.match(await refusal(settings({ QUARRY_SECRET: 'a'.repeat(16) + secret.slice(16) }), []), /root secret is not/);
+});
+
 test('roles without an external database are refused with the reason', async () => {
   assert.match(await refusal({ QUARRY_DATA_DIR: dataDir }, ['--only', 'http']), /needs DATABASE_URL/);
   assert.match(await refusal(settings(), ['--only', 'worker']), /QUARRY_PUBLIC_URL is required/);

@@ -13,6 +13,7 @@ const levels: string[][] = [
   ['node-domains.ts'],
   ['services.ts', 'credentials-file.ts'],
   ['backup'],
+  ['console'],
   [
     'agents',
     'apps',

@@ -244,6 +244,7 @@ export function placeRoutes(
     'GET /api/v1/knowledge_documents': { table: everybody },
     'GET /api/v1/knowledge_documents/:document': { table: sources.read, make: make.document },
     'GET /api/v1/knowledge_documents/:document/content': { table: sources.read, make: make.document },
+    'GET /api/v1/knowledge_documents/:document/chunks': { table: sources.read, make: make.document },
     'PATCH /api/v1/knowledge_documents/:document': {
       table: sources.update,
       make: make.document,

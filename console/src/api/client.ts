@@ -1,0 +1,135 @@
+import type { Operations } from './generated.ts';
+
+/** An operation by method and path, as openapi.json has it. */
+export type OperationName = keyof Operations;
+export type Answer<K extends OperationName> = Operations[K]['answer'];
+export type Item<K extends OperationName> = Answer<K> extends { data: (infer T)[] } ? T : never;
+type Part<K extends OperationName, P extends 'path' | 'query' | 'body'> = Operations[K][P];
+type Nothing = Record<never, never>;
+type Optional<T> = undefined extends T ? true : Nothing extends T ? true : false;
+
+/** What an operation takes; parts without required members may be left out. */
+export type Input<K extends OperationName> = {
+  [P in 'path' | 'query' | 'body' as Optional<Part<K, P>> extends true ? never : P]: Part<K, P>;
+} & {
+  [P in 'path' | 'query' | 'body' as Optional<Part<K, P>> extends true ? P : never]?: Part<K, P>;
+} & { headers?: Record<string, string>; signal?: AbortSignal };
+
+type Arguments<K extends OperationName> = Nothing extends Input<K> ? [input?: Input<K>] : [input: Input<K>];
+
+/** What the API says about a request that it refused, or that never reached it (`status` 0). */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly fields: { field: string; message: string }[];
+  readonly requestId: string | undefined;
+
+  constructor(
+    status: number,
+    error: { code: string; message: string; fields?: { field: string; message: string }[] },
+    requestId?: string,
+  ) {
+    super(error.message);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = error.code;
+    this.fields = error.fields ?? [];
+    this.requestId = requestId;
+  }
+}
+
+/** The session that requests go out by, and where they go inside it. Set by the session's provider alone. */
+export const connection: {
+  csrf: string | undefined;
+  app: string | undefined;
+  sandbox: string | undefined;
+  onSignedOut: () => void;
+} = { csrf: undefined, app: undefined, sandbox: undefined, onSignedOut: () => {} };
+
+/** The headers of a request. Developer paths name the app themselves, and speak of all of its sandboxes. */
+export function sessionHeaders(path: string): Record<string, string> {
+  const csrf = connection.csrf === undefined ? {} : { 'x-quarry-csrf': connection.csrf };
+  if (!path.startsWith('/api/')) return csrf;
+  return {
+    ...csrf,
+    ...(connection.app === undefined ? {} : { 'x-app': connection.app }),
+    ...(connection.sandbox === undefined ? {} : { 'x-sandbox': connection.sandbox }),
+  };
+}
+
+/** Calls an operation. Answers its body; throws ApiError for everything else. */
+export async function call<K extends OperationName>(operation: K, ...[input]: Arguments<K>): Promise<Answer<K>> {
+  return (await exchange(operation, ...([input] as Arguments<K>))).data;
+}
+
+/** The same with the answer's ETag. */
+export async function exchange<K extends OperationName>(
+  operation: K,
+  ...[input]: Arguments<K>
+): Promise<{ data: Answer<K>; etag: string | undefined }> {
+  const { path, query, body, headers, signal } = (input ?? {}) as {
+    path?: Record<string, string>;
+    query?: Record<string, unknown>;
+    body?: unknown;
+    headers?: Record<string, string>;
+    signal?: AbortSignal;
+  };
+  const [method = 'GET', template = '/'] = operation.split(' ');
+  const response = await send(urlOf(template, path, query), {
+    method,
+    headers: {
+      ...sessionHeaders(template),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  const text = await response.text();
+  const etag = response.headers.get('etag') ?? undefined;
+  if (response.ok) return { data: (text === '' ? undefined : JSON.parse(text)) as Answer<K>, etag };
+  throw readError(response.status, text, response.headers.get('x-request-id') ?? undefined);
+}
+
+/** The error of an answer's text. Tells the session's provider when the session is over. */
+export function readError(status: number, text: string, requestId?: string): ApiError {
+  if (status === 401 && connection.csrf !== undefined) connection.onSignedOut();
+  try {
+    const { error } = JSON.parse(text) as { error: { code: string; message: string; fields?: [] } };
+    return new ApiError(status, error, requestId);
+  } catch {
+    const message = `The server answered ${status} and nothing that the console understands.`;
+    return new ApiError(status, { code: 'internal_error', message }, requestId);
+  }
+}
+
+export const unreachable = () =>
+  new ApiError(0, {
+    code: 'unavailable',
+    message: 'The server cannot be reached. Check that it runs, then try again.',
+  });
+
+async function send(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw unreachable();
+  }
+}
+
+/** The URL of an operation; parts of the path and the query are escaped, lists repeat their name. */
+export function urlOf(
+  template: string,
+  path: Record<string, string> = {},
+  query: Record<string, unknown> = {},
+): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === '') continue;
+    for (const one of Array.isArray(value) ? value : [value]) search.append(name, String(one));
+  }
+  const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(path[name] ?? ''));
+  const text = search.toString();
+  return text === '' ? filled : `${filled}?${text}`;
+}

@@ -1,0 +1,78 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { presentApp } from '../apps/routes.ts';
+import { compact, iso } from '../http/present.ts';
+import { type Api, ref } from '../http/route.ts';
+import { formatId } from '../ids.ts';
+import { readSessionCookie, sessionCookie } from '../tenancy/sessions.ts';
+import { presentUser } from '../users/routes.ts';
+import { consoleSessionSchema, signInSchema } from './schema.ts';
+import { type ConsoleService, sessionSeconds } from './service.ts';
+
+const tag = 'Console';
+const path = '/console/session';
+
+/** Signing in and out of the web console. Open to everybody: the cookie is looked at here, in its own way. */
+export function registerConsoleRoutes(
+  api: Api,
+  { consoleSessions, baseUrl }: { consoleSessions: ConsoleService; baseUrl: () => string },
+): void {
+  api.public({
+    method: 'POST',
+    path,
+    operationId: 'openConsoleSession',
+    tag,
+    summary: 'Sign in to the web console',
+    description:
+      'With an end user’s e-mail and password and the publishable key of their app, or with a developer token alone. ' +
+      'The answer sets a cookie; it is a credential only together with `csrf_token` in the header `x-quarry-csrf`.',
+    body: signInSchema,
+    responses: { 201: ref(consoleSessionSchema) },
+    handler: async ({ body, request, reply }) => {
+      const { value, session } = await consoleSessions.signIn(body, request.ip);
+      setCookie(request, reply, value, sessionSeconds);
+      return present(session);
+    },
+  });
+  api.public({
+    method: 'GET',
+    path,
+    operationId: 'getConsoleSession',
+    tag,
+    summary: 'Get who is signed in, and a fresh CSRF token',
+    responses: { 200: ref(consoleSessionSchema) },
+    handler: async ({ request }) => present(await consoleSessions.get(readSessionCookie(request.headers.cookie))),
+  });
+  api.public({
+    method: 'DELETE',
+    path,
+    operationId: 'closeConsoleSession',
+    tag,
+    summary: 'Sign out of the web console',
+    responses: { 204: null },
+    handler: async ({ request, reply }) => {
+      const csrf = request.headers['x-quarry-csrf'];
+      await consoleSessions.signOut(readSessionCookie(request.headers.cookie), Array.isArray(csrf) ? csrf[0] : csrf);
+      setCookie(request, reply, '', 0);
+    },
+  });
+
+  function setCookie(request: FastifyRequest, reply: FastifyReply, value: string, seconds: number): void {
+    const secure = request.protocol === 'https' || baseUrl().startsWith('https:');
+    const attributes = ['Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Strict', ...(secure ? ['Secure'] : [])];
+    reply.header('set-cookie', [`${sessionCookie}=${value}`, ...attributes].join('; '));
+  }
+}
+
+function present(session: Awaited<ReturnType<ConsoleService['get']>>) {
+  return compact({
+    kind: session.kind,
+    csrf_token: session.csrfToken,
+    expires_at: iso(session.expiresAt),
+    user: session.kind === 'user' ? presentUser(session.user) : undefined,
+    app: session.kind === 'user' ? presentApp(session.app) : undefined,
+    developer:
+      session.kind === 'developer'
+        ? { id: formatId('developer', session.developer.id), name: session.developer.name }
+        : undefined,
+  });
+}

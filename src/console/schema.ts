@@ -1,0 +1,24 @@
+import { Type } from 'typebox';
+import { appSchema } from '../apps/schema.ts';
+import { ref, strict } from '../http/route.ts';
+import { userSchema } from '../users/schema.ts';
+
+/** One of the two ways in: an end user's e-mail and password in the app of the key, or a developer's token. */
+export const signInSchema = strict({
+  publishable_key: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+  email: Type.Optional(Type.String({ minLength: 1, maxLength: 254 })),
+  password: Type.Optional(Type.String({ minLength: 1, maxLength: 1024 })),
+  developer_token: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+});
+
+export const consoleSessionSchema = Type.Object(
+  {
+    kind: Type.Enum(['user', 'developer']),
+    csrf_token: Type.String({ description: 'To be sent in x-quarry-csrf with every request by this session.' }),
+    expires_at: Type.String(),
+    user: Type.Optional(ref(userSchema)),
+    app: Type.Optional(ref(appSchema)),
+    developer: Type.Optional(Type.Object({ id: Type.String({ description: 'dva_…' }), name: Type.String() })),
+  },
+  { $id: 'ConsoleSession', description: 'A signed-in browser of the web console.' },
+);

@@ -1,0 +1,116 @@
+import type { Static } from 'typebox';
+import { findApp } from '../apps/store.ts';
+import type { AuthService } from '../auth/service.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../db/database.ts';
+import { AppError, type FieldError } from '../errors.ts';
+import type { Task } from '../jobs/workers.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
+import { digest } from '../tenancy/secrets.ts';
+import { newSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
+import type { UserService } from '../users/service.ts';
+import type { signInSchema } from './schema.ts';
+import * as store from './store.ts';
+
+/** A working day. */
+export const sessionSeconds = 12 * 3_600;
+
+export type ConsoleService = ReturnType<typeof createConsoleService>;
+
+export function createConsoleService(deps: {
+  db: Database;
+  clock: Clock;
+  auth: AuthService;
+  users: UserService;
+  credentials: Credentials;
+  sessions: Sessions;
+}) {
+  const { db, clock, auth, users, credentials, sessions } = deps;
+
+  /** What a session shows of itself, with a new CSRF token. */
+  async function describe(value: string, session: Session) {
+    const base = { csrfToken: sessions.csrfToken(value), expiresAt: session.expiresAt };
+    if (session.kind === 'developer')
+      return { ...base, kind: session.kind, developer: { id: session.developerId, name: session.name } };
+    const user = await users.findSignedIn(session, session.userId);
+    const app = await findApp(db, session.appId);
+    if (!user || !app) throw over();
+    return { ...base, kind: session.kind, user, app };
+  }
+
+  async function get(value: string | undefined) {
+    const session = value === undefined ? undefined : await sessions.find(value);
+    if (value === undefined || !session) throw over();
+    return describe(value, session);
+  }
+
+  return {
+    get,
+
+    /** Opens a session. Answers the value of its cookie and what it shows of itself. 401 and 429 as in auth/login. */
+    async signIn(body: Static<typeof signInSchema>, address: string) {
+      const way = readWayIn(body);
+      await auth.limitAddress(address);
+      const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
+      if (way.kind === 'developer') {
+        const value = newSessionValue();
+        const row = { digest: digest(value), tokenDigest: digest(way.token), expiresAt };
+        if (!(await store.insertDeveloperSession(db, row)))
+          throw new AppError('invalid_credentials', 'The developer token is unknown or was revoked.');
+        return { value, session: await get(value) };
+      }
+      const scope = await credentials.identify({
+        apiKey: way.key,
+        authorization: undefined,
+        app: undefined,
+        sandbox: undefined,
+      });
+      if (scope.kind !== 'publishable')
+        throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
+      const userId = await auth.checkPassword(scope, way.email, way.password);
+      const value = newSessionValue(scope.appId);
+      await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, expiresAt });
+      return { value, session: await get(value) };
+    },
+
+    /** Ends the session. 401 without its CSRF token; one that is over is as good as ended. */
+    async signOut(value: string | undefined, csrf: string | undefined): Promise<void> {
+      if (value === undefined) throw over();
+      sessions.requireCsrf(value, csrf);
+      const session = await sessions.find(value);
+      if (session?.kind === 'user') await store.deleteUserSession(db, session.appId, digest(value));
+      else if (session) await store.deleteDeveloperSession(db, digest(value));
+    },
+  };
+}
+
+type WayIn = { kind: 'developer'; token: string } | { kind: 'user'; key: string; email: string; password: string };
+
+function readWayIn(body: Static<typeof signInSchema>): WayIn {
+  const { developer_token: token, publishable_key: key, email, password } = body;
+  if (token !== undefined) {
+    const extra = Object.keys(body).filter((member) => member !== 'developer_token');
+    if (extra.length > 0) throw invalid(extra.map((field) => ({ field, message: 'does not go with developer_token' })));
+    return { kind: 'developer', token };
+  }
+  if (key !== undefined && email !== undefined && password !== undefined) return { kind: 'user', key, email, password };
+  const missing = Object.entries({ publishable_key: key, email, password }).filter(([, given]) => given === undefined);
+  throw invalid(missing.map(([field]) => ({ field, message: 'is required, or give developer_token alone' })));
+}
+
+function invalid(fields: FieldError[]): AppError {
+  return new AppError('invalid_parameters', fields.map(({ field, message }) => `${field}: ${message}`).join('; '), {
+    fields,
+  });
+}
+
+function over(): AppError {
+  return new AppError('unauthenticated', 'No session is open. Sign in.');
+}
+
+/** Removes sessions that are over. */
+export const consoleSweepJob = { task: 'sweep_console', everySeconds: 3_600 };
+
+export function createConsoleSweepTask({ db, clock }: { db: Database; clock: Clock }): Task {
+  return () => store.deleteExpiredSessions(db, clock.now());
+}

@@ -1,0 +1,110 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Config } from '../config.ts';
+import { notFound } from '../errors.ts';
+
+/** One built file, and its bytes in the encodings that the build made of it. */
+type Asset = { contentType: string; encodings: Map<string, Buffer> };
+
+const builtDirectory = fileURLToPath(new URL('../../console/dist/', import.meta.url));
+
+/**
+ * The web console at /console: what `npm ci` has built, kept in memory. Every path that is no file is the console's
+ * own, and answered with its page.
+ */
+export async function registerConsole(
+  fastify: FastifyInstance,
+  { config, baseUrl }: { config: Config; baseUrl: () => string },
+): Promise<void> {
+  const assets = readAssets(builtDirectory);
+  const page = assets.get('index.html');
+  await fastify.register(async (scope) => {
+    scope.get('/console', { schema: { hide: true } }, (request, reply) =>
+      page ? sendPage(request, reply, page) : notBuilt(reply),
+    );
+    scope.get('/console/*', { schema: { hide: true } }, (request, reply) => {
+      const name = (request.params as { '*': string })['*'];
+      const asset = name === 'index.html' ? undefined : assets.get(name);
+      if (asset) {
+        // Their names hold a digest of their contents, so they never change.
+        reply.header('cache-control', name.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache');
+        return send(request, reply, asset);
+      }
+      if (name.startsWith('assets/')) throw notFound();
+      return page ? sendPage(request, reply, page) : notBuilt(reply);
+    });
+  });
+
+  function sendPage(request: FastifyRequest, reply: FastifyReply, asset: Asset): FastifyReply {
+    reply.headers({ 'cache-control': 'no-cache', 'content-security-policy': policy(config, baseUrl()) });
+    return send(request, reply, asset);
+  }
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, { contentType, encodings }: Asset): FastifyReply {
+  const accepted = String(request.headers['accept-encoding'] ?? '');
+  const encoding = ['br', 'gzip'].find((name) => new RegExp(`\\b${name}\\b`).test(accepted) && encodings.has(name));
+  reply.header('vary', 'accept-encoding');
+  if (encoding !== undefined) reply.header('content-encoding', encoding);
+  return reply.type(contentType).send(encodings.get(encoding ?? 'identity'));
+}
+
+function notBuilt(reply: FastifyReply): FastifyReply {
+  return reply
+    .code(404)
+    .type('text/plain; charset=utf-8')
+    .send('The console is not built here: npm run build:console\n');
+}
+
+/** Nothing inline and nothing from elsewhere, but for the contents of files where they are kept. */
+function policy(config: Config, baseUrl: string): string {
+  const files = [new URL(baseUrl).origin, ...blobOrigins(config)].join(' ');
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    `img-src 'self' blob: data: ${files}`,
+    "font-src 'self'",
+    `connect-src 'self' ${files}`,
+    'frame-src blob:',
+    'object-src blob:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+/** Where presigned URLs of the blob store lead. */
+function blobOrigins({ blobStore, s3Endpoint, s3Region, s3Bucket, s3PathStyle }: Config): string[] {
+  if (blobStore !== 's3') return [];
+  const { protocol, host } = new URL(s3Endpoint ?? `https://s3.${s3Region}.amazonaws.com`);
+  return [s3PathStyle ? `${protocol}//${host}` : `${protocol}//${s3Bucket}.${host}`];
+}
+
+function readAssets(directory: string): Map<string, Asset> {
+  const assets = new Map<string, Asset>();
+  if (!existsSync(directory)) return assets;
+  for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()) {
+    const type = contentTypes[/\.\w+$/.exec(name)?.[0] ?? ''];
+    if (type === undefined) continue;
+    const encodings = new Map([['identity', readFileSync(join(directory, name))]]);
+    for (const [encoding, ending] of [
+      ['br', '.br'],
+      ['gzip', '.gz'],
+    ] as const)
+      if (existsSync(join(directory, name + ending)))
+        encodings.set(encoding, readFileSync(join(directory, name + ending)));
+    assets.set(name.replaceAll('\\', '/'), { contentType: type, encodings });
+  }
+  return assets;
+}
+
+const contentTypes: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+};

@@ -1,0 +1,33 @@
+import type { Db } from '../db/database.ts';
+
+export async function insertUserSession(
+  db: Db,
+  session: { appId: string; digest: Buffer; userId: string; expiresAt: Date },
+): Promise<void> {
+  await db`insert into console_user_sessions (app_id, digest, user_id, expires_at)
+    values (${session.appId}, ${session.digest}, ${session.userId}, ${session.expiresAt})`;
+}
+
+/** False when there is no such token that is in force. */
+export async function insertDeveloperSession(
+  db: Db,
+  session: { digest: Buffer; tokenDigest: Buffer; expiresAt: Date },
+): Promise<boolean> {
+  const inserted = await db`insert into console_developer_sessions (digest, token_digest, expires_at)
+    select ${session.digest}::bytea, digest, ${session.expiresAt}::timestamptz from developer_tokens
+    where digest = ${session.tokenDigest} and revoked_at is null`;
+  return inserted.count > 0;
+}
+
+export async function deleteUserSession(db: Db, appId: string, digest: Buffer): Promise<void> {
+  await db`delete from console_user_sessions where app_id = ${appId} and digest = ${digest}`;
+}
+
+export async function deleteDeveloperSession(db: Db, digest: Buffer): Promise<void> {
+  await db`delete from console_developer_sessions where digest = ${digest}`;
+}
+
+export async function deleteExpiredSessions(db: Db, now: Date): Promise<void> {
+  await db`delete from console_user_sessions where expires_at <= ${now}`;
+  await db`delete from console_developer_sessions where expires_at <= ${now}`;
+}

@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import type { Database, Db } from '../db/database.ts';
+import { AppError } from '../errors.ts';
+import { formatId, parseId } from '../ids.ts';
+import type { AccessClaims } from './access-tokens.ts';
+import type { Identity } from './caller.ts';
+import type { CredentialHeaders, Credentials } from './credentials.ts';
+import { digest, type Secrets } from './secrets.ts';
+
+/** Where the value of a session travels. */
+export const sessionCookie = 'quarry_session';
+
+/** Whose session it is. */
+export type Session = { expiresAt: Date } & (
+  | ({ kind: 'user' } & Pick<AccessClaims, 'appId' | 'sandboxId' | 'userId'>)
+  | { kind: 'developer'; developerId: string; name: string }
+);
+
+/**
+ * Sessions of the web console: a cookie that is a credential only together with the CSRF token that was handed to the
+ * page beside it. Other sites can make a browser send the cookie, but can neither read the token nor set the header.
+ */
+export class Sessions {
+  readonly #db: Database;
+  readonly #secrets: Secrets;
+  readonly #clock: Clock;
+  readonly #credentials: Credentials;
+
+  constructor(deps: { db: Database; secrets: Secrets; clock: Clock; credentials: Credentials }) {
+    this.#db = deps.db;
+    this.#secrets = deps.secrets;
+    this.#clock = deps.clock;
+    this.#credentials = deps.credentials;
+  }
+
+  /**
+   * Who a request with cookies and no other credential comes from: anonymous when none of them is a session's.
+   * @param csrf the header x-quarry-csrf. Throws 401 when it does not belong to the session, or the session is over.
+   */
+  async identify(
+    cookies: string,
+    csrf: string | undefined,
+    headers: CredentialHeaders,
+    pathApp?: string,
+  ): Promise<Identity> {
+    const value = readSessionCookie(cookies);
+    if (value === undefined) return { kind: 'anonymous' };
+    this.requireCsrf(value, csrf);
+    const session = await this.find(value);
+    if (!session) throw new AppError('invalid_credentials', 'The session is over. Sign in again.');
+    if (session.kind === 'developer') return this.#credentials.chooseScope(session.developerId, headers, pathApp);
+    const user = await this.#credentials.findUserCaller(session);
+    if (!user) throw new AppError('invalid_credentials', 'The session is over. Sign in again.');
+    return user;
+  }
+
+  /** The session behind a cookie's value; undefined when it has ended. */
+  async find(value: string): Promise<Session | undefined> {
+    const user = userValue.exec(value);
+    const now = this.#clock.now();
+    if (!user) return value.startsWith('csd_') ? findDeveloperSession(this.#db, value, now) : undefined;
+    const appId = parseId('app', `dap_${user[1]}`);
+    return appId === undefined ? undefined : findUserSession(this.#db, appId, value, now);
+  }
+
+  /** A CSRF token of this session, a new one at each call; all stay valid as long as the session. */
+  csrfToken(value: string): string {
+    const nonce = randomBytes(12).toString('base64url');
+    return `${nonce}.${this.#secrets.sign('session', `csrf/${nonce}/${value}`).toString('base64url')}`;
+  }
+
+  /** 401 unless the token was made for this session. */
+  requireCsrf(value: string, token: string | undefined): void {
+    const [nonce = '', mac = ''] = (token ?? '').split('.', 2);
+    const valid = this.#secrets.verify('session', `csrf/${nonce}/${value}`, Buffer.from(mac, 'base64url'));
+    if (!valid)
+      throw new AppError('unauthenticated', 'A session counts only with its CSRF token in the header x-quarry-csrf.');
+  }
+}
+
+/** The app stands in the value, so that a session is never looked up by its digest alone. */
+const userValue = /^csu_([0-9A-Za-z]{22})_[\w-]{43}$/;
+
+/** The value of a new session's cookie. */
+export function newSessionValue(appId?: string): string {
+  const secret = randomBytes(32).toString('base64url');
+  return appId === undefined ? `csd_${secret}` : `csu_${formatId('app', appId).slice(4)}_${secret}`;
+}
+
+/** The session's value in a Cookie header. */
+export function readSessionCookie(header: string | undefined): string | undefined {
+  for (const pair of (header ?? '').split(';')) {
+    const at = pair.indexOf('=');
+    if (pair.slice(0, at).trim() === sessionCookie) return pair.slice(at + 1).trim();
+  }
+  return undefined;
+}
+
+async function findUserSession(db: Db, appId: string, value: string, now: Date): Promise<Session | undefined> {
+  const [row] = await db<{ sandboxId: string; userId: string; expiresAt: Date }[]>`
+    select s.user_id, u.sandbox_id, s.expires_at
+    from console_user_sessions s join users u on u.app_id = s.app_id and u.id = s.user_id
+    where s.app_id = ${appId} and s.digest = ${digest(value)} and s.expires_at > ${now}`;
+  return row && { kind: 'user', appId, ...row };
+}
+
+async function findDeveloperSession(db: Db, value: string, now: Date): Promise<Session | undefined> {
+  const [row] = await db<{ developerId: string; name: string; expiresAt: Date }[]>`
+    select t.developer_id, d.name, s.expires_at
+    from console_developer_sessions s join developer_tokens t on t.digest = s.token_digest
+      join developers d on d.id = t.developer_id
+    where s.digest = ${digest(value)} and s.expires_at > ${now} and t.revoked_at is null`;
+  return row && { kind: 'developer', ...row };
+}

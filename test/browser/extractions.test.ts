@@ -1,0 +1,109 @@
+import { after, afterEach, test } from 'node:test';
+import { ConsoleTest, pdfShown } from '../support/browser.ts';
+import { loadApp } from '../support/console.ts';
+import { docx, pdfOfPages } from '../support/documents.ts';
+import { startSite } from '../support/fixture-site.ts';
+
+const page = (title: string, links: string[]) => `<!doctype html><title>${title}</title><main><h1>${title}</h1>
+  <p>${'The harbour opens with the tide, and closes with it again. '.repeat(8)}</p>
+  ${links.map((link) => `<p><a href="${link}">${link}</a></p>`).join('')}</main>`;
+let release = (): void => {};
+const held = new Promise<void>((resolve) => {
+  release = resolve;
+});
+const site = await startSite({
+  '/': page('Harbour guide', ['/tides', '/gone', '/slow']),
+  '/tides': page('Tides', []),
+  '/slow': async (_request, response) => {
+    await held;
+    response.setHeader('content-type', 'text/html');
+    response.end(page('Slow boats', []));
+  },
+});
+const it = await ConsoleTest.start({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+after(async () => {
+  release();
+  await it.close();
+  await site.close();
+});
+afterEach(() => it.closePages());
+const app = await loadApp(it.server);
+
+test('a document is uploaded and extracted, and its Markdown stands beside the original', async () => {
+  const browser = await it.openAsDeveloper(app, '/console/extractions');
+  await browser.getByText('No extraction yet').waitFor();
+  await browser.getByLabel('Or a new one').setInputFiles({
+    name: 'harbour.docx',
+    mimeType: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+    buffer: Buffer.from(docx()),
+  });
+  await browser.locator('option:checked', { hasText: 'harbour.docx' }).waitFor({ state: 'attached' });
+  await browser.getByRole('button', { name: 'Extract' }).click();
+  const markdown = browser.getByRole('region', { name: 'Markdown' });
+  await markdown.getByRole('heading', { name: 'Harbour report' }).waitFor();
+  await browser.getByRole('region', { name: 'Original' }).getByText('No preview').waitFor();
+  await markdown.getByRole('switch', { name: 'Show as text' }).click();
+  await markdown.getByText('# Harbour report').waitFor();
+});
+
+test('a PDF stands beside its Markdown', async () => {
+  const report = [
+    'Ships came and went with the tide all year, and the outer mole was mended in May.',
+    'In June the new crane was tried with twenty tons, and it lifted them without a sound.',
+    'Autumn brought three storms. The harbour was closed for eleven days in all.',
+    'The pilots counted four hundred and twelve ships, nine more than the year before.',
+    'Most of them came for stone, some for shelter, and two because they had lost their way.',
+  ];
+  const pages = [
+    [...report, ...report.slice(1)],
+    ['A berth costs twelve euros a metre and night.', 'Fishing boats pay half of it.', ...report.slice(2)],
+  ];
+  const data = Buffer.from(pdfOfPages(pages)).toString('base64');
+  const { body } = await it.server.api<{ id: string }>('POST', '/api/v1/files', {
+    key: app.secretKey,
+    body: { filename: 'harbour-report.pdf', content_type: 'application/pdf', data },
+  });
+  const browser = await it.openAsDeveloper(app, `/console/files/${body.id}`);
+  await browser.getByRole('link', { name: 'Extract text' }).click();
+  await browser.locator('option:checked', { hasText: 'harbour-report.pdf' }).waitFor({ state: 'attached' });
+  await browser.getByRole('button', { name: 'Extract' }).click();
+  await browser.getByRole('region', { name: 'Markdown' }).getByText('outer mole').waitFor();
+  await pdfShown(browser);
+  await it.picture(browser, 'extraction');
+});
+
+test('a site is read before one’s eyes, and pages that failed say why', async () => {
+  const browser = await it.openAsDeveloper(app, '/console/extractions');
+  await browser.getByRole('tab', { name: 'From the web' }).click();
+  await browser.getByLabel('Address').fill(`${site.origin}/`);
+  await browser.getByLabel('How much').selectOption('site');
+  await browser.getByLabel('Pages at most').fill('10');
+  await it.picture(browser, 'extractions');
+  await browser.getByRole('button', { name: 'Extract' }).click();
+  await browser.getByText('running').waitFor();
+  await browser.getByText(/2 pages read of 4 found, 1 failed/).waitFor();
+  await it.picture(browser, 'extraction-running');
+  release();
+  await browser.getByText('done', { exact: true }).waitFor();
+  await browser.getByText('1 page failed').waitFor();
+  await browser.getByText(`${site.origin}/gone`).waitFor();
+  await browser.getByLabel('Page', { exact: true }).selectOption('Slow boats');
+  await browser
+    .getByRole('region', { name: 'Original' })
+    .getByRole('link', { name: `${site.origin}/slow` })
+    .waitFor();
+  await browser.getByRole('region', { name: 'Markdown' }).getByText('The harbour opens with the tide').waitFor();
+  await it.picture(browser, 'extraction-site');
+  await browser.getByRole('button', { name: 'Remove' }).click();
+  await browser.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+  await browser.getByRole('heading', { name: 'Extractions' }).waitFor();
+});
+
+test('an address that may not be read is refused at the field', async () => {
+  const browser = await it.openAsDeveloper(app, '/console/extractions');
+  await browser.getByRole('tab', { name: 'From the web' }).click();
+  await browser.getByLabel('Address').fill('http://169.254.169.254/latest');
+  await browser.getByRole('button', { name: 'Extract' }).click();
+  await browser.locator('input[aria-invalid=true]').waitFor();
+  await browser.getByRole('alert').waitFor();
+});

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, test } from 'node:test';
+import { ConsoleTest, pdfShown } from '../support/browser.ts';
+import { chart, loadApp } from '../support/console.ts';
+import { pdf } from '../support/documents.ts';
+
+const it = await ConsoleTest.start();
+after(() => it.close());
+afterEach(() => it.closePages());
+const app = await loadApp(it.server);
+
+test('files are uploaded, found, read, shared, given to others and deleted', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  await page.getByText('No files yet').waitFor();
+  await it.picture(page, 'files-empty');
+  const [chooser] = await Promise.all([
+    page.waitForEvent('filechooser'),
+    page.getByRole('button', { name: 'Choose files' }).click(),
+  ]);
+  await chooser.setFiles([
+    { name: 'harbour-report.pdf', mimeType: 'application/pdf', buffer: Buffer.from(pdf()) },
+    { name: 'tides.svg', mimeType: 'image/svg+xml', buffer: chart },
+    {
+      name: 'notes.md',
+      mimeType: 'text/markdown',
+      buffer: Buffer.from('# Notes\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n<script>alert(1)</script>\n'),
+    },
+  ]);
+  const uploads = page.getByRole('list', { name: 'Uploads' });
+  await uploads.getByText('Uploaded ✓').nth(2).waitFor();
+  const rows = page.locator('table.list tbody tr');
+  await rows.nth(2).waitFor();
+  await it.picture(page, 'files');
+
+  await page.getByLabel('Search files by name').fill('tides');
+  await rows.nth(1).waitFor({ state: 'detached' });
+  await rows.getByRole('link', { name: 'tides.svg' }).click();
+  await page.getByRole('img', { name: 'tides.svg' }).waitFor();
+  const link = page.getByLabel('Public link');
+  await page.getByRole('switch').click();
+  const url = await link.inputValue();
+  assert.match(url, /\/share\?token=/);
+  assert.equal((await fetch(url)).status, 200);
+  await page.getByLabel('Give access to').selectOption('everyone');
+  await page.getByRole('button', { name: 'Give access' }).click();
+  await page.getByRole('button', { name: 'Remove Everyone in the app' }).waitFor();
+  await it.picture(page, 'file');
+  await page.getByRole('button', { name: 'Remove Everyone in the app' }).click();
+  await page.getByText('Nobody besides its owner').waitFor();
+  await page.getByRole('switch').click();
+  await link.waitFor({ state: 'detached' });
+  assert.equal((await fetch(url)).status, 404);
+
+  await page.getByRole('link', { name: '← Files' }).click();
+  await page.getByRole('link', { name: 'notes.md' }).first().click();
+  await page.getByRole('heading', { name: 'Notes' }).waitFor();
+  await page.getByText('<script>alert(1)</script>').waitFor();
+  await page.getByText('Only images can be shared').waitFor();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Delete the file' }).click();
+  await rows.nth(1).waitFor();
+  assert.equal(await page.getByRole('row').filter({ hasText: 'notes.md' }).count(), 0);
+
+  await page.locator('table').getByRole('link', { name: 'harbour-report.pdf' }).click();
+  await pdfShown(page);
+  await it.picture(page, 'file-pdf');
+});
+
+test('files that are dropped on the page are uploaded, and an upload that is refused says why', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  const dropped = await page.evaluateHandle(`(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(['tide tables'], 'dropped.txt', { type: 'text/plain' }));
+    data.items.add(new File(['x'], 'odd.bin', { type: 'application/x y' }));
+    return data;
+  })()`);
+  await page.dispatchEvent('.drop', 'drop', { dataTransfer: dropped });
+  const uploads = page.getByRole('list', { name: 'Uploads' });
+  await uploads.getByRole('link', { name: 'dropped.txt' }).click();
+  await page.getByText('tide tables').waitFor();
+  await page.goBack();
+  await page.locator('table.list').getByRole('link', { name: 'dropped.txt' }).waitFor();
+});
+
+test('an upload shows how much has gone out, and can be stopped', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  // The server is not asked: what is under way stays under way until it is stopped.
+  await page.route('**/api/v1/files/uploads', () => undefined);
+  await page.locator('input[type=file]').setInputFiles({
+    name: 'large.bin',
+    mimeType: 'application/octet-stream',
+    buffer: Buffer.alloc(1_000_000),
+  });
+  await page.getByRole('progressbar', { name: 'Upload of large.bin' }).waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText('large.bin').waitFor({ state: 'detached' });
+});
+
+test('a server that cannot be reached is said, with a way to try again that works', async () => {
+  const page = await it.openAsDeveloper(app, '/console/kv');
+  await page.route('**/api/v1/files?**', (route) =>
+    route.fulfill({ status: 503, contentType: 'application/json', body: unavailable }),
+  );
+  await page.getByRole('link', { name: 'Files' }).click();
+  await page.getByRole('alert').getByText('The database cannot be reached').waitFor();
+  it.problems.length = 0; // the browser's own note of the 503
+  await page.unroute('**/api/v1/files?**');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.locator('table.list').waitFor();
+});
+
+const unavailable = JSON.stringify({
+  error: {
+    type: 'server_error',
+    code: 'unavailable',
+    message: 'The database cannot be reached just now.',
+    fields: [],
+    details: {},
+  },
+});

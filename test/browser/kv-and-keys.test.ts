@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, test } from 'node:test';
+import { ConsoleTest } from '../support/browser.ts';
+import { loadApp } from '../support/console.ts';
+
+const it = await ConsoleTest.start();
+after(() => it.close());
+afterEach(() => it.closePages());
+const { provision, db, api } = it.server;
+const app = await loadApp(it.server);
+const user = await provision.user(app);
+await db`update users set email = 'ada@harbour.example' where id = ${user.uuid}`;
+
+test('entries are written, found, changed and deleted; a change that somebody else made is not overwritten unseen', async () => {
+  const page = await it.openAsDeveloper(app, '/console/kv');
+  await page.getByRole('button', { name: 'Write the first entry' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('User').selectOption({ label: 'ada@harbour.example' });
+  await dialog.getByLabel('Key').fill('ships/alba?50%');
+  await dialog.getByLabel('Value').fill('{"metres":90}');
+  await dialog.getByRole('button', { name: 'Lay out the JSON' }).click();
+  await dialog.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('button', { name: 'ships/alba?50%', exact: true }).waitFor();
+  for (const key of ['ships/boreas', 'settings/theme'])
+    await api('POST', '/api/v1/kv', { key: app.secretKey, body: { key, value: '"x"', user: user.id } });
+  await page.getByLabel('Keys that begin with').fill('ships/');
+  await page.getByRole('button', { name: 'ships/boreas', exact: true }).waitFor();
+  assert.equal(await page.getByText('settings/theme').count(), 0);
+  await page.getByLabel('Whose entries').selectOption({ label: 'ada@harbour.example' });
+  await page.getByRole('button', { name: 'ships/alba?50%', exact: true }).waitFor();
+  await it.picture(page, 'kv');
+
+  await page.getByRole('button', { name: 'ships/alba?50%', exact: true }).click();
+  await dialog.getByLabel('Value').waitFor();
+  const path = `/api/v1/kv/${encodeURIComponent('ships/alba?50%')}`;
+  await api('PUT', path, { key: app.secretKey, body: { value: '{"metres":120}', user: user.id } });
+  await dialog.getByLabel('Value').fill('{"metres":91}');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.getByText('Somebody changed it').waitFor();
+  await dialog.getByText('{"metres":120}').waitFor();
+  await it.picture(page, 'kv-conflict');
+  await dialog.getByRole('button', { name: 'Save mine over it' }).click();
+  await page.getByRole('cell', { name: '{"metres":91}' }).waitFor();
+
+  await page.getByRole('button', { name: 'Delete ships/boreas' }).click();
+  await dialog.getByRole('button', { name: 'Delete the entry' }).click();
+  await page.getByRole('button', { name: 'ships/boreas', exact: true }).waitFor({ state: 'detached' });
+});
+
+test('a key is made and shown once, opens the app, and after its end does not', async () => {
+  const page = await it.openAsDeveloper(app, '/console/keys');
+  await page.getByRole('button', { name: 'New key' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name', { exact: true }).fill('Nightly import');
+  await dialog.getByRole('button', { name: 'Make the key' }).click();
+  const key = await dialog.getByLabel('The new key').inputValue();
+  assert.match(key, /^sk_/);
+  await dialog.getByRole('button', { name: 'Copy' }).click();
+  await it.picture(page, 'key-once');
+  assert.equal((await api('GET', '/api/v1/files', { key })).status, 200);
+  await dialog.getByRole('button', { name: 'I have copied it' }).click();
+  const row = page.getByRole('row').filter({ hasText: 'Nightly import' });
+  await row.waitFor();
+  assert.equal(await page.getByText(key).count(), 0);
+  await it.picture(page, 'keys');
+  await row.getByRole('button', { name: /^Revoke/ }).click();
+  await dialog.getByRole('button', { name: 'Revoke the key' }).click();
+  await row.getByText('revoked').waitFor();
+  assert.equal((await api('GET', '/api/v1/files', { key })).status, 401);
+});
+
+test('a personal token of a user is made, shown once and revoked', async () => {
+  const page = await it.openAsDeveloper(app, '/console/keys');
+  await page.getByLabel('Whose tokens').selectOption({ label: 'ada@harbour.example' });
+  await page.getByRole('button', { name: 'Make a token' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('Laptop');
+  await dialog.getByRole('button', { name: 'Make the token' }).click();
+  const token = await dialog.getByLabel('The new token').inputValue();
+  assert.equal((await api<{ id: string }>('GET', '/api/v1/users/me', { token })).body.id, user.id);
+  await dialog.getByRole('button', { name: 'I have copied it' }).click();
+  await page.getByRole('button', { name: 'Revoke Laptop' }).click();
+  await dialog.getByRole('button', { name: 'Revoke the token' }).click();
+  await page.getByRole('row').filter({ hasText: 'Laptop' }).getByText('revoked').waitFor();
+  assert.equal((await api('GET', '/api/v1/users/me', { token })).status, 401);
+});

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
+import { chart, loadApp } from '../support/console.ts';
+import { pixel } from '../support/files.ts';
+import { knowledgeOf } from '../support/knowledge.ts';
+
+const it = await ConsoleTest.start();
+after(() => it.close());
+afterEach(() => it.closePages());
+const { provision, db, api } = it.server;
+const app = await loadApp(it.server);
+const key = app.secretKey;
+const org = await provision.org(app);
+const user = await provision.user(app, { org, role: 'member' });
+await db`update users set email = 'ada.of.the.outer.harbour@harbour.example' where id = ${user.uuid}`;
+const long = 'a-rather-long-name-that-nobody-has-shortened-and-that-has-no-space-in-it-at-all.md';
+const file = await make('/files', {
+  filename: long,
+  content_type: 'text/markdown',
+  data: Buffer.from(
+    '# Title\n\n| a very wide table | with | many | columns | that | is | wider | than | a | phone |\n|---|---|---|---|---|---|---|---|---|---|\n| 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 |\n',
+  ).toString('base64'),
+});
+const extraction = await make('/extractions', { file, destination_kind: 'storage' });
+const knowledge = knowledgeOf(it.server, { key });
+const source = await knowledge.makeSource({ org: org.id, metadata: { name: 'Harbour rules' } });
+const document = await knowledge.push(source, `# Fees\n\n${'A berth costs twelve euros. '.repeat(30)}`, {
+  title: 'Fees',
+});
+await api('PUT', `/api/v1/kv/${'k'.repeat(200)}`, { key, body: { value: 'v'.repeat(500), user: user.id } });
+const workflow = {
+  kind: 'WorkflowGraph',
+  version: 1,
+  start_node: 'start',
+  nodes: [
+    { id: 'start', kind: 'trigger', on_success: 'done' },
+    { id: 'done', kind: 'complete', result: 1 },
+  ],
+};
+const automation = await make('/automations', {
+  name: 'Mooring request',
+  lookup_key: 'mooring',
+  type: 'invoked',
+  workflow,
+});
+await api('POST', `/api/v1/automations/${automation}/activate`, { key });
+const run = (await api<{ id: string }>('POST', '/api/v1/automations/mooring/invoke', { key, body: {} })).body.id;
+
+async function make(path: string, body: unknown): Promise<string> {
+  const answer = await api<{ id: string }>('POST', `/api/v1${path}`, { key, body });
+  assert.equal(answer.status, 201, answer.text);
+  return answer.body.id;
+}
+
+/** Every page, by the name of its picture, and what is there when it is. */
+const pages: Record<string, [path: string, sign: string]> = {
+  files: ['/files', 'Added'],
+  file: [`/files/${file}`, 'many'],
+  extractions: ['/extractions', 'Started before'],
+  extraction: [`/extractions/${extraction}`, 'many'],
+  knowledge: ['/knowledge', 'Harbour rules'],
+  'knowledge-source': [`/knowledge/${source}`, 'Fees'],
+  'knowledge-search': [`/knowledge/${source}?tab=search`, 'Hits at most'],
+  'knowledge-document': [`/knowledge/documents/${document}`, 'twelve euros'],
+  automations: ['/runs', 'Mooring request'],
+  automation: [`/runs/automations/${automation}`, 'atr_'],
+  run: [`/runs/${run}`, 'run completed'],
+  kv: ['/kv', 'kkkk'],
+  keys: ['/keys', 'publishable'],
+};
+
+/** Goes there as a link of the console does. */
+async function visit(page: Page, [path, sign]: [string, string]): Promise<void> {
+  await page.evaluate(`history.pushState(null, '', '/console${path}')`);
+  await page.locator('main#content').getByText(sign).first().waitFor({ state: 'attached' });
+  await page.locator('.skeleton').waitFor({ state: 'detached' });
+}
+
+test('on a phone every page can be read without scrolling sideways, and the menu leads everywhere', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files', 'phone');
+  for (const [name, where] of Object.entries(pages)) {
+    await visit(page, where);
+    assert.equal(await scrollsSideways(page), false, `${name} sticks out to the side`);
+    await it.picture(page, `phone-${name}`);
+  }
+  await page.getByRole('button', { name: 'Menu' }).click();
+  await it.picture(page, 'phone-menu');
+  await page.getByRole('link', { name: 'Knowledge' }).click();
+  await page.getByRole('heading', { name: 'Knowledge' }).waitFor();
+  await page.getByRole('button', { name: 'New source' }).click();
+  await page.getByRole('dialog').waitFor();
+  assert.equal(await scrollsSideways(page), false);
+  await it.picture(page, 'phone-knowledge-new');
+});
+
+/** Words in the rendered page with less contrast to what is behind them than WCAG 2.1 AA asks for (1.4.3). */
+const weakContrasts = `(() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const read = (color) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    return { rgb: [r, g, b], a: a / 255 };
+  };
+  const light = ({ rgb }) => {
+    const [r, g, b] = rgb.map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = read(getComputedStyle(at).backgroundColor);
+      if (color.a > 0.9) return color;
+    }
+    return read('white');
+  };
+  const weak = [];
+  for (const element of document.querySelectorAll('body *')) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== '');
+    if (!own || element.closest('svg, option, :disabled, .over') || element.getClientRects().length === 0) continue;
+    const [a, b] = [light(read(getComputedStyle(element).color)), light(behind(element))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) weak.push(element.textContent.trim().slice(0, 40) + ' ' + ratio.toFixed(2));
+  }
+  return weak;
+})()`;
+
+/** Controls that a screen reader could not call by a name. */
+const namelessControls = `[...document.querySelectorAll('input, select, textarea, button, iframe')].filter((element) => {
+  if (element.hidden) return false;
+  const labels = element.labels ? [...element.labels].map((label) => label.textContent).join('') : '';
+  return !(element.getAttribute('aria-label') || labels || element.textContent || element.title);
+}).map((element) => element.outerHTML.slice(0, 120))`;
+
+test('on every page text stands out as WCAG AA asks for, each control has a name, and there is one main heading', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  for (const [name, where] of Object.entries(pages)) {
+    await visit(page, where);
+    assert.deepEqual(await page.evaluate(weakContrasts), [], name);
+    assert.deepEqual(await page.evaluate(namelessControls), [], name);
+    // Documents that are shown may have headings of their own.
+    assert.equal(await page.locator('h1:not(.markdown h1)').count(), 1, name);
+  }
+});
+
+test('the system’s dark mode is followed, as readable as the light one; the switch overrules it and is remembered', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files', 'desktop', { colorScheme: 'dark' });
+  const ground = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
+  assert.equal(await ground(), 'rgb(17, 21, 20)');
+  for (const [name, where] of Object.entries(pages)) {
+    await visit(page, where);
+    assert.deepEqual(await page.evaluate(weakContrasts), [], name);
+    if (darkPictures.includes(name)) await it.picture(page, `dark-${name}`);
+  }
+  await page.getByLabel('Appearance').selectOption('light');
+  assert.equal(await ground(), 'rgb(246, 247, 246)');
+  await page.reload();
+  await page.locator('main#content').waitFor();
+  assert.equal(await ground(), 'rgb(246, 247, 246)');
+});
+
+const darkPictures = ['files', 'extraction', 'knowledge-source', 'run', 'keys'];
+
+test('the main action of each page is reached and used by keyboard alone, dialogs keep the focus and give it back', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  for (const [path, name] of [
+    ['/files', 'Choose files'],
+    ['/extractions', 'Extract'],
+    ['/knowledge', 'New source'],
+    ['/runs', 'New automation'],
+    ['/kv', 'New entry'],
+    ['/keys', 'New key'],
+  ] as const) {
+    await page.goto(`/console${path}`);
+    const action = page.getByRole('button', { name, exact: true });
+    await action.waitFor();
+    let presses = 0;
+    while ((await page.evaluate('document.activeElement.textContent')) !== name) {
+      assert.ok(presses++ < 40, `${name} is not reached`);
+      await page.keyboard.press('Tab');
+    }
+    const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
+    assert.equal(outline, 'solid', `the focus on ${name} is not seen`);
+  }
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  for (let presses = 0; presses < 12; presses++) {
+    await page.keyboard.press('Tab');
+    const outside = await page.evaluate(
+      "document.activeElement !== document.body && !document.querySelector('dialog').contains(document.activeElement)",
+    );
+    assert.equal(outside, false);
+  }
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  assert.equal(await page.evaluate('document.activeElement.textContent'), 'New key');
+});
+
+test('the API reference opens without a violation of its policy', async () => {
+  const page = await it.open('/docs');
+  await page.getByText('Quarry').first().waitFor();
+  await page.locator('.opblock-tag').first().waitFor();
+});
+
+test('lasting links of active contents open in a browser and run nothing', async () => {
+  const script = "<script>document.documentElement.setAttribute('data-ran', 'yes')</script>";
+  const html = Buffer.from(`<!doctype html><title>Page</title><body>${script}<p>Hello</p>`);
+  const share = (filename: string, type: string, data: Uint8Array) =>
+    api<{ share_url: string; url: string }>('POST', '/api/v1/files', {
+      key,
+      body: {
+        filename,
+        content_type: type,
+        data: Buffer.from(data).toString('base64'),
+        share: type.startsWith('image/'),
+      },
+    });
+  const ran = 'document.documentElement.getAttribute("data-ran")';
+  const picture = (await share('pixel.png', 'image/png', pixel)).body;
+  const drawing = (await share('tides.svg', 'image/svg+xml', chart)).body;
+  const lying = (await share('lie.png', 'image/png', html)).body;
+  const agent = await api<{ profile_picture: { url: string } }>('POST', '/api/v1/agents', {
+    key,
+    body: {
+      ...{ name: 'Pilot', org: org.id },
+      profile_picture: { data: chart.toString('base64'), filename: 'pilot.svg', mime_type: 'image/svg+xml' },
+    },
+  });
+  for (const url of [picture.share_url, drawing.share_url, lying.share_url, agent.body.profile_picture.url]) {
+    const page = await it.open(url);
+    assert.equal(await page.evaluate(ran), null, url);
+    await page.context().close();
+  }
+  // The browser says that it has blocked the scripts.
+  assert.ok(
+    it.problems.every((problem) => /Blocked script execution|Content Security Policy/.test(problem)),
+    it.problems.join('\n'),
+  );
+  it.problems.length = 0;
+
+  const page = await it.open('/console');
+  const download = page.waitForEvent('download');
+  const active = (await share('page.html', 'text/html', html)).body;
+  await page.goto(active.url).catch(() => undefined);
+  assert.equal((await download).suggestedFilename(), 'page.html');
+});

@@ -1,0 +1,107 @@
+import { after, afterEach, test } from 'node:test';
+import { ConsoleTest } from '../support/browser.ts';
+import { loadApp } from '../support/console.ts';
+
+const it = await ConsoleTest.start();
+after(() => it.close());
+afterEach(() => it.closePages());
+const app = await loadApp(it.server);
+
+const mooring = {
+  name: 'Mooring request',
+  lookup_key: 'mooring',
+  type: 'invoked',
+  input_schema: { type: 'object', properties: { ship: { type: 'string' }, metres: { type: 'integer' } } },
+  workflow: {
+    kind: 'WorkflowGraph',
+    version: 1,
+    start_node: 'start',
+    nodes: [
+      { id: 'start', kind: 'trigger', on_success: 'large' },
+      { id: 'large', kind: 'conditional', when: '$.metres > 60', on_true: 'pilot', on_false: 'berth' },
+      {
+        id: 'pilot',
+        kind: 'wait_for_signal',
+        name: 'pilot_assigned',
+        timeout_seconds: 3600,
+        on_timeout: 'refused',
+        on_success: 'berth',
+      },
+      { id: 'berth', kind: 'transform', value: { berth: 'B12', ship: '{{$.ship}}' }, on_success: 'done' },
+      { id: 'done', kind: 'complete', result: '{{$nodes.berth}}' },
+      { id: 'refused', kind: 'fail', message: 'No pilot was free.' },
+    ],
+  },
+};
+
+test('an automation is made from the example, run, and its result read', async () => {
+  const page = await it.openAsDeveloper(app, '/console/runs');
+  await page.getByRole('button', { name: 'Start from an example' }).click();
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  await page.getByRole('heading', { name: 'Hello' }).waitFor();
+  await page.getByText('Press “Run…”').waitFor();
+  await page.getByRole('button', { name: 'Run…' }).click();
+  await page.getByLabel('Payload').fill('{"name": "Ada"}');
+  await page.getByRole('button', { name: 'Run it' }).click();
+  await page.getByText('"greeting": "Hello Ada"').waitFor();
+  const completed = page.getByRole('listitem').filter({ hasText: 'node completed greet' });
+  await completed.locator('summary').click();
+  await completed.getByText('"payload": "Hello Ada"').waitFor();
+  await page.getByRole('button', { name: 'greet, transform, done' }).waitFor();
+});
+
+test('a run is watched as it goes: waiting, signalled, completed; another is cancelled and run again', async () => {
+  const key = app.secretKey;
+  const made = await it.server.api<{ id: string }>('POST', '/api/v1/automations', { key, body: mooring });
+  await it.server.api('POST', `/api/v1/automations/${made.body.id}/activate`, { key });
+  const page = await it.openAsDeveloper(app, `/console/runs/automations/${made.body.id}`);
+  await page.getByRole('button', { name: 'Run…' }).click();
+  await page.getByText('"metres": 0').waitFor();
+  await page.getByLabel('Payload').fill('{"ship": "Alba", "metres": 90}');
+  await page.getByRole('button', { name: 'Run it' }).click();
+  await page.getByRole('button', { name: 'pilot, wait_for_signal, waiting' }).waitFor();
+  await it.picture(page, 'run-waiting');
+  await page.getByRole('button', { name: 'Send a signal' }).click();
+  await page.getByLabel('Payload').fill('{"pilot": "Mara"}');
+  await page.getByRole('button', { name: 'Send', exact: true }).click();
+  await page.getByText('"berth": "B12"').first().waitFor();
+  await page.getByRole('button', { name: 'done, complete, done' }).waitFor();
+  const journal = page.getByRole('region', { name: 'Journal' });
+  await journal.getByText('signal received').waitFor();
+  await journal.getByText('run completed').waitFor();
+  await it.picture(page, 'run');
+  await page.getByRole('button', { name: 'berth, transform, done' }).click();
+  await page.getByRole('heading', { name: 'Journal of berth' }).waitFor();
+
+  await page.getByRole('button', { name: 'Run again' }).click();
+  await page.getByText('again after').waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Cancel the run' }).click();
+  await page.getByText('cancelled', { exact: true }).waitFor();
+  await page.getByRole('link', { name: '← Automation' }).click();
+  await page.locator('table.list tbody tr').nth(1).waitFor();
+  await it.picture(page, 'automation');
+
+  // The list is live: a run that begins elsewhere appears by itself.
+  await it.server.api('POST', `/api/v1/automations/mooring/invoke`, {
+    key,
+    body: { payload: { ship: 'Boreas', metres: 10 } },
+  });
+  await page.locator('table.list tbody tr').nth(2).waitFor();
+});
+
+test('a run that failed says at which node and why', async () => {
+  const key = app.secretKey;
+  const nodes = [
+    { id: 'start', kind: 'trigger', on_success: 'sum' },
+    { id: 'sum', kind: 'transform', value: '{{$error("The scales are broken")}}' },
+  ];
+  const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'start', nodes };
+  const body = { name: 'Weigh', lookup_key: 'weigh', type: 'invoked', workflow };
+  const made = await it.server.api<{ id: string }>('POST', '/api/v1/automations', { key, body });
+  await it.server.api('POST', `/api/v1/automations/${made.body.id}/activate`, { key });
+  const run = await it.server.api<{ id: string }>('POST', '/api/v1/automations/weigh/invoke', { key, body: {} });
+  const page = await it.openAsDeveloper(app, `/console/runs/${run.body.id}`);
+  await page.getByRole('alert').getByText('In the node sum.').waitFor();
+  await page.getByRole('button', { name: 'sum, transform, failed' }).waitFor();
+});

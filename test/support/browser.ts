@@ -1,0 +1,130 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Frame,
+  type Page,
+} from 'playwright-core';
+import { findBrowser } from '../../scripts/setup-browser.ts';
+import type { TestApp } from './provisioner.ts';
+import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
+import { projectRoot, readProjectFile } from './source.ts';
+
+/** Pictures go to a folder that git ignores; with QUARRY_SCREENSHOTS=1 those that docs/console.md shows go there. */
+const scratch = join(projectRoot, 'test/output/screenshots');
+const documented = join(projectRoot, 'docs/images');
+const shown = new Set<string | undefined>(
+  [...readProjectFile('docs/console.md').matchAll(/\]\(images\/([\w-]+)\.png\)/g)].map((match) => match[1]),
+);
+const waitMs = 15_000;
+
+export type View = 'desktop' | 'phone';
+const views: Record<View, BrowserContextOptions> = {
+  desktop: { viewport: { width: 1280, height: 800 } },
+  phone: { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, deviceScaleFactor: 1 },
+};
+
+/** A server and a browser, with what the pages complained of. */
+export class ConsoleTest {
+  readonly server: TestServer;
+  /** What a page did that it may not: scripts that failed, policies that were violated, errors in the log. */
+  readonly problems: string[] = [];
+  readonly #browser: Browser;
+  readonly #contexts: BrowserContext[] = [];
+
+  constructor(server: TestServer, browser: Browser) {
+    this.server = server;
+    this.#browser = browser;
+  }
+
+  static async start(options: TestServerOptions = {}): Promise<ConsoleTest> {
+    const [server, browser] = await Promise.all([startTestServer(options), launch()]);
+    return new ConsoleTest(server, browser);
+  }
+
+  /** A page in a browser profile of its own, nobody signed in. */
+  async open(path: string, view: View = 'desktop', options: BrowserContextOptions = {}): Promise<Page> {
+    const context = await this.#browser.newContext({
+      baseURL: this.server.baseUrl,
+      locale: 'en-GB',
+      colorScheme: 'light',
+      reducedMotion: 'reduce',
+      ...views[view],
+      ...options,
+    });
+    context.setDefaultTimeout(waitMs);
+    this.#contexts.push(context);
+    context.on('weberror', (error) => this.problems.push(`script failed: ${error.error().message}`));
+    context.on('console', (message) => {
+      // The browser notes each refusal of the API as an error; those are answers that the page shows.
+      const refusal = /status of 4\d\d/.test(message.text());
+      if (message.type() === 'error' && !refusal) this.problems.push(`${message.text()} (${message.location().url})`);
+    });
+    const page = await context.newPage();
+    await page.goto(path);
+    return page;
+  }
+
+  /** The same, signed in as the developer of the app and looking at it. */
+  async openAsDeveloper(app: TestApp, path: string, view: View = 'desktop', options: BrowserContextOptions = {}) {
+    const page = await this.open(path, view, options);
+    await page.getByLabel('Developer token', { exact: true }).fill(app.developerToken);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.locator('main#content').waitFor();
+    return page;
+  }
+
+  async picture(page: Page, name: string): Promise<void> {
+    const folder = process.env.QUARRY_SCREENSHOTS && shown.has(name) ? documented : scratch;
+    mkdirSync(folder, { recursive: true });
+    await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide' });
+  }
+
+  /** Ends the pages of a test, with a picture of each when it failed; throws when one of them did what it may not. */
+  async closePages(): Promise<void> {
+    const pages = this.#contexts.flatMap((context) => context.pages());
+    await Promise.all(pages.map((page, at) => this.picture(page, `last-${at}`)));
+    await Promise.all(this.#contexts.splice(0).map((context) => context.close()));
+    const problems = this.problems.splice(0);
+    if (problems.length > 0) throw new Error(`The pages complained:\n${problems.join('\n')}`);
+  }
+
+  async close(): Promise<void> {
+    await this.#browser.close();
+    await this.server.close();
+  }
+}
+
+async function launch(): Promise<Browser> {
+  const executablePath = findBrowser();
+  if (executablePath === undefined || !existsSync(executablePath))
+    throw new Error('There is no Chromium on this machine. Install one: npm run setup:browser');
+  return chromium.launch({
+    executablePath,
+    headless: true,
+    args: [
+      ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+      ...['--disable-component-update', '--disable-sync'],
+    ],
+  });
+}
+
+/** True when something sticks out to the side. */
+export function scrollsSideways(page: Page): Promise<boolean> {
+  return page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
+}
+
+/** The browser's own viewer is at work in a preview, and has drawn the first page. */
+export async function pdfShown(page: Page): Promise<void> {
+  const isViewer = (frame: Frame) => frame.url().startsWith('chrome-extension:');
+  if (!page.frames().some(isViewer)) await page.waitForEvent('framenavigated', isViewer);
+  // What it draws is in no DOM: a picture of the empty viewer is small.
+  for (let tries = 0; tries < 60; tries++)
+    if ((await page.locator('iframe.preview-pdf').screenshot()).length > emptyViewerBytes) return;
+  throw new Error('The PDF is not drawn.');
+}
+
+const emptyViewerBytes = 5_000;

@@ -1,0 +1,21 @@
+import type { TestApp } from './provisioner.ts';
+import type { TestServer } from './server.ts';
+
+/** A picture that is worth looking at. */
+export const chart = Buffer.from(
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360" width="640" height="360">
+  <rect width="640" height="360" fill="#eaf4f1"/>
+  <path d="M0 240C80 120 160 120 240 240S400 360 480 240 600 130 640 170V360H0Z" fill="#0f6b5c" opacity=".85"/>
+  <path d="M0 270C80 170 160 170 240 270S400 370 480 270 600 170 640 210V360H0Z" fill="#0b5347"/>
+  <circle cx="520" cy="80" r="34" fill="#f2c14e"/>
+  <script>document.documentElement.setAttribute('data-ran', 'yes')</script>
+</svg>`,
+);
+
+/** An app with names that people would give. */
+export async function loadApp({ provision, db }: TestServer, name = 'Harbour authority'): Promise<TestApp> {
+  const app = await provision.app();
+  await db`update apps set name = ${name} where id = ${app.app.uuid}`;
+  await db`update developers set name = 'Mara Lind' where id = ${app.developerUuid}`;
+  return app;
+}
