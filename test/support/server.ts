@@ -17,7 +17,7 @@ export type TestServerOptions = {
   clock?: Clock;
   /** What is logged to standard error; `error` unless given. */
   logLevel?: LogLevel;
-  /** A server that runs already: this one is a second process of the same installation, on its database, files and secret. */
+  /** A server that runs already: this one is a second process of the same installation, on its database and secret. */
   beside?: TestServer;
 };
 
@@ -75,10 +75,12 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const database = beside
     ? { target: beside.services.target, db: beside.db, drop: async () => {} }
     : await createTestDatabase();
+  // Processes on one database have one blob store.
   const dataDir = beside?.dataDir ?? mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
   const removeAll = async () => {
+    if (beside) return;
     await database.drop();
-    if (beside === undefined) rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   };
   let services: Services | undefined;
   try {
