@@ -2,6 +2,9 @@
  * Runs of a three-node graph (trigger → kv_set → complete) through one server on the embedded default, beside the bare
  * commits that such runs are made of: the same SQL over ten connections, without engine, HTTP or job workers.
  *   node bench/automations.ts [--runs 2000] [--latencies 200]
+ * With `--only waiting`: many runs that wait, and how late they are woken when their times come, all in one second or
+ * spread. A run is woken when its `timer_fired` is committed and its job is queued.
+ *   node bench/automations.ts --only waiting [--waiting 100000] [--spread 60]
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +23,13 @@ import { createLogger } from '../src/log.ts';
 import { startServe } from '../test/support/serve.ts';
 
 const { values } = parseArgs({
-  options: { runs: { type: 'string', default: '2000' }, latencies: { type: 'string', default: '200' } },
+  options: {
+    runs: { type: 'string', default: '2000' },
+    latencies: { type: 'string', default: '200' },
+    only: { type: 'string' },
+    waiting: { type: 'string', default: '100000' },
+    spread: { type: 'string', default: '0' },
+  },
 });
 const runCount = Number(values.runs);
 const clients = 16;
@@ -53,7 +62,21 @@ try {
   await api('POST', `/automations/${automation}/activate`);
   const db = openDatabase(address, { poolSize: 2, applicationName: 'bench' });
   await sustained(api, db, automation, user, 200);
+  if (values.only === 'waiting') await measureWaiting(api, db, automation, user);
+  else await measureRuns(api, db, address, automation, user);
+  await db.end();
+} finally {
+  await server.stop();
+  rmSync(dataDir, { recursive: true, force: true });
+}
 
+async function measureRuns(
+  api: Api,
+  db: Database,
+  address: Exclude<DatabaseTarget, string>,
+  automation: string,
+  user: string,
+): Promise<void> {
   const latencies = await measureLatencies(api, automation, user, Number(values.latencies));
   print('invoke → first node started, one at a time', `p50 ${latencies.p50} ms, p95 ${latencies.p95} ms`);
   const bareBefore = await bare(address, runCount);
@@ -68,10 +91,6 @@ try {
     'three-node runs sustained',
     `${engine.toFixed(0)} runs/s: ${(engine / baseline).toFixed(2)} of the bare commits`,
   );
-  await db.end();
-} finally {
-  await server.stop();
-  rmSync(dataDir, { recursive: true, force: true });
 }
 
 type Api = <T = Record<string, unknown>>(method: 'GET' | 'POST', path: string, body?: unknown) => Promise<T>;
@@ -210,11 +229,114 @@ async function appendNode(
   const commandId = formatId('command', newUuid());
   const entry = { type: 'node_completed', nodeId, commandId, record } as const;
   const written = await runStore.appendEntries(db, {
-    ...{ run, automation: 'aut_x', expected, status, waiting: false, wakeAt: null, now: new Date() },
+    ...{ run, automation: 'aut_x', expected, status, waiting: false, wakeAt: null, wakeTimer: null, now: new Date() },
     entries: [entry, entry, ...Array.from({ length: more }, () => entry)],
     ...(status === 'completed' ? { result: { n: 1 } } : {}),
   });
   if (!written) throw new Error('The journal did not take the entries.');
+}
+
+/** Runs that wait are made by SQL, as the engine leaves them, and watched until each is woken. */
+async function measureWaiting(api: Api, db: Database, automation: string, user: string): Promise<void> {
+  const count = Number(values.waiting);
+  const spreadSeconds = Number(values.spread);
+  const wait = { id: 'w', kind: 'wait', seconds: 3_600, on_success: 'done' };
+  const workflow = { ...graph, start_node: 'w', nodes: [wait, { id: 'done', kind: 'complete' }] };
+  const sleeper = await api<{ id: string }>('POST', '/automations', { name: 'w', type: 'invoked', workflow });
+  await api('POST', `/automations/${sleeper.id}/activate`);
+  const automationId = parseId('automation', sleeper.id) ?? '';
+  const idleMb = residentMb(server.pid);
+  const loadMs = 5_000 + count / 8;
+  const firstDue = new Date(Date.now() + loadMs);
+  await insertWaiting(db, automationId, count, firstDue, spreadSeconds);
+  await db`analyze automation_runs`;
+  const loadedMb = residentMb(server.pid);
+  print(
+    `${count} waiting runs made`,
+    `${Math.max(0, firstDue.getTime() - Date.now()).toFixed(0)} ms before the first is due`,
+  );
+  while (Date.now() < firstDue.getTime()) await new Promise((resolve) => setTimeout(resolve, 20));
+  let latestMs = 0;
+  let peakMb = loadedMb;
+  const invocations: number[] = [];
+  let woken = false;
+  const invoking = (async () => {
+    while (!woken) {
+      const { p50 } = await measureLatencies(api, automation, user, 1);
+      if (p50 !== undefined) invocations.push(p50);
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+  })();
+  for (;;) {
+    const [{ oldest }] = await db<[{ oldest: Date | null }]>`
+      select min(wake_at) as oldest from automation_runs where wake_at is not null`;
+    if (!oldest) break;
+    latestMs = Math.max(latestMs, Date.now() - oldest.getTime());
+    peakMb = Math.max(peakMb, residentMb(server.pid));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const doneMs = Date.now() - firstDue.getTime();
+  woken = true;
+  await invoking;
+  invocations.sort((a, b) => a - b);
+  const [{ fired }] = await db<[{ fired: number }]>`
+    select count(*) as fired from automation_run_entries e join automation_runs r on r.app_id = e.app_id and r.id = e.run_id
+    where r.automation_id = ${automationId} and e.type = 'timer_fired'`;
+  const [{ ended }] = await db<[{ ended: number }]>`
+    select count(*) as ended from automation_runs where automation_id = ${automationId} and status = 'completed'`;
+  print(
+    `${fired} runs due within ${spreadSeconds || 1} s: the last woken`,
+    `${(doneMs / 1_000).toFixed(1)} s after the first was due`,
+  );
+  print('  longest that any was late', `${(latestMs / 1_000).toFixed(2)} s`);
+  print('  ended by then', String(ended));
+  print(
+    '  invoke → first node started meanwhile',
+    `p50 ${invocations[Math.floor(invocations.length / 2)]} ms, worst ${invocations.at(-1)} ms`,
+  );
+  print(
+    '  memory of the server',
+    `${idleMb} MB before, ${loadedMb} MB with them waiting, ${peakMb} MB at most while waking`,
+  );
+}
+
+async function insertWaiting(
+  db: Database,
+  automationId: string,
+  count: number,
+  firstDue: Date,
+  spreadSeconds: number,
+): Promise<void> {
+  const record = {
+    context: { input: { seconds: 3_600 } },
+    environment: { worker: 'host/12345/abcdef', version: '0.1.0' },
+  };
+  await db.begin(async (tx) => {
+    // The rows refer to what is there; checking it for each takes longer than writing them.
+    await tx`set local session_replication_role = replica`;
+    await tx`
+      insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, payload, sequence,
+        waiting, wake_at, wake_timer, version, started_at)
+      select a.app_id, new_uuid(), a.sandbox_id, a.id, a.graph_version, 'invoked', 'running', '{}', 3, true,
+        ${firstDue}::timestamptz + make_interval(secs => ${spreadSeconds}::float8 * n / ${count}::float8),
+        json_build_object('node_id', 'w', 'command_id', 'cmd_' || n, 'timer_id', 'tmr_' || n, 'attempt', 1), 2, now()
+      from automations a, generate_series(1, ${count}::integer) n where a.id = ${automationId}`;
+    for (const [index, type] of ['run_started', 'node_started', 'timer_started'].entries())
+      await tx`
+        insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record)
+        select app_id, id, ${index + 1}, gen_random_uuid(), ${type}, ${index === 0 ? null : 'w'}::text,
+          case when ${index > 0} then wake_timer ->> 'command_id' end,
+          case when ${index > 1} then wake_timer ->> 'timer_id' end,
+          json_build_object('payload', case when ${index > 1} then json_build_object('fires_at', wake_at) else '{}' end,
+            'context', ${JSON.stringify(record.context)}::text::json, 'environment', ${JSON.stringify(record.environment)}::text::json,
+            'metadata', json_build_object('attempt', 1), 'timestamp', now())
+        from automation_runs where automation_id = ${automationId}`;
+  });
+}
+
+function residentMb(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024);
 }
 
 function print(name: string, value: string): void {

@@ -71,7 +71,10 @@ try {
     const arrived = stream.next();
     const start = performance.now();
     await db.begin(async (tx) => {
-      await tx`update automation_runs set version = version + 1 where app_id = ${appId} and id = ${run}`;
+      await tx`update automation_runs
+        set version = version + 1,
+        changes = note_change(changes, version + 1, status, now(), null)
+        where app_id = ${appId} and id = ${run}`;
       await announceChange(tx, 'run', appId, run);
     });
     await arrived;
@@ -84,7 +87,10 @@ try {
   const all = Promise.all(streams.map((stream) => stream.next()));
   const start = performance.now();
   await db.begin(async (tx) => {
-    await tx`update automation_runs set version = version + 1 where app_id = ${appId} and automation_id = ${automationId}`;
+    await tx`update automation_runs
+      set version = version + 1,
+      changes = note_change(changes, version + 1, status, now(), null)
+      where app_id = ${appId} and automation_id = ${automationId}`;
     await tx`select pg_notify('quarry_changes', 'run/' || app_id || '/' || id) from automation_runs
       where app_id = ${appId} and automation_id = ${automationId}`;
   });

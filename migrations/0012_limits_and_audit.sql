@@ -8,7 +8,8 @@ create unlogged table rate_budgets (
   primary key (credential_id, route_group)
 ) with (fillfactor = 50);
 
--- Quotas: what each app, in production and in each sandbox for itself, has of what is bounded.
+-- Quotas: what each app, in production and in each sandbox for itself, has of what is bounded. Sandboxes are counted in
+-- production.
 create table quota_defaults (
   measure text primary key,
   bound bigint not null
@@ -17,7 +18,7 @@ create table quota_defaults (
 -- The operator's bound takes the place of the default; the app's own can only be tighter.
 create table app_quotas (
   app_id uuid not null references apps (id) on delete cascade,
-  measure text not null check (measure in ('file_bytes', 'documents', 'pages')),
+  measure text not null check (measure in ('file_bytes', 'documents', 'pages', 'sandboxes')),
   operator_bound bigint check (operator_bound >= 0),
   own_bound bigint check (own_bound >= 0),
   primary key (app_id, measure)
@@ -28,7 +29,7 @@ create table app_quotas (
 create table app_usage (
   app_id uuid not null,
   sandbox_id uuid not null,
-  measure text not null check (measure in ('file_bytes', 'documents', 'pages')),
+  measure text not null check (measure in ('file_bytes', 'documents', 'pages', 'sandboxes')),
   period date not null,
   part integer not null,
   used bigint not null,
@@ -156,10 +157,28 @@ end $$;
 create trigger knowledge_documents_given_back after delete on knowledge_documents referencing old table as gone
   for each statement execute function documents_given_back();
 
+create function sandboxes_counted() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    perform app_use(new.app_id, '00000000-0000-0000-0000-000000000000', 'sandboxes', 1);
+  elsif exists (
+    select 1 from sandboxes s where s.app_id = old.app_id and s.id = '00000000-0000-0000-0000-000000000000') then
+    perform app_use(old.app_id, '00000000-0000-0000-0000-000000000000', 'sandboxes', -1);
+  end if;
+  return null;
+end $$;
+create trigger sandboxes_counted after insert on sandboxes for each row
+  when (new.id <> '00000000-0000-0000-0000-000000000000') execute function sandboxes_counted();
+create trigger sandboxes_given_back after delete on sandboxes for each row
+  when (old.id <> '00000000-0000-0000-0000-000000000000') execute function sandboxes_counted();
+
 insert into app_usage (app_id, sandbox_id, measure, period, part, used)
   select app_id, sandbox_id, 'file_bytes', date 'epoch', 0, sum(size) from files group by app_id, sandbox_id
   union all
-  select app_id, sandbox_id, 'documents', date 'epoch', 0, count(*) from knowledge_documents group by app_id, sandbox_id;
+  select app_id, sandbox_id, 'documents', date 'epoch', 0, count(*) from knowledge_documents group by app_id, sandbox_id
+  union all
+  select app_id, '00000000-0000-0000-0000-000000000000', 'sandboxes', date 'epoch', 0, count(*) from sandboxes
+  where id <> '00000000-0000-0000-0000-000000000000' group by app_id;
 
 -- What was changed, by whom and how it ended. No foreign keys: an entry outlives what it tells of.
 create table audit_entries (

@@ -18,8 +18,8 @@ export function createNodeDomains(
 ): NodeDomains {
   const { knowledge } = options;
   const kv = (db: FileDeps['db']) => createKvService({ db, limits: options.kvLimits });
-  const files = (db: FileDeps['db']) => createFileService({ ...base, db, notes: base.db });
-  const extractions = (db: FileDeps['db']) => createExtractionService({ ...base, db, files: files(db) });
+  const files = createFileService(base);
+  const extractions = createExtractionService({ ...base, files });
   return {
     kv: {
       get: async (db, caller, key, user) => presentEntry(await kv(db).get(caller, key, user)),
@@ -27,21 +27,16 @@ export function createNodeDomains(
       delete: (db, caller, key, user) => kv(db).delete(caller, key, user, undefined),
     },
     files: {
-      async upload(db, caller, body) {
-        const { file } = await files(db).upload(caller, body as UploadInput);
-        return presentFile(base, file, base.clock.now());
+      async prepare(caller, body) {
+        const { commit, discard } = await files.prepareUpload(caller, body as UploadInput);
+        return { commit: async (tx) => presentFile(base, await commit(tx), base.clock.now()), discard };
       },
     },
     extractions: {
-      async start(db, caller, body) {
-        const { row } = await extractions(db).create(
-          caller,
-          body as Parameters<ReturnType<typeof extractions>['create']>[1],
-        );
-        return { id: row.id };
-      },
+      prepare: (caller, body, signal) =>
+        extractions.prepare(caller, body as Parameters<typeof extractions.prepare>[1], signal),
       async findEnd(caller, id) {
-        const view = await extractions(base.db).get(caller, id);
+        const view = await extractions.get(caller, id);
         if (view.row.state === 'running') return undefined;
         if (view.row.state === 'done') return { output: await presentExtraction(base, view, base.clock.now()) };
         const { code = 'extraction_failed', message = 'The extraction failed.' } = view.row.error ?? {};

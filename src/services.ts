@@ -106,6 +106,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     file_bytes: config.quotaFileBytes || undefined,
     documents: config.quotaDocuments || undefined,
     pages: config.quotaPagesPerDay || undefined,
+    sandboxes: config.quotaSandboxes || undefined,
   });
 
   const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });

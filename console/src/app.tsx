@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
 import { ExtractionPage } from './extractions/extraction-page.tsx';
 import { ExtractionsPage } from './extractions/extractions-page.tsx';
@@ -32,8 +32,16 @@ export function App() {
   const { place, isDeveloper } = useSession();
   const [location] = useLocation();
   const [menuOpen, setMenuOpen] = useState(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whoever has gone elsewhere has chosen
-  useEffect(() => setMenuOpen(false), [location]);
+  const content = useRef<HTMLElement>(null);
+  const shown = useRef(location);
+  useEffect(() => {
+    if (shown.current === location) return;
+    shown.current = location;
+    // Whoever has gone elsewhere has chosen, and a screen reader goes on from the new page.
+    setMenuOpen(false);
+    content.current?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, [location]);
   const section = sections.find(({ path }) => location.startsWith(path));
   useEffect(() => {
     document.title = section ? `${section.name} – Quarry console` : 'Quarry console';
@@ -73,7 +81,7 @@ export function App() {
         </nav>
         <Account />
       </aside>
-      <main id="content" tabIndex={-1}>
+      <main id="content" ref={content} tabIndex={-1}>
         {isDeveloper && place.app === undefined ? <FirstApp /> : <Pages />}
       </main>
     </div>

@@ -1,40 +1,31 @@
 import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
-import { AppError } from '../errors.ts';
-import { formatId, newUuid } from '../ids.ts';
+import { formatId } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import type { CommandLocks } from './command-locks.ts';
-import {
-  applyEntry,
-  attemptOf,
-  type Command,
-  decide,
-  type Execution,
-  endEntries,
-  failureEntries,
-  foldJournal,
-  itemOf,
-  nodeDraft,
-  type RunState,
-  type Surroundings,
-  startEntry,
-} from './engine.ts';
-import { ExpressionError, type Expressions, type Scope } from './expressions.ts';
-import {
-  bareExpression,
-  type Graph,
-  type GraphNode,
-  graphLimits,
-  memberProblem,
-  nestedNodes,
-  ownMembers,
-} from './graph.ts';
+import { type Command, decide } from './decide.ts';
+import { type Attempt, attemptOf, endEntries, failureEntries, nodeDraft, startEntry } from './draft.ts';
+import type { Expressions } from './expressions.ts';
+import type { Execution } from './fold.ts';
+import type { Graph, GraphNode } from './graph.ts';
 import type { DraftEntry } from './journal.ts';
+import { fanOutPayload, type Place, resolveMembers, signalEntry } from './members.ts';
+import { nodeErrorOf } from './node-errors.ts';
 import { nodeKinds } from './nodes/index.ts';
-import { type Child, type NodeContext, type NodeError, NodeFailure, type NodeServices } from './nodes/kind.ts';
+import {
+  type Child,
+  type NodeContext,
+  type NodeError,
+  NodeFailure,
+  type NodeKind,
+  type NodeServices,
+  type Prepared,
+} from './nodes/kind.ts';
+import { type Finished, OutsideWork } from './outside-work.ts';
+import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
 import type { RunRow } from './run-store.ts';
 import * as store from './run-store.ts';
-import { redactInput, resolveTemplates } from './template.ts';
+import { SecretValues } from './secret-values.ts';
 
 export type AdvanceDeps = {
   db: Database;
@@ -45,7 +36,8 @@ export type AdvanceDeps = {
   /** Who writes: shown in every entry's environment. */
   environment: { worker: string; version: string };
   loadGraph(run: RunRow): Promise<Graph>;
-  loadSecrets(run: RunRow): Promise<Record<string, string>>;
+  /** Unwraps secrets, by name. */
+  openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
   /** What nodes may do, bound to the identity that the run acts as. Throws NodeFailure when that identity is gone. */
   servicesFor(run: RunRow): Promise<NodeServices<Db>>;
   /** How a child has ended; undefined while it has not. */
@@ -68,7 +60,6 @@ export async function advanceRun(
   if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
   const advance = new Advance(deps, row, await deps.loadGraph(row), stopping);
   try {
-    await advance.load();
     await advance.go();
   } finally {
     await advance.close();
@@ -99,81 +90,78 @@ export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: 
       error,
       waiting: false,
       wakeAt: null,
+      wakeTimer: null,
       now,
     });
     await store.queueNextPending(tx, row.appId, row.automationId);
   });
 }
 
-type Finished = { commandId: string; attempt: number; outcome: { output: unknown } | { error: NodeError } };
+/** What work outside gives: an output, or a change that is still to be made. */
+type Worked = { output: unknown } | { prepared: Prepared<Db> };
 
 class Advance {
   readonly #deps: AdvanceDeps;
   readonly #row: store.WorkRow;
   readonly #graph: Graph;
   readonly #stopping: AbortSignal;
-  #state: RunState;
-  /** Entries that are decided and go into the next commit. */
-  #held: DraftEntry[] = [];
-  /** What was last written of the run's sleep. */
-  #slept: { waiting: boolean; wakeAtMs: number | undefined };
+  readonly #journal: RunJournal;
+  readonly #outside: OutsideWork<Worked>;
   #services: Promise<NodeServices<Db>> | undefined;
-  #secrets: Promise<Record<string, string>> | undefined;
-  readonly #inFlight = new Map<string, AbortController>();
-  readonly #finished: Finished[] = [];
+  readonly #secrets: Record<string, string>;
+  readonly #secretValues: SecretValues;
   /** Children that were looked at, and work that another process does. */
   readonly #leftAlone = new Set<string>();
-  #wake: () => void = () => {};
 
   constructor(deps: AdvanceDeps, row: store.WorkRow, graph: Graph, stopping: AbortSignal) {
     this.#deps = deps;
     this.#row = row;
     this.#graph = graph;
     this.#stopping = stopping;
-    this.#state = foldJournal(graph, []);
-    this.#slept = { waiting: row.waiting, wakeAtMs: row.wakeAt?.getTime() };
-  }
-
-  async load(): Promise<void> {
-    const entries = this.#row.sequence === 0 ? [] : await store.listEntries(this.#deps.db, this.#row);
-    this.#state = foldJournal(this.#graph, entries.map(store.readEntry));
+    this.#secrets = deps.openSecrets(row.secrets ?? {});
+    this.#secretValues = new SecretValues(this.#secrets);
+    this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
+    this.#outside = new OutsideWork(deps.locks, stopping);
   }
 
   async go(): Promise<void> {
+    await this.#journal.load();
     for (let step = 0; step < stepsMax; step++) {
-      const decision = decide(this.#graph, this.#state, this.#around());
+      const decision = this.#decide();
       if (decision.ended) return;
       // Thrown, the job is given back and the run goes on elsewhere.
       this.#stopping.throwIfAborted();
-      this.#abortAbandoned();
-      const finished = this.#finished.shift();
+      this.#outside.abortExcept((commandId) => this.#journal.state.active.has(commandId));
+      const finished = this.#outside.next;
       const command = finished ? undefined : decision.commands.find((candidate) => this.#isOurs(candidate));
       if (finished) {
         if (!(await this.#deliver(finished))) return;
       } else if (command) {
         if (!(await this.#carryOut(command))) return;
-      } else if (this.#inFlight.size > 0) {
-        await this.#waitForWork(decision.wakeAtMs);
+      } else if (this.#outside.isUnderWay) {
+        const { wakeAtMs } = decision;
+        const delayMs = wakeAtMs === undefined ? undefined : wakeAtMs - this.#deps.clock.now().getTime();
+        await this.#outside.wait(delayMs === undefined ? undefined : Math.max(0, delayMs));
       } else {
-        await this.#sleep(decision.wakeAtMs);
+        await this.#journal.sleep(this.#wakeAt(decision.wakeAtMs));
         return;
       }
     }
     throw new Error('A run did not come to rest.');
   }
 
-  async close(): Promise<void> {
-    for (const [commandId, controller] of this.#inFlight) {
-      controller.abort();
-      await this.#deps.locks.release(commandId);
-    }
-    for (const { commandId } of this.#finished) await this.#deps.locks.release(commandId);
+  close(): Promise<void> {
+    return this.#outside.close();
+  }
+
+  #decide() {
+    return decide(this.#graph, this.#journal.state, this.#journal.around());
   }
 
   #isOurs(command: Command): boolean {
     if (command.do === 'start' || command.do === 'write') return true;
     const { commandId } = command.execution;
-    return !this.#leftAlone.has(commandId) && !this.#inFlight.has(commandId);
+    return !this.#leftAlone.has(commandId) && !this.#outside.has(commandId);
   }
 
   /** False when somebody else has gone on with this run. */
@@ -194,51 +182,46 @@ class Advance {
     const { node } = command;
     const work = nodeKinds.get(node.kind)?.work;
     if (!work) throw new Error(`There is no node kind "${node.kind}".`);
-    const around = this.#around();
+    const around = this.#journal.around();
     const attempt = attemptOf(command, around);
     const fail = (error: NodeError, context?: Record<string, unknown>) =>
       this.#append([
         startEntry(command, around, context ? { context } : {}),
-        ...failureEntries(node, attempt, error, this.#around()),
+        ...failureEntries(node, attempt, error, this.#journal.around()),
       ]);
     let context: Record<string, unknown> | undefined;
-    const before = this.#state.sequence;
+    const before = this.#journal.state.sequence;
     try {
-      const { members, shown } = await this.#resolve(node, command.parent, command.index);
+      const { members, shown } = await this.#resolve(node, command);
       context = { input: shown };
       const started = startEntry(command, around, { context });
       switch (work.style) {
         case 'pure': {
-          const output = work.run(members, { input: this.#state.input });
-          return await this.#append([started, ...endEntries(node, attempt, output, this.#around())]);
+          const output = work.run(members, { input: this.#journal.state.input });
+          return await this.#append([started, ...endEntries(node, attempt, output, this.#journal.around())]);
         }
         case 'effect': {
           const nodeContext = await this.#context(command.commandId, new AbortController().signal);
           return await this.#deps.db.begin(async (tx) => {
             const output = await work.run<Db>(tx, members, nodeContext);
-            const ends = endEntries(node, attempt, output, this.#around());
-            // An output over the limit fails the node, and then its effect must not stay.
-            if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
-            return this.#appendOrThrow(tx, [started, ...ends]);
+            await this.#journal.append([started, ...this.#endOfEffect(node, attempt, output)], tx);
+            return true;
           });
         }
         case 'child': {
           const nodeContext = await this.#context(command.commandId, new AbortController().signal);
           return await this.#deps.db.begin(async (tx) => {
             const child = await work.start<Db>(tx, members, nodeContext);
-            // A run cannot have ended before this is committed; an extraction may have done so at once.
-            if (child.kind === 'run') this.#leftAlone.add(command.commandId);
-            else await store.insertChild(tx, this.#row, child, command.commandId);
-            const shownChild = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
-            const entry = nodeDraft(attempt, around, 'child_run_started', { payload: shownChild });
-            return this.#appendOrThrow(tx, [started, entry]);
+            await this.#journal.append([started, await this.#childEntry(tx, attempt, child)], tx);
+            return true;
           });
         }
-        case 'external': {
-          if (!(await this.#deps.locks.take(command.commandId))) return false;
+        case 'external':
+        case 'prepared': {
+          if (!(await this.#outside.take(command.commandId))) return false;
           const written = await this.#append([started]);
           if (written) this.#launch(command.commandId, command.attempt, node, members, work);
-          else await this.#deps.locks.release(command.commandId);
+          else await this.#outside.release(command.commandId);
           return written;
         }
         case 'timer': {
@@ -256,7 +239,7 @@ class Advance {
     } catch (error) {
       if (error instanceof Conflict) return this.#lost();
       if (error instanceof NotWritten) throw error.cause;
-      if (this.#state.sequence !== before) throw error;
+      if (this.#journal.state.sequence !== before) throw error;
       return fail(nodeErrorOf(error, this.#deps.log), context);
     }
   }
@@ -265,19 +248,19 @@ class Advance {
   async #resume(execution: Execution): Promise<boolean> {
     const node = this.#graph.nodes.get(execution.nodeId);
     const work = node && nodeKinds.get(node.kind)?.work;
-    if (!node || work?.style !== 'external') {
+    if (!node || (work?.style !== 'external' && work?.style !== 'prepared')) {
       // Only a node with work outside can be started without what comes next in the same commit.
       throw new Error(`Node "${execution.nodeId}" has started and nothing else.`);
     }
-    if (!(await this.#deps.locks.take(execution.commandId))) {
+    if (!(await this.#outside.take(execution.commandId))) {
       this.#leftAlone.add(execution.commandId);
       return true;
     }
     try {
-      const { members } = await this.#resolve(node, execution.parent, execution.index);
+      const { members } = await this.#resolve(node, execution);
       this.#launch(execution.commandId, execution.attempt, node, members, work);
     } catch (error) {
-      this.#finish({
+      this.#outside.finish({
         commandId: execution.commandId,
         attempt: execution.attempt,
         outcome: { error: nodeErrorOf(error, this.#deps.log) },
@@ -291,53 +274,88 @@ class Advance {
     attempt: number,
     node: GraphNode,
     members: Record<string, unknown>,
-    work: Extract<NonNullable<ReturnType<typeof nodeKinds.get>>['work'], { style: 'external' }>,
+    work: Extract<NodeKind['work'], { style: 'external' | 'prepared' }>,
   ): void {
-    const controller = new AbortController();
-    this.#inFlight.set(commandId, controller);
-    const seconds = node.timeout_seconds ?? work.timeoutSeconds;
-    const signal = AbortSignal.any([controller.signal, this.#stopping, AbortSignal.timeout(seconds * 1_000)]);
-    const timedOut = { code: 'timeout', message: `The node took longer than ${seconds} seconds.` };
-    void this.#context(commandId, signal)
-      .then((context) => work.run<Db>(members, context))
-      .then(
-        (output) => ({ output }),
-        (error: unknown) => ({
-          error:
-            signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError'
-              ? timedOut
-              : nodeErrorOf(error, this.#deps.log),
-        }),
-      )
-      .then((outcome) => {
-        this.#inFlight.delete(commandId);
-        if (!this.#stopping.aborted) this.#finish({ commandId, attempt, outcome });
-        else this.#wake();
-      });
+    this.#outside.launch({
+      commandId,
+      attempt,
+      timeoutSeconds: node.timeout_seconds ?? work.timeoutSeconds,
+      run: async (signal) => {
+        const context = await this.#context(commandId, signal);
+        return work.style === 'prepared'
+          ? { prepared: await work.prepare<Db>(members, context) }
+          : { output: await work.run<Db>(members, context) };
+      },
+      describe: (error) => nodeErrorOf(error, this.#deps.log),
+    });
   }
 
-  #finish(finished: Finished): void {
-    this.#finished.push(finished);
-    this.#wake();
-  }
-
-  async #deliver(finished: Finished): Promise<boolean> {
-    const execution = this.#state.active.get(finished.commandId);
+  /** Brings in what has become of work outside. Throws its fault: the job is tried again. */
+  async #deliver(finished: Finished<Worked>): Promise<boolean> {
+    const { outcome } = finished;
+    if ('fault' in outcome) throw outcome.fault;
+    const execution = this.#findWorking(finished);
     const node = execution && this.#graph.nodes.get(execution.nodeId);
-    if (node && execution.phase === 'working' && execution.attempt === finished.attempt) {
-      const around = this.#around();
-      const entries =
-        'error' in finished.outcome
-          ? failureEntries(node, execution, finished.outcome.error, around)
-          : endEntries(node, execution, finished.outcome.output, around);
-      this.#finished.unshift(finished);
-      if (!(await this.#append(entries))) return false;
+    if (node) {
+      const around = this.#journal.around();
+      const written =
+        'error' in outcome
+          ? await this.#append(failureEntries(node, execution, outcome.error, around))
+          : 'prepared' in outcome.output
+            ? await this.#commit(node, execution, outcome.output.prepared)
+            : await this.#append(endEntries(node, execution, outcome.output.output, around));
+      if (!written) return false;
       // After a conflict the state is a new one and the result still to be delivered.
-      if (this.#state.active.get(finished.commandId) === execution && execution.phase === 'working') return true;
-      this.#finished.splice(this.#finished.indexOf(finished), 1);
+      if (this.#findWorking(finished)) return true;
+    } else if ('output' in outcome && 'prepared' in outcome.output) {
+      await outcome.output.prepared.discard();
     }
-    await this.#deps.locks.release(finished.commandId);
+    this.#outside.drop(finished);
+    await this.#outside.release(finished.commandId);
     return true;
+  }
+
+  #findWorking({ commandId, attempt }: Finished<Worked>): Execution | undefined {
+    const execution = this.#journal.state.active.get(commandId);
+    return execution?.phase === 'working' && execution.attempt === attempt ? execution : undefined;
+  }
+
+  /** Makes a prepared change and writes in the same transaction what it is: the node's end, or its child. */
+  async #commit(node: GraphNode, execution: Execution, prepared: Prepared<Db>): Promise<boolean> {
+    const before = this.#journal.state.sequence;
+    try {
+      await this.#deps.db.begin(async (tx) => {
+        const made = await prepared.commit(tx);
+        const entries =
+          'child' in made
+            ? [await this.#childEntry(tx, execution, made.child)]
+            : this.#endOfEffect(node, execution, made.output);
+        await this.#journal.append(entries, tx);
+      });
+      return true;
+    } catch (error) {
+      if (error instanceof Conflict) return this.#lost();
+      if (error instanceof NotWritten) throw error.cause;
+      if (this.#journal.state.sequence !== before) throw error;
+      const failure = nodeErrorOf(error, this.#deps.log);
+      await prepared.discard();
+      return this.#append(failureEntries(node, execution, failure, this.#journal.around()));
+    }
+  }
+
+  /** An output over the limit fails the node, and then its effect must not stay: thrown, its transaction is undone. */
+  #endOfEffect(node: GraphNode, attempt: Attempt, output: unknown): DraftEntry[] {
+    const ends = endEntries(node, attempt, output, this.#journal.around());
+    if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
+    return ends;
+  }
+
+  async #childEntry(tx: Db, attempt: Attempt, child: Child): Promise<DraftEntry> {
+    // A run cannot have ended before this is committed; an extraction may have done so at once.
+    if (child.kind === 'run') this.#leftAlone.add(attempt.commandId);
+    else await store.insertChild(tx, this.#row, child, attempt.commandId);
+    const payload = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
+    return nodeDraft(attempt, this.#journal.around(), 'child_run_started', { payload });
   }
 
   async #check(execution: Execution): Promise<boolean> {
@@ -347,7 +365,7 @@ class Advance {
     if (!child || !node) return true;
     const end = await this.#deps.findChildEnd(this.#row, child);
     if (!end) return true;
-    const around = this.#around();
+    const around = this.#journal.around();
     const ended = nodeDraft(execution, around, 'child_run_ended', {
       payload: { ...child, ...('error' in end ? { error: end.error } : {}) },
     });
@@ -359,46 +377,19 @@ class Advance {
   }
 
   /** A node's members with their templates filled in, and what of them the journal may show. */
-  async #resolve(node: GraphNode, parent: string | undefined, index: number) {
-    const kind = nodeKinds.get(node.kind);
-    const own = ownMembers(node);
-    const inside = itemOf(this.#state, parent, index);
-    const secrets = JSON.stringify(own).includes('$secrets') ? await this.#loadSecrets() : {};
-    const scope: Scope = {
-      input: this.#state.input,
-      nodes: this.#state.outputs,
-      participants: this.#row.participants ?? {},
-      run: {
-        id: formatId('automationRun', this.#row.id),
-        automation: formatId('automation', this.#row.automationId),
-        created_at: this.#row.createdAt.toISOString(),
-      },
-      secrets,
-      ...(inside ?? {}),
-    };
-    const evaluate = (expression: string) => this.#deps.expressions.evaluate(expression, scope);
-    const members: Record<string, unknown> = {};
-    const shown: Record<string, unknown> = {};
-    for (const [name, value] of Object.entries(own)) {
-      if (kind?.expressions?.includes(name)) {
-        members[name] = (await evaluate(bareExpression(String(value)))) ?? null;
-        shown[name] = members[name];
-      } else {
-        const resolved = await resolveTemplates(value, evaluate);
-        // A template that selects nothing leaves an optional member out.
-        if (resolved.value !== null || value === null) members[name] = resolved.value;
-        shown[name] = resolved.shown;
-      }
-    }
-    const problem = memberProblem(node.kind, members);
-    if (problem !== undefined) throw new NodeFailure('invalid_members', `The node's ${problem}.`);
-    return { members, shown: redactInput(shown, Object.values(secrets)) };
+  #resolve(node: GraphNode, place: Place) {
+    return resolveMembers(node, place, {
+      journal: this.#journal,
+      expressions: this.#deps.expressions,
+      secrets: this.#secrets,
+      secretValues: this.#secretValues,
+    });
   }
 
   async #context(commandId: string, signal: AbortSignal): Promise<NodeContext<Db>> {
     this.#services ??= this.#deps.servicesFor(this.#row);
     return {
-      input: this.#state.input,
+      input: this.#journal.state.input,
       commandId,
       now: this.#deps.clock.now(),
       signal,
@@ -406,98 +397,26 @@ class Advance {
     };
   }
 
-  #loadSecrets(): Promise<Record<string, string>> {
-    this.#secrets ??= this.#deps.loadSecrets(this.#row);
-    return this.#secrets;
-  }
-
   async #append(entries: DraftEntry[]): Promise<boolean> {
     try {
-      return await this.#appendOrThrow(this.#deps.db, entries);
+      await this.#journal.append(entries);
+      return true;
     } catch (error) {
       if (error instanceof Conflict) return this.#lost();
       throw error instanceof NotWritten ? error.cause : error;
     }
   }
 
-  /**
-   * Writes entries, and with them what was held back and what follows from them alone. The first entry of a run is held
-   * for its first node's commit; an end goes with the last node's.
-   */
-  async #appendOrThrow(db: Db, entries: DraftEntry[]): Promise<boolean> {
-    const all = [...this.#held, ...entries];
-    const expected = this.#state.sequence - this.#held.length;
-    const apply = (drafts: readonly DraftEntry[]) => {
-      for (const draft of drafts)
-        applyEntry(this.#graph, this.#state, { ...draft, sequence: this.#state.sequence + 1 });
-    };
-    apply(entries);
-    if (entries[0]?.type === 'run_started' && !this.#row.limited) {
-      this.#held = all;
-      return true;
-    }
-    if (this.#state.ending !== undefined) {
-      const end = decide(this.#graph, this.#state, this.#around());
-      const write = end.ended ? undefined : end.commands[0];
-      if (write?.do === 'write') {
-        all.push(...write.entries);
-        apply(write.entries);
-      }
-    }
-    this.#held = [];
-    const sleep = this.#sleepAfter();
-    const last = all.at(-1);
-    const now = this.#deps.clock.now();
-    const write = (connection: Db) =>
-      store.appendEntries(connection, {
-        run: this.#row,
-        automation: formatId('automation', this.#row.automationId),
-        expected,
-        entries: all.map((entry) => ({
-          ...entry,
-          record: { ...entry.record, environment: this.#deps.environment },
-        })),
-        status: this.#state.status,
-        ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
-        ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),
-        waiting: sleep !== undefined,
-        wakeAt: sleep?.wakeAtMs === undefined ? null : new Date(sleep.wakeAtMs),
-        now,
-      });
-    let written: boolean;
-    try {
-      written = await (this.#row.limited ? this.#writeLimited(db, all[0]?.type === 'run_started', write) : write(db));
-    } catch (error) {
-      throw new NotWritten(error);
-    }
-    if (!written) throw new Conflict();
-    this.#slept = { waiting: sleep !== undefined, wakeAtMs: sleep?.wakeAtMs };
-    return true;
-  }
-
-  /** Of an automation with a limit: begins only when there is a place, and gives its place on when it ends. */
-  async #writeLimited(db: Db, begins: boolean, write: (db: Db) => Promise<boolean>): Promise<boolean> {
-    const within = async (tx: Db) => {
-      const ended = this.#state.status !== 'running';
-      if (begins && !(await store.mayStartRun(tx, this.#row.appId, this.#row.automationId))) return false;
-      if (ended) await store.lockLimit(tx, this.#row.appId, this.#row.automationId);
-      const written = await write(tx);
-      if (written && ended) await store.queueNextPending(tx, this.#row.appId, this.#row.automationId);
-      return written;
-    };
-    return 'begin' in db ? db.begin(within) : within(db);
-  }
-
   /** How the run sleeps after what was just applied; undefined when there is something to do. */
-  #sleepAfter(): { wakeAtMs: number | undefined } | undefined {
-    if (this.#inFlight.size > 0 || this.#finished.length > 0) return undefined;
-    const next = decide(this.#graph, this.#state, this.#around());
+  #restAfter(): Rest {
+    if (this.#outside.isBusy) return undefined;
+    const next = this.#decide();
     if (next.ended || next.commands.some((command) => this.#isOurs(command))) return undefined;
     return { wakeAtMs: this.#wakeAt(next.wakeAtMs) };
   }
 
   #wakeAt(decided: number | undefined): number | undefined {
-    const outside = [...this.#state.active.values()].some(
+    const outside = [...this.#journal.state.active.values()].some(
       (execution) => execution.phase === 'child' && execution.child?.kind !== 'run',
     );
     if (!outside) return decided;
@@ -505,109 +424,16 @@ class Advance {
     return decided === undefined ? check : Math.min(decided, check);
   }
 
-  async #sleep(decidedWakeAtMs: number | undefined): Promise<void> {
-    const wakeAtMs = this.#wakeAt(decidedWakeAtMs);
-    if (this.#slept.waiting && this.#slept.wakeAtMs === wakeAtMs) return;
-    await store.sleepRun(this.#deps.db, this.#row, this.#state.sequence, {
-      waiting: true,
-      wakeAt: wakeAtMs === undefined ? null : new Date(wakeAtMs),
-    });
-  }
-
-  async #waitForWork(wakeAtMs: number | undefined): Promise<void> {
-    const delay = wakeAtMs === undefined ? undefined : Math.max(0, wakeAtMs - this.#deps.clock.now().getTime());
-    await new Promise<void>((resolve) => {
-      const timer = delay === undefined ? undefined : setTimeout(resolve, Math.min(delay, 60_000));
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-      if (this.#finished.length > 0 || this.#stopping.aborted) this.#wake();
-    });
-    this.#wake = () => {};
-  }
-
-  /** Work whose node has ended without it (a timeout, a cancelled run) is broken off. */
-  #abortAbandoned(): void {
-    for (const [commandId, controller] of this.#inFlight) if (!this.#state.active.has(commandId)) controller.abort();
-  }
-
   /**
    * Somebody else has written to this run. Who has nothing in hand stops: whoever wrote goes on, or has queued a job.
    * Who has reads again, and goes on only to bring that in.
    */
   async #lost(): Promise<boolean> {
-    this.#held = [];
-    if (this.#inFlight.size === 0 && this.#finished.length === 0) return false;
-    const row = await store.findRun(this.#deps.db, this.#row.appId, this.#row.id);
-    if (!row) return false;
-    const entries = await store.listEntries(this.#deps.db, row);
-    this.#state = foldJournal(this.#graph, entries.map(store.readEntry));
+    this.#journal.forget();
+    if (!this.#outside.isBusy || !(await this.#journal.reload())) return false;
     this.#leftAlone.clear();
     return true;
-  }
-
-  #around(): Surroundings {
-    return {
-      nowMs: this.#deps.clock.now().getTime(),
-      input: this.#row.input ?? this.#row.payload,
-      timeoutSeconds: this.#row.timeoutSeconds ?? undefined,
-      newCommandId: () => formatId('command', newUuid()),
-      newTimerId: () => formatId('timer', newUuid()),
-    };
-  }
-}
-
-/** The journal has gone on without us. */
-class Conflict extends Error {}
-
-/** The journal could not be written at all: no failure of the node, the job is tried again. */
-class NotWritten extends Error {
-  override readonly cause: unknown;
-
-  constructor(cause: unknown) {
-    super('The journal could not be written.');
-    this.cause = cause;
   }
 }
 
 const childIdKinds = { run: 'automationRun', extraction: 'extraction', ingestion: 'ingestion' } as const;
-
-function signalEntry(
-  node: GraphNode,
-  members: Record<string, unknown>,
-  attempt: Parameters<typeof nodeDraft>[0],
-  around: Surroundings,
-): DraftEntry {
-  const seconds = node.timeout_seconds;
-  const fires = seconds === undefined ? {} : { fires_at: new Date(around.nowMs + seconds * 1_000).toISOString() };
-  const entry = nodeDraft(attempt, around, 'signal_waiting', { payload: { name: members.name, ...fires } });
-  return seconds === undefined ? entry : { ...entry, timerId: around.newTimerId() };
-}
-
-/** What a fan-out must remember: its items. A single value that JSONata gives counts as a list of one. */
-function fanOutPayload(node: GraphNode, members: Record<string, unknown>): Record<string, unknown> {
-  if (node.kind === 'parallel') return { items: nestedNodes(node).map((inner) => inner.id) };
-  const { items: value } = members;
-  const items = value === null || value === undefined ? [] : Array.isArray(value) ? value : [value];
-  if (items.length > graphLimits.itemsMax)
-    throw new NodeFailure('too_many_items', `There are ${items.length} items; ${graphLimits.itemsMax} are allowed.`);
-  if (Buffer.byteLength(JSON.stringify(items)) > graphLimits.outputBytesMax)
-    throw new NodeFailure('items_too_large', `The items are larger than ${graphLimits.outputBytesMax} bytes.`);
-  return { items, concurrency: members.concurrency ?? 4 };
-}
-
-/** What the author of the graph is told. A lost database is no failure of the node: the job is tried again. */
-function nodeErrorOf(error: unknown, log: Logger): NodeError {
-  if (error instanceof NodeFailure) return { code: error.code, message: error.message };
-  if (error instanceof AppError) return { code: error.code, message: error.message };
-  if (error instanceof ExpressionError) return { code: 'expression_failed', message: error.message };
-  if (isLostDatabase(error)) throw error;
-  log.error({ err: error }, 'a node failed unexpectedly');
-  return { code: 'internal_error', message: 'The node failed for a reason inside the server.' };
-}
-
-function isLostDatabase(error: unknown): boolean {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  return /^(CONNECTION_|CONNECT_TIMEOUT|ECONN|EPIPE|08|57P|53|40)/.test(code);
-}

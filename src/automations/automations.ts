@@ -7,7 +7,8 @@ import { createExpressions } from './expressions.ts';
 import { createNodeServices, type NodeDomains } from './node-services.ts';
 import { createRunService } from './run-service.ts';
 import { createAutomationService } from './service.ts';
-import { createAutomationWorkflow, createGraphLoader, registerRunStream } from './workflow.ts';
+import { registerRunStream } from './stream.ts';
+import { createAutomationWorkflow, createGraphLoader } from './workflow.ts';
 
 export type AutomationsDeps = {
   db: Database;

@@ -86,15 +86,17 @@ function ranOutOfTime(reply: ExpressionReply): boolean {
 /** Only those outputs go to the thread that the expression can name. */
 function bound(name: (typeof names)[number], expression: string, scope: Scope): unknown {
   if (name !== 'nodes') return scope[name] ?? null;
-  const mentioned = [...expression.matchAll(/\$nodes\s*\.\s*(?:([A-Za-z_]\w*)|`([^`]*)`|"([^"]*)"|'([^']*)')/g)];
+  const named = nodesNamedIn(expression);
+  if (!named) return scope.nodes;
+  return Object.fromEntries(named.filter((id) => Object.hasOwn(scope.nodes, id)).map((id) => [id, scope.nodes[id]]));
+}
+
+/** The nodes whose outputs an expression can ask for; undefined when that may be any. */
+export function nodesNamedIn(expression: string): string[] | undefined {
+  const named = [...expression.matchAll(/\$nodes\s*\.\s*(?:([A-Za-z_]\w*)|`([^`]*)`|"([^"]*)"|'([^']*)')/g)];
   const uses = expression.split('$nodes').length - 1;
-  if (mentioned.length !== uses) return scope.nodes;
-  return Object.fromEntries(
-    mentioned
-      .map((match) => match[1] ?? match[2] ?? match[3] ?? match[4] ?? '')
-      .filter((id) => Object.hasOwn(scope.nodes, id))
-      .map((id) => [id, scope.nodes[id]]),
-  );
+  if (named.length !== uses) return undefined;
+  return named.map((match) => match[1] ?? match[2] ?? match[3] ?? match[4] ?? '');
 }
 
 const pathPattern = /^\$(nodes|participants|run|secrets|item|index)?((?:\.(?:[A-Za-z_]\w*|`[^`]*`))*)$/;
@@ -114,7 +116,8 @@ export function plainPath(expression: string, scope: Scope): { value: unknown } 
     const member = step[1] ?? step[2] ?? '';
     value = Object.hasOwn(value, member) ? (value as Record<string, unknown>)[member] : undefined;
   }
-  return { value };
+  // All outputs at once are a picture of now: the object itself goes on to grow, even around what is made of it.
+  return { value: value === scope.nodes ? { ...scope.nodes } : value };
 }
 
 type Task = {

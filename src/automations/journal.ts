@@ -1,3 +1,5 @@
+import type { RedactedPlace } from './secret-values.ts';
+
 /** The entries of a run's journal: what happened, in order, and the only state the engine has. */
 export const entryTypes = [
   'run_started',
@@ -41,6 +43,8 @@ export type EntryMetadata = {
   signal_sequence?: number;
   /** A wait that ended by its time and goes on by `on_timeout`. */
   timed_out?: boolean;
+  /** Where secrets stood in the payload. */
+  redacted?: RedactedPlace[];
   [name: string]: unknown;
 };
 

@@ -21,9 +21,10 @@ export type NodeDomains = {
     put(db: Database, caller: Caller, key: string, input: { value: string; user?: string }): Promise<unknown>;
     delete(db: Database, caller: Caller, key: string, user: string | undefined): Promise<void>;
   };
-  files: { upload(db: Database, caller: Caller, body: Record<string, unknown>): Promise<unknown> };
+  files: { prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<unknown>> };
   extractions: {
-    start(db: Database, caller: Caller, body: Record<string, unknown>): Promise<{ id: string }>;
+    /** What takes its time, such as reading a document, without a transaction. Its commit answers the uuid. */
+    prepare(caller: Caller, body: Record<string, unknown>, signal: AbortSignal): Promise<PreparedWrite<string>>;
     /** How it has ended, as the API shows it; undefined while it is under way. Throws 404 when it is gone. */
     findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
   };
@@ -35,6 +36,9 @@ export type NodeDomains = {
   /** The guarded fetch. Throws NodeFailure. */
   fetch: (request: HttpRequest) => Promise<HttpResponse>;
 };
+
+/** What is ready to be written in a transaction; `discard` when it will not be. */
+type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
 
 export type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
 
@@ -63,7 +67,10 @@ export function createNodeServices(deps: NodeServiceDeps) {
         }
         return null;
       },
-      writeFile: (tx, body) => domains.files.upload(nestedDatabase(tx), caller, body),
+      async prepareFile(body) {
+        const { commit, discard } = await domains.files.prepare(caller, body);
+        return { commit: async (tx) => ({ output: await commit(tx) }), discard };
+      },
       async emitEvent(tx, { name, payload }) {
         const { appId, sandboxId } = run;
         const owner = { orgId: run.orgId, teamId: run.teamId, userId: run.userId, agentId: null };
@@ -71,9 +78,9 @@ export function createNodeServices(deps: NodeServiceDeps) {
         return id === undefined ? '' : formatId('event', id);
       },
       startRun: (tx, input, commandId) => runs.startChild(tx, caller, run, input, commandId),
-      async startExtraction(tx, body) {
-        const { start } = domains.extractions;
-        return { kind: 'extraction', id: (await start(nestedDatabase(tx), caller, body)).id };
+      async prepareExtraction(body, signal) {
+        const { commit, discard } = await domains.extractions.prepare(caller, body, signal);
+        return { commit: async (tx) => ({ child: { kind: 'extraction', id: await commit(tx) } }), discard };
       },
       async startIngestion(tx, source, body) {
         const { ingest } = domains.knowledge;

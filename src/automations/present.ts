@@ -2,6 +2,7 @@ import { production } from '../db/database.ts';
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import type { EntryRow, RunRow } from './run-store.ts';
+import { pausedReason } from './service.ts';
 import type { FullAutomation, SecretRow } from './store.ts';
 
 /** Rows as answers show them. */
@@ -23,6 +24,7 @@ export function presentAutomation(row: FullAutomation) {
       invoke_auth: row.invokeAuth,
       run_as_user: row.runAsUserId && formatId('user', row.runAsUserId),
       run_as_agent: row.runAsAgentId && formatId('agent', row.runAsAgentId),
+      paused_reason: pausedReason(row),
       org: row.orgId && formatId('org', row.orgId),
       team: row.teamId && formatId('team', row.teamId),
       user: row.userId && formatId('user', row.userId),
@@ -79,7 +81,9 @@ export function presentJournal(row: RunRow) {
 
 /** `withheld`: the caller may see that something happened, not with what. */
 export function presentEntry(row: EntryRow, withheld: boolean) {
-  const { payload, context, ...rest } = row.record;
+  const { payload, context, metadata, ...others } = row.record;
+  const { redacted, ...facts } = metadata ?? {};
+  const rest = { ...others, ...(metadata === undefined ? {} : { metadata: withheld ? facts : metadata }) };
   return compact({
     id: formatId('journalEntry', row.id),
     sequence: row.sequence,

@@ -140,7 +140,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     tag,
     summary: 'Follow the status of an invoked run',
     description:
-      'Server-Sent Events: `run_update` with the run, at once and at every change of its status. Ends with the run.',
+      'Server-Sent Events: `run_update` with the run, at once and at every change of its status. Ends with the run. With `Last-Event-ID` every change after that one comes first, each with the run as it was then.',
     params,
     responses: { 200: Type.String({ description: 'text/event-stream' }) },
     async handler({ caller, params: given, request, reply }) {

@@ -10,14 +10,14 @@ import { type Caller, type Scope, seesWholeApp } from '../tenancy/caller.ts';
 import { findAgent, pathId, unknownReference } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { readCursor, writeCursor } from './cursor.ts';
-import { foldJournal } from './engine.ts';
 import { ExpressionError, type Expressions } from './expressions.ts';
+import { foldJournal } from './fold.ts';
 import { type Graph, graphLimits } from './graph.ts';
 import type { DraftEntry } from './journal.ts';
 import type { Child } from './nodes/kind.ts';
-import type { EntryRow, NewRun, RunRow } from './run-store.ts';
 import * as runStore from './run-store.ts';
-import type { AutomationService } from './service.ts';
+import { type EntryRow, isTerminal, type NewRun, type RunRow } from './run-store.ts';
+import { type AutomationService, pausedReason } from './service.ts';
 import type { AutomationRow } from './store.ts';
 import * as store from './store.ts';
 
@@ -136,6 +136,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       status: 'cancelled',
       waiting: false,
       wakeAt: null,
+      wakeTimer: null,
       now,
     });
     await runStore.queueNextPending(tx, appId, row.automationId);
@@ -166,6 +167,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       status: row.status,
       waiting: row.waiting,
       wakeAt: row.wakeAt,
+      wakeTimer: row.wakeTimer,
       now,
     });
   }
@@ -365,6 +367,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
             ...(report.status === 'completed' ? { result: report.result ?? {} } : { error }),
             waiting: false,
             wakeAt: null,
+            wakeTimer: null,
             now,
           });
         }
@@ -396,7 +399,10 @@ export function actsAs(automation: AutomationRow, caller: Caller | undefined) {
 
 function requireRunning(automation: AutomationRow): void {
   if (automation.status !== 'running')
-    throw new AppError('invalid_parameters', `The automation is ${automation.status}: only a running one starts runs.`);
+    throw new AppError(
+      'invalid_parameters',
+      `The automation is ${automation.status}: ${pausedReason(automation) ?? 'only a running one starts runs.'}`,
+    );
 }
 
 function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
@@ -407,10 +413,6 @@ function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
       'forbidden',
       wanted === 'user' ? 'Only users may invoke this automation.' : 'Only secret keys may invoke this automation.',
     );
-}
-
-function isTerminal(run: RunRow): boolean {
-  return run.status === 'completed' || run.status === 'failed' || run.status === 'cancelled';
 }
 
 function wrongState(run: RunRow, words: string): AppError {

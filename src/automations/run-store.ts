@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts';
 import { announceChange, changeChannel } from '../http/sse.ts';
 import { formatId, newUuid } from '../ids.ts';
-import type { RunStatus } from './engine.ts';
+import type { RunStatus } from './fold.ts';
 import type { DraftEntry, JournalEntry } from './journal.ts';
 
 /** SQL of runs and their journals. */
@@ -37,14 +37,23 @@ export type RunRow = {
   sequence: number;
   waiting: boolean;
   wakeAt: Date | null;
+  wakeTimer: WakeTimer | null;
   leaseUntil: Date | null;
   leaseSeconds: number | null;
+  /** Counts the states that streams show; `changes` are those after the first, as far as they are kept. */
   version: number;
+  changes: RunChange[];
   startedAt: Date | null;
   completedAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
 };
+
+/** The timer that a run sleeps for: what `timer_fired` says of it. */
+export type WakeTimer = { node_id: string; command_id: string; timer_id: string | null; attempt: number };
+
+/** A state that a run came to. Times are ISO 8601. */
+export type RunChange = { version: number; status: RunStatus; at: string; lease_until: string | null };
 
 export type EntryRow = {
   id: string;
@@ -82,6 +91,10 @@ export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'grap
   createdAt: Date;
 };
 
+export function isTerminal({ status }: { status: RunStatus }): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}
+
 /** Inserts a run and, unless it is worked from outside or has failed already, the job that advances it. */
 export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
   const status = run.error ? 'failed' : 'pending';
@@ -113,12 +126,17 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
   return row;
 }
 
-/** A run as the worker takes it up; `limited` when its automation bounds how many run at once. */
-export type WorkRow = RunRow & { limited: boolean };
+/**
+ * A run as the worker takes it up; `limited` when its automation bounds how many run at once. `secrets` are the app's,
+ * wrapped, in base64, by name; null when it has none.
+ */
+export type WorkRow = RunRow & { limited: boolean; secrets: Record<string, string> | null };
 
 export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
   const [row] = await db<WorkRow[]>`
-    select r.*, a.max_concurrent_runs is not null as limited
+    select r.*, a.max_concurrent_runs is not null as limited,
+      (select json_object_agg(s.name, encode(s.value, 'base64')) from app_secrets s
+        where s.app_id = r.app_id and s.sandbox_id = r.sandbox_id) as secrets
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
     where r.app_id = ${appId} and r.id = ${id}`;
   return row;
@@ -171,6 +189,8 @@ export type Append = {
   /** Whether the run does nothing but wait now, and until when at most. */
   waiting: boolean;
   wakeAt: Date | null;
+  /** The timer that fires then, when nothing else has to be decided. */
+  wakeTimer: WakeTimer | null;
   now: Date;
 };
 
@@ -181,17 +201,19 @@ export type Append = {
  */
 export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const { run, expected, entries, status, now } = append;
-  const ended = status === 'completed' || status === 'failed' || status === 'cancelled';
+  const ended = isTerminal(append);
   const rows = await db`
     with moved as (
       update automation_runs r set
         sequence = r.sequence + ${entries.length}, status = ${status}, waiting = ${append.waiting},
-        wake_at = ${append.wakeAt}, lease_until = null,
+        wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
         result = coalesce(${append.result === undefined ? null : JSON.stringify(append.result)}::text::json, r.result),
         error = coalesce(${append.error === undefined ? null : JSON.stringify(append.error)}::text::json, r.error),
         started_at = case when ${status} = 'pending' then r.started_at else coalesce(r.started_at, ${now}) end,
         completed_at = ${ended ? now : null},
         version = r.version + case when old.status = ${status} then 0 else 1 end,
+        changes = case when old.status = ${status} then r.changes
+          else note_change(r.changes, r.version + 1, ${status}, ${now}, null) end,
         updated_at = case when old.status = ${status} then r.updated_at else ${now} end
       from (select app_id, id, status from automation_runs
         where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
@@ -228,31 +250,65 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   return rows.length === 1;
 }
 
+function toJson(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
+}
+
 /** Notes what a run waits for when nothing is to be written. False when the journal has gone on meanwhile. */
 export async function sleepRun(
   db: Db,
   run: { appId: string; id: string },
   expected: number,
-  sleep: { waiting: boolean; wakeAt: Date | null },
+  sleep: { waiting: boolean; wakeAt: Date | null; wakeTimer: WakeTimer | null },
 ): Promise<boolean> {
   const rows = await db`
-    update automation_runs set waiting = ${sleep.waiting}, wake_at = ${sleep.wakeAt}
+    update automation_runs set waiting = ${sleep.waiting}, wake_at = ${sleep.wakeAt},
+      wake_timer = ${toJson(sleep.wakeTimer)}::text::json
     where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected} and status in ('pending', 'running')
     returning 1`;
   return rows.length === 1;
 }
 
-/** Queues every run whose time has come. Answers how many. */
-export async function wakeDueRuns(db: Db, now: Date, countMax: number): Promise<number> {
-  const rows = await db`
-    with due as (
-      select app_id, id from automation_runs where wake_at <= ${now}
+/** How many runs one job advances when many are woken at once; those jobs let all others go first. */
+const woken = { promptCount: 200, batchCount: 20, floodPriority: 1 };
+
+/**
+ * Wakes the runs whose time has come, the longest due first: in one statement their timers fire in their journals and
+ * jobs that advance them are queued. Answers how many; fewer than `countMax` when no other is left.
+ */
+export async function wakeDueRuns(
+  db: Db,
+  now: Date,
+  countMax: number,
+  environment: { worker: string; version: string },
+): Promise<number> {
+  const [row] = await db<[{ count: number }]>`
+    with due as materialized (
+      select ctid as place, wake_timer from automation_runs where wake_at <= ${now}
       order by wake_at limit ${countMax} for update skip locked),
-    woken as (
-      update automation_runs r set wake_at = null from due where r.app_id = due.app_id and r.id = due.id
-      returning r.app_id, r.id)
-    select graphile_worker.add_job('advance_run', json_build_object('appId', woken.app_id, 'runId', woken.id)) from woken`;
-  return rows.length;
+    moved as (
+      update automation_runs r set wake_at = null, wake_timer = null,
+        waiting = r.waiting and due.wake_timer is null,
+        sequence = r.sequence + case when due.wake_timer is null then 0 else 1 end
+      from due where r.ctid = due.place
+      returning r.app_id, r.id, r.sequence, due.wake_timer),
+    fired as (
+      insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
+      select app_id, id, sequence, new_uuid(), 'timer_fired', wake_timer ->> 'node_id', wake_timer ->> 'command_id',
+        wake_timer ->> 'timer_id', json_build_object('payload', json_build_object('fired_at', ${now.toISOString()}::text),
+          'metadata', json_build_object('attempt', wake_timer -> 'attempt'), 'timestamp', ${now.toISOString()}::text,
+          'environment', ${JSON.stringify(environment)}::text::json), ${now}
+      from moved where wake_timer is not null),
+    batches as (
+      select json_agg(json_build_object('appId', app_id, 'runId', id)) as runs, max(total) as total
+      from (select app_id, id, row_number() over () as place, count(*) over () as total from moved) run
+      group by case when total > ${woken.promptCount} then place / ${woken.batchCount} else place end),
+    queued as (
+      select graphile_worker.add_jobs(array_agg(('advance_runs', json_build_object('runs', runs), null, null, null, null,
+        case when total > ${woken.promptCount} then ${woken.floodPriority} else 0 end, null)::graphile_worker.job_spec))
+      from batches having count(*) > 0)
+    select (select count(*) from moved) as count, (select count(*) from queued) as queued`;
+  return row.count;
 }
 
 /** Tells the streams of a run that it has changed. */

@@ -33,6 +33,7 @@ export const automationSchema = Type.Object(
     invoke_auth: invokeAuth,
     run_as_user: optionalText,
     run_as_agent: optionalText,
+    paused_reason: optionalText,
     org: optionalText,
     team: optionalText,
     user: optionalText,

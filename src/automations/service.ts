@@ -87,6 +87,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
       next.runAsUserId = input.run_as_user === null ? null : await runAsUser(caller, input.run_as_user);
     if (input.run_as_agent !== undefined)
       next.runAsAgentId = input.run_as_agent === null ? null : await runAsAgent(caller, input.run_as_agent);
+    if (input.run_as_user !== undefined || input.run_as_agent !== undefined) next.identityGone = null;
     if (next.runAsUserId !== null && next.runAsAgentId !== null)
       throw invalidField('run_as_agent', 'cannot stand beside run_as_user');
     if (input.input_schema !== undefined) {
@@ -141,6 +142,11 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     await db.begin(async (tx) => {
       const row = await store.findAutomation(tx, caller, { id }, true);
       if (!row) throw notFound();
+      const reason = pausedReason(row);
+      if (status === 'running' && reason !== undefined)
+        throw new AppError('invalid_parameters', reason, {
+          fields: [{ field: `run_as_${row.identityGone}`, message: 'was deleted' }],
+        });
       const values = valuesOf(row);
       const tick =
         status === 'running' && row.schedule !== null ? nextTick(row.schedule, row.timezone, clock.now()) : undefined;
@@ -229,9 +235,9 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     },
 
     /** What `$secrets` shows: for the engine alone. */
-    async openSecrets(scope: Scope): Promise<Record<string, string>> {
-      const rows = await store.listSecrets(db, scope);
-      return Object.fromEntries(rows.map((row) => [row.name, secrets.unwrap(row.value).plain.toString('utf8')]));
+    openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string> {
+      const open = (value: string) => secrets.unwrap(Buffer.from(value, 'base64')).plain.toString('utf8');
+      return Object.fromEntries(Object.entries(wrapped).map(([name, value]) => [name, open(value)]));
     },
   };
 }
@@ -249,6 +255,7 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   invokeAuth: 'any',
   runAsUserId: null,
   runAsAgentId: null,
+  identityGone: null,
   orgId: null,
   teamId: null,
   userId: null,
@@ -257,6 +264,13 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
   metadata: '{}',
   nextTickAt: null,
 };
+
+/** Why an automation cannot be activated; undefined when it can. */
+export function pausedReason({ identityGone }: Pick<AutomationRow, 'identityGone'>): string | undefined {
+  return identityGone === null
+    ? undefined
+    : `The ${identityGone} that it runs as was deleted. Set run_as_user or run_as_agent, or null.`;
+}
 
 function valuesOf(row: FullAutomation): AutomationValues {
   return {

@@ -25,6 +25,8 @@ export type AutomationRow = {
   invokeAuth: 'any' | 'secret_key' | 'user';
   runAsUserId: string | null;
   runAsAgentId: string | null;
+  /** What it ran as was deleted; it cannot run before something else is set. */
+  identityGone: 'user' | 'agent' | null;
   orgId: string | null;
   teamId: string | null;
   userId: string | null;
@@ -60,6 +62,7 @@ const writable = [
   'invokeAuth',
   'runAsUserId',
   'runAsAgentId',
+  'identityGone',
   'maxConcurrentRuns',
   'timeoutSeconds',
   'nextTickAt',
@@ -237,7 +240,8 @@ export async function claimRun(
   const leaseUntil = new Date(now.getTime() + leaseSeconds * 1_000);
   const [row] = await db<RunRow[]>`
     update automation_runs r set status = 'running', lease_until = ${leaseUntil}, lease_seconds = ${leaseSeconds},
-      version = r.version + 1, started_at = coalesce(r.started_at, ${now}), updated_at = ${now}
+      version = r.version + 1, changes = note_change(r.changes, r.version + 1, 'running', ${now}, ${leaseUntil}),
+      started_at = coalesce(r.started_at, ${now}), updated_at = ${now}
     from (select app_id, id from automation_runs
       where app_id = ${automation.appId} and automation_id = ${automation.id} and status = 'pending'
         and graph_version is null
@@ -258,7 +262,8 @@ export async function releaseExpiredLeases(
   countMax: number,
 ): Promise<{ appId: string; id: string }[]> {
   return db`
-    update automation_runs r set status = 'pending', lease_until = null, version = r.version + 1, updated_at = ${now}
+    update automation_runs r set status = 'pending', lease_until = null, version = r.version + 1,
+      changes = note_change(r.changes, r.version + 1, 'pending', ${now}, null), updated_at = ${now}
     from (select app_id, id from automation_runs where lease_until <= ${now}
       order by lease_until limit ${countMax} for update skip locked) late
     where r.app_id = late.app_id and r.id = late.id and r.status = 'running'

@@ -1,4 +1,5 @@
 import jsonata from 'jsonata';
+import { redacted } from './secret-values.ts';
 
 /**
  * Strings with `{{expression}}` in them. A string that is one expression whole takes its value with its type;
@@ -126,34 +127,22 @@ export async function resolveTemplates(
   return { value, shown: value };
 }
 
-export const redacted = '[redacted]';
-
 export function namesSecrets(expression: string): boolean {
   return /\$secrets\b/.test(expression);
 }
 
 const secretHeaders = new Set(['authorization', 'cookie', 'x-api-key', 'x-archastro-api-key', 'proxy-authorization']);
 
-/** What of a node's resolved members the journal may show: no credential header, no value of a secret. */
-export function redactInput(value: unknown, secrets: readonly string[]): unknown {
-  const values = secrets.filter((secret) => secret.length >= 4);
-  return redactDeep(value, values, false);
-}
-
-function redactDeep(value: unknown, secrets: readonly string[], headers: boolean): unknown {
-  if (typeof value === 'string') {
-    let text = value;
-    for (const secret of secrets) text = text.replaceAll(secret, redacted);
-    return text;
-  }
-  if (Array.isArray(value)) return value.map((item) => redactDeep(item, secrets, false));
+/** A node's resolved members as the journal may show them: without credentials in headers. */
+export function hideHeaders(value: unknown, isHeaders = false): unknown {
+  if (Array.isArray(value)) return value.map((item) => hideHeaders(item));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [
       name,
-      headers && secretHeaders.has(name.toLowerCase())
+      isHeaders && secretHeaders.has(name.toLowerCase())
         ? redacted
-        : redactDeep(member, secrets, name.toLowerCase() === 'headers'),
+        : hideHeaders(member, name.toLowerCase() === 'headers'),
     ]),
   );
 }

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
-import type { Snapshot, StreamHub } from '../http/sse.ts';
 import type { Logger } from '../log.ts';
 import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
 import { CommandLocks } from './command-locks.ts';
@@ -10,7 +9,6 @@ import { dispatchEvent, startDueSchedules } from './dispatch.ts';
 import type { Expressions } from './expressions.ts';
 import { type Graph, readGraph } from './graph.ts';
 import type { NodeServices } from './nodes/kind.ts';
-import { presentRun } from './present.ts';
 import type { RunService } from './run-service.ts';
 import type { RunRow } from './run-store.ts';
 import * as runStore from './run-store.ts';
@@ -37,6 +35,7 @@ type Context = { signal: AbortSignal; isLastAttempt: boolean };
 export type AutomationWorkflow = {
   tasks: {
     advance_run(payload: object, context: Context): Promise<void>;
+    advance_runs(payload: object, context: Context): Promise<void>;
     dispatch_event(payload: object, context: Context): Promise<void>;
   };
   /** Begins to look for runs and schedules whose time has come. */
@@ -47,7 +46,11 @@ export type AutomationWorkflow = {
 };
 
 const tickMs = 1_000;
-const wakeBatch = 1_000;
+const wakeBatchCount = 2_000;
+const floodConnections = 2;
+const leasesBatchCount = 1_000;
+/** Runs of one job that are advanced at the same time. */
+const lanes = 4;
 const sweepEveryTicks = 600;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
 
@@ -64,15 +67,35 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       version: deps.version,
     },
     loadGraph: deps.loadGraph,
-    loadSecrets: (run) => deps.automations.openSecrets(run),
+    openSecrets: deps.automations.openSecrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,
   };
 
+  /**
+   * Wakes what is due. More than a batch is a flood: it is woken on connections of its own, since the runs that are
+   * woken first would keep the rest waiting for one.
+   */
+  async function wakeRuns(): Promise<void> {
+    const wakeBatch = (connection: Db) =>
+      runStore.wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment);
+    if ((await wakeBatch(db)) < wakeBatchCount) return;
+    const wakeRest = async () => {
+      const connection = await db.reserve();
+      try {
+        while ((await wakeBatch(connection)) === wakeBatchCount);
+      } finally {
+        connection.release();
+      }
+    };
+    await Promise.all(Array.from({ length: floodConnections }, wakeRest));
+  }
+
   async function tick(): Promise<void> {
-    while ((await runStore.wakeDueRuns(db, clock.now(), wakeBatch)) === wakeBatch);
+    await wakeRuns();
     while ((await startDueSchedules(deps)) === 100);
-    for (const run of await store.releaseExpiredLeases(db, clock.now(), wakeBatch)) await runStore.announceRun(db, run);
+    for (const run of await store.releaseExpiredLeases(db, clock.now(), leasesBatchCount))
+      await runStore.announceRun(db, run);
   }
 
   let timer: NodeJS.Timeout | undefined;
@@ -107,6 +130,25 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
           throw error;
         }
       },
+      /** Many runs that were woken together. One that cannot be advanced gets a job of its own, and its tries with it. */
+      async advance_runs(payload, { signal }) {
+        const { runs } = payload as { runs: { appId: string; runId: string }[] };
+        const advance = async (key: { appId: string; runId: string }) => {
+          try {
+            await advanceRun(advanceDeps, key, signal);
+          } catch (error) {
+            // Thrown, the whole job is given back; what is done then is done.
+            if (signal.aborted) throw error;
+            log.error({ err: error, run: key.runId }, 'a woken run could not be advanced');
+            await runStore.queueAdvance(db, { appId: key.appId, id: key.runId });
+          }
+        };
+        const left = [...runs];
+        const work = async () => {
+          for (let key = left.shift(); key; key = left.shift()) await advance(key);
+        };
+        await Promise.all(Array.from({ length: lanes }, work));
+      },
       async dispatch_event(payload) {
         await dispatchEvent(deps, payload as { appId: string; eventId: string });
       },
@@ -137,20 +179,4 @@ export function createGraphLoader(db: Database): (run: RunRow) => Promise<Graph>
     graphs.set(key, graph);
     return graph;
   };
-}
-
-/** How streams show runs. */
-export function registerRunStream(streams: StreamHub, db: Database): void {
-  streams.register('run', {
-    event: 'run_update',
-    async load(appId, ids): Promise<Snapshot[]> {
-      const rows = await runStore.findRuns(db, appId, ids);
-      return rows.map((row) => ({
-        id: row.id,
-        version: row.version,
-        data: presentRun(row),
-        ended: row.status === 'completed' || row.status === 'failed' || row.status === 'cancelled',
-      }));
-    },
-  });
 }

@@ -78,6 +78,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .option('--file-bytes <bound>', 'bytes of files')
     .option('--documents <bound>', 'documents of knowledge')
     .option('--pages <bound>', 'pages extracted or pulled in a day')
+    .option('--sandboxes <bound>', 'sandboxes')
     .option('--json', 'print JSON')
     .action(async (app: string, options: Record<string, string | boolean | undefined>) => {
       code = await (await import('./quota.ts')).run(app, options);

@@ -8,7 +8,7 @@ import { withDatabase } from './with-database.ts';
 
 type QuotaOptions = Record<string, string | boolean | undefined>;
 
-const optionOf = { file_bytes: 'fileBytes', documents: 'documents', pages: 'pages' } as const;
+const optionOf = { file_bytes: 'fileBytes', documents: 'documents', pages: 'pages', sandboxes: 'sandboxes' } as const;
 
 /** Sets what the operator lets an app have, and shows what it uses. Exit code 2 for values that cannot be read. */
 export async function run(app: string, options: QuotaOptions): Promise<number> {

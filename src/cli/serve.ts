@@ -83,6 +83,7 @@ async function prepareCredentials({ db, secrets, config, baseUrl }: Services): P
 function greeting(url: string, baseUrl: string, credentials: string | undefined): string {
   return [
     `Quarry listens on ${url}`,
+    `Console            ${baseUrl}/console`,
     `API reference      ${baseUrl}/docs`,
     `Credentials        ${credentials ?? 'make new ones with `quarry credentials`'}`,
     '',

@@ -57,6 +57,14 @@ export type ExtractionView = {
 /** An extraction without its outputs, only their totals. */
 export type ExtractionSummary = { row: store.ExtractionRow; outputCount: number; byteCount: number };
 
+/** An extraction that can be written. */
+export type PreparedExtraction = {
+  /** Writes it in this transaction, a document's whole, and answers its uuid. May be tried again in another. */
+  commit(tx: Db): Promise<string>;
+  /** It will not be written: what was put aside for it may go. */
+  discard(): Promise<void>;
+};
+
 export type ListFilter = { kind?: string | undefined; state?: string | undefined; agent?: string | undefined };
 
 type UrlRequest = Exclude<ExtractionRequest, { kind: 'document' }>;
@@ -79,8 +87,8 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     });
   }
 
-  /** Accepts a link or a site: the job begins when this is committed. */
-  async function startUrlExtraction(caller: Caller, owned: Owned, request: UrlRequest): Promise<string> {
+  /** A link or a site: the job begins when this is committed. */
+  async function prepareCrawl(caller: Caller, owned: Owned, request: UrlRequest): Promise<PreparedExtraction> {
     const { settings, destination } = request;
     const checked = fetcher.check(settings.startUrl);
     if (!checked.ok) throw invalidField('url', checked.problem);
@@ -90,7 +98,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
       });
     await requireRoom(db, caller, 'pages');
     const id = newUuid();
-    await db.begin(async (tx) => {
+    const commit = async (tx: Db) => {
       await store.insertExtraction(tx, caller, {
         ...owned,
         id,
@@ -115,11 +123,18 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         settings: { ...settings, startUrl },
       });
       await store.updateProgress(tx, caller.appId, id, { discovered: 1, done: 0, failed: 0 });
-    });
-    return id;
+      return id;
+    };
+    return { commit, discard: async () => {} };
   }
 
-  async function extractDocument(caller: Caller, owned: Owned, fileId: string, destination: Destination) {
+  async function prepareDocument(
+    caller: Caller,
+    owned: Owned,
+    fileId: string,
+    destination: Destination,
+    signal: AbortSignal | undefined,
+  ): Promise<PreparedExtraction> {
     const source = await findVisibleFile(db, caller, fieldId('file', 'file', fileId));
     if (!source) throw unknownReference('file');
     if (source.size > limits.documentExtractionBytesMax)
@@ -129,11 +144,12 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     await requireRoom(db, caller, 'pages');
     const bytes = await blobs.readAll(source.blobKey, limits.documentExtractionBytesMax);
     const input = { bytes, filename: source.filename, contentType: source.contentType };
-    const document = await parseOrRefuse(parser, input, caller.appId);
+    const document = await parseOrRefuse(parser, input, { lane: caller.appId, ...(signal ? { signal } : {}) });
     const path = outputPath(destination.prefix, documentOutputName(source.filename), () => false);
     const contents = { bytes: Buffer.from(document.markdown), filename: path, contentType: 'text/markdown' };
+    const stored = await files.store(caller, contents);
     const id = newUuid();
-    await files.write(caller, contents, owned, async (tx, file) => {
+    const record = async (tx: Db, file: FileRow) => {
       if (destination.kind === 'config') await writeConfig(tx, owned, path, file);
       await store.insertExtraction(tx, caller, {
         ...owned,
@@ -159,19 +175,38 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         fileId: file.id,
       });
       await usePages(tx, caller, 1);
-    });
-    return id;
+    };
+    return {
+      async commit(tx) {
+        await stored.commit(tx, owned, record);
+        return id;
+      },
+      discard: stored.discard,
+    };
+  }
+
+  /** Everything about an extraction that takes its time: of a document, its reading. Throws what keeps it from its end. */
+  async function prepare(caller: Caller, body: ExtractionBody, signal?: AbortSignal): Promise<PreparedExtraction> {
+    const request = readExtractionRequest(body);
+    const owned = await resolveOwner(db, caller, body);
+    return request.kind === 'document'
+      ? prepareDocument(caller, owned, request.file, request.destination, signal)
+      : prepareCrawl(caller, owned, request);
   }
 
   return {
+    prepare,
+
     /** Runs a document extraction to its end; throws what keeps it from one, and then leaves nothing behind. */
     async create(caller: Caller, body: ExtractionBody): Promise<ExtractionView> {
-      const request = readExtractionRequest(body);
-      const owned = await resolveOwner(db, caller, body);
-      const id =
-        request.kind === 'document'
-          ? await extractDocument(caller, owned, request.file, request.destination)
-          : await startUrlExtraction(caller, owned, request);
+      const prepared = await prepare(caller, body);
+      let id: string;
+      try {
+        id = await db.begin((tx) => prepared.commit(tx));
+      } catch (error) {
+        if (error instanceof AppError) await prepared.discard();
+        throw error;
+      }
       return view(caller, id);
     },
 
@@ -261,10 +296,10 @@ async function resolveOwner(db: Db, caller: Caller, body: ExtractionBody): Promi
 async function parseOrRefuse(
   parser: ParserPool,
   input: { bytes: Uint8Array; filename: string; contentType: string },
-  lane: string,
+  options: { lane: string; signal?: AbortSignal },
 ): Promise<ParsedDocument> {
   try {
-    return await parser.parse(input, { lane });
+    return await parser.parse(input, options);
   } catch (error) {
     if (!(error instanceof ParseError)) throw error;
     const fields = error.reason === 'timeout' ? [] : [{ field: 'file', message: error.message }];

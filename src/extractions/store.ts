@@ -107,7 +107,7 @@ export async function lockRunningExtraction(
 }
 
 export async function updateProgress(
-  tx: Transaction,
+  tx: Db,
   appId: string,
   id: string,
   progress: { discovered: number; done: number; failed: number },

@@ -23,7 +23,7 @@ import { essenceOf, isImage } from './media-types.ts';
 import { hasOwnerRights, resolveFileOwner, resolveGrants } from './owners.ts';
 import * as store from './store.ts';
 import { openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
-import { type FileContents, forgetBlob, type RecordFile, type WriteDeps, writeFile } from './write.ts';
+import { type FileContents, forgetBlob, type RecordFile, storeFile, type WriteDeps, writeFile } from './write.ts';
 
 export type FileDeps = WriteDeps & {
   clock: Clock;
@@ -116,6 +116,17 @@ export function createFileService(deps: FileDeps) {
     }
   }
 
+  /** An upload as it is to be written. Throws what is wrong with it. */
+  async function readUpload(caller: Caller, input: UploadInput) {
+    const bytes = readBase64('data', input.data);
+    if (input.share === true) requireSharable(input.content_type);
+    const owned = await resolveFileOwner(db, caller, input);
+    const grants = await resolveGrants(db, caller, [], input.acl ?? {});
+    const { filename, content_type: contentType, share: shared = false } = input;
+    const record: RecordFile = (tx, row) => store.replaceGrants(tx, row.appId, row.id, grants);
+    return { contents: { bytes, filename, contentType, shared }, owned, grants, record };
+  }
+
   return {
     write,
     get,
@@ -128,16 +139,19 @@ export function createFileService(deps: FileDeps) {
       return Buffer.concat(chunks);
     },
 
+    /** Stores contents whose row is written later, in a transaction of the caller's. */
+    store: (scope: Scope, contents: FileContents) => storeFile(deps, scope, contents),
+
     async upload(caller: Caller, input: UploadInput): Promise<SeenFile> {
-      const bytes = readBase64('data', input.data);
-      if (input.share === true) requireSharable(input.content_type);
-      const owned = await resolveFileOwner(db, caller, input);
-      const grants = await resolveGrants(db, caller, [], input.acl ?? {});
-      const { filename, content_type: contentType, share: shared = false } = input;
-      const file = await write(caller, { bytes, filename, contentType, shared }, owned, (tx, row) =>
-        store.replaceGrants(tx, row.appId, row.id, grants),
-      );
-      return { file, grants };
+      const { contents, owned, grants, record } = await readUpload(caller, input);
+      return { file: await write(caller, contents, owned, record), grants };
+    },
+
+    /** The same in two steps: what takes its time, and `commit` for the transaction of something else. */
+    async prepareUpload(caller: Caller, input: UploadInput) {
+      const { contents, owned, record } = await readUpload(caller, input);
+      const stored = await storeFile(deps, caller, contents);
+      return { commit: (tx: Db) => stored.commit(tx, owned, record), discard: stored.discard };
     },
 
     /** Takes a body of any size up to the limit, `length` being what the request says of it, if it does. */

@@ -1,4 +1,4 @@
-import type { BlobStore } from '../blob/blob-store.ts';
+import type { BlobStore, StoredBlob } from '../blob/blob-store.ts';
 import { type Database, type Db, isForeignKeyViolation, isUniqueViolation } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
@@ -31,8 +31,6 @@ export type WriteDeps = {
   db: Database;
   blobs: BlobStore;
   log: Logger;
-  /** Where a blob is noted before its row exists, when `db` is part of a transaction that may yet be rolled back. */
-  notes?: Database;
   /** Reads the size from an image's first bytes; undefined when it cannot be told. */
   imageSize: (bytes: Uint8Array) => Promise<ImageSize | undefined>;
 };
@@ -41,6 +39,14 @@ export type WriteDeps = {
 const graceHours = 24;
 /** Formats say their size at the beginning, after what cameras put before it. */
 const imageHeadBytes = 1024 * 1024;
+
+/** Contents that are stored and have no row yet. */
+export type StoredFile = {
+  /** Writes the row, and what `record` adds, in this transaction. May be tried again in another. */
+  commit(tx: Db, owned: Owned, record?: RecordFile): Promise<store.FileRow>;
+  /** There will be no row: the blob may go. */
+  discard(): Promise<void>;
+};
 
 /**
  * Stores contents and row: the blob is whole and durable before the row exists, and a note that is as durable as either
@@ -54,54 +60,73 @@ export async function writeFile(
   owned: Owned,
   record?: RecordFile,
 ): Promise<store.FileRow> {
-  const { db, blobs } = deps;
-  const { contentType, sizeMax, checksum } = contents;
-  const blobKey = `${scope.appId}/${newUuid()}`;
-  await store.insertDoomedBlob(deps.notes ?? db, scope, blobKey, graceHours);
-  let committing = false;
+  const stored = await storeFile(deps, scope, contents);
   try {
-    const blob = await blobs.put(blobKey, contents.bytes, {
+    return await deps.db.begin((tx) => stored.commit(tx, owned, record));
+  } catch (error) {
+    // A connection that broke may have broken after the commit: then the row is there, and only the note can tell.
+    if (error instanceof AppError) await stored.discard();
+    throw error;
+  }
+}
+
+/** The first half of `writeFile`, which takes its time and holds no transaction. */
+export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileContents): Promise<StoredFile> {
+  const { db, blobs } = deps;
+  const { filename, contentType, sizeMax, checksum, shared = false, id = newUuid() } = contents;
+  const blobKey = `${scope.appId}/${newUuid()}`;
+  const discard = () => forgetBlob(deps, scope.appId, blobKey);
+  await store.insertDoomedBlob(db, scope, blobKey, graceHours);
+  let blob: StoredBlob;
+  let image: ImageSize | undefined;
+  try {
+    blob = await blobs.put(blobKey, contents.bytes, {
       contentType,
       ...(sizeMax === undefined ? {} : { sizeMax }),
       ...(checksum === undefined ? {} : { checksum }),
     });
-    const image = isImage(contentType) ? await readImageSize(deps, blobKey, contents.bytes, blob.size) : undefined;
-    committing = true;
-    return await db.begin(async (tx) => {
-      const row = await store.insertFile(tx, {
-        appId: scope.appId,
-        sandboxId: scope.sandboxId,
-        id: contents.id ?? newUuid(),
-        filename: contents.filename,
-        contentType,
-        size: blob.size,
-        checksum: Buffer.from(blob.checksum, 'hex'),
-        blobKey,
-        width: image?.width ?? null,
-        height: image?.height ?? null,
-        shared: contents.shared ?? false,
-        ...owned,
-      });
-      await store.deleteDoomedBlob(tx, scope.appId, blobKey);
-      await record?.(tx, row);
-      return row;
-    });
+    image = isImage(contentType) ? await readImageSize(deps, blobKey, contents.bytes, blob.size) : undefined;
   } catch (error) {
-    const overQuota = quotaError(error);
-    const refused =
-      overQuota !== undefined ||
-      error instanceof AppError ||
-      isForeignKeyViolation(error) ||
-      isUniqueViolation(error, 'files_pkey');
-    // A connection that broke may have broken after the commit: then the row is there, and only the note can tell.
-    if (!committing || refused) await forgetBlob(deps, scope.appId, blobKey);
-    if (overQuota !== undefined) throw overQuota;
-    if (isUniqueViolation(error, 'files_pkey')) throw new AppError('conflict', 'This upload was done already.');
-    if (isDiskFull(error))
-      throw new AppError('unavailable', 'The server has no room left for this file.', { cause: error });
-    if (isForeignKeyViolation(error)) throw new AppError('conflict', 'An owner of the file was deleted meanwhile.');
-    throw error;
+    await discard();
+    throw refusalOf(error);
   }
+  return {
+    async commit(tx, owned, record) {
+      try {
+        const row = await store.insertFile(tx, {
+          appId: scope.appId,
+          sandboxId: scope.sandboxId,
+          id,
+          filename,
+          contentType,
+          size: blob.size,
+          checksum: Buffer.from(blob.checksum, 'hex'),
+          blobKey,
+          width: image?.width ?? null,
+          height: image?.height ?? null,
+          shared,
+          ...owned,
+        });
+        await store.deleteDoomedBlob(tx, scope.appId, blobKey);
+        await record?.(tx, row);
+        return row;
+      } catch (error) {
+        throw refusalOf(error);
+      }
+    },
+    discard,
+  };
+}
+
+/** What the caller is told, where the failure is not ours. */
+function refusalOf(error: unknown): unknown {
+  const overQuota = quotaError(error);
+  if (overQuota) return overQuota;
+  if (isUniqueViolation(error, 'files_pkey')) return new AppError('conflict', 'This upload was done already.');
+  if (isDiskFull(error))
+    return new AppError('unavailable', 'The server has no room left for this file.', { cause: error });
+  if (isForeignKeyViolation(error)) return new AppError('conflict', 'An owner of the file was deleted meanwhile.');
+  return error;
 }
 
 function isDiskFull(error: unknown): boolean {

@@ -4,12 +4,21 @@ import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
 
 /**
- * Server-Sent Events for things that change: every event is the thing as it is now. One LISTEN connection of the
+ * Server-Sent Events for things that change. An event's id is the version of the thing that it shows; a stream shows
+ * every version after the last one its reader had, in order, as far as they are kept. One LISTEN connection of the
  * process feeds all streams; a change is loaded once however many streams show it, many changes with one query.
  */
 
+/** What one thing looked like. */
+export type Version = { version: number; data: unknown };
+
 /** What one thing looks like now. Streams of it end after an `ended` one. */
-export type Snapshot = { id: string; version: number; data: unknown; ended: boolean };
+export type Snapshot = Version & {
+  id: string;
+  ended: boolean;
+  /** Every version after this one, the present one last; undefined when they are not all kept. */
+  since?(version: number): Version[] | undefined;
+};
 
 export type StreamSource = {
   /** The SSE event name. */
@@ -48,8 +57,10 @@ export function topicOf(kind: string, appId: string, id: string): string {
 type Stream = {
   response: ServerResponse;
   topic: string;
-  /** The version shown last. */
-  version: number;
+  /** The version that the reader has: shown last, or named by its `Last-Event-ID`. */
+  version: number | undefined;
+  /** Nothing is shown yet. */
+  fresh: boolean;
   openedAtMs: number;
   /** When it was first seen with unread data in our buffer. */
   stalledAtMs: number | undefined;
@@ -107,7 +118,7 @@ export class StreamHub {
 
   /**
    * Answers the request with a stream of this thing, whose visibility the caller has checked. The first event comes
-   * at once; it also is what a client that comes back with `Last-Event-ID` has missed.
+   * at once: the present state, or with `Last-Event-ID` all that came after it.
    */
   open(request: FastifyRequest, reply: FastifyReply, kind: string, appId: string, id: string): FastifyReply {
     const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...streamHeaders };
@@ -124,7 +135,8 @@ export class StreamHub {
     const stream: Stream = {
       response,
       topic: name,
-      version: Number.NEGATIVE_INFINITY,
+      version: lastEventId(request),
+      fresh: true,
       openedAtMs: performance.now(),
       stalledAtMs: undefined,
       behind: false,
@@ -198,23 +210,34 @@ export class StreamHub {
   }
 
   #show(topic: Topic, event: string, snapshot: Snapshot | undefined): void {
-    let frame: string | undefined;
+    const frames = new Map<number, string>();
     for (const stream of [...topic.streams]) {
-      if (!snapshot) {
-        this.#end(stream);
-      } else if (snapshot.version > stream.version) {
-        if (stream.response.writableNeedDrain) {
-          stream.behind = true;
-          stream.stalledAtMs ??= performance.now();
-          continue;
-        }
-        stream.behind = false;
-        stream.version = snapshot.version;
-        frame ??= `id: ${snapshot.version}\nevent: ${event}\ndata: ${JSON.stringify(snapshot.data)}\n\n`;
-        stream.response.write(frame);
-        if (snapshot.ended) this.#end(stream);
-      }
+      if (snapshot) this.#bring(stream, event, snapshot, frames);
+      else this.#end(stream);
     }
+  }
+
+  /** Shows a stream what it has not had, as far as its reader takes it now. `frames` are shared by all streams. */
+  #bring(stream: Stream, event: string, snapshot: Snapshot, frames: Map<number, string>): void {
+    const { response } = stream;
+    const { updates, note } = missedBy(stream, snapshot);
+    for (const [index, { version, data }] of updates.entries()) {
+      if (response.writableNeedDrain) {
+        stream.behind = true;
+        stream.stalledAtMs ??= performance.now();
+        return;
+      }
+      let frame = frames.get(version);
+      if (frame === undefined) {
+        frame = `id: ${version}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+        frames.set(version, frame);
+      }
+      response.write(index === 0 ? note + frame : frame);
+      stream.behind = false;
+      stream.version = version;
+      stream.fresh = false;
+    }
+    if (snapshot.ended && !stream.fresh && stream.version === snapshot.version) this.#end(stream);
   }
 
   /** Heartbeats for one bucket of streams, and the end of those that are too old or read nothing. */
@@ -245,6 +268,25 @@ export class StreamHub {
     topic?.streams.delete(stream);
     if (topic?.streams.size === 0) this.#topics.delete(stream.topic);
   }
+}
+
+/** What to show a stream now, and what to say before it. A new stream is always shown the present state. */
+function missedBy(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
+  const { version: had, fresh } = stream;
+  if (had !== undefined && snapshot.version > had + 1 && snapshot.since) {
+    const updates = snapshot.since(had);
+    return updates
+      ? { updates, note: '' }
+      : { updates: [snapshot], note: `: the changes after ${had} are not kept\n\n` };
+  }
+  const news = fresh || had === undefined || snapshot.version > had;
+  return { updates: news ? [snapshot] : [], note: '' };
+}
+
+/** The version that a client that comes back has had; anything else than a number counts as none. */
+function lastEventId(request: FastifyRequest): number | undefined {
+  const id = request.headers['last-event-id'];
+  return typeof id === 'string' && /^\d{1,15}$/.test(id) ? Number(id) : undefined;
 }
 
 const streamHeaders = {

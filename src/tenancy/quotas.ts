@@ -3,10 +3,10 @@ import { AppError } from '../errors.ts';
 import type { Scope } from './caller.ts';
 
 /**
- * What is bounded for each app, in production and in each sandbox for itself. Files and documents are counted by
- * triggers of their tables; pages are booked here, by whoever reads them, in the transaction that keeps what was read.
+ * What is bounded for each app, in production and in each sandbox for itself. Pages are booked here, by whoever reads
+ * them, in the transaction that keeps what was read; the rest is counted by triggers of the tables.
  */
-export const measures = ['file_bytes', 'documents', 'pages'] as const;
+export const measures = ['file_bytes', 'documents', 'pages', 'sandboxes'] as const;
 export type Measure = (typeof measures)[number];
 
 /** The bound of an app that has none. */
@@ -41,6 +41,7 @@ type QuotaDetails = { quota: Measure; limit: number; used: number; requested: nu
 const words: Record<Measure, (limit: number) => string> = {
   file_bytes: (limit) => `This app may store ${limit} bytes of files in all. Delete some, or ask for more.`,
   documents: (limit) => `This app may have ${limit} documents in all. Delete some, or ask for more.`,
+  sandboxes: (limit) => `This app may have ${limit} sandboxes. Delete some, or ask for more.`,
   pages: (limit) => `This app may have ${limit} pages read in a day (UTC). Try again tomorrow, or ask for more.`,
 };
 

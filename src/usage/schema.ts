@@ -13,6 +13,7 @@ export const usageSchema = Type.Object(
       { used, limit, resets_at: Type.String({ description: 'When the day (UTC) is over.' }) },
       { description: 'Pages that were extracted or pulled today.' },
     ),
+    sandboxes: Type.Object({ used, limit }, { description: 'Sandboxes, counted in production.' }),
   } satisfies Record<Measure, TSchema>,
   { $id: 'Usage', description: 'What an app uses of what is bounded, in production or in one sandbox.' },
 );
@@ -20,7 +21,7 @@ export const usageSchema = Type.Object(
 const bound = Type.Optional(Type.Union([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Type.Null()]));
 
 export const quotasSchema = strict(
-  { file_bytes: bound, documents: bound, pages: bound } satisfies Record<Measure, TSchema>,
+  { file_bytes: bound, documents: bound, pages: bound, sandboxes: bound } satisfies Record<Measure, TSchema>,
   {
     description:
       'Bounds of your own, at most what the operator of the server gives the app; null takes one away. They hold in production and in each sandbox for itself.',

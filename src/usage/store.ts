@@ -1,6 +1,6 @@
-import type { Db, Transaction } from '../db/database.ts';
+import { type Db, production, type Transaction } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import type { Measure } from '../tenancy/quotas.ts';
+import { type Measure, measures } from '../tenancy/quotas.ts';
 
 export type UsageRow = { measure: Measure; used: number; bound: number | null };
 
@@ -8,7 +8,7 @@ export type UsageRow = { measure: Measure; used: number; bound: number | null };
 export function readUsage(db: Db, { appId, sandboxId }: Scope): Promise<UsageRow[]> {
   return db<UsageRow[]>`
     select measure, app_used(${appId}, ${sandboxId}, measure) as used, quota_bound(${appId}, measure) as bound
-    from unnest(array['file_bytes', 'documents', 'pages']) measure`;
+    from unnest(${[...measures]}::text[]) measure`;
 }
 
 /** What the operator lets the app have, its own bounds aside; null for no bound. */
@@ -55,7 +55,10 @@ export async function findDrift(tx: Transaction): Promise<Drift[]> {
       select app_id, sandbox_id, 'file_bytes' as measure, sum(size)::bigint as counted from files
       group by app_id, sandbox_id
       union all
-      select app_id, sandbox_id, 'documents', count(*) from knowledge_documents group by app_id, sandbox_id),
+      select app_id, sandbox_id, 'documents', count(*) from knowledge_documents group by app_id, sandbox_id
+      union all
+      select app_id, ${production}::uuid, 'sandboxes', count(*) from sandboxes where id <> ${production}
+      group by app_id),
     booked as (
       select app_id, sandbox_id, measure, sum(used)::bigint as booked from app_usage
       where measure <> 'pages' group by app_id, sandbox_id, measure)

@@ -7,7 +7,7 @@ import { createExpressions } from '../../src/automations/expressions.ts';
 import { createRunService } from '../../src/automations/run-service.ts';
 import { createAutomationService } from '../../src/automations/service.ts';
 import { createGraphLoader } from '../../src/automations/workflow.ts';
-import { formatId } from '../../src/ids.ts';
+import { formatId, parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf, type Run, types } from '../support/automations.ts';
 import type { TestWorld } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -73,6 +73,78 @@ test('http_request fails for a status that is not expected, an unsafe address an
   for (const [members, code] of codes) {
     const run = await client.runGraph(graphOf({ id: 'h', kind: 'http_request', method: 'GET', ...members }));
     assert.equal(run.error?.code, code, JSON.stringify(run));
+  }
+});
+
+test('what a request has answered is kept when a signal comes meanwhile', async () => {
+  const { id } = await client.automation({
+    workflow: graphOf(
+      { id: 'h', kind: 'http_request', method: 'GET', url: `${outsideUrl}/slow`, on_success: 'w' },
+      { id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'd' },
+      { id: 'd', kind: 'complete', result: '{{$nodes.h.status}}' },
+    ),
+  });
+  const held: ServerResponse[] = [];
+  const asked = new Promise<void>((resolve) => {
+    answer = (_request, response) => {
+      held.push(response);
+      resolve();
+    };
+  });
+  const { id: run } = await client.invoke(id);
+  await asked;
+  assert.equal((await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go' })).status, 200);
+  answer = (_request, response) => {
+    held.push(response);
+    response.end('{}');
+  };
+  held[0]?.end('{}');
+  assert.equal((await client.ended(run)).result, 200);
+  assert.equal(held.length, 1);
+});
+
+test('a document is read without a transaction, and its extraction is made once', async () => {
+  const upload = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Otters.').toString('base64') };
+  const file = await client.call<{ id: string }>('POST', '/files', upload);
+  const { id } = await client.automation({
+    workflow: graphOf(
+      { id: 'x', kind: 'extract', file: file.body.id, destination_kind: 'storage', on_success: 'd' },
+      { id: 'd', kind: 'complete', result: '{{$nodes.x.outputs[0].file.id}}' },
+    ),
+  });
+  const { parser } = server.services;
+  const parse = parser.parse.bind(parser);
+  let parses = 0;
+  let goOn = () => {};
+  const reading = new Promise<void>((resolve) => {
+    parser.parse = async (...given) => {
+      parses += 1;
+      const wait = new Promise<void>((go) => {
+        goOn = go;
+      });
+      resolve();
+      await wait;
+      return parse(...given);
+    };
+  });
+  try {
+    const { id: run } = await client.invoke(id);
+    await reading;
+    const open = await server.db`
+      select query from pg_stat_activity where datname = current_database() and xact_start is not null
+        and pid <> pg_backend_pid() and state <> 'active'`;
+    assert.deepEqual([...open], []);
+    assert.equal(types(await client.journal(run)).at(-1), 'node_started x');
+    assert.equal((await client.call('POST', `/automation_runs/${run}/signal`, { name: 'other' })).status, 200);
+    goOn();
+    const ended = await client.ended(run);
+    assert.match(String(ended.result), /^fil_/, JSON.stringify(ended));
+    assert.equal(parses, 1);
+    const count = await server.db`
+      select 1 from automation_run_children where run_id = ${parseId('automationRun', run) ?? ''}`;
+    assert.equal(count.length, 1);
+  } finally {
+    parser.parse = parse;
   }
 });
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf, types } from '../support/automations.ts';
 import type { TestWorld } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
@@ -78,6 +79,37 @@ test('a wait is woken at its time, and the run shows running while its journal w
   ]);
   assert.match(journal[2]?.timer_id ?? '', /^tmr_/);
   assert.equal(journal[2]?.timer_id, journal[3]?.timer_id);
+});
+
+test('many runs whose time comes at once are all woken, each once', async () => {
+  const { id } = await client.automation({
+    workflow: graphOf(
+      { id: 'w', kind: 'wait', seconds: 3_600, on_success: 'c' },
+      { id: 'c', kind: 'complete', result: '{{$nodes.w.fired_at}}' },
+    ),
+  });
+  const runs = await Promise.all(Array.from({ length: 250 }, () => client.invoke(id)));
+  for (const run of runs) await client.waiting(run.id);
+  await server.db`update automation_runs set wake_at = now() where waiting and automation_id = ${parseId('automation', id) ?? ''}`;
+  for (const run of runs) assert.match(String((await client.ended(run.id)).result), /^\d{4}-/);
+  const counted = await server.db`
+    select e.type, count(*) from automation_run_entries e join automation_runs r on r.app_id = e.app_id and r.id = e.run_id
+    where r.automation_id = ${parseId('automation', id) ?? ''} and e.type in ('timer_started', 'timer_fired', 'run_completed')
+    group by 1 order by 1`;
+  assert.deepEqual(
+    counted.map((row) => [row.type, row.count]),
+    [
+      ['run_completed', 250],
+      ['timer_fired', 250],
+      ['timer_started', 250],
+    ],
+  );
+  const journal = await client.journal(runs[0]?.id ?? '');
+  const fired = journal.find((entry) => entry.type === 'timer_fired');
+  const started = journal.find((entry) => entry.type === 'timer_started');
+  assert.deepEqual([fired?.command_id, fired?.timer_id], [started?.command_id, started?.timer_id]);
+  assert.deepEqual(fired?.record.payload, journal.find((entry) => entry.type === 'node_completed')?.record.payload);
+  assert.equal(typeof fired?.record.environment?.worker, 'string');
 });
 
 test('a signal wakes its wait, and one that came before is kept', async () => {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { PlatformClient } from '@archastro/sdk';
+import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf, type Run } from '../support/automations.ts';
 import type { TestWorld } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -132,6 +133,64 @@ test('the first event comes at once, the terminal one last, then the stream ends
   const late = await Stream.open(run, { 'last-event-id': String(first?.id) });
   assert.deepEqual(await late.event(), last);
   assert.equal(await late.event(), undefined);
+});
+
+test('a reader that comes back gets every change it has missed, each as the run was then', async () => {
+  const { id } = await client.automation({ workflow: null });
+  const seen = [await client.invoke(id)];
+  const run = seen[0]?.id ?? '';
+  const early = await Stream.open(run);
+  assert.deepEqual(await early.event(), { id: 1, run: seen[0] });
+  const claim = () => client.call<Run>('POST', `/automations/${id}/claim`, { lease_seconds: 60 });
+  seen.push((await claim()).body);
+  assert.deepEqual(await early.event(), { id: 2, run: seen[1] });
+  await server.db`update automation_runs set lease_until = now() - interval '1 second' where lease_until is not null`;
+  seen.push(await client.until(run, ({ status }) => status === 'pending'));
+  seen.push((await claim()).body);
+  await client.call('POST', `/automation_runs/${run}/status`, { status: 'running' });
+  const report = { status: 'completed', result: { frames: 24 } };
+  seen.push((await client.call<Run>('POST', `/automation_runs/${run}/status`, report)).body);
+  assert.deepEqual(
+    seen.map(({ status }) => status),
+    ['pending', 'running', 'pending', 'running', 'completed'],
+  );
+  const versions = seen.map((each, index) => ({ id: index + 1, run: each }));
+  for (const expected of versions.slice(2)) assert.deepEqual(await early.event(), expected);
+  assert.equal(await early.event(), undefined);
+  for (let last = 0; last < versions.length; last++) {
+    const stream = await Stream.open(run, { 'last-event-id': String(last) });
+    for (const expected of versions.slice(last)) assert.deepEqual(await stream.event(), expected);
+    assert.equal(await stream.event(), undefined);
+  }
+});
+
+test('a run worked by its graph is brought back as it was, too', async () => {
+  const { id } = await client.automation({ workflow: waitForGo });
+  const started = await client.invoke(id);
+  const running = await client.waiting(started.id);
+  await client.call('POST', `/automation_runs/${started.id}/cancel`);
+  const stream = await Stream.open(started.id, { 'last-event-id': '0' });
+  assert.deepEqual(await stream.event(), { id: 1, run: started });
+  assert.deepEqual(await stream.event(), { id: 2, run: running });
+  assert.deepEqual(await stream.event(), { id: 3, run: await client.run(started.id) });
+  assert.equal(await stream.event(), undefined);
+});
+
+test('a reader that was away for too many changes is told so, and gets the present state', async () => {
+  const { id } = await client.automation({ workflow: null });
+  const { id: run } = await client.invoke(id);
+  const uuid = parseId('automationRun', run) ?? '';
+  for (let change = 0; change < 120; change++)
+    await server.db`
+      update automation_runs set status = 'running', version = version + 1,
+        changes = note_change(changes, version + 1, 'running', now(), null) where id = ${uuid}`;
+  const late = await Stream.open(run, { 'last-event-id': '20' });
+  assert.equal(await late.frame(), ': the changes after 20 are not kept');
+  assert.equal((await late.event())?.id, 121);
+  late.close();
+  const within = await Stream.open(run, { 'last-event-id': '21' });
+  for (let version = 22; version <= 121; version++) assert.equal((await within.event())?.id, version);
+  within.close();
 });
 
 test('one change reaches every stream of the run', async () => {

@@ -321,23 +321,47 @@ test('a program of the user’s own claims runs, renews, reports, and loses what
   assert.equal((await client.call('POST', `/automations/${graphs.id}/claim`, { lease_seconds: 5 })).status, 409);
 });
 
-test('a secret is used by graphs and shown nowhere', async () => {
-  assert.equal((await client.call('PUT', '/secrets/TOKEN', { value: 'swordfish' })).status, 200);
-  const listed = await client.call('GET', '/secrets');
-  assert.doesNotMatch(listed.text, /swordfish/);
-  assert.match(listed.text, /TOKEN/);
-  const run = await client.runGraph(
-    graphOf(
-      { id: 'a', kind: 'transform', value: '{{$length($secrets.TOKEN)}}', on_success: 'b' },
-      { id: 'b', kind: 'emit_event', name: 'x', payload: { token: 'Bearer {{$secrets.TOKEN}}' } },
-    ),
-  );
-  assert.equal(run.status, 'completed');
-  const journal = await client.journal(run.id);
-  assert.doesNotMatch(JSON.stringify(journal), /swordfish/);
-  assert.deepEqual(journal.find((entry) => entry.type === 'node_completed')?.record.payload, 9);
-  assert.equal((await client.call('DELETE', '/secrets/TOKEN')).status, 204);
-  assert.equal((await client.call('DELETE', '/secrets/TOKEN')).status, 404);
+test('an automation whose identity is deleted is paused, says why, and runs as nobody else', async () => {
+  type Automation = { id: string; status: string; paused_reason?: string; run_as_user?: string; next_run_at?: string };
+  const make = async (identity: Record<string, unknown>, more: Record<string, unknown> = {}) =>
+    (await client.automation({ workflow: graph, ...identity, ...more })).id;
+  const person = async (email: string) =>
+    (await client.call<{ id: string }>('POST', '/users', { email, name: 'P' })).body.id;
+  const user = await person('gone@example.test');
+  const agent = (await client.call<{ id: string }>('POST', '/agents', { name: 'Gone', org: world.org.id })).body.id;
+  const asUser = await make({ run_as_user: user });
+  const asAgent = await make({ run_as_agent: agent }, { type: 'scheduled', schedule: '0 3 * * *' });
+  const owned = await make({ user });
+  assert.equal((await client.call('DELETE', `/users/${user}`)).status, 204);
+  assert.equal((await client.call('DELETE', `/agents/${agent}`)).status, 204);
+  assert.equal((await client.call('GET', `/automations/${owned}`)).status, 404);
+  for (const [id, who] of [
+    [asUser, 'user'],
+    [asAgent, 'agent'],
+  ] as const) {
+    const { body } = await client.call<Automation>('GET', `/automations/${id}`);
+    assert.equal(body.status, 'paused');
+    assert.equal(
+      body.paused_reason,
+      `The ${who} that it runs as was deleted. Set run_as_user or run_as_agent, or null.`,
+    );
+    assert.equal(body.next_run_at, undefined);
+    const refused = await client.call<ErrorBody>('POST', `/automations/${id}/activate`);
+    assert.equal(refused.status, 422);
+    assert.equal(refused.body.error.fields[0]?.field, `run_as_${who}`);
+  }
+  const invoked = await client.call<ErrorBody>('POST', `/automations/${asUser}/invoke`, {});
+  assert.equal(invoked.status, 422);
+  assert.match(invoked.body.error.message, /paused.*user that it runs as was deleted/);
+  await client.call('PATCH', `/automations/${asUser}`, { name: 'renamed' });
+  assert.equal((await client.call('POST', `/automations/${asUser}/activate`)).status, 422);
+
+  const other = await person('there@example.test');
+  const changed = await client.call<Automation>('PATCH', `/automations/${asUser}`, { run_as_user: other });
+  assert.deepEqual([changed.body.run_as_user, changed.body.paused_reason], [other, undefined]);
+  assert.equal((await client.call('POST', `/automations/${asUser}/activate`)).status, 200);
+  await client.call('PATCH', `/automations/${asAgent}`, { run_as_agent: null });
+  assert.equal((await client.call('POST', `/automations/${asAgent}/activate`)).status, 200);
 });
 
 async function until(holds: () => Promise<boolean>): Promise<void> {

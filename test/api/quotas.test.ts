@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { correctDrift, type Drift, findDrift, setOperatorBound } from '../../src/usage/store.ts';
+import { correctDrift, type Drift, deleteOldCounts, findDrift, setOperatorBound } from '../../src/usage/store.ts';
 import { extractUrl } from '../support/extractions.ts';
 import { html, type SitePages, startSite } from '../support/fixture-site.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
@@ -203,6 +203,31 @@ test('apps and sandboxes have books of their own, and a sandbox that goes takes 
   const left = await db`select 1 from app_usage where sandbox_id = ${sandbox.sandbox.uuid}`;
   assert.equal(left.length, 0);
   assert.equal((await usageOf(app.secretKey)).file_bytes.used, 90);
+});
+
+test('sandboxes are bound, so that they are no way around the other bounds', async () => {
+  const app = await bounded({ sandboxes: 1 });
+  const create = () =>
+    api<ErrorBody & { id: string }>('POST', '/api/v1/sandboxes', { key: app.secretKey, body: { name: 'Sandbox' } });
+  const first = await create();
+  assert.equal(first.status, 201);
+  const second = await create();
+  assert.deepEqual([second.status, second.body.error.details.quota], [422, 'sandboxes']);
+  assert.equal((await api('DELETE', `/api/v1/sandboxes/${first.body.id}`, { key: app.secretKey })).status, 204);
+  assert.equal((await create()).status, 201);
+});
+
+test('counts of days that are long over are swept away, those of today stay', async () => {
+  const app = await provision.app();
+  await db`select app_use(${app.app.uuid}, ${app.sandboxUuid}, 'pages', 5)`;
+  await db`insert into app_usage (app_id, sandbox_id, measure, period, part, used)
+    values (${app.app.uuid}, ${app.sandboxUuid}, 'pages', current_date - 40, 1, 7)`;
+  await deleteOldCounts(db, 31);
+  const rows = await db<{ used: number }[]>`select used from app_usage where app_id = ${app.app.uuid}`;
+  assert.deepEqual(
+    rows.map(({ used }) => used),
+    [5],
+  );
 });
 
 test('developers may only tighten what the operator gives', async () => {

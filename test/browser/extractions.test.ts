@@ -47,9 +47,16 @@ test('a document is uploaded and extracted, and its Markdown stands beside the o
 });
 
 test('a PDF stands beside its Markdown', async () => {
+  const report = [
+    'Ships came and went with the tide all year, and the outer mole was mended in May.',
+    'In June the new crane was tried with twenty tons, and it lifted them without a sound.',
+    'Autumn brought three storms. The harbour was closed for eleven days in all.',
+    'The pilots counted four hundred and twelve ships, nine more than the year before.',
+    'Most of them came for stone, some for shelter, and two because they had lost their way.',
+  ];
   const pages = [
-    ['Harbour report', 'Ships came and went with the tide all year.', 'The outer mole was mended in May.'],
-    ['Fees', 'A berth costs twelve euros a metre and night.', 'Fishing boats pay half of it.'],
+    [...report, ...report.slice(1)],
+    ['A berth costs twelve euros a metre and night.', 'Fishing boats pay half of it.', ...report.slice(2)],
   ];
   const data = Buffer.from(pdfOfPages(pages)).toString('base64');
   const { body } = await it.server.api<{ id: string }>('POST', '/api/v1/files', {

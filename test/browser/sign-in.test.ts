@@ -44,6 +44,52 @@ test('a user signs in with e-mail, password and the key in their link, sees thei
   await page.getByRole('heading', { name: 'Sign in' }).waitFor();
 });
 
+test('a user works with what is theirs: files, a source, entries, tokens, and an automation that they may start', async () => {
+  const key = app.secretKey;
+  const nodes = [
+    { id: 'start', kind: 'trigger', on_success: 'done' },
+    { id: 'done', kind: 'complete', result: 'Berth {{$.berth}}' },
+  ];
+  const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'start', nodes };
+  const body = { name: 'Book', lookup_key: 'book', type: 'invoked', invoke_auth: 'any', workflow };
+  const automation = await api<{ id: string }>('POST', '/api/v1/automations', { key, body });
+  await api('POST', `/api/v1/automations/${automation.body.id}/activate`, { key });
+  await api('POST', '/api/v1/kv', { key, body: { key: 'theirs', value: '1', user: (await provision.user(app)).id } });
+
+  const page = await it.open(`/console?key=${app.publishableKey}`);
+  await page.getByLabel('E-mail').fill('ada@harbour.example');
+  await page.getByLabel('Password', { exact: true }).fill('tide and time');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  const file = { name: 'mine.txt', mimeType: 'text/plain', buffer: Buffer.from('mine') };
+  await page.locator('input[type=file]').setInputFiles(file);
+  await page.locator('table.list').getByRole('link', { name: 'mine.txt' }).waitFor();
+
+  await page.getByRole('link', { name: 'Knowledge' }).click();
+  await page.getByRole('button', { name: 'Create the first source' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create the source' }).click();
+  await page.getByText('No documents yet').waitFor();
+
+  await page.getByRole('link', { name: 'Key-value' }).click();
+  await page.getByRole('button', { name: 'Write the first entry' }).click();
+  await page.getByRole('dialog').getByLabel('Key').fill('colour');
+  await page.getByRole('dialog').getByLabel('Value').fill('"blue"');
+  await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('button', { name: 'colour', exact: true }).waitFor();
+  assert.equal(await page.getByText('theirs').count(), 0);
+
+  await page.getByRole('link', { name: 'Automations' }).click();
+  await page.getByLabel('Name or id').fill('book');
+  await page.getByLabel('Payload').fill('{"berth": 7}');
+  await page.getByRole('button', { name: 'Run it' }).click();
+  await page.getByText('"Berth 7"').first().waitFor();
+
+  await page.getByRole('link', { name: 'Keys and tokens' }).click();
+  await page.getByRole('button', { name: 'Make a token' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Make the token' }).click();
+  const token = await page.getByRole('textbox', { name: 'The new token' }).inputValue();
+  assert.equal((await api<{ id: string }>('GET', '/api/v1/users/me', { token })).body.id, user.id);
+});
+
 test('a developer chooses app, sandbox and organisation, and everything then belongs there', async () => {
   const page = await it.openAsDeveloper(app, '/console/keys');
   await page.getByLabel('Sandbox').selectOption(sandbox.sandbox.id);

@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { foldJournal } from '../../src/automations/engine.ts';
+import { foldJournal } from '../../src/automations/fold.ts';
 import { readGraph } from '../../src/automations/graph.ts';
 import { readEntry } from '../../src/automations/run-store.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
@@ -49,7 +49,15 @@ const parent = graphOf(
   },
   {
     ...{ id: 'outside', kind: 'http_request', method: 'GET', url: 'http://127.0.0.1:1/', timeout_seconds: 5 },
-    ...{ on_success: 'each', on_error: 'each' },
+    ...{ on_success: 'read', on_error: 'read' },
+  },
+  {
+    ...{ id: 'read', kind: 'extract', file: '{{$.file}}', destination_kind: 'storage', on_success: 'keep' },
+    retry: { max_attempts: 5, initial_seconds: 0.1, factor: 1 },
+  },
+  {
+    ...{ id: 'keep', kind: 'file_write', filename: '{{$run.id}}.txt', content_type: 'text/plain', data: 'aGk=' },
+    on_success: 'each',
   },
   {
     ...{ id: 'each', kind: 'for_each', items: '[1..4]', concurrency: 2, on_success: 'both' },
@@ -86,12 +94,15 @@ test('killed workers lose nothing and do nothing twice', { timeout: 1_800_000 },
   const client = new AutomationsClient(server, app);
   await client.automation({ lookup_key: 'child', workflow: child });
   const { id } = await client.automation({ workflow: parent });
+  const contents = Buffer.from('Otters hold hands.').toString('base64');
+  const upload = { filename: 'a.txt', content_type: 'text/plain', data: contents };
+  const file = (await client.call<{ id: string }>('POST', '/files', upload)).body.id;
   const living = new Set(await Promise.all(Array.from({ length: workerCount }, startWorker)));
 
   const ids: string[] = [];
   const invoke = (async () => {
     for (let n = 0; n < runCount; n++) {
-      const run = await client.invoke(id, { payload: { user: user.id } });
+      const run = await client.invoke(id, { payload: { user: user.id, file } });
       ids.push(run.id);
       const signalled = await client.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go', payload: n });
       assert.equal(signalled.status, 200);
@@ -156,6 +167,12 @@ async function checkEffects(ids: string[]): Promise<void> {
     assert.equal(of.length, ids.length);
     assert.equal(new Set(of).size, ids.length);
   }
+  const [read] = await server.db<[{ extractions: number; outputs: number; waited: number; files: number }]>`
+    select (select count(*) from extractions where state = 'done') as extractions,
+      (select count(*) from extraction_outputs) as outputs,
+      (select count(distinct run_id) from automation_run_children) as waited,
+      (select count(distinct filename) from files where filename like 'atr%' having count(*) = count(distinct filename)) as files`;
+  assert.deepEqual(Object.values(read), [ids.length, ids.length, ids.length, ids.length]);
   const [children] = await server.db<[{ count: number; parents: number }]>`
     select count(*), count(distinct parent_run_id) as parents from automation_runs where parent_run_id is not null`;
   assert.deepEqual([children.count, children.parents], [ids.length, ids.length]);

@@ -11,10 +11,14 @@ import {
 import { findBrowser } from '../../scripts/setup-browser.ts';
 import type { TestApp } from './provisioner.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
-import { projectRoot } from './source.ts';
+import { projectRoot, readProjectFile } from './source.ts';
 
-/** Where pictures go: a folder that git ignores, or with QUARRY_SCREENSHOTS=1 those of the documents. */
-const pictures = join(projectRoot, process.env.QUARRY_SCREENSHOTS ? 'docs/images' : 'test/output/screenshots');
+/** Pictures go to a folder that git ignores; with QUARRY_SCREENSHOTS=1 those that docs/console.md shows go there. */
+const scratch = join(projectRoot, 'test/output/screenshots');
+const documented = join(projectRoot, 'docs/images');
+const shown = new Set<string | undefined>(
+  [...readProjectFile('docs/console.md').matchAll(/\]\(images\/([\w-]+)\.png\)/g)].map((match) => match[1]),
+);
 const waitMs = 15_000;
 
 export type View = 'desktop' | 'phone';
@@ -74,8 +78,9 @@ export class ConsoleTest {
   }
 
   async picture(page: Page, name: string): Promise<void> {
-    mkdirSync(pictures, { recursive: true });
-    await page.screenshot({ path: join(pictures, `${name}.png`), animations: 'disabled', caret: 'hide' });
+    const folder = process.env.QUARRY_SCREENSHOTS && shown.has(name) ? documented : scratch;
+    mkdirSync(folder, { recursive: true });
+    await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide' });
   }
 
   /** Ends the pages of a test, with a picture of each when it failed; throws when one of them did what it may not. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { decide, foldJournal } from '../../src/automations/engine.ts';
+import { decide } from '../../src/automations/decide.ts';
+import { foldJournal } from '../../src/automations/fold.ts';
 import { checkGraph } from '../../src/automations/graph.ts';
 import { Simulation } from './support/simulation.ts';
 
@@ -91,6 +92,7 @@ test('any graph under any interleaving, with crashes anywhere, keeps the promise
         else if (act === 1 && run.state.signals.length < 3) run.signal('s', step);
         else if (act === 2 && cancels && step > 20) run.cancel();
         else if (act === 3 && decision.wakeAtMs !== undefined) run.nowMs = Math.max(run.nowMs, decision.wakeAtMs);
+        else if (act === 4 && run.fire(decision.wakeAtMs)) checkState(run);
         else {
           const command = decision.commands[choose(Math.max(1, decision.commands.length))];
           if (command) run.carryOut(command);

@@ -3,7 +3,8 @@ import { after, test } from 'node:test';
 import fc from 'fast-check';
 import jsonata from 'jsonata';
 import { createExpressions, plainPath, type Scope } from '../../src/automations/expressions.ts';
-import { ExpressionSyntaxError, parseTemplate, redactInput, resolveTemplates } from '../../src/automations/template.ts';
+import { SecretValues } from '../../src/automations/secret-values.ts';
+import { ExpressionSyntaxError, hideHeaders, parseTemplate, resolveTemplates } from '../../src/automations/template.ts';
 
 const expressions = createExpressions();
 after(() => expressions.close());
@@ -47,6 +48,13 @@ test('an expression may hold braces of its own', async () => {
   assert.deepEqual(await resolve('{{ {"a":{"b":$.bug}} }}'), { a: { b: 7 } });
   assert.deepEqual(await resolve('{{{"a":{"b":1}}}}'), { a: { b: 1 } });
   assert.equal(await resolve('{{$.bug}} and {{"}}"}}'), '7 and }}');
+});
+
+test('all outputs at once do not grow afterwards', () => {
+  const nodes: Record<string, unknown> = { a: 1 };
+  const { value } = plainPath('$nodes', { input: {}, nodes, participants: {}, run: {}, secrets: {} }) ?? {};
+  nodes.b = value;
+  assert.deepEqual(value, { a: 1 });
 });
 
 test('what does not parse says where', () => {
@@ -101,7 +109,8 @@ test('the journal shows neither secrets nor credential headers', async () => {
     evaluate,
   );
   assert.equal((value as { url: string }).url, 'https://x/swordfish');
-  assert.deepEqual(redactInput(shown, ['swordfish']), {
+  const values = new SecretValues({ TOKEN: 'swordfish' });
+  assert.deepEqual(values.redact(hideHeaders(shown)).value, {
     url: 'https://x/[redacted]',
     headers: { Authorization: '[redacted]', accept: 'x' },
     body: { code: '[redacted]', plain: '[redacted]!' },

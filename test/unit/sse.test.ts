@@ -19,6 +19,8 @@ const listenDatabase = {
 } as unknown as Database;
 
 const state = { version: 1, data: 'x' as unknown, ended: false, loads: 0, gone: false };
+/** What the thing was before, by version; what is not in it is forgotten. */
+const past = new Map<number, unknown>();
 let hub: StreamHub;
 let server: Server;
 let responses: ServerResponse[] = [];
@@ -38,11 +40,24 @@ before(async () => {
       return state.gone ? [] : ids.map((id) => ({ id, version: state.version, data: state.data, ended: state.ended }));
     },
   });
+  hub.register('kept', {
+    event: 'changed',
+    async load(_appId, ids) {
+      const { version, data, ended } = state;
+      const since = (after: number) => {
+        const versions = Array.from({ length: version - after }, (_, index) => after + 1 + index);
+        if (!versions.every((each) => past.has(each))) return undefined;
+        return versions.map((each) => ({ version: each, data: past.get(each) }));
+      };
+      return ids.map((id) => ({ id, version, data, ended, since }));
+    },
+  });
   await hub.start();
   server = createServer((incoming, response) => {
     responses.push(response);
     const reply = { raw: response, hijack() {}, getHeaders: () => ({}) } as unknown as FastifyReply;
-    hub.open(incoming as unknown as FastifyRequest, reply, 'thing', 'app', incoming.url ?? '');
+    const kind = incoming.url?.startsWith('/kept') ? 'kept' : 'thing';
+    hub.open(incoming as unknown as FastifyRequest, reply, kind, 'app', incoming.url ?? '');
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -53,9 +68,9 @@ after(async () => {
   server.close();
 });
 
-async function open(path: string): Promise<IncomingMessage> {
+async function open(path: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
   const { port } = server.address() as AddressInfo;
-  const outgoing = request({ host: '127.0.0.1', port, path, agent: false });
+  const outgoing = request({ host: '127.0.0.1', port, path, headers, agent: false });
   outgoing.end();
   const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
   return response;
@@ -116,4 +131,72 @@ test('a thing that is gone ends its streams', async () => {
   notify(topicOf('thing', 'app', '/a'));
   await once(stream, 'end');
   assert.equal(hub.topicCount, 0);
+});
+
+/** The versions and notes that a stream has brought so far, without heartbeats. */
+function frames(text: string): string[] {
+  return text
+    .split('\n\n')
+    .filter((frame) => frame !== '' && frame !== ': heartbeat')
+    .map((frame) => frame.replace(/^id: (\d+)\nevent: changed\ndata: "(.*)"$/, '$1 $2'));
+}
+
+function become(version: number, ended = false): void {
+  for (let each = state.version + 1; each <= version; each++) past.set(each, `v${each}`);
+  Object.assign(state, { version, data: `v${version}`, ended });
+}
+
+async function readUntil(stream: IncomingMessage, what: string): Promise<() => string> {
+  let text = '';
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  while (!text.includes(what)) await once(stream, 'data');
+  return () => text;
+}
+
+test('what was missed is brought in order, then what comes, and nothing twice', async () => {
+  past.clear();
+  Object.assign(state, { version: 0, gone: false });
+  become(5);
+  const [returning, fresh, current] = await Promise.all([
+    open('/kept/1', { 'last-event-id': '2' }),
+    open('/kept/1'),
+    open('/kept/1', { 'last-event-id': '5' }),
+  ]);
+  const texts = await Promise.all([returning, fresh, current].map((stream) => readUntil(stream, 'v5')));
+  // Faster than anybody can look: three changes are one notification.
+  become(7);
+  become(8, true);
+  notify(topicOf('kept', 'app', '/kept/1'));
+  await Promise.all([returning, fresh, current].map((stream) => once(stream, 'end')));
+  const later = ['6 v6', '7 v7', '8 v8'];
+  assert.deepEqual(
+    texts.map((text) => frames(text())),
+    [
+      ['3 v3', '4 v4', '5 v5', ...later],
+      ['5 v5', ...later],
+      ['5 v5', ...later],
+    ],
+  );
+});
+
+test('what is not kept any more is said, and the present state comes', async () => {
+  past.clear();
+  Object.assign(state, { version: 0 });
+  become(9, true);
+  past.delete(4);
+  const cases = [
+    { id: '3', wanted: [': the changes after 3 are not kept', '9 v9'] },
+    { id: '4', wanted: ['5 v5', '6 v6', '7 v7', '8 v8', '9 v9'] },
+    { id: '9', wanted: ['9 v9'] },
+    { id: '12', wanted: ['9 v9'] },
+    { id: 'nonsense', wanted: ['9 v9'] },
+  ];
+  for (const { id, wanted } of cases) {
+    const stream = await open('/kept/2', { 'last-event-id': id });
+    const text = await readUntil(stream, 'v9');
+    if (!stream.readableEnded) await once(stream, 'end');
+    assert.deepEqual(frames(text()), wanted, id);
+  }
 });

@@ -11,14 +11,24 @@ const pdfBytesMax = 30 * 1024 * 1024;
 /** What a file holds, where a browser can show it without running anything of it. */
 export function Preview({ file }: { file: StoredFile }) {
   const type = (file.content_type.split(';')[0] ?? '').trim().toLowerCase();
-  if (type.startsWith('image/')) return <img className="preview-image" src={file.url} alt={file.filename} />;
+  if (type.startsWith('image/')) return <ImagePreview file={file} />;
   if (type === 'application/pdf') return <PdfPreview file={file} />;
   if (isText(type)) return <TextPreview file={file} markdown={type === 'text/markdown'} />;
+  return <NoPreview />;
+}
+
+function NoPreview() {
   return (
     <Empty title="No preview">
       Browsers cannot show this type. Download it, or extract its text to read it as Markdown.
     </Empty>
   );
+}
+
+function ImagePreview({ file }: { file: StoredFile }) {
+  const [failed, setFailed] = useState(false);
+  if (failed) return <NoPreview />;
+  return <img className="preview-image" src={file.url} alt={file.filename} onError={() => setFailed(true)} />;
 }
 
 function isText(type: string): boolean {

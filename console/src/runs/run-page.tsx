@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { call, urlOf } from '../api/client.ts';
 import type { AutomationRun, WorkflowJournal, WorkflowJournalEntry } from '../api/generated.ts';
@@ -13,6 +13,7 @@ import { Graph, type NodeState } from './graph.tsx';
 
 const journalPollMs = 700;
 const entriesMax = 10_000;
+const entriesShown = 200;
 
 const isOver = ({ status }: AutomationRun) => ['completed', 'failed', 'cancelled'].includes(status);
 
@@ -62,25 +63,25 @@ type Journal = {
 /** The journal from its beginning, read on from where it was whenever the run has changed or still goes on. */
 function useJournal(run: string, change: string | undefined): Journal {
   const [state, setState] = useState<Journal>({ about: undefined, entries: [], error: undefined });
+  const known = useRef<WorkflowJournalEntry[]>([]);
+  const cursor = useRef<string>(undefined);
   useEffect(() => {
     if (change === undefined) return;
     let current = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const known: WorkflowJournalEntry[] = [];
-    let cursor: string | undefined;
     const over = /^(completed|failed|cancelled)/.test(change);
     const read = async () => {
       try {
         for (;;) {
           const page = await call('GET /api/v1/automation_runs/{automation_run}/journal', {
             path: { automation_run: run },
-            query: { limit: 100, ...(cursor === undefined ? {} : { after_cursor: cursor }) },
+            query: { limit: 100, ...(cursor.current === undefined ? {} : { after_cursor: cursor.current }) },
           });
           if (!current) return;
-          known.push(...page.data);
-          cursor = page.resume_cursor ?? cursor;
-          setState({ about: page.journal, entries: [...known], error: undefined });
-          if (!page.has_more || known.length >= entriesMax) break;
+          known.current = [...known.current, ...page.data];
+          cursor.current = page.resume_cursor ?? cursor.current;
+          setState({ about: page.journal, entries: known.current, error: undefined });
+          if (!page.has_more || known.current.length >= entriesMax) break;
         }
         if (!over) timer = setTimeout(read, journalPollMs);
       } catch (error) {
@@ -261,6 +262,7 @@ function Signal({
 }
 
 function Timeline({ journal, node, onAll }: { journal: Journal; node: string | undefined; onAll: () => void }) {
+  const [most, setMost] = useState(entriesShown);
   const entries = node === undefined ? journal.entries : journal.entries.filter((entry) => entry.node_id === node);
   return (
     <section className="card" aria-label="Journal">
@@ -277,24 +279,23 @@ function Timeline({ journal, node, onAll }: { journal: Journal; node: string | u
         </Empty>
       ) : null}
       <ol className="journal">
-        {entries.map((entry) => (
+        {entries.slice(0, most).map((entry) => (
           <Entry key={entry.id} entry={entry} />
         ))}
       </ol>
+      {entries.length > most ? (
+        <Button onClick={() => setMost(most + entriesShown)}>Show more of {entries.length} entries</Button>
+      ) : null}
     </section>
   );
 }
 
 function Entry({ entry: { sequence, type, node_id, record, created_at } }: { entry: WorkflowJournalEntry }) {
+  const [open, setOpen] = useState(false);
   const metadata = (record.metadata ?? {}) as { attempt?: number; duration_ms?: number };
-  const tone = /failed|timed_out|cancel/.test(type)
-    ? 'bad'
-    : /completed|received|fired|ended/.test(type)
-      ? 'good'
-      : 'active';
   return (
-    <li className={tone}>
-      <details>
+    <li className={toneOf(type)}>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
           <span className="sequence">{sequence}</span>
           <span className="what">
@@ -306,10 +307,15 @@ function Entry({ entry: { sequence, type, node_id, record, created_at } }: { ent
             <time dateTime={created_at}>{new Date(created_at).toLocaleTimeString('en-GB')}</time>
           </span>
         </summary>
-        <Json value={record} />
+        {open ? <Json value={record} /> : null}
       </details>
     </li>
   );
+}
+
+function toneOf(type: string): string {
+  if (/failed|timed_out|cancel/.test(type)) return 'bad';
+  return /completed|received|fired|ended/.test(type) ? 'good' : 'active';
 }
 
 /** The state of each node by the journal's last word on it. */

@@ -5,11 +5,23 @@ const storageKey = 'quarry.theme';
 
 /** Light, dark, or as the system has it; remembered in this browser. */
 export function useTheme(): [Theme, (theme: Theme) => void] {
-  const [theme, setTheme] = useState<Theme>(() => (localStorage.getItem(storageKey) as Theme | null) ?? 'auto');
+  const [theme, setTheme] = useState<Theme>(remembered);
   useEffect(() => {
     localStorage.setItem(storageKey, theme);
-    if (theme === 'auto') delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
+    apply(theme);
   }, [theme]);
   return [theme, setTheme];
 }
+
+function remembered(): Theme {
+  const theme = localStorage.getItem(storageKey);
+  return theme === 'light' || theme === 'dark' ? theme : 'auto';
+}
+
+function apply(theme: Theme): void {
+  if (theme === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+// Before anything is drawn, so that nothing flashes.
+apply(remembered());

@@ -8,6 +8,7 @@ export const emitEvent = defineNode({
     { name: Type.String({ minLength: 1, maxLength: 200 }), payload: Type.Optional(Type.Unknown()) },
     { additionalProperties: false },
   ),
+  handedOn: ['name', 'payload'],
   nests: true,
   work: {
     style: 'effect',

@@ -19,7 +19,8 @@ export const extract = defineNode({
   ),
   nests: true,
   work: {
-    style: 'child',
-    start: (db, members, context) => context.services.startExtraction(db, members, context.commandId),
+    style: 'prepared',
+    timeoutSeconds: 3_600,
+    prepare: (members, context) => context.services.prepareExtraction(members, context.signal),
   },
 });

@@ -19,5 +19,9 @@ export const fileWrite = defineNode({
     { additionalProperties: false },
   ),
   nests: true,
-  work: { style: 'effect', run: (db, members, context) => context.services.writeFile(db, members) },
+  work: {
+    style: 'prepared',
+    timeoutSeconds: 600,
+    prepare: (members, context) => context.services.prepareFile(members),
+  },
 });

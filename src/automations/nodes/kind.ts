@@ -34,13 +34,21 @@ export type NodeServices<Db> = {
   kvGet(db: Db, input: { user: string | undefined; key: string }): Promise<unknown>;
   kvSet(db: Db, input: { user: string | undefined; key: string; value: string }): Promise<unknown>;
   kvDelete(db: Db, input: { user: string | undefined; key: string }): Promise<unknown>;
-  writeFile(db: Db, body: Record<string, unknown>): Promise<unknown>;
+  prepareFile(body: Record<string, unknown>): Promise<Prepared<Db>>;
   emitEvent(db: Db, input: { name: string; payload: unknown }): Promise<string>;
   startRun(db: Db, input: { automation: string; payload: unknown }, commandId: string): Promise<Child>;
-  startExtraction(db: Db, body: Record<string, unknown>, commandId: string): Promise<Child>;
+  prepareExtraction(body: Record<string, unknown>, signal: AbortSignal): Promise<Prepared<Db>>;
   startIngestion(db: Db, source: string, body: Record<string, unknown>, commandId: string): Promise<Child>;
   search(source: string, body: Record<string, unknown>): Promise<unknown>;
   fetch(request: HttpRequest): Promise<HttpResponse>;
+};
+
+/** A change that is ready to be made. */
+export type Prepared<Db> = {
+  /** Makes it in the transaction of the journal entry that says so. May be tried again in another. */
+  commit(db: Db): Promise<{ output: unknown } | { child: Child }>;
+  /** It will not be made: what was put aside for it may go. */
+  discard(): Promise<void>;
 };
 
 export type NodeContext<Db> = {
@@ -56,6 +64,7 @@ export type NodeContext<Db> = {
  * - `pure`: start and end are one commit.
  * - `effect`: the same, and what it writes commits with them.
  * - `external`: the start is committed first; the work may happen again after a crash.
+ * - `prepared`: the same, up to a change that is then made in the commit of the end, or of the child that it is.
  * - `child`: the start commits with the child's row; the end comes when the child ends.
  * - `timer`, `signal`, `fan-out`: the engine itself does them.
  */
@@ -63,6 +72,11 @@ export type NodeWork<Members> =
   | { style: 'pure'; run(members: Members, context: { input: unknown }): unknown }
   | { style: 'effect'; run<Db>(db: Db, members: Members, context: NodeContext<Db>): Promise<unknown> }
   | { style: 'external'; timeoutSeconds: number; run<Db>(members: Members, context: NodeContext<Db>): Promise<unknown> }
+  | {
+      style: 'prepared';
+      timeoutSeconds: number;
+      prepare<Db>(members: Members, context: NodeContext<Db>): Promise<Prepared<Db>>;
+    }
   | { style: 'child'; start<Db>(db: Db, members: Members, context: NodeContext<Db>): Promise<Child> }
   | { style: 'timer'; dueAt(members: Members, now: Date): Date }
   | { style: 'signal' }
@@ -74,6 +88,8 @@ export type NodeKind<Schema extends TObject = TObject> = {
   members: Schema;
   /** Members that are bare expressions. */
   expressions?: readonly string[];
+  /** Members that become the payload of another run, and so must hold no secret. */
+  handedOn?: readonly string[];
   /** Members that name the next node. */
   edges?: readonly string[];
   /** Whether it may stand inside `for_each` and `parallel`. */

@@ -8,6 +8,7 @@ export const runAutomation = defineNode({
     { automation: Type.String({ minLength: 1 }), payload: Type.Optional(Type.Unknown()) },
     { additionalProperties: false },
   ),
+  handedOn: ['payload'],
   nests: true,
   work: {
     style: 'child',

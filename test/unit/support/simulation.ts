@@ -1,18 +1,20 @@
+import { type Command, decide } from '../../../src/automations/decide.ts';
 import {
-  applyEntry,
   attemptOf,
-  type Command,
-  decide,
-  type Execution,
-  emptyState,
   endEntries,
   failureEntries,
-  foldJournal,
   nodeDraft,
-  type RunState,
   type Surroundings,
   startEntry,
-} from '../../../src/automations/engine.ts';
+} from '../../../src/automations/draft.ts';
+import {
+  applyEntry,
+  type Execution,
+  emptyState,
+  foldJournal,
+  type RunState,
+  timerDueAt,
+} from '../../../src/automations/fold.ts';
 import { type Graph, nestedNodes, readGraph } from '../../../src/automations/graph.ts';
 import type { DraftEntry, JournalEntry } from '../../../src/automations/journal.ts';
 import { nodeKinds } from '../../../src/automations/nodes/index.ts';
@@ -75,6 +77,16 @@ export class Simulation {
     this.append({ type: 'signal_received', record: { payload: { name, payload }, timestamp: this.timestamp() } });
   }
 
+  /** What the database does without the engine: the timer that the run sleeps for fires. False when it is none. */
+  fire(wakeAtMs: number | undefined): boolean {
+    const timer = timerDueAt(this.state, wakeAtMs);
+    if (!timer || wakeAtMs === undefined) return false;
+    this.nowMs = Math.max(this.nowMs, wakeAtMs);
+    const payload = { fired_at: this.timestamp() };
+    this.append(nodeDraft(timer, this.around(), 'timer_fired', { payload }));
+    return true;
+  }
+
   cancel(): void {
     this.append({ type: 'run_cancel_requested', record: { timestamp: this.timestamp() } });
     this.append({ type: 'run_cancelled', record: { timestamp: this.timestamp() } });
@@ -134,7 +146,7 @@ export class Simulation {
       );
     else if (style === 'child')
       this.append(started, nodeDraft(attempt, around, 'child_run_started', { payload: { kind: 'run', id: 'x' } }));
-    else if (style === 'external' || style === 'fan-out') this.append(started);
+    else if (style === 'external' || style === 'prepared' || style === 'fan-out') this.append(started);
     else this.append(started, ...this.#end(attempt, command.index, around));
   }
 

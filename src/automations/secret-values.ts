@@ -1,0 +1,263 @@
+/**
+ * Values of secrets in what a run writes. They are taken out by value on the way into the database, wherever they stand
+ * in a string, a key or as a number, plain or encoded, and put back when the run's own engine reads its journal: what is
+ * stored says which secret stood where.
+ */
+
+export const redacted = '[redacted]';
+
+/** Where in a redacted value a secret stood. */
+export type RedactedPlace = {
+  /** The way to the string, through the redacted value. */
+  path: Path;
+  /** The last step of the path itself, an object's key, is what was redacted. */
+  key?: true;
+  /** Characters at the end of that key that only tell it from another one. */
+  cut?: number;
+  /** Where in that string `[redacted]` stands, in UTF-16 units; absent: it is all of a number. */
+  at?: number;
+  secret: string;
+  /** How the secret was written; absent: as it is. */
+  form?: string;
+};
+
+type Form = { secret: string; form: string | undefined; text: string; whole: boolean };
+type Match = { start: number; form: Form };
+type Found = { at: number | undefined; form: Form };
+type Path = (string | number)[];
+type Holder = Record<string | number, unknown>;
+
+/** Shorter ones are only found where they are all of a string: inside of one they would be found everywhere. */
+const insideCharactersMin = 4;
+/** Encodings of shorter ones are not looked for. */
+const encodedBytesMin = 8;
+
+export class SecretValues {
+  readonly #values: Readonly<Record<string, string>>;
+  readonly #forms: Form[];
+  /** The same as they are written in JSON: a value without any of these needs no closer look. */
+  readonly #hints: string[];
+
+  /** @param values by the secret's name. */
+  constructor(values: Readonly<Record<string, string>>) {
+    this.#values = values;
+    this.#forms = Object.entries(values)
+      .flatMap(([secret, value]) => formsOf(secret, value))
+      .sort((a, b) => b.text.length - a.text.length);
+    this.#hints = this.#forms.map(({ text }) => JSON.stringify(text).slice(1, -1));
+  }
+
+  /** A copy of a JSON value without the secrets, and where they stood; the value itself when it holds none. */
+  redact(value: unknown): { value: unknown; places: RedactedPlace[] } {
+    const json = this.#forms.length === 0 ? undefined : JSON.stringify(value);
+    if (json === undefined || !this.#hints.some((hint) => json.includes(hint))) return { value, places: [] };
+    const places: RedactedPlace[] = [];
+    const note = (path: Path, found: Found[], key?: { key: true; cut?: number }) => {
+      for (const { at, form } of found)
+        places.push({
+          path,
+          ...key,
+          ...(at === undefined ? {} : { at }),
+          secret: form.secret,
+          ...(form.form === undefined ? {} : { form: form.form }),
+        });
+    };
+    const copy = copyJson(JSON.parse(json), {
+      leaf: (leaf, path) => {
+        const { value: out, found } = typeof leaf === 'number' ? this.#redactNumber(leaf) : this.#redactText(leaf);
+        note(path, found);
+        return out;
+      },
+      keys: (keys, path) => {
+        const taken = new Set(keys);
+        return keys.map((key) => {
+          const { value: out, found } = this.#redactText(key);
+          if (found.length === 0) return key;
+          const name = unusedName(out, taken);
+          taken.add(name);
+          const more = name.length - out.length;
+          note([...path, name], found, { key: true, ...(more === 0 ? {} : { cut: more }) });
+          return name;
+        });
+      },
+    });
+    return { value: copy, places };
+  }
+
+  /** The names of the secrets in a JSON value. */
+  namesIn(value: unknown): string[] {
+    return [...new Set(this.redact(value).places.map((place) => place.secret))];
+  }
+
+  /**
+   * Puts the secrets back into what `redact` made, changing it in place. Those that do not exist any more stay out:
+   * their names stand beside the value.
+   */
+  restore(value: unknown, places: readonly RedactedPlace[]): { value: unknown; gone: string[] } {
+    const root: Holder = { value };
+    const gone = [...new Set(places.map((place) => place.secret))].filter((name) => this.#values[name] === undefined);
+    const known = places.filter((place) => !gone.includes(place.secret));
+    // From the end of each string to its beginning, so that the places before still fit; keys last, the deepest first.
+    const ordered = known.toSorted(
+      (a, b) =>
+        Number(a.key ?? false) - Number(b.key ?? false) || b.path.length - a.path.length || (b.at ?? 0) - (a.at ?? 0),
+    );
+    const renamed = new Map<string, string>();
+    for (const place of ordered) {
+      const { holder, step } = holderOf(root, place.path);
+      const text = this.#textOf(place);
+      if (place.key) {
+        const path = JSON.stringify(place.path);
+        const key = renamed.get(path) ?? String(step).slice(0, String(step).length - (place.cut ?? 0));
+        renamed.set(path, putBack(key, place.at, text));
+      } else holder[step] = place.at === undefined ? Number(text) : putBack(String(holder[step]), place.at, text);
+    }
+    for (const [path, key] of renamed) {
+      const { holder, step } = holderOf(root, JSON.parse(path) as Path);
+      renameKey(holder, String(step), key);
+    }
+    return { value: root.value, gone };
+  }
+
+  #textOf({ secret, form }: RedactedPlace): string {
+    const found = this.#forms.find((one) => one.secret === secret && one.form === form);
+    // Of a value that has changed since, an encoding may be the same as another one.
+    return found?.text ?? this.#values[secret] ?? redacted;
+  }
+
+  #redactText(text: string): { value: string; found: Found[] } {
+    const found: Found[] = [];
+    let out = '';
+    let from = 0;
+    for (const { start, form } of this.#findIn(text)) {
+      out += text.slice(from, start);
+      found.push({ at: out.length, form });
+      out += redacted;
+      from = start + form.text.length;
+    }
+    return { value: out + text.slice(from), found };
+  }
+
+  #redactNumber(number: number): { value: unknown; found: Found[] } {
+    const text = String(number);
+    const form = this.#forms.find((one) => one.form === undefined && one.text === text);
+    return form ? { value: redacted, found: [{ at: undefined, form }] } : { value: number, found: [] };
+  }
+
+  /** The secrets in a text from left to right, the longest first where several begin. */
+  #findIn(text: string): Match[] {
+    const all: Match[] = [];
+    for (const form of this.#forms) {
+      if (form.whole) {
+        if (text === form.text) all.push({ start: 0, form });
+        continue;
+      }
+      for (let start = text.indexOf(form.text); start >= 0; start = text.indexOf(form.text, start + form.text.length))
+        all.push({ start, form });
+    }
+    all.sort((a, b) => a.start - b.start || b.form.text.length - a.form.text.length);
+    let end = 0;
+    return all.filter(({ start, form }) => {
+      if (start < end) return false;
+      end = start + form.text.length;
+      return true;
+    });
+  }
+}
+
+/** A secret as it is, in a URL, in a form, inside JSON text, and in base64 wherever in the encoded bytes it stands. */
+function formsOf(secret: string, value: string): Form[] {
+  if (value.length < insideCharactersMin) return [{ secret, form: undefined, text: value, whole: true }];
+  const forms = new Map<string, string | undefined>([[value, undefined]]);
+  const add = (form: string, text: string) => {
+    if (!forms.has(text)) forms.set(text, form);
+  };
+  const bytes = Buffer.from(value, 'utf8');
+  if (bytes.length >= encodedBytesMin) {
+    add('json', JSON.stringify(value).slice(1, -1));
+    add('url', encodeURIComponent(value));
+    add('form', new URLSearchParams({ a: value }).toString().slice(2));
+    for (const encoding of ['base64', 'base64url'] as const) {
+      add(encoding, bytes.toString(encoding));
+      for (const shift of [0, 1, 2]) {
+        // The characters that depend on nothing but the secret, with so many bytes before it in a group of three.
+        const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString(encoding);
+        const inner = text.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
+        add(`${encoding}-${shift}`, inner);
+      }
+    }
+  }
+  return [...forms].map(([text, form]) => ({ secret, form, text, whole: false }));
+}
+
+type Steps = {
+  leaf(leaf: string | number, path: Path): unknown;
+  /** The names that an object's members get, in their order. */
+  keys(keys: string[], path: Path): string[];
+};
+
+/** Copies a JSON value through these steps, without recursion: it may be nested as deep as its size allows. */
+function copyJson(value: unknown, steps: Steps): unknown {
+  const root: Holder = { value: undefined };
+  const open: { given: unknown; holder: Holder; step: string | number; path: Path }[] = [
+    { given: value, holder: root, step: 'value', path: [] },
+  ];
+  for (let next = open.pop(); next; next = open.pop()) {
+    const { given, holder, step, path } = next;
+    if (typeof given === 'string' || typeof given === 'number') holder[step] = steps.leaf(given, path);
+    else if (typeof given !== 'object' || given === null) holder[step] = given;
+    else {
+      const keys = Object.keys(given);
+      const names = Array.isArray(given) ? keys.map(Number) : steps.keys(keys, path);
+      const copy = (
+        Array.isArray(given) ? new Array(keys.length).fill(null) : Object.fromEntries(names.map((name) => [name, null]))
+      ) as Holder;
+      holder[step] = copy;
+      for (const [index, key] of keys.entries()) {
+        const name = names[index] ?? key;
+        open.push({ given: (given as Holder)[key], holder: copy, step: name, path: [...path, name] });
+      }
+    }
+  }
+  return root.value;
+}
+
+/** What holds the place at the end of a path, and its step there. Throws when the value is not the one of the path. */
+function holderOf(root: Holder, path: Path): { holder: Holder; step: string | number } {
+  let holder = root;
+  let step: string | number = 'value';
+  for (const next of path) {
+    const inner = holder[step];
+    if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, next))
+      throw new Error('A redacted value is not what its places say.');
+    holder = inner as Holder;
+    step = next;
+  }
+  return { holder, step };
+}
+
+function putBack(text: string, at: number | undefined, secret: string): string {
+  if (at === undefined || text.slice(at, at + redacted.length) !== redacted)
+    throw new Error('A redacted string is not what its places say.');
+  return text.slice(0, at) + secret + text.slice(at + redacted.length);
+}
+
+/** Renames a member and keeps the order of all. */
+function renameKey(holder: Holder, from: string, to: string): void {
+  const members = Object.entries(holder);
+  for (const [key] of members) delete holder[key];
+  for (const [key, member] of members)
+    Object.defineProperty(holder, key === from ? to : key, {
+      value: member,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+}
+
+function unusedName(name: string, taken: ReadonlySet<string>): string {
+  for (let number = 1; ; number++) {
+    const tried = number === 1 ? name : `${name}#${number}`;
+    if (!taken.has(tried)) return tried;
+  }
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CommandLocks } from '../../src/automations/command-locks.ts';
+import { OutsideWork } from '../../src/automations/outside-work.ts';
+
+function makeWork(stopping = new AbortController()) {
+  const held = new Set<string>();
+  const locks = {
+    take: async (id: string) => !held.has(id) && Boolean(held.add(id)),
+    release: async (id: string) => void held.delete(id),
+  } as unknown as CommandLocks;
+  return { work: new OutsideWork<string>(locks, stopping.signal), held, stopping };
+}
+
+const task = (run: (signal: AbortSignal) => Promise<string>, describe = (error: unknown) => String(error)) => ({
+  commandId: 'c',
+  attempt: 1,
+  timeoutSeconds: 60,
+  run,
+  describe: (error: unknown) => ({ code: 'x', message: describe(error) }),
+});
+
+test('a result, an error and a fault are told apart, and none is lost', async () => {
+  const { work } = makeWork();
+  const outcomes = [];
+  const fails = () => Promise.reject(new Error('no'));
+  const throws = () => {
+    throw new Error('no database');
+  };
+  for (const one of [task(async () => 'a'), task(fails), task(fails, throws)]) {
+    work.launch(one);
+    await work.wait(undefined);
+    const { next } = work;
+    assert.ok(next);
+    outcomes.push(next.outcome);
+    work.drop(next);
+  }
+  const [result, error, fault] = outcomes;
+  assert.deepEqual(result, { output: 'a' });
+  assert.deepEqual(error, { error: { code: 'x', message: 'Error: no' } });
+  assert.ok(fault && 'fault' in fault && fault.fault instanceof Error);
+  assert.equal(work.isBusy, false);
+});
+
+test('work that takes longer than it may fails with its timeout', async () => {
+  const { work } = makeWork();
+  const hangs = (signal: AbortSignal) =>
+    new Promise<string>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  work.launch({ ...task(hangs), timeoutSeconds: 0.01 });
+  await work.wait(undefined);
+  assert.deepEqual(work.next?.outcome, {
+    error: { code: 'timeout', message: 'The node took longer than 0.01 seconds.' },
+  });
+});
+
+test('closing breaks work off and gives every lock back', async () => {
+  const { work, held } = makeWork();
+  let aborted = false;
+  assert.equal(await work.take('c'), true);
+  assert.equal(await work.take('c'), false);
+  work.launch(
+    task(
+      (signal) =>
+        new Promise<string>(() => {
+          signal.addEventListener('abort', () => {
+            aborted = true;
+          });
+        }),
+    ),
+  );
+  await work.close();
+  assert.ok(aborted);
+  assert.equal(held.size, 0);
+});

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { SecretValues } from '../../src/automations/secret-values.ts';
+
+const token = 'pa ss/"w+rd\u00e9#';
+const values = new SecretValues({ TOKEN: token, PIN: '48151623', SHORT: 'abc', OTHER: 'open sesame' });
+const plain = (value: unknown) => JSON.parse(JSON.stringify(value ?? null));
+
+function throughTheDatabase(value: unknown) {
+  const { value: stored, places } = values.redact(value);
+  return values.restore(plain(stored), plain(places));
+}
+
+test('a secret is found as it is, encoded, in keys and as a number', () => {
+  const encoded = Buffer.from(`user:${token}`).toString('base64');
+  const held = {
+    header: `Bearer ${token}`,
+    url: `https://x.test/?q=${encodeURIComponent(token)}`,
+    form: new URLSearchParams({ q: token }).toString(),
+    basic: `Basic ${encoded}`,
+    web: Buffer.from(`u:${token}.`).toString('base64url'),
+    json: JSON.stringify({ token }),
+    pin: 48151623,
+    short: ['abc', 'abcd'],
+    [`of ${token}`]: { [token]: 1 },
+  };
+  const { value } = values.redact(held);
+  const text = JSON.stringify(value);
+  assert.deepEqual(plain(value), {
+    ...(value as object),
+    header: 'Bearer [redacted]',
+    url: 'https://x.test/?q=[redacted]',
+    form: 'q=[redacted]',
+    json: '{"token":"[redacted]"}',
+    pin: '[redacted]',
+    short: ['[redacted]', 'abcd'],
+    'of [redacted]': { '[redacted]': 1 },
+  });
+  for (const trace of [token, encodeURIComponent(token), '48151623', encoded.slice(8, 24)])
+    assert.ok(!text.includes(trace), `${trace} in ${text}`);
+  assert.deepEqual(throughTheDatabase(held).value, held);
+  assert.deepEqual(values.namesIn(held).sort(), ['PIN', 'SHORT', 'TOKEN']);
+});
+
+test('what only looks redacted is left as it is', () => {
+  const echo = { said: '[redacted] and [redacted]', '[redacted]': 1 };
+  assert.deepEqual(throughTheDatabase({ ...echo, token }).value, { ...echo, token });
+  assert.equal(values.redact(echo).value, echo);
+});
+
+test('a secret that is gone stays out, and is named', () => {
+  const { value, places } = values.redact({ a: `x ${token} y open sesame z` });
+  assert.deepEqual(new SecretValues({ OTHER: 'changed' }).restore(value, places), {
+    value: { a: 'x [redacted] y changed z' },
+    gone: ['TOKEN'],
+  });
+});
+
+test('whatever a value is, the database gets no secret and the engine gets the value', () => {
+  const forms = [token, encodeURIComponent(token), Buffer.from(token).toString('base64'), '48151623', 'abc'];
+  const text = fc
+    .array(fc.oneof(fc.constantFrom(...forms, '[redacted]', '#2', '__proto__', 'x'), fc.string({ unit: 'grapheme' })), {
+      maxLength: 5,
+    })
+    .map((parts) => parts.join(''));
+  const { json } = fc.letrec((tie) => ({
+    json: fc.oneof(
+      { depthSize: 'small' },
+      text,
+      fc.constantFrom(48151623, 1, -0.5, null, true),
+      fc.array(tie('json'), { maxLength: 4 }),
+      fc.array(fc.tuple(text, tie('json')), { maxLength: 4 }).map((members) => Object.fromEntries(members)),
+    ),
+  }));
+  fc.assert(
+    fc.property(json, (given) => {
+      const value = plain(given);
+      const stored = JSON.stringify(values.redact(value).value);
+      for (const form of [JSON.stringify(token).slice(1, -1), ...forms.slice(1, 3)]) assert.ok(!stored.includes(form));
+      const { value: restored, gone } = throughTheDatabase(value);
+      assert.deepEqual(restored, value);
+      assert.deepEqual(gone, []);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('a value nested as deep as JSON goes is no trouble', () => {
+  let deep: unknown = token;
+  for (let level = 0; level < 2_000; level++) deep = level % 2 === 0 ? [deep] : { a: deep };
+  assert.deepEqual(JSON.stringify(throughTheDatabase(deep).value), JSON.stringify(deep));
+});
