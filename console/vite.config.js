@@ -4,7 +4,11 @@ export default defineConfig({
   base: '/console/',
   publicDir: 'public',
   // Given whole, so that the build needs no tsconfig.json of the project around it (images leave it out).
-  esbuild: { jsx: 'automatic', legalComments: 'none', tsconfigRaw: '{"compilerOptions":{"verbatimModuleSyntax":true}}' },
+  esbuild: {
+    jsx: 'automatic',
+    legalComments: 'none',
+    tsconfigRaw: '{"compilerOptions":{"verbatimModuleSyntax":true}}',
+  },
   build: {
     outDir: 'dist',
     emptyOutDir: true,
