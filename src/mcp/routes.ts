@@ -25,9 +25,6 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     method: 'POST',
     path: '/mcp',
     operationId: 'callMcp',
-    // What its tools ask for are requests of their own, limited and audited as such.
-    rateGroup: 'reads',
-    audit: 'none',
     tag: 'Server',
     summary: 'Speak the Model Context Protocol',
     description:
