@@ -3,6 +3,7 @@ import Fastify from 'fastify';
 import { systemClock } from '../../src/clock.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { AuditLog } from '../../src/http/audit.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { rewriteKvUrl } from '../../src/kv/paths.ts';
@@ -12,6 +13,7 @@ import { createLogger } from '../../src/log.ts';
 import { Credentials } from '../../src/tenancy/credentials.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
 import { Sessions } from '../../src/tenancy/sessions.ts';
+import { generousLimiter } from '../limits/limiter.ts';
 
 const target = JSON.parse(process.env.BENCH_DATABASE ?? '') as DatabaseTarget;
 const db = openDatabase(target, { poolSize: 10, applicationName: 'bench' });
@@ -40,9 +42,12 @@ function bare() {
 async function quarry(secret: string) {
   const secrets = new Secrets(secret);
   const credentials = new Credentials({ db, secrets, clock: systemClock });
+  const log = createLogger('info');
   const { fastify: app, api } = await createHttpServer({
-    log: createLogger('info'),
+    log,
     credentials,
+    rateLimiter: generousLimiter(db),
+    audit: new AuditLog({ db, clock: systemClock, log, keep: 'changes' }),
     sessions: new Sessions({ db, secrets, clock: systemClock, credentials }),
     metrics: new Metrics(),
     bodyBytesMax: 1024 * 1024,
