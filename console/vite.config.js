@@ -3,7 +3,12 @@ import { defineConfig } from 'vite';
 export default defineConfig({
   base: '/console/',
   publicDir: 'public',
-  esbuild: { jsx: 'automatic', legalComments: 'none' },
+  // Given whole, so that the build needs no tsconfig.json of the project around it (images leave it out).
+  esbuild: {
+    jsx: 'automatic',
+    legalComments: 'none',
+    tsconfigRaw: '{"compilerOptions":{"verbatimModuleSyntax":true}}',
+  },
   build: {
     outDir: 'dist',
     emptyOutDir: true,

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { build } from 'vite';
+import config from '../console/vite.config.js';
 
 // `npx quarry` links this package into npm's cache, which runs our install script again, while a server may be serving
 // what it would remove.
@@ -14,7 +15,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..', 'console');
 const output = join(root, 'dist');
 const startedMs = Date.now();
 rmSync(output, { recursive: true, force: true });
-await build({ root, configFile: join(root, 'vite.config.js'), logLevel: 'warn' });
+await build({ ...config, root, configFile: false, logLevel: 'warn' });
 
 let bytes = 0;
 for (const name of readdirSync(output, { recursive: true, encoding: 'utf8' })) {

@@ -1,5 +1,5 @@
 import { after, afterEach, test } from 'node:test';
-import { ConsoleTest, pdfShown } from '../support/browser.ts';
+import { ConsoleTest, pdfDrawn } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
 import { docx, pdfOfPages } from '../support/documents.ts';
 import { startSite } from '../support/fixture-site.ts';
@@ -68,7 +68,7 @@ test('a PDF stands beside its Markdown', async () => {
   await browser.locator('option:checked', { hasText: 'harbour-report.pdf' }).waitFor({ state: 'attached' });
   await browser.getByRole('button', { name: 'Extract' }).click();
   await browser.getByRole('region', { name: 'Markdown' }).getByText('outer mole').waitFor();
-  await pdfShown(browser);
+  await pdfDrawn(browser);
   await it.picture(browser, 'extraction');
 });
 

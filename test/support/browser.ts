@@ -117,11 +117,15 @@ export function scrollsSideways(page: Page): Promise<boolean> {
   return page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
 }
 
-/** The browser's own viewer is at work in a preview, and has drawn the first page. */
+/** The browser's own viewer is at work in a preview. */
 export async function pdfShown(page: Page): Promise<void> {
   const isViewer = (frame: Frame) => frame.url().startsWith('chrome-extension:');
   if (!page.frames().some(isViewer)) await page.waitForEvent('framenavigated', isViewer);
-  // What it draws is in no DOM: a picture of the empty viewer is small.
+}
+
+/** And has drawn the first page. What it draws is in no DOM, but a picture of the empty viewer is small. */
+export async function pdfDrawn(page: Page): Promise<void> {
+  await pdfShown(page);
   for (let tries = 0; tries < 60; tries++)
     if ((await page.locator('iframe.preview-pdf').screenshot()).length > emptyViewerBytes) return;
   throw new Error('The PDF is not drawn.');
