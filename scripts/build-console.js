@@ -7,10 +7,6 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { build } from 'vite';
 import config from '../console/vite.config.js';
 
-// `npx quarry` links this package into npm's cache, which runs our install script again, while a server may be serving
-// what it would remove.
-if (process.env.npm_command === 'exec') process.exit(0);
-
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', 'console');
 const output = join(root, 'dist');
 const startedMs = Date.now();
