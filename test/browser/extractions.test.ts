@@ -69,11 +69,13 @@ test('a PDF stands beside its Markdown', async () => {
   await browser.getByRole('button', { name: 'Extract' }).click();
   await browser.getByRole('region', { name: 'Markdown' }).getByText('outer mole').waitFor();
   await pdfDrawn(browser);
+  await browser.getByRole('heading', { name: 'harbour-report.pdf' }).waitFor();
   await it.picture(browser, 'extraction');
 });
 
 test('a site is read before one’s eyes, and pages that failed say why', async () => {
   const browser = await it.openAsDeveloper(app, '/console/extractions');
+  await browser.getByRole('link', { name: 'harbour-report.pdf' }).waitFor();
   await browser.getByRole('tab', { name: 'From the web' }).click();
   await browser.getByLabel('Address').fill(`${site.origin}/`);
   await browser.getByLabel('How much').selectOption('site');
