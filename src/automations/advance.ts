@@ -42,6 +42,8 @@ export type AdvanceDeps = {
   servicesFor(run: RunRow): Promise<NodeServices<Db>>;
   /** How a child has ended; undefined while it has not. */
   findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined>;
+  /** Ends a run and those that it has started, in this transaction, if they have not ended. */
+  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 
 export type ChildEnd = { output: unknown } | { error: NodeError };
@@ -201,7 +203,7 @@ class Advance {
           return await this.#append([started, ...endEntries(node, attempt, output, this.#journal.around())]);
         }
         case 'effect': {
-          const nodeContext = await this.#context(command.commandId, new AbortController().signal);
+          const nodeContext = await this.#context(command, new AbortController().signal);
           return await this.#deps.db.begin(async (tx) => {
             const output = await work.run<Db>(tx, members, nodeContext);
             await this.#journal.append([started, ...this.#endOfEffect(node, attempt, output)], tx);
@@ -209,10 +211,13 @@ class Advance {
           });
         }
         case 'child': {
-          const nodeContext = await this.#context(command.commandId, new AbortController().signal);
+          const nodeContext = await this.#context(command, new AbortController().signal);
+          // Nothing asks for another connection while it holds one: all would wait for each other.
+          const prepared = await work.prepare<Db>(members, nodeContext);
           return await this.#deps.db.begin(async (tx) => {
-            const child = await work.start<Db>(tx, members, nodeContext);
-            await this.#journal.append([started, await this.#childEntry(tx, attempt, child)], tx);
+            const made = await prepared.commit(tx);
+            if (!('child' in made)) throw new Error('A node that waits for a child has made none.');
+            await this.#journal.append([started, await this.#childEntry(tx, attempt, made.child)], tx);
             return true;
           });
         }
@@ -281,7 +286,7 @@ class Advance {
       attempt,
       timeoutSeconds: node.timeout_seconds ?? work.timeoutSeconds,
       run: async (signal) => {
-        const context = await this.#context(commandId, signal);
+        const context = await this.#context({ commandId, attempt }, signal);
         return work.style === 'prepared'
           ? { prepared: await work.prepare<Db>(members, context) }
           : { output: await work.run<Db>(members, context) };
@@ -386,11 +391,12 @@ class Advance {
     });
   }
 
-  async #context(commandId: string, signal: AbortSignal): Promise<NodeContext<Db>> {
+  async #context(of: { commandId: string; attempt: number }, signal: AbortSignal): Promise<NodeContext<Db>> {
     this.#services ??= this.#deps.servicesFor(this.#row);
     return {
       input: this.#journal.state.input,
-      commandId,
+      commandId: of.commandId,
+      childKey: of.attempt === 1 ? of.commandId : `${of.commandId}/${of.attempt}`,
       now: this.#deps.clock.now(),
       signal,
       services: await this.#services,
@@ -426,11 +432,17 @@ class Advance {
 
   /**
    * Somebody else has written to this run. Who has nothing in hand stops: whoever wrote goes on, or has queued a job.
-   * Who has reads again, and goes on only to bring that in.
+   * Who has reads again, and goes on only to bring that in. The end of a child is in no journal: whoever wrote may have
+   * looked at it too early, so a run that was under way is looked at once more. (One that waits for its turn is not: it
+   * would be looked at for ever.)
    */
   async #lost(): Promise<boolean> {
     this.#journal.forget();
-    if (!this.#outside.isBusy || !(await this.#journal.reload())) return false;
+    if (!this.#outside.isBusy) {
+      if (this.#row.status === 'running') await store.queueAdvance(this.#deps.db, this.#row);
+      return false;
+    }
+    if (!(await this.#journal.reload())) return false;
     this.#leftAlone.clear();
     return true;
   }

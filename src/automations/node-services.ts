@@ -77,14 +77,21 @@ export function createNodeServices(deps: NodeServiceDeps) {
         const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, depth: run.eventDepth + 1 }, true);
         return id === undefined ? '' : formatId('event', id);
       },
-      startRun: (tx, input, commandId) => runs.startChild(tx, caller, run, input, commandId),
+      async prepareRun(input, childKey) {
+        const { commit } = await runs.prepareChild(caller, run, input, childKey);
+        return { commit: async (tx) => ({ child: await commit(tx) }), discard: async () => {} };
+      },
       async prepareExtraction(body, signal) {
         const { commit, discard } = await domains.extractions.prepare(caller, body, signal);
         return { commit: async (tx) => ({ child: { kind: 'extraction', id: await commit(tx) } }), discard };
       },
-      async startIngestion(tx, source, body) {
+      async prepareIngestion(source, body) {
         const { ingest } = domains.knowledge;
-        return { kind: 'ingestion', id: (await ingest(nestedDatabase(tx), caller, source, body)).id };
+        const commit = async (tx: Db) => {
+          const { id } = await ingest(nestedDatabase(tx), caller, source, body);
+          return { child: { kind: 'ingestion' as const, id } };
+        };
+        return { commit, discard: async () => {} };
       },
       search: (source, body) => domains.knowledge.search(caller, source, body),
       fetch: (request) => domains.fetch(request),

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
-import { formatId, newUuid } from '../ids.ts';
+import { formatId, newUuid, parseId } from '../ids.ts';
 import { decide } from './decide.ts';
 import type { Surroundings } from './draft.ts';
 import { applyEntry, foldJournal, type RunState, timerDueAt } from './fold.ts';
@@ -14,6 +14,7 @@ export type RunJournalDeps = {
   clock: Clock;
   /** Who writes: shown in every entry's environment. */
   environment: { worker: string; version: string };
+  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 
 /** How a run sleeps when there is nothing to do; undefined while there is. */
@@ -125,6 +126,7 @@ export class RunJournal {
   async append(entries: DraftEntry[], db: Db = this.#deps.db): Promise<void> {
     const all = [...this.#held, ...entries];
     const expected = this.#state.sequence - this.#held.length;
+    const children = waitedFor(this.#state);
     this.#apply(entries);
     if (entries[0]?.type === 'run_started' && !this.row.limited) {
       this.#held = all;
@@ -140,7 +142,10 @@ export class RunJournal {
     }
     this.#held = [];
     const rest = this.#restAfter();
-    const written = await this.#write(db, expected, all, rest);
+    // A child whose node has ended without it is waited for by nobody.
+    for (const { type, commandId } of all) if (type === 'child_run_ended') children.delete(commandId ?? '');
+    for (const commandId of waitedFor(this.#state).keys()) children.delete(commandId);
+    const written = await this.#write(db, expected, all, rest, [...children.values()]);
     if (!written) throw new Conflict();
     this.#slept = { waiting: rest !== undefined, wakeAtMs: rest?.wakeAtMs };
   }
@@ -149,7 +154,7 @@ export class RunJournal {
     for (const draft of drafts) applyEntry(this.graph, this.#state, { ...draft, sequence: this.#state.sequence + 1 });
   }
 
-  async #write(db: Db, expected: number, entries: DraftEntry[], rest: Rest): Promise<boolean> {
+  async #write(db: Db, expected: number, entries: DraftEntry[], rest: Rest, abandoned: string[]): Promise<boolean> {
     const { row } = this;
     const stored = entries.map((entry) => ({ ...entry, record: this.#hide(entry.record) }));
     const last = stored.at(-1);
@@ -166,25 +171,29 @@ export class RunJournal {
       now: this.#deps.clock.now(),
     };
     try {
-      if (!row.limited) return await store.appendEntries(db, append);
-      return await this.#writeLimited(db, entries[0]?.type === 'run_started', append);
+      if (!row.limited && abandoned.length === 0) return await store.appendEntries(db, append);
+      const within = async (tx: Db) => {
+        const written = row.limited
+          ? await this.#writeLimited(tx, entries[0]?.type === 'run_started', append)
+          : await store.appendEntries(tx, append);
+        if (written) for (const id of abandoned) await this.#deps.cancelRun(tx, row.appId, id);
+        return written;
+      };
+      return 'begin' in db ? await db.begin(within) : await within(db);
     } catch (error) {
       throw new NotWritten(error);
     }
   }
 
   /** Of an automation with a limit: begins only when there is a place, and gives its place on when it ends. */
-  async #writeLimited(db: Db, begins: boolean, append: store.Append): Promise<boolean> {
+  async #writeLimited(tx: Db, begins: boolean, append: store.Append): Promise<boolean> {
     const { appId, automationId } = this.row;
-    const within = async (tx: Db) => {
-      const ended = append.status !== 'running';
-      if (begins && !(await store.mayStartRun(tx, appId, automationId))) return false;
-      if (ended) await store.lockLimit(tx, appId, automationId);
-      const written = await store.appendEntries(tx, append);
-      if (written && ended) await store.queueNextPending(tx, appId, automationId);
-      return written;
-    };
-    return 'begin' in db ? db.begin(within) : within(db);
+    const ended = append.status !== 'running';
+    if (begins && !(await store.mayStartRun(tx, appId, automationId))) return false;
+    if (ended) await store.lockLimit(tx, appId, automationId);
+    const written = await store.appendEntries(tx, append);
+    if (written && ended) await store.queueNextPending(tx, appId, automationId);
+    return written;
   }
 
   /** Notes how the run sleeps, when no entry has said so already. */
@@ -218,4 +227,14 @@ export class RunJournal {
       newTimerId: () => formatId('timer', newUuid()),
     };
   }
+}
+
+/** The uuids of the runs that nodes of this run wait for, by command. */
+function waitedFor(state: RunState): Map<string, string> {
+  const children = new Map<string, string>();
+  for (const { phase, child, commandId } of state.active.values()) {
+    const id = phase === 'child' && child?.kind === 'run' ? parseId('automationRun', child.id) : undefined;
+    if (id !== undefined) children.set(commandId, id);
+  }
+  return children;
 }

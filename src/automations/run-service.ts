@@ -115,8 +115,11 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     };
   }
 
-  /** Ends a run that is not terminal, and the runs that it has started. */
+  /** Ends a run that is not terminal, and the runs that it has started. Of each, its automation's limit is locked first. */
   async function cancelTree(tx: Db, appId: string, id: string): Promise<RunRow | undefined> {
+    const found = await runStore.findRun(tx, appId, id);
+    if (!found) return undefined;
+    await runStore.lockLimit(tx, appId, found.automationId);
     const row = await runStore.lockRun(tx, appId, id);
     if (!row || isTerminal(row)) return row;
     const now = clock.now();
@@ -144,9 +147,8 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     return runStore.findRun(tx, appId, id);
   }
 
-  async function appendSignal(tx: Db, row: RunRow, name: string, payload: unknown): Promise<void> {
+  async function appendSignal(tx: Db, row: RunRow, graph: Graph, name: string, payload: unknown): Promise<void> {
     const entries = await runStore.listEntries(tx, row);
-    const graph = await loadGraph(row);
     const state = foldJournal(graph, entries.map(runStore.readEntry));
     if (state.signals.length >= keptSignalsMax || row.sequence >= signalSequenceMax)
       throw new AppError('conflict', `The run keeps ${state.signals.length} signals that nobody has taken: no more.`);
@@ -176,6 +178,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     get,
     newRun,
     checkPayload,
+    cancelTree,
 
     /** The caller sees the run, and it is of a kind that can be streamed. */
     async getStreamable(caller: Caller, id: string): Promise<RunRow> {
@@ -221,33 +224,29 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       return 'row' in outcome ? outcome.row : sameRun(db, caller, outcome.held, digest);
     },
 
-    /** A run of another automation for a `run_automation` node, in the transaction of its journal entry. */
-    async startChild(
-      tx: Db,
+    /** A run of another automation for a `run_automation` node; `commit` starts it. */
+    async prepareChild(
       caller: Caller,
       parent: RunRow,
       input: { automation: string; payload: unknown },
-      commandId: string,
-    ): Promise<Child> {
+      childKey: string,
+    ): Promise<{ commit(tx: Db): Promise<Child> }> {
       const automation = await getInvocable(caller, input.automation);
       const payload = (input.payload ?? {}) as Record<string, unknown>;
       await checkInvocation(caller, automation, { payload });
       if (parent.depth + 1 > graphLimits.runDepthMax)
         throw new AppError('conflict', `Runs start runs at most ${graphLimits.runDepthMax} deep.`);
-      const row = await runStore.insertRun(
-        tx,
-        newRun(automation, {
-          payload,
-          participants: parent.participants,
-          parentRunId: parent.id,
-          parentCommandId: commandId,
-          depth: parent.depth + 1,
-          eventDepth: parent.eventDepth,
-          invokedByUserId: caller.kind === 'user' ? caller.userId : null,
-          ...actsAs(automation, caller),
-        }),
-      );
-      return { kind: 'run', id: row.id };
+      const run = newRun(automation, {
+        payload,
+        participants: parent.participants,
+        parentRunId: parent.id,
+        parentCommandId: childKey,
+        depth: parent.depth + 1,
+        eventDepth: parent.eventDepth,
+        invokedByUserId: caller.kind === 'user' ? caller.userId : null,
+        ...actsAs(automation, caller),
+      });
+      return { commit: async (tx) => ({ kind: 'run', id: (await runStore.insertRun(tx, run)).id }) };
     },
 
     async journal(caller: Caller, id: string, limit: number | undefined, after: string | undefined) {
@@ -307,12 +306,13 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const run = await get(caller, id);
       if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
         throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
+      const graph = run.graphVersion === null ? undefined : await loadGraph(run);
       return db.begin(async (tx) => {
         const row = await runStore.lockRun(tx, run.appId, run.id);
         if (!row) throw notFound();
         if (isTerminal(row)) throw wrongState(row, 'takes no signals');
-        if (row.graphVersion === null) throw wrongState(row, 'is worked from outside and takes no signals');
-        await appendSignal(tx, row, name, payload);
+        if (!graph) throw wrongState(row, 'is worked from outside and takes no signals');
+        await appendSignal(tx, row, graph, name, payload);
         await runStore.queueAdvance(tx, row);
         return (await runStore.findRun(tx, row.appId, row.id)) ?? row;
       });

@@ -68,7 +68,12 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
   }
 
   /** What input makes of an automation, checked; the row it starts from is its present state or a blank one. */
-  async function applyInput(caller: Caller, row: AutomationValues, input: AutomationInput): Promise<AutomationValues> {
+  async function applyInput(
+    within: Db,
+    caller: Caller,
+    row: AutomationValues,
+    input: AutomationInput,
+  ): Promise<AutomationValues> {
     const next: AutomationValues = {
       ...row,
       name: input.name ?? row.name,
@@ -84,9 +89,9 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
       metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
     };
     if (input.run_as_user !== undefined)
-      next.runAsUserId = input.run_as_user === null ? null : await runAsUser(caller, input.run_as_user);
+      next.runAsUserId = input.run_as_user === null ? null : await runAsUser(within, caller, input.run_as_user);
     if (input.run_as_agent !== undefined)
-      next.runAsAgentId = input.run_as_agent === null ? null : await runAsAgent(caller, input.run_as_agent);
+      next.runAsAgentId = input.run_as_agent === null ? null : await runAsAgent(within, caller, input.run_as_agent);
     if (input.run_as_user !== undefined || input.run_as_agent !== undefined) next.identityGone = null;
     if (next.runAsUserId !== null && next.runAsAgentId !== null)
       throw invalidField('run_as_agent', 'cannot stand beside run_as_user');
@@ -103,14 +108,14 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     return next;
   }
 
-  async function runAsUser(caller: Caller, id: string): Promise<string> {
-    const user = await findUser(db, caller, fieldId('user', 'run_as_user', id));
+  async function runAsUser(within: Db, caller: Caller, id: string): Promise<string> {
+    const user = await findUser(within, caller, fieldId('user', 'run_as_user', id));
     if (!user) throw unknownReference('run_as_user');
     return user.id;
   }
 
-  async function runAsAgent(caller: Caller, id: string): Promise<string> {
-    const agent = await findAgent(db, caller, fieldId('agent', 'run_as_agent', id));
+  async function runAsAgent(within: Db, caller: Caller, id: string): Promise<string> {
+    const agent = await findAgent(within, caller, fieldId('agent', 'run_as_agent', id));
     if (!agent) throw unknownReference('run_as_agent');
     return agent.id;
   }
@@ -165,6 +170,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
       if (named.team && named.user) throw invalidField('user', 'cannot stand beside team');
       const individual = named.team ?? named.user;
       const row = await applyInput(
+        db,
         caller,
         {
           ...blank,
@@ -199,7 +205,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
         db.begin(async (tx) => {
           const present = await store.findAutomation(tx, caller, { id }, true);
           if (!present) throw notFound();
-          const row = await applyInput(caller, valuesOf(present), input);
+          const row = await applyInput(tx, caller, valuesOf(present), input);
           // A tick that is due already is not lost by an unrelated change.
           if (row.schedule === present.schedule && row.timezone === present.timezone)
             row.nextTickAt = present.nextTickAt;

@@ -70,6 +70,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     openSecrets: deps.automations.openSecrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,
+    cancelRun: deps.runs.cancelTree,
   };
 
   /**

@@ -6,7 +6,6 @@ import type { DatabaseTarget } from '../db/address.ts';
 import type { Database } from '../db/database.ts';
 import { type Migration, migrate, readMigrations } from '../db/migrate.ts';
 import { createFacts, putFact } from '../db/server-facts.ts';
-import { identityKey } from '../files/store-identity.ts';
 import { migrateJobs } from '../jobs/migrate.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -165,7 +164,7 @@ async function loadRows(
 }
 
 async function holdsBlobs(blobs: BlobStore): Promise<boolean> {
-  for await (const { key } of blobs.list()) if (key !== identityKey) return true;
+  for await (const _blob of blobs.list()) return true;
   return false;
 }
 

@@ -45,7 +45,7 @@ export type BlobStore = {
   stat(key: string): Promise<BlobStat | undefined>;
   /** A blob that is not there is removed already. */
   remove(key: string): Promise<void>;
-  /** Every whole blob whose key begins with `prefix`, in no order. */
+  /** Every whole blob whose key begins with `prefix`, in no order; not the one that says which store this is. */
   list(prefix?: string): AsyncIterable<BlobEntry>;
   /** A URL that needs no credential and works until it expires. Only stores that clients can reach have it. */
   presignedUrl?(key: string, options: PresignOptions): Promise<string>;
@@ -111,6 +111,9 @@ export class BlobMeter {
     return { key: this.#key, size: this.#size, checksum };
   }
 }
+
+/** The blob that says which store this is (files/store-identity.ts). It is no file's, and lists leave it out. */
+export const identityKey = 'quarry/store';
 
 /** Keys name places in a store, so one that we did not make is a mistake of ours, found here before it is a path. */
 export function assertBlobKey(key: string): void {

@@ -13,6 +13,7 @@ import {
   type BlobStore,
   BlobTooLarge,
   type ByteRange,
+  identityKey,
   type PutOptions,
   type StoredBlob,
 } from './blob-store.ts';
@@ -187,7 +188,7 @@ async function* list(root: string, prefix: string): AsyncGenerator<BlobEntry> {
     for await (const shard of namesIn(join(root, app)))
       for await (const name of namesIn(join(root, app, shard))) {
         const key = `${app}/${name}`;
-        if (!key.startsWith(prefix)) continue;
+        if (!key.startsWith(prefix) || key === identityKey) continue;
         const found = await findTimes(join(root, app, shard, name));
         if (found !== undefined) yield { key, ...found };
       }

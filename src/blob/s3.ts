@@ -22,6 +22,7 @@ import {
   type BlobStore,
   BlobTooLarge,
   type ByteRange,
+  identityKey,
   type PresignOptions,
   type PutOptions,
   type StoredBlob,
@@ -193,7 +194,7 @@ async function* list(client: S3Client, bucket: string, prefix: string): AsyncGen
       }),
     );
     for (const { Key, Size, LastModified } of page.Contents ?? [])
-      if (Key !== undefined && LastModified !== undefined)
+      if (Key !== undefined && Key !== identityKey && LastModified !== undefined)
         yield { key: Key, size: Size ?? 0, modifiedAt: LastModified };
     after = page.NextContinuationToken;
   } while (after !== undefined);

@@ -3,7 +3,6 @@ import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { formatId } from '../ids.ts';
 import { deleteDoomedBlob, deleteFile, findUnreferredBlobs, pageFilesByBlob } from './store.ts';
-import { identityKey } from './store-identity.ts';
 
 /** One thing that is not as it should be, and what `repair` did about it. */
 export type Finding = {
@@ -110,7 +109,6 @@ export async function checkFiles(
     batch = [];
   };
   for await (const { key, modifiedAt } of blobs.list()) {
-    if (key === identityKey) continue;
     totals.blobs += 1;
     if (modifiedAt.getTime() > old) continue;
     batch.push(key);

@@ -1,11 +1,9 @@
-import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
+import { BlobMissing, type BlobStore, identityKey } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { findFact, putFact } from '../db/server-facts.ts';
 import { newUuid } from '../ids.ts';
 import { sampleBlobKeys } from './store.ts';
 
-/** The blob that says which store this is. It is no file's, and everything that lists blobs passes it over. */
-export const identityKey = 'quarry/store';
 const identityBytesMax = 100;
 const sampleSize = 5;
 /** One process at a time compares; the number only has to be ours. */

@@ -30,6 +30,9 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     description:
       'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request stands alone.',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
+    // What a tool does is counted and entered as the request that it makes.
+    rateGroup: 'reads',
+    audit: 'none',
     handler: async ({ caller, request, reply }) => {
       requireOwnOrigin(deps, request.headers.origin);
       requireFewMessages(request.body);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseId } from '../../src/ids.ts';
-import { AutomationsClient, graphOf, types } from '../support/automations.ts';
+import { AutomationsClient, graphOf, type Run, types } from '../support/automations.ts';
 import type { TestWorld } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
@@ -250,6 +250,55 @@ test('a cancelled run ends with its children and takes no more', async () => {
   const again = await client.call<ErrorBody>('POST', `/automation_runs/${runId}/cancel`);
   assert.equal(again.status, 409);
   assert.match(again.body.error.message, /cancelled/);
+});
+
+test('children that end at the same moment are all noticed', async () => {
+  const child = await client.automation({ workflow: graphOf({ id: 't', kind: 'trigger' }) });
+  const { id } = await client.automation({
+    workflow: graphOf({
+      ...{ id: 'e', kind: 'for_each', items: '[1..5]', concurrency: 5 },
+      node: { id: 'sub', kind: 'run_automation', automation: child.id, payload: { n: '{{$item}}' } },
+    }),
+  });
+  const runs = await Promise.all(Array.from({ length: 40 }, () => client.invoke(id)));
+  for (const run of runs) assert.equal(((await client.ended(run.id)).result as unknown[]).length, 5);
+});
+
+test('a child run that fails is tried again as another run', async () => {
+  const child = await client.automation({
+    workflow: graphOf({ id: 'f', kind: 'fail', message: 'no luck' }),
+  });
+  const run = await client.runGraph(
+    graphOf({
+      ...{ id: 'sub', kind: 'run_automation', automation: child.id, payload: {} },
+      retry: { max_attempts: 3, initial_seconds: 0.05, factor: 1 },
+    }),
+  );
+  assert.deepEqual([run.error?.code, run.error?.node_id], ['failed', 'sub'], JSON.stringify(run));
+  const children = await client.call<{ data: Run[] }>('GET', `/automations/${child.id}/runs`);
+  assert.deepEqual(
+    children.body.data.map((each) => each.error?.message),
+    ['no luck', 'no luck', 'no luck'],
+  );
+});
+
+test('a child run does not outlive the node that waits for it', async () => {
+  const child = await client.automation({
+    workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'never' }),
+  });
+  const sub = { id: 'sub', kind: 'run_automation', automation: child.id, payload: {} };
+  const graphs = [
+    graphOf({ ...sub, timeout_seconds: 0.3 }),
+    graphOf({ id: 'p', kind: 'parallel', nodes: [sub, { id: 'x', kind: 'transform', value: '{{$error("x")}}' }] }),
+  ];
+  for (const workflow of graphs) assert.equal((await client.runGraph(workflow)).status, 'failed');
+  const timed = await client.automation({ workflow: graphOf(sub), timeout_seconds: 1 });
+  assert.equal((await client.ended((await client.invoke(timed.id)).id)).error?.code, 'timeout');
+  const children = await client.call<{ data: Run[] }>('GET', `/automations/${child.id}/runs`);
+  assert.deepEqual(
+    children.body.data.map((each) => each.status),
+    ['cancelled', 'cancelled', 'cancelled'],
+  );
 });
 
 test('a retry is a new run with the same payload', async () => {

@@ -452,3 +452,32 @@ test('a server that stops answers tools that wait with what they have', { timeou
   await client.close();
   await closed;
 });
+
+test('tools are limited and audited as the requests that they make', async () => {
+  const other = await startTestServer({ env: { QUARRY_RATE_SEARCH: '1' } });
+  const tenant = await other.provision.app();
+  const user = await other.provision.user(tenant);
+  const client = new Client({ name: 'test', version: '1' });
+  const requestInit = { headers: { 'x-api-key': tenant.secretKey } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${other.baseUrl}/mcp`), { requestInit }));
+  const knowledge = await knowledgeOf(other, { key: tenant.secretKey }).makeSource({ user: user.id });
+  const codes: (string | undefined)[] = [];
+  for (let at = 0; at < 3; at++)
+    codes.push((await call(client, 'search_knowledge', { source: knowledge, query: 'x' })).error?.code);
+  assert.ok(codes.includes('rate_limited'), codes.join());
+  await ok(client, 'extract_file', { data: 'aGVsbG8=', filename: 'a.txt' });
+  await client.close();
+  const actions = async () => {
+    const audit = await other.api<{ data: { action: string }[] }>('GET', '/api/v1/audit', { key: tenant.secretKey });
+    return audit.body.data.map(({ action }) => action);
+  };
+  // Entries of data come with others, a moment after the answer.
+  let found = await actions();
+  for (let tries = 0; tries < 100 && !found.includes('createExtraction'); tries++) {
+    await new Promise((wake) => setTimeout(wake, 50));
+    found = await actions();
+  }
+  assert.ok(found.includes('createExtraction') && found.includes('createFile'), found.join());
+  assert.ok(!found.includes('callMcp'));
+  await other.close();
+});

@@ -43,7 +43,8 @@ test('an automation is made from the example, run, and its result read', async (
   await page.getByRole('button', { name: 'Run…' }).click();
   await page.getByLabel('Payload').fill('{"name": "Ada"}');
   await page.getByRole('button', { name: 'Run it' }).click();
-  await page.getByText('"greeting": "Hello Ada"').waitFor();
+  const result = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Result' }) });
+  await result.getByText('"greeting": "Hello Ada"').waitFor();
   const completed = page.getByRole('listitem').filter({ hasText: 'node completed greet' });
   await completed.locator('summary').click();
   await completed.getByText('"payload": "Hello Ada"').waitFor();

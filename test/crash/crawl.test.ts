@@ -58,6 +58,9 @@ test('a crawl goes on by itself after everything was killed, and ends with every
         done.outputs.map((output) => output.ordinal),
         Array.from({ length: pagesCount }, (_unused, at) => at),
       );
+      const usage = await fetch(`${serve.baseUrl}/api/v1/usage`, { headers: { 'x-api-key': key } });
+      const { pages } = (await usage.json()) as { pages: { used: number } };
+      assert.equal(pages.used, (round + 1) * pagesCount, 'each page is charged once');
       assert.ok(before < pagesCount, 'the crawl was over before it was killed');
       assert.ok(site.requests.length <= pagesCount + 1 + 2 * concurrency, `${site.requests.length} requests`);
     } finally {

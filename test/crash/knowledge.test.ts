@@ -54,6 +54,7 @@ test('an ingestion whose server is killed goes on where it was: every document o
     assert.equal(new Set(ingestion.metadata.items?.map((item) => item.document)).size, documentsPerRound);
     before += documentsPerRound;
     assert.equal(await count(), before);
+    assert.equal((await call<{ documents: { used: number } }>('GET', '/usage')).body.documents.used, before);
     const found = await call<{ data: { title: string }[] }>('POST', `/knowledge_sources/${source}/search`, {
       query: `round${round}item7`,
       mode: 'hybrid',

@@ -75,8 +75,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const database = beside
     ? { target: beside.services.target, db: beside.db, drop: async () => {} }
     : await createTestDatabase();
-  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
+  // Processes on one database have one blob store.
+  const dataDir = beside?.dataDir ?? mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
   const removeAll = async () => {
+    if (beside) return;
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   };

@@ -230,5 +230,11 @@ test('the settings choose the store', async (t) => {
   assert.equal(disk.presignedUrl, undefined);
   const s3 = await openBlobStore(readConfig({ QUARRY_BLOB_STORE: 's3', QUARRY_S3_BUCKET: 'b' }));
   assert.equal(s3.kind, 's3');
+  assert.notEqual(s3.presignedUrl, undefined);
   await s3.close();
+  const hidden = await openBlobStore(
+    readConfig({ QUARRY_BLOB_STORE: 's3', QUARRY_S3_BUCKET: 'b', QUARRY_S3_PRESIGN: 'false' }),
+  );
+  assert.equal(hidden.presignedUrl, undefined, 'clients are not sent to a bucket that they cannot reach');
+  await hidden.close();
 });

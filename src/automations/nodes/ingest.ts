@@ -30,9 +30,9 @@ export const ingest = defineNode({
   nests: true,
   work: {
     style: 'child',
-    start(db, members, context) {
+    prepare(members, context) {
       const { source, ...body } = members;
-      return context.services.startIngestion(db, source, { ...body, on_active: 'queue' }, context.commandId);
+      return context.services.prepareIngestion(source, { ...body, on_active: 'queue' });
     },
   },
 });

@@ -36,9 +36,9 @@ export type NodeServices<Db> = {
   kvDelete(db: Db, input: { user: string | undefined; key: string }): Promise<unknown>;
   prepareFile(body: Record<string, unknown>): Promise<Prepared<Db>>;
   emitEvent(db: Db, input: { name: string; payload: unknown }): Promise<string>;
-  startRun(db: Db, input: { automation: string; payload: unknown }, commandId: string): Promise<Child>;
+  prepareRun(input: { automation: string; payload: unknown }, childKey: string): Promise<Prepared<Db>>;
   prepareExtraction(body: Record<string, unknown>, signal: AbortSignal): Promise<Prepared<Db>>;
-  startIngestion(db: Db, source: string, body: Record<string, unknown>, commandId: string): Promise<Child>;
+  prepareIngestion(source: string, body: Record<string, unknown>): Promise<Prepared<Db>>;
   search(source: string, body: Record<string, unknown>): Promise<unknown>;
   fetch(request: HttpRequest): Promise<HttpResponse>;
 };
@@ -54,6 +54,8 @@ export type Prepared<Db> = {
 export type NodeContext<Db> = {
   input: unknown;
   commandId: string;
+  /** Names the child of this attempt: two of the same are never made. */
+  childKey: string;
   now: Date;
   signal: AbortSignal;
   services: NodeServices<Db>;
@@ -77,7 +79,7 @@ export type NodeWork<Members> =
       timeoutSeconds: number;
       prepare<Db>(members: Members, context: NodeContext<Db>): Promise<Prepared<Db>>;
     }
-  | { style: 'child'; start<Db>(db: Db, members: Members, context: NodeContext<Db>): Promise<Child> }
+  | { style: 'child'; prepare<Db>(members: Members, context: NodeContext<Db>): Promise<Prepared<Db>> }
   | { style: 'timer'; dueAt(members: Members, now: Date): Date }
   | { style: 'signal' }
   | { style: 'fan-out' };

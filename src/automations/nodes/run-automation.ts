@@ -12,11 +12,7 @@ export const runAutomation = defineNode({
   nests: true,
   work: {
     style: 'child',
-    start: (db, members, context) =>
-      context.services.startRun(
-        db,
-        { automation: members.automation, payload: members.payload ?? {} },
-        context.commandId,
-      ),
+    prepare: (members, context) =>
+      context.services.prepareRun({ automation: members.automation, payload: members.payload ?? {} }, context.childKey),
   },
 });
