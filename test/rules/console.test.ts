@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { consoleTypes, type OpenApi } from '../../scripts/generate-console-types.ts';
@@ -47,4 +47,12 @@ test('the console speaks to the public API by its typed client alone', () => {
     [],
     'Use call() of console/src/api/client.ts.',
   );
+});
+
+test('the pictures of the documents are small, and each is shown somewhere', () => {
+  const guide = readProjectFile('docs/console.md');
+  for (const name of readdirSync(join(projectRoot, 'docs/images'))) {
+    assert.ok(statSync(join(projectRoot, 'docs/images', name)).size < 150_000, `${name} has more than 150 KB`);
+    assert.ok(guide.includes(`(images/${name})`), `docs/console.md does not show ${name}`);
+  }
 });

@@ -2,6 +2,7 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { call } from '../api/client.ts';
 import type { Extraction, ExtractionOutput } from '../api/generated.ts';
+import { FileName } from '../files/file-name.tsx';
 import { Preview, readContents } from '../files/preview.tsx';
 import { Button, bytes, Code, count, Empty, PageHead, Progress, Shown, State, Switch, Time } from '../ui/basics.tsx';
 import { Confirm } from '../ui/dialog.tsx';
@@ -31,7 +32,7 @@ export function ExtractionPage({ id }: { id: string }) {
           return (
             <>
               <PageHead
-                title={titleOf(extraction)}
+                title={extraction.file === undefined ? extraction.url : <FileName id={extraction.file} />}
                 lead={
                   <>
                     <State value={extraction.state} /> started <Time at={extraction.created_at} /> ·{' '}
@@ -66,11 +67,6 @@ export function ExtractionPage({ id }: { id: string }) {
       </Shown>
     </>
   );
-}
-
-function titleOf({ kind, url, outputs }: Extraction): string {
-  if (url !== undefined) return url;
-  return outputs?.[0]?.title ?? outputs?.[0]?.file?.filename ?? (kind === 'document' ? 'Document' : 'Extraction');
 }
 
 function Running({ extraction: { progress, kind } }: { extraction: Extraction }) {
@@ -172,6 +168,7 @@ function SideBySide({ extraction, output }: { extraction: Extraction; output: Ex
       <section className="card" aria-label="Original">
         <div className="toolbar">
           <h2>Original</h2>
+          {extraction.file === undefined ? null : <Link href={`/files/${extraction.file}`}>Open the file</Link>}
         </div>
         {extraction.file === undefined ? (
           <WebOriginal output={output} />

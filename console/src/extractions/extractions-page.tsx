@@ -3,6 +3,7 @@ import { Link, useLocation, useSearchParams } from 'wouter';
 import { call } from '../api/client.ts';
 import type { Extraction } from '../api/generated.ts';
 import { uploadFile } from '../api/upload.ts';
+import { FileName } from '../files/file-name.tsx';
 import { useSession } from '../session.tsx';
 import { Empty, Field, fieldError, PageHead, Pager, Progress, Shown, State, Time } from '../ui/basics.tsx';
 import { Form } from '../ui/dialog.tsx';
@@ -90,11 +91,13 @@ export function ExtractionsPage() {
   );
 }
 
+/** What was read: the file by its name, the page or site by its address. */
 function Source({ extraction: { kind, url, file } }: { extraction: Extraction }) {
+  if (file !== undefined) return <FileName id={file} />;
   return (
-    <span className="cut">
-      {kind === 'document' ? 'Document' : kind === 'site' ? 'Site' : 'Page'} {url ?? file ?? ''}
-    </span>
+    <>
+      {url} {kind === 'site' ? <State value="quiet" label="site" /> : null}
+    </>
   );
 }
 
