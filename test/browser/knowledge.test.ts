@@ -74,7 +74,7 @@ test('a source is made, fed, browsed and searched, and each hit says why it rank
     .first()
     .waitFor();
   await hits
-    .getByText(/Meaning: rank \d+, cosine 0\.\d/)
+    .getByText(/Vectors: rank \d+, cosine 0\.\d/)
     .first()
     .waitFor();
   await hits

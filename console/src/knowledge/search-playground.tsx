@@ -60,7 +60,7 @@ export function SearchPlayground({ source }: { source: string }) {
                 <select id={id} {...described} value={mode} onChange={(event) => setMode(event.target.value as Mode)}>
                   <option value="hybrid">Both</option>
                   <option value="fulltext">Words</option>
-                  <option value="vector">Meaning</option>
+                  <option value="vector">Vectors</option>
                 </select>
               )}
             </Field>
@@ -129,7 +129,7 @@ function Results({ found: { hits, explain } }: { found: Found }) {
         </p>
       )}
       {hits.length === 0 ? (
-        <Empty title="Nothing fits">Try other words, the mode “Meaning”, or no filter.</Empty>
+        <Empty title="Nothing fits">Try other words, the mode “Vectors”, or no filter.</Empty>
       ) : (
         <ol className="hits">
           {hits.map((hit, at) => (
@@ -163,7 +163,7 @@ function Hit({ hit, place, best }: { hit: SearchHit; place: number; best: number
       </header>
       <p className="why">
         <Reason name="Words" rank={why.fulltext_rank} value={why.fulltext_score} unit="BM25" />
-        <Reason name="Meaning" rank={why.vector_rank} value={why.similarity} unit="cosine" />
+        <Reason name="Vectors" rank={why.vector_rank} value={why.similarity} unit="cosine" />
       </p>
       <MarkdownText text={hit.content} />
     </li>
