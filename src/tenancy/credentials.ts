@@ -78,8 +78,10 @@ export class Credentials {
   }
 
   async #personalToken(token: string): Promise<UserCaller> {
-    const claims = await this.#remember(`sat/${token}`, () => findPersonalToken(this.#db, token, this.#clock.now()));
-    const user = claims && (await this.findUserCaller(claims));
+    const claims = await this.#remember(`sat/${token}`, () => findPersonalToken(this.#db, token));
+    // What is remembered must not outlive the token.
+    const isOver = claims?.expiresAt != null && claims.expiresAt <= this.#clock.now();
+    const user = claims && !isOver ? await this.findUserCaller(claims) : undefined;
     if (!user) throw invalid('The token is unknown or was revoked.');
     return user;
   }
@@ -180,11 +182,13 @@ async function listDeveloperSandboxes(db: Db, developerId: string): Promise<Map<
   return new Map(rows.map((row) => [row.appId, new Set(row.sandboxes)]));
 }
 
-async function findPersonalToken(db: Db, token: string, now: Date): Promise<AccessClaims | undefined> {
-  const [row] = await db<AccessClaims[]>`
-    select t.app_id, t.user_id, u.sandbox_id
+type PersonalToken = AccessClaims & { expiresAt: Date | null };
+
+async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
+  const [row] = await db<PersonalToken[]>`
+    select t.app_id, t.user_id, u.sandbox_id, t.expires_at
     from personal_tokens t join users u on u.app_id = t.app_id and u.id = t.user_id
-    where t.digest = ${digest(token)} and t.revoked_at is null and (t.expires_at is null or t.expires_at > ${now})`;
+    where t.digest = ${digest(token)} and t.revoked_at is null`;
   return row;
 }
 

@@ -182,6 +182,18 @@ test('an access token that has expired is 401 expired_token, one that was altere
   assert.deepEqual([expired.status, expired.body.error.code], [401, 'expired_token']);
 });
 
+test('a personal token ends at its very time, however short ago it was last used', async () => {
+  laterMinute();
+  const { id, email } = await newUser({ password });
+  const { token } = (await login(email, password)).body;
+  const body = { name: 'Laptop', expires_in_days: 1 };
+  const personal = await api<{ token: string }>('POST', `/api/v1/users/${id}/tokens`, { token, body });
+  now += 24 * 3_600_000 - 1;
+  assert.equal((await me({ token: personal.body.token })).status, 200);
+  now += 1;
+  assert.equal((await me({ token: personal.body.token })).status, 401);
+});
+
 test('deleting a user ends every credential of theirs at once', async () => {
   laterMinute();
   const { id, email } = await newUser({ password });
