@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
+import packageFile from '../../package.json' with { type: 'json' };
 import { redact } from '../log.ts';
 import type { AutomationsOptions } from './automations.ts';
 import { RefusedError, UsageError } from './client.ts';
@@ -23,6 +24,7 @@ export async function runCommand(args: string[]): Promise<number> {
 export function buildProgram(): { program: Command; exitCode: () => number } {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
+    .version(packageFile.version, '--version', 'print the version')
     .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
     .commandsGroup('Run a server:')
     .exitOverride();

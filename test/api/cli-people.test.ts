@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import packageFile from '../../package.json' with { type: 'json' };
 import { writeCredentialsFile } from '../../src/credentials-file.ts';
 import { answers, html, startSite } from '../support/fixture-site.ts';
 import { type Ran, type RunOptions, runQuarry, startQuarry } from '../support/run-quarry.ts';
@@ -49,6 +50,11 @@ function jsonOf(ran: Ran): Record<string, unknown>[] {
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
+
+test('--version prints the version, and nothing else', async () => {
+  const ran = await quarry(['--version']);
+  assert.deepEqual([ran.code, ran.out, ran.err], [0, `${packageFile.version}\n`, '']);
+});
 
 test('upload streams files from disk, and names each by its id', async () => {
   const big = write('big.bin', Buffer.alloc(9 * 1024 * 1024, 7));
