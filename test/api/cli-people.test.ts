@@ -56,6 +56,19 @@ test('--version prints the version, and nothing else', async () => {
   assert.deepEqual([ran.code, ran.out, ran.err], [0, `${packageFile.version}\n`, '']);
 });
 
+test('a reader that goes away ends no command with an error', async () => {
+  const { child, ended } = startQuarry(['openapi'], { env });
+  child.stdout.destroy();
+  const ran = await ended;
+  assert.deepEqual([ran.code, ran.err], [0, '']);
+});
+
+test('wrong use says where help is', async () => {
+  const ran = await quarry(['extract']);
+  assert.equal(ran.code, 2);
+  assert.match(ran.err, /^error: missing required argument 'source'\n\n?`quarry --help` lists the commands/);
+});
+
 test('upload streams files from disk, and names each by its id', async () => {
   const big = write('big.bin', Buffer.alloc(9 * 1024 * 1024, 7));
   const text = write('Grüße & more.txt', 'Hello.');
@@ -149,7 +162,7 @@ test('ingest takes files, standard input and pages; search finds them, for a sou
   ];
   const ran = await quarry(['ingest', source, ...files]);
   assert.equal(ran.code, 0, ran.err);
-  assert.match(ran.out, /^cdo_\w+ {2}refunds\.md {2}1 chunks\ncdo_\w+ {2}ship\.txt {2}1 chunks\n$/);
+  assert.match(ran.out, /^cdo_\w+ {2}refunds\.md {2}1 chunk\ncdo_\w+ {2}ship\.txt {2}1 chunk\n$/);
   const again = await quarry(['ingest', source, files[0] ?? '', '--dedupe']);
   assert.match(again.out, /was there already/);
   const piped = await quarry(['ingest', source, '-', '--title', 'From a pipe', '--metadata', '{"year":2026}'], {
