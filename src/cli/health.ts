@@ -12,7 +12,8 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     process.stdout.write(`${url}: ${answer.status} ${await answer.text()}\n`);
     return answer.status === 200 ? 0 : 1;
   } catch (error) {
-    process.stderr.write(`${url} does not answer: ${String(error)}\n`);
+    const { message, cause } = error as Error;
+    process.stderr.write(`${url} does not answer: ${cause instanceof Error ? cause.message : message}\n`);
     return 1;
   }
 }

@@ -118,7 +118,9 @@ async function waitForIngestion(session: Session, started: Ingestion, name: stri
     await sleep(pauseMs, undefined, { signal: session.signal });
     now = await session.client.send<Ingestion>('GET', `/knowledge_ingestions/${started.id}`);
     const { pages, chunks } = now.stats;
-    session.progress.show(`Ingesting ${name}${pages ? `, ${pages} pages` : ''}${chunks ? `, ${chunks} chunks` : ''}`);
+    session.progress.show(
+      `Ingesting ${name}${pages ? `, ${count(pages, 'page')}` : ''}${chunks ? `, ${count(chunks, 'chunk')}` : ''}`,
+    );
   }
   return now;
 }
@@ -132,6 +134,10 @@ function isEnded({ status }: Ingestion): boolean {
 
 function describe({ id, status, metadata, stats }: Ingestion, name: string): string {
   if (status !== 'succeeded') return `${id}  ${name}  ${status}\n`;
-  const what = metadata.document ?? `${stats.documents ?? 0} documents`;
-  return `${what}  ${name}  ${metadata.document_reused ? 'was there already' : `${stats.chunks ?? 0} chunks`}\n`;
+  const what = metadata.document ?? count(stats.documents, 'document');
+  return `${what}  ${name}  ${metadata.document_reused ? 'was there already' : count(stats.chunks, 'chunk')}\n`;
+}
+
+function count(number: number | undefined, thing: string): string {
+  return `${number ?? 0} ${thing}${number === 1 ? '' : 's'}`;
 }

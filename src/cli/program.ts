@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
+import packageFile from '../../package.json' with { type: 'json' };
 import { redact } from '../log.ts';
 import type { AutomationsOptions } from './automations.ts';
 import { RefusedError, UsageError } from './client.ts';
@@ -8,6 +9,10 @@ import { addPeopleCommands } from './people.ts';
 /** Runs one `quarry` command. Answers the exit code: 0, 1 when it failed, 2 when it was called wrongly. */
 export async function runCommand(args: string[]): Promise<number> {
   const { program, exitCode } = buildProgram();
+  // A reader that went away (`quarry openapi | head`) wants no more words; a backup or a server goes on without them.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') process.stderr.write(`Standard output cannot be written (${error.code}).\n`);
+  });
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode();
@@ -23,7 +28,9 @@ export async function runCommand(args: string[]): Promise<number> {
 export function buildProgram(): { program: Command; exitCode: () => number } {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
+    .version(packageFile.version, '--version', 'print the version')
     .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
+    .showHelpAfterError('`quarry --help` lists the commands, `quarry <command> --help` the options of one.')
     .commandsGroup('Run a server:')
     .exitOverride();
   let code = 0;

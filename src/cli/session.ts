@@ -28,10 +28,7 @@ export async function withSession(
   options: ClientOptions,
   work: (session: Session) => Promise<number>,
 ): Promise<number> {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') process.stderr.write(`Standard output cannot be written (${error.code}).\n`);
-    process.exit(error.code === 'EPIPE' ? 0 : 1);
-  });
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const stop = new AbortController();
   const interrupt = () => {
     stop.abort();

@@ -213,7 +213,9 @@ function checkCluster(cluster: string, binaries: PostgresBinaries, account: Acco
   const expected = account?.uid ?? process.getuid?.();
   if (owner !== expected)
     throw new EmbeddedPostgresError(
-      `The database in ${cluster} belongs to the user with number ${owner}. Run Quarry as that user or as root.`,
+      owner === 0
+        ? `The database in ${cluster} belongs to root, as which PostgreSQL does not run. Give it to another user (chown -R).`
+        : `The database in ${cluster} belongs to the user with number ${owner}. Run Quarry as that user or as root.`,
     );
 }
 

@@ -13,10 +13,21 @@ export async function registerDocs(fastify: FastifyInstance): Promise<void> {
     await scope.register(swaggerUi, {
       routePrefix: '/docs',
       staticCSP: false,
+      logo: { type: 'image/svg+xml', content: icon, href: '/docs' },
+      theme: {
+        title: 'Quarry API',
+        favicon: [{ filename: 'icon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: icon }],
+        // The field for the address of another document: this page shows one.
+        css: [{ filename: 'reference.css', content: '.topbar .download-url-wrapper { visibility: hidden; }' }],
+      },
       uiConfig: { docExpansion: 'none', deepLinking: true, persistAuthorization: false, validatorUrl: null },
     });
   });
 }
+
+/** The console's icon, which an installation without the console has not. */
+const icon =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Quarry</title><rect width="32" height="32" rx="7" fill="#0f6b5c"/><path d="M7 22h18M10 17h12M13 12h6" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>';
 
 const contentSecurityPolicy = [
   "default-src 'none'",

@@ -113,7 +113,12 @@ function fieldsError(part: HttpPart, fields: FieldError[]): AppError {
 
 function describeErrors(errors: ErrorObject[]): FieldError[] {
   const fields = new Map<string, string>();
+  // Of a value or null that is not null, what is wrong with the value is worth saying, not that it could be null.
+  const telling = errors.filter((error) => error.keyword !== 'anyOf' && error.params.type !== 'null');
+  const isTold = ({ instancePath }: ErrorObject) =>
+    telling.some((error) => error.instancePath === instancePath || error.instancePath.startsWith(`${instancePath}/`));
   for (const error of errors) {
+    if (!telling.includes(error) && isTold(error)) continue;
     const path = error.instancePath.slice(1).split('/').map(unescapePointer).filter(Boolean);
     let message = error.message ?? 'is not valid';
     if (error.keyword === 'required') {

@@ -70,11 +70,12 @@ function createServer(context: McpContext): Server {
 function refuse(error: unknown, onError: (error: unknown) => void): CallToolResult {
   const member = errorMember(error);
   if (!(error instanceof ApiRefusal || error instanceof AppError)) onError(error);
-  const fields = member.fields.map(({ field, message }) => `\n- ${field}: ${message}`).join('');
+  const words = member.fields.map(({ field, message }) => `${field}: ${message}`);
+  const fields = words.filter((each) => each !== member.message).map((each) => `\n- ${each}`);
   return {
     isError: true,
     content: [
-      { type: 'text', text: `${member.message}${fields}` },
+      { type: 'text', text: `${member.message}${fields.join('')}` },
       { type: 'text', text: JSON.stringify({ error: member }) },
     ],
   };

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import packageFile from '../../package.json' with { type: 'json' };
 import { writeCredentialsFile } from '../../src/credentials-file.ts';
 import { answers, html, startSite } from '../support/fixture-site.ts';
 import { type Ran, type RunOptions, runQuarry, startQuarry } from '../support/run-quarry.ts';
@@ -49,6 +50,24 @@ function jsonOf(ran: Ran): Record<string, unknown>[] {
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
+
+test('--version prints the version, and nothing else', async () => {
+  const ran = await quarry(['--version']);
+  assert.deepEqual([ran.code, ran.out, ran.err], [0, `${packageFile.version}\n`, '']);
+});
+
+test('a reader that goes away ends no command with an error', async () => {
+  const { child, ended } = startQuarry(['openapi'], { env });
+  child.stdout.destroy();
+  const ran = await ended;
+  assert.deepEqual([ran.code, ran.err], [0, '']);
+});
+
+test('wrong use says where help is', async () => {
+  const ran = await quarry(['extract']);
+  assert.equal(ran.code, 2);
+  assert.match(ran.err, /^error: missing required argument 'source'\n\n?`quarry --help` lists the commands/);
+});
 
 test('upload streams files from disk, and names each by its id', async () => {
   const big = write('big.bin', Buffer.alloc(9 * 1024 * 1024, 7));
@@ -143,7 +162,7 @@ test('ingest takes files, standard input and pages; search finds them, for a sou
   ];
   const ran = await quarry(['ingest', source, ...files]);
   assert.equal(ran.code, 0, ran.err);
-  assert.match(ran.out, /^cdo_\w+ {2}refunds\.md {2}1 chunks\ncdo_\w+ {2}ship\.txt {2}1 chunks\n$/);
+  assert.match(ran.out, /^cdo_\w+ {2}refunds\.md {2}1 chunk\ncdo_\w+ {2}ship\.txt {2}1 chunk\n$/);
   const again = await quarry(['ingest', source, files[0] ?? '', '--dedupe']);
   assert.match(again.out, /was there already/);
   const piped = await quarry(['ingest', source, '-', '--title', 'From a pipe', '--metadata', '{"year":2026}'], {

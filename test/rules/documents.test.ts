@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { describeConfig, readConfig } from '../../src/config.ts';
 import { errorCodes } from '../../src/errors.ts';
@@ -29,13 +29,32 @@ test('docs/configuration.md lists every setting, and no other', () => {
   );
 });
 
-test('every link between our documents leads somewhere', () => {
+test('docs/configuration.md gives every simple default as src/config.ts has it', () => {
+  const rows = [...readProjectFile('docs/configuration.md').matchAll(/^\| `([A-Z0-9_]+)` +\| (.*?) +\|/gm)];
+  const documented = new Map(rows.map(([, variable, written]) => [variable, written ?? '']));
+  const wrong = describeConfig(readConfig({}), {})
+    .filter(({ variable, value }) => {
+      const written = documented.get(variable) ?? '';
+      const [, count, unit] = /^(\d+) ([KMG])iB$/.exec(written) ?? [];
+      if (unit !== undefined) return String(Number(count) * 1024 ** ' KMG'.indexOf(unit)) !== value;
+      const [, literal] = /^`([^`]*)`$/.exec(written) ?? [];
+      if (literal === undefined || literal === 'DATABASE_URL') return written === 'unset' && value !== '';
+      return (literal.startsWith('./') ? resolve(literal) : literal) !== value;
+    })
+    .map(({ variable, value }) => `${variable}: ${value}`);
+  assert.deepEqual(wrong, []);
+});
+
+test('every link between our documents leads to a file, and to a heading where it names one', () => {
   const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...markdownIn('docs')];
   const broken = documents.flatMap((document) =>
-    [...readProjectFile(document).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)[^)]*\)/g)]
-      .map((match) => match[1] ?? '')
-      .filter((link) => !existsSync(join(projectRoot, dirname(document), link)))
-      .map((link) => `${document}: ${link}`),
+    [...readProjectFile(document).matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?[^)]*\)/g)]
+      .filter(([, path, anchor]) => {
+        const target = path ? join(dirname(document), path) : document;
+        if (!existsSync(join(projectRoot, target))) return true;
+        return anchor !== undefined && !anchorsOf(readProjectFile(target)).has(anchor);
+      })
+      .map(([link]) => `${document}: ${link.slice(1)}`),
   );
   assert.deepEqual(broken, []);
 });
@@ -52,4 +71,19 @@ function markdownIn(directory: string): string[] {
   return readdirSync(join(projectRoot, directory), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(directory, name));
+}
+
+/** The anchors of a document's headings, as GitHub makes them. */
+function anchorsOf(markdown: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of markdown.replaceAll(/^```.*?^```/gms, '').matchAll(/^#{1,6} +(.+?) *$/gm)) {
+    const anchor = heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-');
+    let unique = anchor;
+    for (let count = 1; anchors.has(unique); count += 1) unique = `${anchor}-${count}`;
+    anchors.add(unique);
+  }
+  return anchors;
 }

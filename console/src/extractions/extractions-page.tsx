@@ -5,7 +5,7 @@ import type { Extraction } from '../api/generated.ts';
 import { uploadFile } from '../api/upload.ts';
 import { FileName } from '../files/file-name.tsx';
 import { useSession } from '../session.tsx';
-import { Empty, Field, fieldError, PageHead, Pager, Progress, Shown, State, Time } from '../ui/basics.tsx';
+import { Empty, Field, fieldError, PageHead, Pager, Progress, Shown, State, Table, Time } from '../ui/basics.tsx';
 import { Form } from '../ui/dialog.tsx';
 import { useAction, useLoad } from '../ui/use-load.ts';
 
@@ -51,37 +51,27 @@ export function ExtractionsPage() {
             </Empty>
           ) : (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Source</th>
-                    <th scope="col">State</th>
-                    <th scope="col">Outputs</th>
-                    <th scope="col">Started</th>
+              <Table columns={['Source', 'State', 'Outputs', 'Started']}>
+                {list.data.map((one) => (
+                  <tr key={one.id}>
+                    <td className="main">
+                      <Link href={`/extractions/${one.id}`}>
+                        <Source extraction={one} />
+                      </Link>
+                    </td>
+                    <td>
+                      <State value={one.state} />
+                    </td>
+                    <td className="faint">
+                      {one.output_count}
+                      {one.progress.failed > 0 ? `, ${one.progress.failed} failed` : ''}
+                    </td>
+                    <td>
+                      <Time at={one.created_at} />
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {list.data.map((one) => (
-                    <tr key={one.id}>
-                      <td className="main">
-                        <Link href={`/extractions/${one.id}`}>
-                          <Source extraction={one} />
-                        </Link>
-                      </td>
-                      <td>
-                        <State value={one.state} />
-                      </td>
-                      <td className="faint">
-                        {one.output_count}
-                        {one.progress.failed > 0 ? `, ${one.progress.failed} failed` : ''}
-                      </td>
-                      <td>
-                        <Time at={one.created_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager page={list} onPage={setPage} />
             </>
           )
@@ -96,7 +86,8 @@ function Source({ extraction: { kind, url, file } }: { extraction: Extraction })
   if (file !== undefined) return <FileName id={file} />;
   return (
     <>
-      {url} {kind === 'site' ? <State value="quiet" label="site" /> : null}
+      {url}
+      {kind === 'site' ? <State value="quiet" label="site" /> : null}
     </>
   );
 }

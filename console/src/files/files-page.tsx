@@ -2,7 +2,7 @@ import { type DragEvent, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { call } from '../api/client.ts';
 import { useSession } from '../session.tsx';
-import { Button, bytes, Empty, PageHead, Pager, Shown, State, Time } from '../ui/basics.tsx';
+import { Button, bytes, Empty, PageHead, Pager, Shown, State, Table, Time } from '../ui/basics.tsx';
 import { useDelayed } from '../ui/use-delayed.ts';
 import { useLoad } from '../ui/use-load.ts';
 import { Uploads, useUploads } from './uploads.tsx';
@@ -89,33 +89,21 @@ export function FilesPage() {
             )
           ) : (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">Type</th>
-                    <th scope="col" className="number">
-                      Size
-                    </th>
-                    <th scope="col">Added</th>
+              <Table columns={['Name', 'Type', { name: 'Size', look: 'number' }, 'Added']}>
+                {list.data.map((file) => (
+                  <tr key={file.id}>
+                    <td className="main">
+                      <Link href={`/files/${file.id}`}>{file.filename}</Link>
+                      {file.shared ? <State value="shared" /> : null}
+                    </td>
+                    <td className="faint">{file.content_type.split(';')[0]}</td>
+                    <td className="number">{bytes(file.size)}</td>
+                    <td>
+                      <Time at={file.created_at} />
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {list.data.map((file) => (
-                    <tr key={file.id}>
-                      <td className="main">
-                        <Link href={`/files/${file.id}`}>{file.filename}</Link>
-                        {file.shared ? <State value="shared" /> : null}
-                      </td>
-                      <td className="faint">{file.content_type.split(';')[0]}</td>
-                      <td className="number">{bytes(file.size)}</td>
-                      <td>
-                        <Time at={file.created_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager page={list} onPage={setPage} />
             </>
           )

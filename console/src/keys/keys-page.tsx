@@ -3,7 +3,7 @@ import { call } from '../api/client.ts';
 import type { ApiKey, PersonalToken } from '../api/generated.ts';
 import { UserPicker } from '../kv/kv-page.tsx';
 import { useSession } from '../session.tsx';
-import { Button, Copy, Empty, Field, fieldError, PageHead, Pager, Shown, State, Time } from '../ui/basics.tsx';
+import { Button, Copy, Empty, Field, fieldError, PageHead, Pager, Shown, State, Table, Time } from '../ui/basics.tsx';
 import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
 import { useAction, useLoad } from '../ui/use-load.ts';
 
@@ -62,42 +62,32 @@ function Keys() {
             </Empty>
           ) : (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Key</th>
-                    <th scope="col">Name</th>
-                    <th scope="col">Type</th>
-                    <th scope="col">Made</th>
-                    <th scope="col">
-                      <span className="hidden">Actions</span>
-                    </th>
+              <Table columns={['Key', 'Name', 'Type', 'Made', 'Last used', { name: 'Actions', look: 'hidden' }]}>
+                {list.data.map((key) => (
+                  <tr key={key.id} className={key.revoked_at === undefined ? '' : 'over'}>
+                    <td className="main">
+                      <code>{key.hint}…</code>
+                    </td>
+                    <td>{key.name ?? <span className="faint">–</span>}</td>
+                    <td>{key.type}</td>
+                    <td>
+                      <Time at={key.created_at} />
+                    </td>
+                    <td className="wide-only">
+                      <Time at={key.last_used_at} />
+                    </td>
+                    <td className="row-actions">
+                      {key.revoked_at === undefined ? (
+                        <Button kind="quiet" aria-label={`Revoke ${key.hint}`} onClick={() => setRevoking(key)}>
+                          Revoke
+                        </Button>
+                      ) : (
+                        <State value="revoked" />
+                      )}
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {list.data.map((key) => (
-                    <tr key={key.id} className={key.revoked_at === undefined ? '' : 'over'}>
-                      <td className="main">
-                        <code>{key.hint}…</code>
-                      </td>
-                      <td>{key.name ?? <span className="faint">–</span>}</td>
-                      <td>{key.type}</td>
-                      <td>
-                        <Time at={key.created_at} />
-                      </td>
-                      <td className="row-actions">
-                        {key.revoked_at === undefined ? (
-                          <Button kind="quiet" aria-label={`Revoke ${key.hint}`} onClick={() => setRevoking(key)}>
-                            Revoke
-                          </Button>
-                        ) : (
-                          <State value="revoked" />
-                        )}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager page={list} onPage={setPage} />
             </>
           )
@@ -213,42 +203,33 @@ function Tokens({ user }: { user: string }) {
             </Empty>
           ) : (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">Made</th>
-                    <th scope="col">Expires</th>
-                    <th scope="col">
-                      <span className="hidden">Actions</span>
-                    </th>
+              <Table columns={['Name', 'Made', 'Last used', 'Expires', { name: 'Actions', look: 'hidden' }]}>
+                {data.map((token) => (
+                  <tr key={token.id} className={token.revoked_at === undefined ? '' : 'over'}>
+                    <td className="main">{token.name ?? <code>{token.id}</code>}</td>
+                    <td>
+                      <Time at={token.created_at} />
+                    </td>
+                    <td className="wide-only">
+                      <Time at={token.last_used_at} />
+                    </td>
+                    <td className="faint">{token.expires_at?.slice(0, 10) ?? 'never'}</td>
+                    <td className="row-actions">
+                      {token.revoked_at === undefined ? (
+                        <Button
+                          kind="quiet"
+                          aria-label={`Revoke ${token.name ?? token.id}`}
+                          onClick={() => setRevoking(token)}
+                        >
+                          Revoke
+                        </Button>
+                      ) : (
+                        <State value="revoked" />
+                      )}
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {data.map((token) => (
-                    <tr key={token.id} className={token.revoked_at === undefined ? '' : 'over'}>
-                      <td className="main">{token.name ?? <code>{token.id}</code>}</td>
-                      <td>
-                        <Time at={token.created_at} />
-                      </td>
-                      <td className="faint">{token.expires_at?.slice(0, 10) ?? 'never'}</td>
-                      <td className="row-actions">
-                        {token.revoked_at === undefined ? (
-                          <Button
-                            kind="quiet"
-                            aria-label={`Revoke ${token.name ?? token.id}`}
-                            onClick={() => setRevoking(token)}
-                          >
-                            Revoke
-                          </Button>
-                        ) : (
-                          <State value="revoked" />
-                        )}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Button onClick={() => setCreating(true)}>New token</Button>
             </>
           )

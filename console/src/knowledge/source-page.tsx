@@ -5,6 +5,7 @@ import type { KnowledgeIngestion, KnowledgeSource } from '../api/generated.ts';
 import {
   Button,
   bytes,
+  CodeField,
   count,
   Empty,
   ErrorNotice,
@@ -15,6 +16,7 @@ import {
   Progress,
   Shown,
   State,
+  Table,
   Time,
 } from '../ui/basics.tsx';
 import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
@@ -197,36 +199,24 @@ function Documents({ source, onAdd }: { source: KnowledgeSource; onAdd: (() => v
             </Empty>
           ) : (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Title</th>
-                    <th scope="col" className="number">
-                      Lines
-                    </th>
-                    <th scope="col" className="number">
-                      Size
-                    </th>
-                    <th scope="col">Changed</th>
+              <Table
+                columns={['Title', { name: 'Lines', look: 'number' }, { name: 'Size', look: 'number' }, 'Changed']}
+              >
+                {list.data.map((document) => (
+                  <tr key={document.id}>
+                    <td className="main">
+                      <Link href={`/knowledge/documents/${document.id}`}>
+                        {document.title ?? document.source_url ?? document.id}
+                      </Link>
+                    </td>
+                    <td className="number">{document.total_lines.toLocaleString('en')}</td>
+                    <td className="number">{bytes(document.total_size)}</td>
+                    <td>
+                      <Time at={document.updated_at} />
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {list.data.map((document) => (
-                    <tr key={document.id}>
-                      <td className="main">
-                        <Link href={`/knowledge/documents/${document.id}`}>
-                          {document.title ?? document.source_url ?? document.id}
-                        </Link>
-                      </td>
-                      <td className="number">{document.total_lines.toLocaleString('en')}</td>
-                      <td className="number">{bytes(document.total_size)}</td>
-                      <td>
-                        <Time at={document.updated_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager page={list} onPage={setPage} />
             </>
           )
@@ -252,34 +242,24 @@ function Ingestions({ source }: { source: string }) {
           </Empty>
         ) : (
           <>
-            <table className="list">
-              <thead>
-                <tr>
-                  <th scope="col">Ingestion</th>
-                  <th scope="col">Status</th>
-                  <th scope="col">What came of it</th>
-                  <th scope="col">Started</th>
+            <Table columns={['Ingestion', 'Status', 'What came of it', 'Started']}>
+              {list.data.map((one) => (
+                <tr key={one.id}>
+                  <td className="main">
+                    <code>{one.id}</code>
+                  </td>
+                  <td>
+                    <State value={one.status} />
+                  </td>
+                  <td className="faint">
+                    {one.error ? String(one.error.message ?? one.error.code) : statsText(one.stats)}
+                  </td>
+                  <td>
+                    <Time at={one.created_at} />
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {list.data.map((one) => (
-                  <tr key={one.id}>
-                    <td className="main">
-                      <code>{one.id}</code>
-                    </td>
-                    <td>
-                      <State value={one.status} />
-                    </td>
-                    <td className="faint">
-                      {one.error ? String(one.error.message ?? one.error.code) : statsText(one.stats)}
-                    </td>
-                    <td>
-                      <Time at={one.created_at} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+              ))}
+            </Table>
             <Pager page={list} onPage={setPage} />
           </>
         )
@@ -306,19 +286,13 @@ function Settings({ source, onChange }: { source: KnowledgeSource; onChange: (so
     <div className="stack">
       <section className="card">
         <Form submit="Save" busy={save.busy} error={save.error} onSubmit={() => save.run()}>
-          <Field label="Payload" hint="What the source reads and how, as JSON.">
-            {(id, described) => (
-              <textarea
-                id={id}
-                {...described}
-                className="code"
-                rows={8}
-                spellCheck={false}
-                value={payload}
-                onChange={(event) => setPayload(event.target.value)}
-              />
-            )}
-          </Field>
+          <CodeField
+            label="Payload"
+            hint="What the source reads and how, as JSON."
+            rows={8}
+            value={payload}
+            onChange={setPayload}
+          />
         </Form>
       </section>
       <section className="card">

@@ -3,7 +3,19 @@ import { Link, useLocation } from 'wouter';
 import { call, type Item } from '../api/client.ts';
 import type { KnowledgeSource } from '../api/generated.ts';
 import { useSession } from '../session.tsx';
-import { Button, Empty, ErrorNotice, Field, fieldError, PageHead, Pager, Shown, State, Time } from '../ui/basics.tsx';
+import {
+  Button,
+  Empty,
+  ErrorNotice,
+  Field,
+  fieldError,
+  PageHead,
+  Pager,
+  Shown,
+  State,
+  Table,
+  Time,
+} from '../ui/basics.tsx';
 import { Dialog, Form } from '../ui/dialog.tsx';
 import { useAction, useLoad } from '../ui/use-load.ts';
 import { emptyPayload, readPayload, SchemaFields } from './schema-form.tsx';
@@ -62,32 +74,22 @@ export function SourcesPage() {
             </Empty>
           ) : (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Source</th>
-                    <th scope="col">Kind</th>
-                    <th scope="col">State</th>
-                    <th scope="col">Created</th>
+              <Table columns={['Source', 'Kind', 'State', 'Created']}>
+                {list.data.map((source) => (
+                  <tr key={source.id}>
+                    <td className="main">
+                      <Link href={`/knowledge/${source.id}`}>{sourceName(source)}</Link>
+                    </td>
+                    <td className="faint">{labelOf(source.type)}</td>
+                    <td>
+                      <State value={source.state} />
+                    </td>
+                    <td>
+                      <Time at={source.created_at} />
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {list.data.map((source) => (
-                    <tr key={source.id}>
-                      <td className="main">
-                        <Link href={`/knowledge/${source.id}`}>{sourceName(source)}</Link>
-                      </td>
-                      <td className="faint">{labelOf(source.type)}</td>
-                      <td>
-                        <State value={source.state} />
-                      </td>
-                      <td>
-                        <Time at={source.created_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager page={list} onPage={setPage} />
             </>
           )

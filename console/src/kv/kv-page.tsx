@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { call, exchange, type Item } from '../api/client.ts';
 import { useSession } from '../session.tsx';
-import { Button, Empty, Field, fieldError, PageHead, Pager, Shown, Time } from '../ui/basics.tsx';
+import { Button, CodeField, Empty, Field, fieldError, PageHead, Pager, Shown, Table, Time } from '../ui/basics.tsx';
 import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
 import { useDelayed } from '../ui/use-delayed.ts';
 import { useAction, useLoad } from '../ui/use-load.ts';
@@ -76,46 +76,41 @@ export function KvPage() {
             );
           return (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Key</th>
-                    <th scope="col">Value</th>
-                    {isDeveloper ? <th scope="col">User</th> : null}
-                    <th scope="col">Changed</th>
-                    <th scope="col">
-                      <span className="hidden">Actions</span>
-                    </th>
+              <Table
+                columns={[
+                  'Key',
+                  'Value',
+                  ...(isDeveloper ? ['User'] : []),
+                  'Changed',
+                  { name: 'Actions', look: 'hidden' },
+                ]}
+              >
+                {found.map((entry) => (
+                  <tr key={`${entry.user}/${entry.key}`}>
+                    <td className="main">
+                      <button type="button" className="as-link" onClick={() => setAsking({ kind: 'edit', entry })}>
+                        <code className="cut">{entry.key}</code>
+                      </button>
+                    </td>
+                    <td>
+                      <code className="cut faint value">{entry.value.slice(0, 120)}</code>
+                    </td>
+                    {isDeveloper ? <td className="cut">{entry.user_email ?? entry.user}</td> : null}
+                    <td>
+                      <Time at={entry.updated_at} />
+                    </td>
+                    <td className="row-actions">
+                      <Button
+                        kind="quiet"
+                        aria-label={`Delete ${entry.key}`}
+                        onClick={() => setAsking({ kind: 'delete', entry })}
+                      >
+                        Delete
+                      </Button>
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {found.map((entry) => (
-                    <tr key={`${entry.user}/${entry.key}`}>
-                      <td className="main">
-                        <button type="button" className="as-link" onClick={() => setAsking({ kind: 'edit', entry })}>
-                          <code className="cut">{entry.key}</code>
-                        </button>
-                      </td>
-                      <td>
-                        <code className="cut faint value">{entry.value.slice(0, 120)}</code>
-                      </td>
-                      {isDeveloper ? <td className="cut">{entry.user_email ?? entry.user}</td> : null}
-                      <td>
-                        <Time at={entry.updated_at} />
-                      </td>
-                      <td className="row-actions">
-                        <Button
-                          kind="quiet"
-                          aria-label={`Delete ${entry.key}`}
-                          onClick={() => setAsking({ kind: 'delete', entry })}
-                        >
-                          Delete
-                        </Button>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               {list.page === undefined ? null : (
                 <Pager page={list as Parameters<typeof Pager>[0]['page']} onPage={setPage} />
               )}
@@ -202,20 +197,14 @@ function ValueField({ value, onChange }: { value: string; onChange: (value: stri
   const problem = jsonProblem(value);
   return (
     <>
-      <Field label="Value" hint={problem === undefined ? 'JSON.' : problem === '' ? 'Any text.' : `Text (${problem}).`}>
-        {(id, described) => (
-          <textarea
-            id={id}
-            {...described}
-            className="code"
-            rows={10}
-            required
-            spellCheck={false}
-            value={value}
-            onChange={(event) => onChange(event.target.value)}
-          />
-        )}
-      </Field>
+      <CodeField
+        label="Value"
+        hint={problem === undefined ? 'JSON.' : problem === '' ? 'Any text.' : `Text (${problem}).`}
+        rows={10}
+        required
+        value={value}
+        onChange={onChange}
+      />
       {problem === undefined ? (
         <Button kind="quiet" onClick={() => onChange(JSON.stringify(JSON.parse(value), null, 2))}>
           Lay out the JSON

@@ -3,7 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { call } from '../api/client.ts';
 import type { Automation, AutomationRun } from '../api/generated.ts';
 import { parseJson } from '../knowledge/source-page.tsx';
-import { Button, Empty, ErrorNotice, Field, PageHead, Pager, Shown, State, Time } from '../ui/basics.tsx';
+import { Button, CodeField, Empty, ErrorNotice, PageHead, Pager, Shown, State, Table, Time } from '../ui/basics.tsx';
 import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
 import { useAction, useLoad } from '../ui/use-load.ts';
 import { Graph } from './graph.tsx';
@@ -149,34 +149,24 @@ function Runs({ automation }: { automation: Automation }) {
             </Empty>
           ) : (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Run</th>
-                    <th scope="col">Status</th>
-                    <th scope="col">Started</th>
-                    <th scope="col">Took</th>
+              <Table columns={['Run', 'Status', 'Started', 'Took']}>
+                {list.data.map((run) => (
+                  <tr key={run.id}>
+                    <td className="main">
+                      <Link href={`/runs/${run.id}`}>
+                        <code className="cut">{run.id}</code>
+                      </Link>
+                    </td>
+                    <td>
+                      <State value={run.status} />
+                    </td>
+                    <td>
+                      <Time at={run.created_at} />
+                    </td>
+                    <td className="faint">{took(run)}</td>
                   </tr>
-                </thead>
-                <tbody>
-                  {list.data.map((run) => (
-                    <tr key={run.id}>
-                      <td className="main">
-                        <Link href={`/runs/${run.id}`}>
-                          <code className="cut">{run.id}</code>
-                        </Link>
-                      </td>
-                      <td>
-                        <State value={run.status} />
-                      </td>
-                      <td>
-                        <Time at={run.created_at} />
-                      </td>
-                      <td className="faint">{took(run)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager page={list} onPage={setPage} />
             </>
           )
@@ -221,19 +211,13 @@ function Edit({
   return (
     <Dialog title={`Edit ${automation.name}`} onClose={onClose} wide>
       <Form submit="Save" busy={save.busy} error={save.error} onSubmit={() => save.run()} onCancel={onClose}>
-        <Field label="Definition" hint="Runs under way go on by the graph that they began with.">
-          {(id, described) => (
-            <textarea
-              id={id}
-              {...described}
-              className="code"
-              rows={20}
-              spellCheck={false}
-              value={text}
-              onChange={(event) => setText(event.target.value)}
-            />
-          )}
-        </Field>
+        <CodeField
+          label="Definition"
+          hint="Runs under way go on by the graph that they began with."
+          rows={20}
+          value={text}
+          onChange={setText}
+        />
       </Form>
     </Dialog>
   );

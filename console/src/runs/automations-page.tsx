@@ -3,7 +3,19 @@ import { Link, useLocation } from 'wouter';
 import { call } from '../api/client.ts';
 import { parseJson } from '../knowledge/source-page.tsx';
 import { useSession } from '../session.tsx';
-import { Button, Empty, Field, fieldError, PageHead, Pager, Shown, State, Time } from '../ui/basics.tsx';
+import {
+  Button,
+  CodeField,
+  Empty,
+  Field,
+  fieldError,
+  PageHead,
+  Pager,
+  Shown,
+  State,
+  Table,
+  Time,
+} from '../ui/basics.tsx';
 import { Dialog, Form } from '../ui/dialog.tsx';
 import { useAction, useLoad } from '../ui/use-load.ts';
 import { InvokeForm } from './invoke-form.tsx';
@@ -75,38 +87,28 @@ function Managed() {
             </Empty>
           ) : (
             <>
-              <table className="list">
-                <thead>
-                  <tr>
-                    <th scope="col">Name</th>
-                    <th scope="col">Starts</th>
-                    <th scope="col">Status</th>
-                    <th scope="col">Changed</th>
+              <Table columns={['Name', 'Starts', 'Status', 'Changed']}>
+                {list.data.map((one) => (
+                  <tr key={one.id}>
+                    <td className="main">
+                      <Link href={`/runs/automations/${one.id}`}>{one.name}</Link>
+                    </td>
+                    <td className="faint">
+                      {one.type === 'scheduled'
+                        ? `${one.schedule} ${one.timezone}`
+                        : one.type === 'trigger'
+                          ? `on ${one.trigger}`
+                          : 'when invoked'}
+                    </td>
+                    <td>
+                      <State value={one.status === 'running' ? 'active' : one.status} />
+                    </td>
+                    <td>
+                      <Time at={one.updated_at} />
+                    </td>
                   </tr>
-                </thead>
-                <tbody>
-                  {list.data.map((one) => (
-                    <tr key={one.id}>
-                      <td className="main">
-                        <Link href={`/runs/automations/${one.id}`}>{one.name}</Link>
-                      </td>
-                      <td className="faint">
-                        {one.type === 'scheduled'
-                          ? `${one.schedule} ${one.timezone}`
-                          : one.type === 'trigger'
-                            ? `on ${one.trigger}`
-                            : 'when invoked'}
-                      </td>
-                      <td>
-                        <State value={one.status === 'running' ? 'active' : one.status} />
-                      </td>
-                      <td>
-                        <Time at={one.updated_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
               <Pager page={list} onPage={setPage} />
             </>
           )
@@ -130,19 +132,13 @@ function NewAutomation({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="New automation" onClose={onClose} wide>
       <Form submit="Create" busy={create.busy} error={create.error} onSubmit={() => create.run()} onCancel={onClose}>
-        <Field label="Definition" hint="The body of POST /api/v1/automations, as JSON.">
-          {(id, described) => (
-            <textarea
-              id={id}
-              {...described}
-              className="code"
-              rows={18}
-              spellCheck={false}
-              value={text}
-              onChange={(event) => setText(event.target.value)}
-            />
-          )}
-        </Field>
+        <CodeField
+          label="Definition"
+          hint="The body of POST /api/v1/automations, as JSON."
+          rows={18}
+          value={text}
+          onChange={setText}
+        />
         <label className="check">
           <input type="checkbox" checked={activate} onChange={(event) => setActivate(event.target.checked)} />
           Activate it, so that it may run

@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { call } from '../api/client.ts';
 import type { AutomationRun } from '../api/generated.ts';
 import { parseObject } from '../knowledge/source-page.tsx';
-import { Field } from '../ui/basics.tsx';
+import { CodeField } from '../ui/basics.tsx';
 import { Form } from '../ui/dialog.tsx';
 import { useAction } from '../ui/use-load.ts';
 
@@ -23,19 +23,13 @@ export function InvokeForm({
   });
   return (
     <Form submit="Run it" busy={invoke.busy} error={invoke.error} onSubmit={() => invoke.run()}>
-      <Field label="Payload" hint="A JSON object: what the run gets as its input.">
-        {(id, described) => (
-          <textarea
-            id={id}
-            {...described}
-            className="code"
-            rows={4}
-            spellCheck={false}
-            value={payload}
-            onChange={(event) => setPayload(event.target.value)}
-          />
-        )}
-      </Field>
+      <CodeField
+        label="Payload"
+        hint="A JSON object: what the run gets as its input."
+        rows={4}
+        value={payload}
+        onChange={setPayload}
+      />
     </Form>
   );
 }

@@ -14,7 +14,7 @@ export type Placed = { node: GraphNode; x: number; y: number };
 export type Routed = { edge: GraphEdge; through: { x: number; y: number }[] };
 export type Layout = { placed: Placed[]; edges: Routed[]; width: number; height: number };
 
-export const nodeWidth = 168;
+export const nodeWidth = 180;
 export const nodeHeight = 52;
 const gapX = 36;
 const gapY = 46;

@@ -5,7 +5,7 @@ import type { AutomationRun, WorkflowJournal, WorkflowJournalEntry } from '../ap
 import { readEvents } from '../api/stream.ts';
 import { parseJson } from '../knowledge/source-page.tsx';
 import { useSession } from '../session.tsx';
-import { Button, Empty, ErrorNotice, Field, Json, PageHead, Shown, State, Time } from '../ui/basics.tsx';
+import { Button, CodeField, Empty, ErrorNotice, Field, Json, PageHead, Shown, State, Time } from '../ui/basics.tsx';
 import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
 import { asApiError, useAction, useLoad } from '../ui/use-load.ts';
 import { took } from './automation-page.tsx';
@@ -243,19 +243,13 @@ function Signal({
             <input id={id} {...described} required value={name} onChange={(event) => setName(event.target.value)} />
           )}
         </Field>
-        <Field label="Payload" hint="JSON; it becomes the output of the node.">
-          {(id, described) => (
-            <textarea
-              id={id}
-              {...described}
-              className="code"
-              rows={4}
-              spellCheck={false}
-              value={payload}
-              onChange={(event) => setPayload(event.target.value)}
-            />
-          )}
-        </Field>
+        <CodeField
+          label="Payload"
+          hint="JSON; it becomes the output of the node."
+          rows={4}
+          value={payload}
+          onChange={setPayload}
+        />
       </Form>
     </Dialog>
   );

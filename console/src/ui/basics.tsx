@@ -156,6 +156,63 @@ export function Field({
   );
 }
 
+type Column = string | { name: string; look: 'number' | 'hidden' };
+
+/** A list: its columns by name, and its rows. On a phone each row becomes a card. */
+export function Table({ columns, children }: { columns: Column[]; children: ReactNode }) {
+  return (
+    <table className="list">
+      <thead>
+        <tr>
+          {columns.map((column) => {
+            const { name, look } = typeof column === 'string' ? { name: column, look: undefined } : column;
+            return (
+              <th key={name} scope="col" className={look === 'number' ? 'number' : undefined}>
+                {look === 'hidden' ? <span className="hidden">{name}</span> : name}
+              </th>
+            );
+          })}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  );
+}
+
+/** A field for JSON and other text that is read letter by letter. */
+export function CodeField({
+  label,
+  hint,
+  rows,
+  required = false,
+  value,
+  onChange,
+}: {
+  label: string;
+  hint: ReactNode;
+  rows: number;
+  required?: boolean;
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  return (
+    <Field label={label} hint={hint}>
+      {(id, described) => (
+        <textarea
+          id={id}
+          {...described}
+          className="code"
+          rows={rows}
+          required={required}
+          spellCheck={false}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      )}
+    </Field>
+  );
+}
+
 /** What the API said about one member of the body. */
 export function fieldError(error: ApiError | undefined, ...names: string[]): string | undefined {
   return error?.fields.find(({ field }) => names.includes(field))?.message;

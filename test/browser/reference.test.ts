@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, test } from 'node:test';
+import { ConsoleTest } from '../support/browser.ts';
+import { loadApp } from '../support/console.ts';
+
+const it = await ConsoleTest.start();
+after(() => it.close());
+afterEach(() => it.closePages());
+const app = await loadApp(it.server);
+
+test('the API reference opens without a violation of its policy, loads nothing from elsewhere, and tries an operation', async () => {
+  const page = await it.open('/docs');
+  const elsewhere: string[] = [];
+  page.on('request', (request) => {
+    if (!request.url().startsWith(it.server.baseUrl) && !request.url().startsWith('data:')) {
+      elsewhere.push(request.url());
+    }
+  });
+  await page.reload();
+  assert.equal(await page.title(), 'Quarry API');
+  await page.getByRole('button', { name: 'Authorize' }).click();
+  await page.locator('.auth-container').filter({ hasText: 'x-api-key' }).getByRole('textbox').fill(app.secretKey);
+  await page.locator('.auth-container').filter({ hasText: 'x-api-key' }).getByRole('button', { name: 'Apply' }).click();
+  await page.getByRole('button', { name: 'Close' }).first().click();
+  await page.locator('#operations-tag-Apps').click();
+  const operation = page.locator('#operations-Apps-listKeys');
+  await operation.locator('.opblock-summary').click();
+  await operation.getByRole('button', { name: 'Try it out' }).click();
+  await operation.getByRole('button', { name: 'Execute' }).click();
+  await operation.locator('.live-responses-table .response-col_status').filter({ hasText: '200' }).waitFor();
+  await it.picture(page, 'reference');
+  assert.deepEqual(elsewhere, []);
+});
