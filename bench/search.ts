@@ -51,7 +51,7 @@ function zipfRank(): number {
   return Math.floor(vocabulary ** Math.random());
 }
 
-function fakeDocument(size: number): Pick<PreparedText, 'chunks' | 'bundle'> {
+function fakeDocument(size: number): Pick<PreparedText, 'chunks' | 'bundles'> {
   const postings = new PostingsBuilder();
   const chunks = Array.from({ length: size }, (_chunk, ordinal) => {
     const terms = new Map<string, number[]>();
@@ -65,7 +65,7 @@ function fakeDocument(size: number): Pick<PreparedText, 'chunks' | 'bundle'> {
     const place = { headingPath: [], startByte: 0, endByte: 1500, startLine: 1, endLine: 10 };
     return { ...place, hash: '00'.repeat(32), words: wordsPerChunk };
   });
-  return { chunks, bundle: packBundle(postings.finish()) };
+  return { chunks, bundles: [{ chunkCount: chunks.length, content: packBundle(postings.finish()) }] };
 }
 
 function fakeVector(): Float32Array {

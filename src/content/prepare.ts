@@ -27,18 +27,28 @@ export type PreparedChunk = Omit<Chunk, 'text'> & {
 export type PreparedText = {
   lines: number;
   chunks: PreparedChunk[];
-  /** The postings of all chunks, whose ordinals count from 0. */
-  bundle: Buffer;
+  /** The postings of the chunks, so many after one another; in each the ordinals count from 0. */
+  bundles: { chunkCount: number; content: Buffer }[];
   /** Packed vectors by the hash of their chunk. */
   vectors: [hash: string, vector: Buffer][];
 };
 
+/** Postings under construction take a hundred times their text where every word is another, so they are packed in between. */
+const bundleChunksMax = 256;
+
 /** Cuts a text into chunks, indexes their words and, with the built-in embedder, embeds those that have no vector. */
 export function prepareText({ text, title, language, embedIn, embedded }: PrepareInput): PreparedText {
-  const postings = new PostingsBuilder();
+  const bundles: PreparedText['bundles'] = [];
+  let postings = new PostingsBuilder();
+  let gathered = 0;
+  const pack = () => {
+    if (gathered > 0) bundles.push({ chunkCount: gathered, content: packBundle(postings.finish()) });
+    postings = new PostingsBuilder();
+    gathered = 0;
+  };
   const known = new Set(embedded);
   const vectors: PreparedText['vectors'] = [];
-  const chunks = chunkMarkdown(text).map(({ text: passage, ...place }, ordinal): PreparedChunk => {
+  const chunks = chunkMarkdown(text).map(({ text: passage, ...place }): PreparedChunk => {
     const context = withContext(passage, title, place.headingPath);
     const hash = createHash('sha256').update(context).digest('hex');
     const terms = new Map<string, number[]>();
@@ -49,7 +59,9 @@ export function prepareText({ text, title, language, embedIn, embedded }: Prepar
       if (positions) positions.push(token.position);
       else terms.set(token.term, [token.position]);
     }
-    postings.add({ ordinal, length: words, terms });
+    postings.add({ ordinal: gathered, length: words, terms });
+    gathered += 1;
+    if (gathered === bundleChunksMax) pack();
     if (embedIn === undefined) return { ...place, hash, words, context };
     if (!known.has(hash)) {
       known.add(hash);
@@ -57,7 +69,8 @@ export function prepareText({ text, title, language, embedIn, embedded }: Prepar
     }
     return { ...place, hash, words };
   });
-  return { lines: countLines(text), chunks, bundle: packBundle(postings.finish()), vectors };
+  pack();
+  return { lines: countLines(text), chunks, bundles, vectors };
 }
 
 /** A passage found without its surroundings should still say what it is about. */

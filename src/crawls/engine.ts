@@ -196,7 +196,7 @@ class Turn {
   /** What the sink makes of the page. A text that it cannot take in is a failure of that page. */
   async #prepare(settled: Settled, page: CrawledPage): Promise<void> {
     try {
-      settled.prepared = await this.#sink.prepare(this.#crawl, page);
+      settled.prepared = await this.#sink.prepare(this.#crawl, page, this.#stop.signal);
     } catch (error) {
       if (!(error instanceof ParseError)) throw error;
       settled.outcome = failedPage(error.reason, error.reason, error.message);

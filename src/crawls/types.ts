@@ -65,7 +65,8 @@ export type CrawlVerdict = { state: 'done' } | { state: 'failed'; failure: PageF
  * write is in the same transaction as the crawl's own rows, so it happens exactly once.
  */
 export type CrawlSink<Prepared = unknown> = {
-  prepare(crawl: Crawl, page: CrawledPage): Promise<Prepared>;
+  /** Rejects soon after `signal` is aborted: the crawl is over, or its process stops. */
+  prepare(crawl: Crawl, page: CrawledPage, signal: AbortSignal): Promise<Prepared>;
   /** A page that was prepared but is not committed after all. */
   discard(prepared: Prepared): Promise<void>;
   /** False when the consumer is gone: the crawl then ends without a word. */

@@ -38,7 +38,7 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
     if (ids.length === 0) break;
     for (const id of ids) {
       if (signal?.aborted) return;
-      await moveDocument(deps, key, id, boundary, start.language);
+      await moveDocument(deps, key, id, boundary, start.language, signal);
     }
   }
   await db.begin(async (tx) => {
@@ -46,7 +46,14 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
   });
 }
 
-async function moveDocument(deps: CompactDeps, key: SourceKey, id: string, boundary: number, language: StemLanguage) {
+async function moveDocument(
+  deps: CompactDeps,
+  key: SourceKey,
+  id: string,
+  boundary: number,
+  language: StemLanguage,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const { db, embedder } = deps;
   const before = await documents.findDocumentById(db, key.appId, id);
   if (!before || before.firstOrdinal >= boundary) return;
@@ -54,7 +61,7 @@ async function moveDocument(deps: CompactDeps, key: SourceKey, id: string, bound
   const known = await readKnownVectors(db, before, embedder.model);
   const title = before.title ?? undefined;
   const input = { text: text.toString(), title, language, known, lane: key.appId };
-  const prepared = await prepareDocument(deps, input, undefined);
+  const prepared = await prepareDocument(deps, input, signal);
   await db.begin(async (tx: Transaction) => {
     const state = await lockIndex(tx, key);
     const document = state && (await documents.findDocumentById(tx, key.appId, id));

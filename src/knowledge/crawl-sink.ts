@@ -98,7 +98,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
   }
 
   return {
-    async prepare(crawl, page) {
+    async prepare(crawl, page, signal) {
       const { appId, sourceId } = keyOf(crawl);
       const source = await findSourceById(db, appId, sourceId);
       if (!source) return undefined;
@@ -116,6 +116,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
         pages: 1,
         sourceUrl: page.url,
         seenBy: crawl.id,
+        signal,
       });
     },
 

@@ -43,7 +43,7 @@ export async function appendChunks(
   key: SourceKey,
   state: IndexState,
   documentId: string,
-  { chunks, bundle }: Pick<PreparedText, 'chunks' | 'bundle'>,
+  { chunks, bundles }: Pick<PreparedText, 'chunks' | 'bundles'>,
 ): Promise<number> {
   const first = state.nextOrdinal;
   if (chunks.length === 0) return first;
@@ -57,16 +57,21 @@ export async function appendChunks(
       ${chunks.map((chunk) => chunk.startLine)}::int[], ${chunks.map((chunk) => chunk.endLine)}::int[],
       ${chunks.map((chunk) => JSON.stringify(chunk.headingPath))}::text[]::jsonb[],
       ${chunks.map((chunk) => `\\x${chunk.hash}`)}::text[]::bytea[]) c`;
-  const bundleRow = tx`
-    insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
-    values (${key.appId}, ${key.sourceId}, ${first}, ${chunks.length}, ${placeBundle(bundle, first)})`;
+  let next = first;
+  const bundleRows = bundles.map(({ chunkCount, content }) => {
+    const ordinal = next;
+    next += chunkCount;
+    return tx`
+      insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
+      values (${key.appId}, ${key.sourceId}, ${ordinal}, ${chunkCount}, ${placeBundle(content, ordinal)})`;
+  });
   const statistics = tx`
     update knowledge_indexes set next_ordinal = next_ordinal + ${chunks.length},
       chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${words},
       bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length}
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
   // Sent together: the connection runs them in order, and only the last answer is waited for.
-  await Promise.all([chunkRows, bundleRow, statistics]);
+  await Promise.all([chunkRows, ...bundleRows, statistics]);
   state.nextOrdinal += chunks.length;
   state.bundledDocuments += 1;
   state.bundledChunks += chunks.length;
@@ -99,26 +104,44 @@ export async function removeChunks(
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
 }
 
-/** Sorts the bundled documents of the locked index by term into a segment. */
+/** Sorts the bundled documents of the locked index by term into a segment; where they are many, into several. */
 export async function flushBundles(tx: Transaction, key: SourceKey, state: IndexState): Promise<void> {
-  const bundles = await tx<{ firstOrdinal: number; chunkCount: number; content: Buffer }[]>`
-    delete from knowledge_bundles where app_id = ${key.appId} and source_id = ${key.sourceId}
-    returning first_ordinal, chunk_count, content`;
+  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  const bundles = await tx<{ firstOrdinal: number; chunkCount: number }[]>`
+    select first_ordinal, chunk_count from knowledge_bundles where ${of} order by first_ordinal`;
+  let chunks = 0;
+  let group: { firstOrdinal: number; chunkCount: number }[] = [];
+  const flush = async () => {
+    const first = group[0]?.firstOrdinal ?? 0;
+    const last = group.at(-1);
+    if (last) await flushRange(tx, key, first, last.firstOrdinal + last.chunkCount - 1);
+    group = [];
+    chunks = 0;
+  };
+  for (const bundle of bundles) {
+    if (chunks + bundle.chunkCount > bundleChunksMax) await flush();
+    group.push(bundle);
+    chunks += bundle.chunkCount;
+  }
+  await flush();
+  if (bundles.length === 0) return;
+  await tx`update knowledge_indexes set bundled_documents = 0, bundled_chunks = 0 where ${of}`;
+  state.bundledDocuments = 0;
+  state.bundledChunks = 0;
+}
+
+/** What the bundles of these ordinals hold, as one segment. */
+async function flushRange(tx: Transaction, key: SourceKey, first: number, last: number): Promise<void> {
+  const bundles = await tx<{ firstOrdinal: number; content: Buffer }[]>`
+    delete from knowledge_bundles
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and first_ordinal between ${first} and ${last}
+    returning first_ordinal, content`;
   bundles.sort((a, b) => a.firstOrdinal - b.firstOrdinal);
-  const first = bundles[0];
-  const last = bundles.at(-1);
-  if (!first || !last) return;
   const segment = await nextSegment(tx);
   await insertPostings(tx, key, segment, mergeBundles(bundles.map((bundle) => bundle.content)));
   await tx`
     insert into knowledge_segments (app_id, source_id, segment, level, first_ordinal, last_ordinal)
-    values (${key.appId}, ${key.sourceId}, ${segment}, 0, ${first.firstOrdinal},
-      ${last.firstOrdinal + last.chunkCount - 1})`;
-  await tx`
-    update knowledge_indexes set bundled_documents = 0, bundled_chunks = 0
-    where app_id = ${key.appId} and source_id = ${key.sourceId}`;
-  state.bundledDocuments = 0;
-  state.bundledChunks = 0;
+    values (${key.appId}, ${key.sourceId}, ${segment}, 0, ${first}, ${last})`;
 }
 
 const postingRowsPerInsert = 4_000;

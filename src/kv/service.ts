@@ -71,6 +71,17 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     return entry;
   }
 
+  /** Once more where a transaction of several writes wanted them in another order and the database chose to end this one. */
+  async function repeated<T>(write: () => Promise<T>): Promise<T> {
+    try {
+      return await write();
+    } catch (error) {
+      // Inside a transaction there is nothing to repeat: it has ended with its statement.
+      if ('savepoint' in db || !isDatabaseError(error, deadlock)) throw error;
+      return write();
+    }
+  }
+
   /** What the database refuses, in the caller's words. */
   async function explained<T>(write: Promise<T>): Promise<T> {
     try {
@@ -114,7 +125,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
       if (Buffer.byteLength(input.key) > limits.keyBytesMax)
         throw invalidField('key', `must be at most ${limits.keyBytesMax} bytes`);
       checkValue(input.value);
-      const entry = await explained(insertEntry(db, owner, newWrite(input.key, input.value)));
+      const entry = await explained(repeated(() => insertEntry(db, owner, newWrite(input.key, input.value))));
       if (entry) return entry;
       if (!(await userExists(db, owner))) throw noUser();
       throw new AppError('already_exists', 'key: the user already has an entry with this key', {
@@ -131,10 +142,9 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     ): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);
       checkValue(input.value);
-      if (precondition) return explained(putIf(owner, key, input.value, precondition));
-      const entry = await explained(
-        writes.add(owner.appId + owner.sandboxId, { ...owner, ...newWrite(key, input.value) }),
-      );
+      if (precondition) return explained(repeated(() => putIf(owner, key, input.value, precondition)));
+      const write = () => writes.add(owner.appId + owner.sandboxId, { ...owner, ...newWrite(key, input.value) });
+      const entry = await explained(repeated(write));
       if (!entry) throw noUser();
       return entry;
     },
@@ -142,7 +152,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     async delete(caller: Caller, key: string, user: unknown, precondition: Precondition | undefined): Promise<void> {
       const owner = targetOwner(caller, user);
       if (!precondition) {
-        if (!(await deleteEntry(db, owner, key))) throw notFound();
+        if (!(await repeated(() => deleteEntry(db, owner, key)))) throw notFound();
         return;
       }
       const current = await findEntry(db, owner, key);
@@ -163,6 +173,9 @@ function scopeOf(items: KvOwner[]): Scope {
   if (first === undefined) throw new Error('The batch is empty.');
   return first;
 }
+
+/** SQLSTATE of a statement that waits for one that waits for it. */
+const deadlock = '40P01';
 
 /** SQLSTATE that kv_use raises. */
 const quotaExceeded = 'QK001';

@@ -299,3 +299,18 @@ test('a search never returns what the caller may not see: a brute-force check ov
     }
   }
 });
+
+test('a document of thousands of passages is found by its first, its last and any between', async () => {
+  const source = await app.makeSource(org);
+  const sections = Array.from({ length: 1_500 }, (_, i) => `## Part ${i}\n\nlandmark${i} ${`filler${i} `.repeat(190)}`);
+  const text = sections.join('\n\n');
+  const document = await app.push(source, text);
+  await app.push(source, 'A small one besides, with a landmark of its own.');
+  for (const i of [0, 255, 256, 1_023, 1_024, 1_499]) {
+    const hits = await app.search(source, { query: `landmark${i}`, mode: 'fulltext' });
+    const [hit] = hits;
+    assert.equal(hit?.document, document);
+    assert.match(hit.content, new RegExp(`landmark${i}\\b`));
+    assert.equal(Buffer.from(text).subarray(hit.start_byte, hit.end_byte).toString(), hit.content);
+  }
+});

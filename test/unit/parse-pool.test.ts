@@ -98,3 +98,19 @@ test('more waiting documents than the queue holds are refused with unavailable',
   assert.ok(refused.length >= 3, String(refused.length));
   assert.ok(refused.every((reason) => reason.includes('Too many documents are waiting')));
 });
+
+test('a long text whose words are all different is prepared within the memory of one process', async () => {
+  const small = new ParserPool({ workers: 1, memoryMb: 512, deadlineMs: 30_000, log });
+  try {
+    const text = Buffer.from(Array.from({ length: 400_000 }, (_, i) => `w${i * 7919} `).join(''));
+    const input = { text, title: undefined, language: 'none', embedIn: undefined, embedded: [] } as const;
+    const { chunks, bundles } = await small.prepare(input);
+    assert.equal(
+      bundles.reduce((sum, { chunkCount }) => sum + chunkCount, 0),
+      chunks.length,
+    );
+    assert.ok(bundles.length > 1);
+  } finally {
+    await small.close();
+  }
+});

@@ -14,7 +14,7 @@ export type PoolOptions = {
   workers: number;
   /** Memory of one process (its whole resident set) in MiB. */
   memoryMb: number;
-  /** Time for one document, from the moment a process has it. */
+  /** Time for one document, from the moment a process has it. Preparing a text gets more, by its length. */
   deadlineMs: number;
   log: Logger;
   /** Another program than worker.ts, for tests. */
@@ -36,6 +36,7 @@ type Waiting = {
   task: string;
   input: TaskInput;
   signal: AbortSignal | undefined;
+  deadlineMs: number;
   /** Takes it out of the queue; heard only while it waits, or a signal that lives long would keep all that it ever stopped. */
   giveUp: () => void;
   resolve(reply: TaskReply): void;
@@ -45,6 +46,8 @@ type Waiting = {
 const queueMaxDefault = 512;
 const startRetryMsMax = 5_000;
 const tasksPerProcessMax = 1_000;
+/** Cutting and indexing take time in proportion to the text; on a slow machine a second for each of these. */
+const preparedBytesPerSecond = 128 * 1024;
 
 /**
  * Parses untrusted bytes in child processes that have no network, no secrets, a memory limit and a deadline.
@@ -65,11 +68,7 @@ export class ParserPool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#processOptions = {
-      memoryMb: options.memoryMb,
-      deadlineMs: options.deadlineMs,
-      workerFile: options.workerFile,
-    };
+    this.#processOptions = { memoryMb: options.memoryMb, workerFile: options.workerFile };
   }
 
   /** How many processes there are, how many documents wait, and how many are parsed at the same time at most. */
@@ -121,13 +120,20 @@ export class ParserPool {
     { text, ...fields }: Omit<PrepareInput, 'text'> & { text: Buffer },
     options: RunOptions = {},
   ): Promise<PreparedText> {
-    const reply = await this.#execute('prepare', { bytes: text, ...fields }, options);
-    const { hashes, ...value } = reply.value as Pick<PreparedText, 'lines' | 'chunks'> & { hashes: string[] };
-    const [bundle, ...vectors] = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
-    if (!bundle) throw new Error('The parser process answered without postings.');
+    const deadlineMs = this.#options.deadlineMs + (text.length / preparedBytesPerSecond) * 1_000;
+    const reply = await this.#execute('prepare', { bytes: text, ...fields }, options, deadlineMs);
+    type Value = Pick<PreparedText, 'lines' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
+    const { hashes, bundleChunks, ...value } = reply.value as Value;
+    const blobs = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
+    if (blobs.length !== bundleChunks.length + hashes.length)
+      throw new Error('The parser process answered with another number of parts than it names.');
+    const vectors = blobs.slice(bundleChunks.length);
     return {
       ...value,
-      bundle,
+      bundles: bundleChunks.flatMap((chunkCount, i) => {
+        const content = blobs[i];
+        return content ? [{ chunkCount, content }] : [];
+      }),
       vectors: hashes.flatMap((hash, i) => {
         const vector = vectors[i];
         return vector ? [[hash, vector] satisfies [string, Buffer]] : [];
@@ -151,7 +157,12 @@ export class ParserPool {
     await Promise.all(all.map((process) => process.kill()));
   }
 
-  #execute(task: string, input: TaskInput, options: RunOptions): Promise<TaskReply> {
+  #execute(
+    task: string,
+    input: TaskInput,
+    options: RunOptions,
+    deadlineMs = this.#options.deadlineMs,
+  ): Promise<TaskReply> {
     if (this.#closed) return Promise.reject(closedError());
     if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     if (this.#waitingCount >= (this.#options.queueMax ?? queueMaxDefault)) {
@@ -163,7 +174,7 @@ export class ParserPool {
     return new Promise((resolve, reject) => {
       const lane = options.lane ?? '';
       const giveUp = () => this.#forget(lane, waiting);
-      const waiting: Waiting = { task, input, signal: options.signal, giveUp, resolve, reject };
+      const waiting: Waiting = { task, input, signal: options.signal, deadlineMs, giveUp, resolve, reject };
       this.#enqueue(lane, waiting);
       this.#fill();
       this.#dispatch();
@@ -217,7 +228,7 @@ export class ParserPool {
     this.#busy.add(process);
     const { bytes, ...fields } = waiting.input;
     try {
-      waiting.resolve(await process.run(waiting.task, bytes, fields, waiting.signal));
+      waiting.resolve(await process.run(waiting.task, bytes, fields, waiting));
     } catch (error) {
       if (error instanceof ParseError && !process.alive)
         this.#options.log.warn({ reason: error.reason, cause: String(error.cause) }, 'a parser process was ended');

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
 import { ParseError, type ParseFailure, parseLimits } from './types.ts';
 
-export type ProcessOptions = { memoryMb: number; deadlineMs: number; workerFile: string | undefined };
+export type ProcessOptions = { memoryMb: number; workerFile: string | undefined };
 export type TaskReply = { value: unknown; blobs: Uint8Array[] };
 
 type Running = { resolve(reply: TaskReply): void; reject(error: unknown): void };
@@ -60,13 +60,13 @@ export class ParserProcess {
     task: string,
     bytes: Uint8Array,
     fields: Record<string, unknown>,
-    signal: AbortSignal | undefined,
+    { signal, deadlineMs }: { signal: AbortSignal | undefined; deadlineMs: number },
   ): Promise<TaskReply> {
     const abort = (): void => void this.kill();
     signal?.addEventListener('abort', abort, { once: true });
     const memoryTimer = setInterval(() => this.#checkMemory(), memoryCheckMs);
     try {
-      const reply = this.#await(this.#options.deadlineMs);
+      const reply = this.#await(deadlineMs);
       for (const part of encodeFrame({ task, fields }, [bytes])) this.#child.stdin?.write(part);
       return taskReply(await reply);
     } catch (error) {

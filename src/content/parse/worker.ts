@@ -24,12 +24,16 @@ const tasks: Record<string, Task> = {
     value: parsePage({ bytes, contentType: String(fields.contentType ?? ''), url: String(fields.url) }),
   }),
   prepare: (bytes, fields) => {
-    const { bundle, vectors, ...value } = prepareText({
+    const { bundles, vectors, ...value } = prepareText({
       ...(fields as Omit<PrepareInput, 'text'>),
       text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(),
     });
     const hashes = vectors.map(([hash]) => hash);
-    return { value: { ...value, hashes }, blobs: [bundle, ...vectors.map(([, vector]) => vector)] };
+    const bundleChunks = bundles.map(({ chunkCount }) => chunkCount);
+    return {
+      value: { ...value, hashes, bundleChunks },
+      blobs: [...bundles.map(({ content }) => content), ...vectors.map(([, vector]) => vector)],
+    };
   },
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
