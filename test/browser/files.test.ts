@@ -59,7 +59,7 @@ test('files are uploaded, found, read, shared, given to others and deleted', asy
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('button', { name: 'Delete the file' }).click();
   await rows.nth(1).waitFor();
-  assert.equal(await page.getByRole('row').filter({ hasText: 'notes.md' }).count(), 0);
+  await page.getByRole('row').filter({ hasText: 'notes.md' }).waitFor({ state: 'detached' });
 
   await page.locator('table').getByRole('link', { name: 'harbour-report.pdf' }).click();
   await pdfShown(page);
