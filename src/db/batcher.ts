@@ -1,6 +1,6 @@
 export type BatcherOptions<Item, Result> = {
   /** Does all of them in one statement; answers their results in the same order. */
-  run: (group: string, items: Item[]) => Promise<Result[]>;
+  run: (items: Item[]) => Promise<Result[]>;
   /** Items of one batch at most, counted, and by the sum of their sizes. */
   itemsMax: number;
   bytesMax: number;
@@ -47,7 +47,7 @@ export class Batcher<Item, Result> {
     group.woken = false;
     while (group.waiting.length > 0 && group.running < this.#options.batchesMax) {
       group.running += 1;
-      this.#run(name, this.#take(group)).finally(() => {
+      this.#run(this.#take(group)).finally(() => {
         group.running -= 1;
         if (group.waiting.length > 0) this.#start(name, group);
         else if (group.running === 0 && !group.woken) this.#groups.delete(name);
@@ -73,17 +73,14 @@ export class Batcher<Item, Result> {
     return taken;
   }
 
-  async #run(group: string, batch: Waiting<Item, Result>[]): Promise<void> {
+  async #run(batch: Waiting<Item, Result>[]): Promise<void> {
     try {
-      const results = await this.#options.run(
-        group,
-        batch.map(({ item }) => item),
-      );
+      const results = await this.#options.run(batch.map(({ item }) => item));
       for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
     } catch (error) {
       const alone = batch.length === 1 || !this.#options.failsForOne?.(error);
       // Nobody waits for them: the next batch goes on while one of these may hang on a lock.
-      for (const entry of batch) alone ? entry.reject(error) : void this.#run(group, [entry]);
+      for (const entry of batch) alone ? entry.reject(error) : void this.#run([entry]);
     }
   }
 }

@@ -10,7 +10,7 @@ import {
   addWritten,
   emptyStats,
   type KnowledgeWorkDeps,
-  prepareText,
+  makeReady,
   type Ready,
   type Stats,
 } from './ingestion-run.ts';
@@ -104,7 +104,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
       if (!source) return undefined;
       const old = await findDocumentByUrl(db, appId, sourceId, page.url);
       const text = Buffer.from(page.markdown);
-      return prepareText(deps, source, {
+      return makeReady(deps, source, {
         documentId: old?.id ?? null,
         text: page.markdown,
         title: page.title ?? null,

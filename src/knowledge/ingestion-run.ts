@@ -162,7 +162,7 @@ export class IngestionRun {
   /** Reads, cuts and (with an embedder in this process) embeds. Throws ParseError. */
   async prepare(source: SourceRow, input: Input): Promise<Ready> {
     const parsed = await this.#parse(source, input);
-    return prepareText(this.deps, source, {
+    return makeReady(this.deps, source, {
       ...input,
       text: parsed.text,
       title: input.title ?? parsed.title ?? input.filename,
@@ -382,7 +382,7 @@ export type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'conte
 };
 
 /** Cuts the text and, with an embedder in this process, embeds what the document does not have vectors of yet. */
-export async function prepareText(
+export async function makeReady(
   deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
   source: SourceRow,
   input: TextInput,

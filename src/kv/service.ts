@@ -36,13 +36,13 @@ export type KvService = ReturnType<typeof createKvService>;
 /** Strings that users keep under keys. `user` is what the request says; end users' own is never looked at. */
 export function createKvService({ db, limits }: { db: Database; limits: KvLimits }) {
   const reads = new Batcher<KvOwner & { key: string }, KvEntry | undefined>({
-    run: (_scope, wanted) => findEntries(db, scopeOf(wanted), wanted),
+    run: (wanted) => findEntries(db, scopeOf(wanted), wanted),
     itemsMax: batchItemsMax,
     bytesMax: Number.POSITIVE_INFINITY,
     batchesMax: readBatchesMax,
   });
   const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
-    run: (_scope, written) => upsertEntries(db, scopeOf(written), written),
+    run: (written) => upsertEntries(db, scopeOf(written), written),
     itemsMax: batchItemsMax,
     bytesMax: batchBytesMax,
     sizeOf: ({ value }) => value.length,
@@ -114,7 +114,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
 
     async get(caller: Caller, key: string, user: unknown): Promise<KvEntry> {
       const owner = targetOwner(caller, user);
-      const entry = await reads.add(owner.appId + owner.sandboxId, { ...owner, key });
+      const entry = await reads.add(nameOf(owner), { ...owner, key });
       if (!entry) throw notFound();
       return entry;
     },
@@ -143,7 +143,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
       const owner = targetOwner(caller, input.user);
       checkValue(input.value);
       if (precondition) return explained(repeated(() => putIf(owner, key, input.value, precondition)));
-      const write = () => writes.add(owner.appId + owner.sandboxId, { ...owner, ...newWrite(key, input.value) });
+      const write = () => writes.add(nameOf(owner), { ...owner, ...newWrite(key, input.value) });
       const entry = await explained(repeated(write));
       if (!entry) throw noUser();
       return entry;
@@ -151,13 +151,15 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
 
     async delete(caller: Caller, key: string, user: unknown, precondition: Precondition | undefined): Promise<void> {
       const owner = targetOwner(caller, user);
-      if (!precondition) {
-        if (!(await repeated(() => deleteEntry(db, owner, key)))) throw notFound();
-        return;
-      }
-      const current = await findEntry(db, owner, key);
-      if (!current) throw notFound();
-      if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
+      await repeated(async () => {
+        if (!precondition) {
+          if (!(await deleteEntry(db, owner, key))) throw notFound();
+          return;
+        }
+        const current = await findEntry(db, owner, key);
+        if (!current) throw notFound();
+        if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
+      });
     },
   };
 }
@@ -166,6 +168,11 @@ const batchItemsMax = 64;
 const batchBytesMax = 1024 * 1024;
 const readBatchesMax = 2;
 const writeBatchesMax = 4;
+
+/** What the batches of a scope go by. */
+function nameOf({ appId, sandboxId }: Scope): string {
+  return `${appId}/${sandboxId}`;
+}
 
 /** A batch is of one scope. */
 function scopeOf(items: KvOwner[]): Scope {
