@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
-import * as runStore from '../src/automations/run-store.ts';
+import * as runStore from '../src/automations/runs/store.ts';
 import type { DatabaseTarget } from '../src/db/address.ts';
 import { withDatabase } from '../src/db/address.ts';
 import { type Database, openDatabase, production } from '../src/db/database.ts';

@@ -6,7 +6,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ParserPool } from '../src/content/parse/pool.ts';
+import { ParserPool } from '../src/content/parse/pool/pool.ts';
 import { createLogger } from '../src/log.ts';
 import { plainEngine } from './extract-quality/plain-engines.ts';
 import { type Reference, type Scores, scoreDocument } from './extract-quality/score.ts';

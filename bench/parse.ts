@@ -10,7 +10,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { PDFiumLibrary } from '@hyzyla/pdfium';
-import { ParserPool } from '../src/content/parse/pool.ts';
+import { ParserPool } from '../src/content/parse/pool/pool.ts';
 import { samplePdf } from '../src/content/parse/sample-pdf.ts';
 import { createLogger } from '../src/log.ts';
 

@@ -24,8 +24,8 @@ import {
   insertVectors,
   lockIndex,
   mergeSegments,
-} from '../src/knowledge/index-store.ts';
-import { openSearchIndex, type SearchMode } from '../src/knowledge/search.ts';
+} from '../src/knowledge/index/store.ts';
+import { openSearchIndex, type SearchMode } from '../src/knowledge/search/search.ts';
 import { createLogger } from '../src/log.ts';
 
 const { values } = parseArgs({

@@ -19,7 +19,7 @@ import { createFileService } from './files/service.ts';
 import { createSweepTask, sweepJob } from './files/sweep.ts';
 import type { AuditLog } from './http/audit.ts';
 import { createInstallationService } from './installations/service.ts';
-import { knowledgeConsumer } from './knowledge/crawl-sink.ts';
+import { knowledgeConsumer } from './knowledge/ingestion/crawl-sink.ts';
 import { createKnowledge } from './knowledge/knowledge.ts';
 import { createKvService } from './kv/service.ts';
 import { limits } from './limits.ts';

@@ -1,5 +1,5 @@
-import type { NodeDomains } from './automations/node-services.ts';
 import { type HttpRequest, type HttpResponse, NodeFailure } from './automations/nodes/kind.ts';
+import type { NodeDomains } from './automations/nodes/services.ts';
 import { FetchError } from './content/fetch/errors.ts';
 import type { Fetcher } from './content/fetch/guarded-fetch.ts';
 import { presentExtraction } from './extractions/present.ts';

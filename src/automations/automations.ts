@@ -3,12 +3,12 @@ import type { Database } from '../db/database.ts';
 import type { StreamHub } from '../http/sse.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
-import { createExpressions } from './expressions.ts';
-import { createNodeServices, type NodeDomains } from './node-services.ts';
-import { createRunService } from './run-service.ts';
-import { createAutomationService } from './service.ts';
-import { registerRunStream } from './stream.ts';
-import { createAutomationWorkflow, createGraphLoader } from './workflow.ts';
+import { createAutomationService } from './definitions/service.ts';
+import { createExpressions } from './engine/expressions.ts';
+import { createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
+import { createNodeServices, type NodeDomains } from './nodes/services.ts';
+import { createRunService } from './runs/service.ts';
+import { registerRunStream } from './runs/stream.ts';
 
 export type AutomationsDeps = {
   db: Database;

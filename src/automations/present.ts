@@ -1,9 +1,9 @@
 import { production } from '../db/database.ts';
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
-import type { EntryRow, RunRow } from './run-store.ts';
-import { pausedReason } from './service.ts';
-import type { FullAutomation, SecretRow } from './store.ts';
+import { pausedReason } from './definitions/service.ts';
+import type { FullAutomation, SecretRow } from './definitions/store.ts';
+import type { EntryRow, RunRow } from './runs/store.ts';
 
 /** Rows as answers show them. */
 

@@ -5,8 +5,9 @@ import { type Api, ref } from '../http/route.ts';
 import type { StreamHub } from '../http/sse.ts';
 import { formatId } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
+import type { AutomationService } from './definitions/service.ts';
 import { presentAutomation, presentEntry, presentJournal, presentRun, presentSecret } from './present.ts';
-import type { RunService } from './run-service.ts';
+import type { RunService } from './runs/service.ts';
 import {
   automationCreateSchema,
   automationSchema,
@@ -26,7 +27,6 @@ import {
   signalSchema,
   statusSchema,
 } from './schema.ts';
-import type { AutomationService } from './service.ts';
 
 const tag = 'Automations';
 const everybody = ['user', 'server', 'developer'] as const;

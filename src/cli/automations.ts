@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type AutomationFile, readAutomationFile } from '../automations/source-file.ts';
+import { type AutomationFile, readAutomationFile } from '../automations/definitions/source-file.ts';
 import { type Client, type ConnectionOptions, connect, RefusedError } from './client.ts';
 import { readJsonObject } from './ingest.ts';
 import { describeEnd, describeEntry, followRun, type Run } from './runs.ts';

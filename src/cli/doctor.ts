@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { openBlobStore } from '../blob/open.ts';
 import { systemClock } from '../clock.ts';
 import { type Config, readConfig } from '../config.ts';
-import { ParserPool } from '../content/parse/pool.ts';
+import { ParserPool } from '../content/parse/pool/pool.ts';
 import type { Database } from '../db/database.ts';
 import { readMigrations } from '../db/migrate.ts';
 import { newUuid } from '../ids.ts';

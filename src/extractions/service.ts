@@ -2,7 +2,7 @@ import type { BlobStore } from '../blob/blob-store.ts';
 import { writeConfigVersion } from '../configs/store.ts';
 import { normalizeUrl } from '../content/crawl.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
-import type { ParserPool } from '../content/parse/pool.ts';
+import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { type ParsedDocument, ParseError } from '../content/parse/types.ts';
 import { startCrawl } from '../crawls/jobs.ts';
 import { deleteCrawl, listLeftOut } from '../crawls/store.ts';

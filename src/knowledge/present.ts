@@ -1,11 +1,11 @@
 import { production } from '../db/database.ts';
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
-import type { DocumentContent } from './document-service.ts';
-import type { ChunkRow, DocumentView } from './document-store.ts';
-import type { IngestionView } from './ingestion-store.ts';
-import type { SearchHit, SearchResult } from './search.ts';
-import type { SourceRow } from './store.ts';
+import type { DocumentContent } from './documents/service.ts';
+import type { ChunkRow, DocumentView } from './documents/store.ts';
+import type { IngestionView } from './ingestion/store.ts';
+import type { SearchHit, SearchResult } from './search/search.ts';
+import type { SourceRow } from './sources/store.ts';
 
 export function presentSource(row: SourceRow) {
   return {

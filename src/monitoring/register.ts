@@ -1,4 +1,4 @@
-import type { ParserPool } from '../content/parse/pool.ts';
+import type { ParserPool } from '../content/parse/pool/pool.ts';
 import type { Database } from '../db/database.ts';
 import type { Metrics } from '../http/metrics.ts';
 import type { StreamHub } from '../http/sse.ts';

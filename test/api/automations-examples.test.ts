@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
-import { readAutomationFile } from '../../src/automations/source-file.ts';
+import { readAutomationFile } from '../../src/automations/definitions/source-file.ts';
 import { AutomationsClient, type Run } from '../support/automations.ts';
 import type { TestWorld } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';

@@ -1,4 +1,4 @@
-import { ParserPool } from '../../src/content/parse/pool.ts';
+import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
 import type { Logger } from '../../src/log.ts';
 import type { SampleDocument } from '../support/documents.ts';

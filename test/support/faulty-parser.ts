@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { Worker } from 'node:worker_threads';
-import { serve } from '../../src/content/parse/worker-loop.ts';
+import { serve } from '../../src/content/parse/pool/worker-loop.ts';
 
 declare const WebAssembly: {
   Memory: new (size: { initial: number; maximum: number }) => { grow(pages: number): number; buffer: ArrayBuffer };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readAutomationFile } from '../../src/automations/source-file.ts';
+import { readAutomationFile } from '../../src/automations/definitions/source-file.ts';
 
 const good = `name: Triage
 lookup_key: triage

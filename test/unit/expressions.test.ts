@@ -2,9 +2,14 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import jsonata from 'jsonata';
-import { createExpressions, plainPath, type Scope } from '../../src/automations/expressions.ts';
-import { SecretValues } from '../../src/automations/secret-values.ts';
-import { ExpressionSyntaxError, hideHeaders, parseTemplate, resolveTemplates } from '../../src/automations/template.ts';
+import { createExpressions, plainPath, type Scope } from '../../src/automations/engine/expressions.ts';
+import { SecretValues } from '../../src/automations/engine/secret-values.ts';
+import {
+  ExpressionSyntaxError,
+  hideHeaders,
+  parseTemplate,
+  resolveTemplates,
+} from '../../src/automations/engine/template.ts';
 
 const expressions = createExpressions();
 after(() => expressions.close());

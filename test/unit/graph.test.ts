@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkGraph, readGraph } from '../../src/automations/graph.ts';
+import { checkGraph, readGraph } from '../../src/automations/definitions/graph.ts';
 
 const triage = {
   kind: 'WorkflowGraph',

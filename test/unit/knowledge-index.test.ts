@@ -10,7 +10,7 @@ import {
   readPositions,
   unpackPostings,
 } from '../../src/content/postings.ts';
-import { bestRows, containsPhrase, fuseRankings, nearestRows } from '../../src/knowledge/rank.ts';
+import { bestRows, containsPhrase, fuseRankings, nearestRows } from '../../src/knowledge/search/rank.ts';
 
 const chunk = fc.record({
   length: fc.integer({ min: 1, max: 900 }),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CommandLocks } from '../../src/automations/command-locks.ts';
-import { OutsideWork } from '../../src/automations/outside-work.ts';
+import type { CommandLocks } from '../../src/automations/engine/command-locks.ts';
+import { OutsideWork } from '../../src/automations/engine/outside-work.ts';
 
 function makeWork(stopping = new AbortController()) {
   const held = new Set<string>();

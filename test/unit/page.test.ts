@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ParsedPage, parsePage } from '../../src/content/parse/page.ts';
+import { type ParsedPage, parsePage } from '../../src/content/parse/html/page.ts';
 
 const url = 'https://site.test/blog/post.html';
 const prose =

@@ -1,7 +1,7 @@
-import { looksLikeText } from './charset.ts';
+import { ZipArchive } from './format/zip.ts';
 import { imageType } from './image-size.ts';
+import { looksLikeText } from './text/charset.ts';
 import { failed } from './types.ts';
-import { ZipArchive } from './zip.ts';
 
 export type DocumentKind =
   | 'pdf'

@@ -1,19 +1,19 @@
-import { cleanText, decodeText } from './charset.ts';
-import { parseCompound } from './compound.ts';
-import { csvToMarkdown, looksLikeCsv } from './csv.ts';
 import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
-import { parseDocx } from './docx.ts';
-import { parseEpub } from './epub.ts';
-import { parseHtml } from './html.ts';
+import { parseEpub } from './html/epub.ts';
+import { parseHtml } from './html/html.ts';
 import { imageSize } from './image-size.ts';
-import { parseMail } from './mail.ts';
-import { parseOdf } from './odf.ts';
-import { parsePdf } from './pdf.ts';
-import { parsePptx } from './pptx.ts';
-import { parseRtf } from './rtf.ts';
-import { parseCodeText, parseMarkdownText, parsePlainText } from './text.ts';
+import { parseMail } from './mail/mail.ts';
+import { parseCompound } from './office/compound.ts';
+import { parseDocx } from './office/docx.ts';
+import { parseOdf } from './office/odf.ts';
+import { parsePptx } from './office/pptx.ts';
+import { parseRtf } from './office/rtf.ts';
+import { parseXlsx } from './office/xlsx.ts';
+import { parsePdf } from './pdf/pdf.ts';
+import { cleanText, decodeText } from './text/charset.ts';
+import { csvToMarkdown, looksLikeCsv } from './text/csv.ts';
+import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
 import { failed, type ParsedDocument, type ParseInput, parseLimits, unsupported } from './types.ts';
-import { parseXlsx } from './xlsx.ts';
 
 /** A page image in Netpbm form and where its text belongs. */
 export type Scan = { placeholder: string; image: Uint8Array };

@@ -1,4 +1,5 @@
-import { type Command, decide } from '../../../src/automations/decide.ts';
+import { type Graph, nestedNodes, readGraph } from '../../../src/automations/definitions/graph.ts';
+import { type Command, decide } from '../../../src/automations/engine/decide.ts';
 import {
   attemptOf,
   endEntries,
@@ -6,7 +7,7 @@ import {
   nodeDraft,
   type Surroundings,
   startEntry,
-} from '../../../src/automations/draft.ts';
+} from '../../../src/automations/engine/draft.ts';
 import {
   applyEntry,
   type Execution,
@@ -14,9 +15,8 @@ import {
   foldJournal,
   type RunState,
   timerDueAt,
-} from '../../../src/automations/fold.ts';
-import { type Graph, nestedNodes, readGraph } from '../../../src/automations/graph.ts';
-import type { DraftEntry, JournalEntry } from '../../../src/automations/journal.ts';
+} from '../../../src/automations/engine/fold.ts';
+import type { DraftEntry, JournalEntry } from '../../../src/automations/engine/journal.ts';
 import { nodeKinds } from '../../../src/automations/nodes/index.ts';
 import type { NodeError } from '../../../src/automations/nodes/kind.ts';
 

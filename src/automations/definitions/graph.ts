@@ -1,0 +1,284 @@
+import { type Static, type TSchema, Type } from 'typebox';
+import { Value } from 'typebox/value';
+import { checkExpression, ExpressionSyntaxError, hasExpression, parseTemplate } from '../engine/template.ts';
+import { nodeKinds } from '../nodes/index.ts';
+
+export const graphLimits = {
+  nodesMax: 500,
+  graphBytesMax: 1024 * 1024,
+  journalEntriesMax: 10_000,
+  outputBytesMax: 256 * 1024,
+  itemsMax: 1_000,
+  runDepthMax: 8,
+  nestingMax: 4,
+} as const;
+
+const nodeId = Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,99}$' });
+
+export const retrySchema = Type.Object(
+  {
+    max_attempts: Type.Integer({ minimum: 1, maximum: 100 }),
+    initial_seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
+    factor: Type.Optional(Type.Number({ minimum: 1, maximum: 100 })),
+  },
+  { additionalProperties: false },
+);
+
+/** The members that every node may have. */
+const commonMembers = Type.Object({
+  id: nodeId,
+  kind: Type.String(),
+  on_success: Type.Optional(Type.String()),
+  on_error: Type.Optional(Type.String()),
+  retry: Type.Optional(retrySchema),
+  timeout_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 366 * 24 * 3_600 })),
+});
+const commonNames = new Set(Object.keys(commonMembers.properties));
+/** Members whose strings are never templates: what the graph is made of. */
+const structural = new Set([...commonNames, 'node', 'nodes', 'on_true', 'on_false', 'on_timeout']);
+
+export type GraphNode = Static<typeof commonMembers> & Record<string, unknown>;
+
+/** The shape of a graph as routes and the OpenAPI document know it; `checkGraph` knows the nodes. */
+export const graphSchema = Type.Object(
+  {
+    kind: Type.Literal('WorkflowGraph'),
+    version: Type.Literal(1),
+    name: Type.Optional(Type.String({ maxLength: 500 })),
+    start_node: Type.String(),
+    nodes: Type.Array(Type.Record(Type.String(), Type.Unknown()), { minItems: 1, maxItems: graphLimits.nodesMax }),
+  },
+  { additionalProperties: false },
+);
+
+/** A graph that has passed the check, with its nodes (nested ones too) by id. */
+export type Graph = { startNode: string; nodes: ReadonlyMap<string, GraphNode> };
+
+/** One thing wrong with a graph: where (`path` from the graph's root), in which node, and what. */
+export type GraphProblem = { path: (string | number)[]; node: string | undefined; message: string };
+
+const problemsMax = 100;
+
+/** Checks a graph as it is saved. Returns every problem found (100 at most), none for a good graph. */
+export function checkGraph(value: unknown): GraphProblem[] {
+  const problems: GraphProblem[] = [];
+  const report = (path: (string | number)[], node: string | undefined, message: string) => {
+    if (problems.length < problemsMax) problems.push({ path, node, message });
+  };
+  for (const { path, message } of schemaProblems(graphSchema, value)) report(path, undefined, message);
+  if (problems.length > 0 || !Value.Check(graphSchema, value)) return problems;
+  if (JSON.stringify(value).length > graphLimits.graphBytesMax) {
+    report([], undefined, `is longer than ${graphLimits.graphBytesMax} bytes`);
+    return problems;
+  }
+
+  const places: Place[] = [];
+  value.nodes.forEach((node, index) => {
+    collectNodes(node, ['nodes', index], false, 0, places, report);
+  });
+  if (places.length > graphLimits.nodesMax) report(['nodes'], undefined, `has more than ${graphLimits.nodesMax} nodes`);
+
+  const byId = new Map<string, Place>();
+  for (const place of places) {
+    checkNode(place, report);
+    if (byId.has(place.id)) report([...place.path, 'id'], place.id, 'is used by another node too');
+    else byId.set(place.id, place);
+  }
+  checkEdges(value.start_node, byId, report);
+  return problems;
+}
+
+/** The graph as the engine reads it. The value must have passed `checkGraph`. */
+export function readGraph(value: unknown): Graph {
+  const { start_node, nodes } = value as Static<typeof graphSchema>;
+  const all = new Map<string, GraphNode>();
+  const add = (node: GraphNode) => {
+    all.set(node.id, node);
+    for (const nested of nestedNodes(node)) add(nested);
+  };
+  for (const node of nodes) add(node as GraphNode);
+  return { startNode: start_node, nodes: all };
+}
+
+/** The nodes inside a `for_each` (one) or a `parallel`, in order. */
+export function nestedNodes(node: GraphNode): GraphNode[] {
+  if (node.kind === 'for_each') return [node.node as GraphNode];
+  if (node.kind === 'parallel') return node.nodes as GraphNode[];
+  return [];
+}
+
+/** A node's own members: those that its kind knows, without the common ones and the nested nodes. */
+export function ownMembers(node: GraphNode): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(node).filter(([name]) => !commonNames.has(name) && name !== 'node' && name !== 'nodes'),
+  );
+}
+
+/** What is wrong with a node's members once their templates are resolved; undefined when nothing is. */
+export function memberProblem(kindName: string, members: Record<string, unknown>): string | undefined {
+  const kind = nodeKinds.get(kindName);
+  if (!kind) return `unknown kind "${kindName}"`;
+  const checked = kindName === 'for_each' ? { ...members, node: null } : members;
+  const withNested = kindName === 'parallel' ? { ...checked, nodes: null } : checked;
+  const problem = schemaProblems(kind.members, withNested)[0];
+  return problem && `${problem.path.join('.')} ${problem.message}`;
+}
+
+type Report = (path: (string | number)[], node: string | undefined, message: string) => void;
+type Place = { id: string; node: Record<string, unknown>; path: (string | number)[]; nested: boolean };
+
+function collectNodes(
+  node: Record<string, unknown>,
+  path: (string | number)[],
+  nested: boolean,
+  depth: number,
+  places: Place[],
+  report: Report,
+): void {
+  const id = typeof node.id === 'string' ? node.id : '';
+  if (id === '') report([...path, 'id'], undefined, 'must be a string that names the node');
+  places.push({ id, node, path, nested });
+  if (depth > graphLimits.nestingMax) {
+    report(path, id, `is nested more than ${graphLimits.nestingMax} deep`);
+    return;
+  }
+  const descend = (value: unknown, at: (string | number)[]) => {
+    if (isObject(value)) collectNodes(value, at, true, depth + 1, places, report);
+    else report(at, id, 'must be a node');
+  };
+  if (node.kind === 'for_each') descend(node.node, [...path, 'node']);
+  if (node.kind === 'parallel') {
+    if (!Array.isArray(node.nodes) || node.nodes.length === 0)
+      report([...path, 'nodes'], id, 'must be a list of nodes');
+    else for (const [index, inner] of node.nodes.entries()) descend(inner, [...path, 'nodes', index]);
+  }
+}
+
+function checkNode(place: Place, report: Report): void {
+  const { id, node, path, nested } = place;
+  const kind = typeof node.kind === 'string' ? nodeKinds.get(node.kind) : undefined;
+  if (!kind) {
+    const known = [...nodeKinds.keys()].join(', ');
+    report([...path, 'kind'], id, `must be one of ${known}, not ${JSON.stringify(node.kind ?? null)}`);
+    return;
+  }
+  if (nested && !kind.nests) report([...path, 'kind'], id, `${kind.kind} cannot stand inside another node`);
+  const members = Object.fromEntries(Object.entries(node).filter(([name]) => !commonNames.has(name)));
+  const common = Object.fromEntries(Object.entries(node).filter(([name]) => commonNames.has(name)));
+  for (const problem of [...schemaProblems(commonMembers, common), ...schemaProblems(kind.members, members)]) {
+    const own = !commonNames.has(String(problem.path[0]));
+    if (own && hasTemplateAt(members, problem.path)) continue;
+    report([...path, ...problem.path], id, problem.message);
+  }
+  if (kind.kind === 'wait' && (node.seconds === undefined) === (node.until === undefined))
+    report([...path, 'seconds'], id, 'exactly one of seconds and until must be given');
+  for (const [name, value] of Object.entries(node)) {
+    if (structural.has(name)) continue;
+    if (kind.expressions?.includes(name)) checkBareExpression(value, [...path, name], id, report);
+    else checkTemplates(value, [...path, name], id, report);
+  }
+}
+
+function checkBareExpression(value: unknown, path: (string | number)[], id: string, report: Report): void {
+  if (value === undefined) return;
+  if (typeof value !== 'string') report(path, id, 'must be an expression');
+  else attempt(() => checkExpression(bareExpression(value)), path, id, report);
+}
+
+/** `when` and `items` are bare; one that is wrapped in `{{…}}` all the same means what is inside. */
+export function bareExpression(text: string): string {
+  if (!text.trimStart().startsWith('{{')) return text;
+  const template = parseTemplate(text.trim());
+  const part = template.parts[0];
+  return template.whole && part && 'expression' in part ? part.expression : text;
+}
+
+function checkTemplates(value: unknown, path: (string | number)[], id: string, report: Report): void {
+  if (typeof value === 'string') {
+    if (hasExpression(value)) attempt(() => parseTemplate(value), path, id, report);
+  } else if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) checkTemplates(item, [...path, index], id, report);
+  } else if (isObject(value)) {
+    for (const [name, member] of Object.entries(value)) checkTemplates(member, [...path, name], id, report);
+  }
+}
+
+function attempt(check: () => unknown, path: (string | number)[], id: string, report: Report): void {
+  try {
+    check();
+  } catch (error) {
+    if (!(error instanceof ExpressionSyntaxError)) throw error;
+    report(path, id, error.message);
+  }
+}
+
+/** Edges must lead to a node at the top; nested nodes have none; every node at the top must be reachable. */
+function checkEdges(startNode: string, byId: ReadonlyMap<string, Place>, report: Report): void {
+  const start = byId.get(startNode);
+  if (!start) report(['start_node'], undefined, `names no node: "${startNode}"`);
+  else if (start.nested) report(['start_node'], undefined, `names a node inside another: "${startNode}"`);
+  const next = new Map<string, string[]>();
+  for (const place of byId.values()) {
+    const targets: string[] = [];
+    for (const member of edgeMembers(place.node)) {
+      const target = place.node[member];
+      if (typeof target !== 'string') continue;
+      const path = [...place.path, member];
+      if (place.nested) report(path, place.id, 'cannot stand on a node inside another');
+      else if (!byId.has(target)) report(path, place.id, `names no node: "${target}"`);
+      else if (byId.get(target)?.nested) report(path, place.id, `names a node inside another: "${target}"`);
+      else targets.push(target);
+    }
+    next.set(place.id, targets);
+  }
+  if (!start) return;
+  const reached = new Set([startNode]);
+  for (const id of reached) for (const target of next.get(id) ?? []) reached.add(target);
+  for (const place of byId.values())
+    if (!place.nested && !reached.has(place.id)) report(place.path, place.id, 'cannot be reached from start_node');
+}
+
+/** A conditional goes on by `on_true` and `on_false` alone, and what ends the run goes nowhere. */
+function edgeMembers(node: Record<string, unknown>): string[] {
+  const own = nodeKinds.get(String(node.kind))?.edges ?? [];
+  return ['on_success', 'on_error', ...own].filter((name) => node[name] !== undefined);
+}
+
+function hasTemplateAt(members: unknown, path: (string | number)[]): boolean {
+  let value = members;
+  for (const step of path) {
+    if (typeof value === 'string') break;
+    value = isObject(value) || Array.isArray(value) ? (value as Record<string | number, unknown>)[step] : undefined;
+  }
+  return typeof value === 'string' && hasExpression(value);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The schema's complaints as paths from the value's root, in words; those about unknown and missing members named. */
+function schemaProblems(schema: TSchema, value: unknown) {
+  const problems: { path: (string | number)[]; message: string }[] = [];
+  for (const error of Value.Errors(schema, value)) {
+    const base = error.instancePath.split('/').slice(1).map(unescapePointer);
+    const parameters = error.params as Record<string, unknown>;
+    if (error.keyword === 'boolean') continue;
+    if (error.keyword === 'required')
+      for (const name of parameters.requiredProperties as string[])
+        problems.push({ path: [...base, name], message: 'is missing' });
+    else if (error.keyword === 'additionalProperties')
+      for (const name of parameters.additionalProperties as string[])
+        problems.push({ path: [...base, name], message: 'is not a known member' });
+    else if (error.keyword === 'enum')
+      problems.push({ path: base, message: `must be one of ${(parameters.allowedValues as string[]).join(', ')}` });
+    else if (error.keyword !== 'anyOf' || !problems.some((p) => p.path.join() === base.join()))
+      problems.push({ path: base, message: error.message });
+  }
+  return problems;
+}
+
+function unescapePointer(step: string): string | number {
+  const text = step.replaceAll('~1', '/').replaceAll('~0', '~');
+  return /^\d+$/.test(text) ? Number(text) : text;
+}

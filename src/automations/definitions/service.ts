@@ -1,0 +1,336 @@
+import type { Clock } from '../../clock.ts';
+import type { Database, Db } from '../../db/database.ts';
+import { refuseDuplicate } from '../../db/unique.ts';
+import { AppError, type FieldError, invalidField, notFound } from '../../errors.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import { formatId, newUuid, parseId } from '../../ids.ts';
+import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { fieldId, findAgent, findNamedOwners, findUser, unknownReference } from '../../tenancy/references.ts';
+import type { Secrets } from '../../tenancy/secrets.ts';
+import type { Expressions } from '../engine/expressions.ts';
+import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
+import { queuePendingRuns } from '../runs/store.ts';
+import { checkSchedule, nextTick, ScheduleError } from './cron.ts';
+import { checkGraph } from './graph.ts';
+import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
+import * as store from './store.ts';
+
+export type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expressions: Expressions };
+
+/** The members of a create or update body. Null takes a value away; what is absent stays as it is. */
+export type AutomationInput = {
+  name?: string | undefined;
+  lookup_key?: string | null | undefined;
+  description?: string | null | undefined;
+  trigger?: string | null | undefined;
+  filter?: string | null | undefined;
+  schedule?: string | null | undefined;
+  timezone?: string | undefined;
+  workflow?: unknown;
+  input_schema?: unknown;
+  invoke_auth?: 'any' | 'secret_key' | 'user' | undefined;
+  run_as_user?: string | null | undefined;
+  run_as_agent?: string | null | undefined;
+  max_concurrent_runs?: number | null | undefined;
+  timeout_seconds?: number | null | undefined;
+  metadata?: Record<string, unknown> | undefined;
+};
+export type AutomationCreate = AutomationInput & {
+  name: string;
+  type: store.AutomationType;
+  org?: string | undefined;
+  team?: string | undefined;
+  user?: string | undefined;
+};
+
+export type AutomationService = ReturnType<typeof createAutomationService>;
+
+/** Definitions of automations, and the app's secrets. Runs are in run-service.ts. */
+export function createAutomationService({ db, clock, secrets, expressions }: AutomationDeps) {
+  /** The automation that a path names by id or lookup key; 404 when there is none. */
+  async function get(scope: Scope, name: string): Promise<FullAutomation> {
+    const id = parseId('automation', name);
+    const found =
+      (id === undefined ? undefined : await store.findAutomation(db, scope, { id })) ??
+      (await store.findAutomation(db, scope, { lookupKey: name }));
+    if (!found) throw notFound();
+    return found;
+  }
+
+  /** The same without its graph. */
+  async function getDefinition(scope: Scope, name: string): Promise<AutomationRow> {
+    const id = parseId('automation', name);
+    const found =
+      (id === undefined ? undefined : await store.findDefinition(db, scope, { id })) ??
+      (await store.findDefinition(db, scope, { lookupKey: name }));
+    if (!found) throw notFound();
+    return found;
+  }
+
+  /** What input makes of an automation, checked; the row it starts from is its present state or a blank one. */
+  async function applyInput(
+    within: Db,
+    caller: Caller,
+    row: AutomationValues,
+    input: AutomationInput,
+  ): Promise<AutomationValues> {
+    const next: AutomationValues = {
+      ...row,
+      name: input.name ?? row.name,
+      lookupKey: given(input.lookup_key, row.lookupKey),
+      description: given(input.description, row.description),
+      trigger: given(input.trigger, row.trigger),
+      filter: given(input.filter, row.filter),
+      schedule: given(input.schedule, row.schedule),
+      timezone: input.timezone ?? row.timezone,
+      invokeAuth: input.invoke_auth ?? row.invokeAuth,
+      maxConcurrentRuns: given(input.max_concurrent_runs, row.maxConcurrentRuns),
+      timeoutSeconds: given(input.timeout_seconds, row.timeoutSeconds),
+      metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
+    };
+    if (input.run_as_user !== undefined)
+      next.runAsUserId = input.run_as_user === null ? null : await runAsUser(within, caller, input.run_as_user);
+    if (input.run_as_agent !== undefined)
+      next.runAsAgentId = input.run_as_agent === null ? null : await runAsAgent(within, caller, input.run_as_agent);
+    if (input.run_as_user !== undefined || input.run_as_agent !== undefined) next.identityGone = null;
+    if (next.runAsUserId !== null && next.runAsAgentId !== null)
+      throw invalidField('run_as_agent', 'cannot stand beside run_as_user');
+    if (input.input_schema !== undefined) {
+      await checkInputSchema(input.input_schema);
+      next.inputSchema = input.input_schema === null ? null : JSON.stringify(input.input_schema);
+    }
+    checkStart(next);
+    if (input.workflow !== undefined && input.workflow !== null) requireGraph(input.workflow);
+    next.nextTickAt =
+      next.status === 'running' && next.schedule !== null
+        ? (nextTick(next.schedule, next.timezone, clock.now()) ?? null)
+        : null;
+    return next;
+  }
+
+  async function runAsUser(within: Db, caller: Caller, id: string): Promise<string> {
+    const user = await findUser(within, caller, fieldId('user', 'run_as_user', id));
+    if (!user) throw unknownReference('run_as_user');
+    return user.id;
+  }
+
+  async function runAsAgent(within: Db, caller: Caller, id: string): Promise<string> {
+    const agent = await findAgent(within, caller, fieldId('agent', 'run_as_agent', id));
+    if (!agent) throw unknownReference('run_as_agent');
+    return agent.id;
+  }
+
+  async function checkInputSchema(schema: unknown): Promise<void> {
+    if (schema === null) return;
+    try {
+      await expressions.checkSchema(schema, {});
+    } catch (error) {
+      throw new AppError('invalid_parameters', 'input_schema: is not a JSON Schema', {
+        fields: [{ field: 'input_schema', message: error instanceof Error ? error.message : 'is not a JSON Schema' }],
+      });
+    }
+  }
+
+  /** Writes the graph as a version of its own, unless it is the one already there. */
+  async function writeGraph(tx: Db, row: AutomationValues, workflow: unknown, present: unknown): Promise<void> {
+    if (workflow === undefined) return;
+    if (workflow === null) {
+      row.graphVersion = null;
+    } else if (row.graphVersion === null || JSON.stringify(workflow) !== JSON.stringify(present)) {
+      row.graphVersion = await store.nextGraphVersion(tx, row);
+      await store.insertGraph(tx, row, row.graphVersion, workflow);
+    }
+  }
+
+  async function changeStatus(caller: Scope, name: string, status: 'running' | 'paused'): Promise<FullAutomation> {
+    const { id } = await get(caller, name);
+    await db.begin(async (tx) => {
+      const row = await store.findAutomation(tx, caller, { id }, true);
+      if (!row) throw notFound();
+      const reason = pausedReason(row);
+      if (status === 'running' && reason !== undefined)
+        throw new AppError('invalid_parameters', reason, {
+          fields: [{ field: `run_as_${row.identityGone}`, message: 'was deleted' }],
+        });
+      const values = valuesOf(row);
+      const tick =
+        status === 'running' && row.schedule !== null ? nextTick(row.schedule, row.timezone, clock.now()) : undefined;
+      const kept = status === 'running' && row.status === 'running' ? row.nextTickAt : undefined;
+      await store.updateAutomation(tx, { ...values, status, nextTickAt: kept ?? tick ?? null });
+    });
+    return get(caller, name);
+  }
+
+  return {
+    get,
+    getDefinition,
+
+    async create(caller: Caller, input: AutomationCreate): Promise<FullAutomation> {
+      const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
+      if (named.team && named.user) throw invalidField('user', 'cannot stand beside team');
+      const individual = named.team ?? named.user;
+      const row = await applyInput(
+        db,
+        caller,
+        {
+          ...blank,
+          appId: caller.appId,
+          sandboxId: caller.sandboxId,
+          id: newUuid(),
+          name: input.name,
+          type: input.type,
+          orgId: named.org?.id ?? individual?.orgId ?? null,
+          teamId: named.team?.id ?? null,
+          userId: named.user?.id ?? null,
+        },
+        input,
+      );
+      await uniqueKey(() =>
+        db.begin(async (tx) => {
+          await store.insertAutomation(tx, row);
+          if (input.workflow === undefined || input.workflow === null) return;
+          await writeGraph(tx, row, input.workflow, undefined);
+          await store.updateAutomation(tx, row);
+        }),
+      );
+      return get(caller, formatId('automation', row.id));
+    },
+
+    list: (caller: Caller, filter: store.AutomationFilter, page: PageRequest) =>
+      store.listAutomations(db, caller, filter, page),
+
+    async update(caller: Caller, name: string, input: AutomationInput): Promise<FullAutomation> {
+      const { id } = await get(caller, name);
+      await uniqueKey(() =>
+        db.begin(async (tx) => {
+          const present = await store.findAutomation(tx, caller, { id }, true);
+          if (!present) throw notFound();
+          const row = await applyInput(tx, caller, valuesOf(present), input);
+          // A tick that is due already is not lost by an unrelated change.
+          if (row.schedule === present.schedule && row.timezone === present.timezone)
+            row.nextTickAt = present.nextTickAt;
+          await writeGraph(tx, row, input.workflow, present.workflow);
+          await store.updateAutomation(tx, row);
+          if (row.maxConcurrentRuns !== present.maxConcurrentRuns)
+            await queuePendingRuns(tx, row.appId, row.id, row.maxConcurrentRuns);
+        }),
+      );
+      const changed = await store.findAutomation(db, caller, { id });
+      if (!changed) throw notFound();
+      return changed;
+    },
+
+    async remove(caller: Caller, name: string): Promise<void> {
+      const { id } = await get(caller, name);
+      if (!(await store.deleteAutomation(db, caller, id))) throw notFound();
+    },
+
+    activate: (caller: Scope, name: string) => changeStatus(caller, name, 'running'),
+    /** Stops new runs; those under way go on. */
+    pause: (caller: Scope, name: string) => changeStatus(caller, name, 'paused'),
+
+    putSecret(caller: Scope, name: string, value: string): Promise<store.SecretRow> {
+      if (!/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(name)) throw notFound();
+      return store.upsertSecret(db, caller, name, secrets.wrap(Buffer.from(value)));
+    },
+
+    listSecrets: (caller: Scope) => store.listSecrets(db, caller),
+
+    async removeSecret(caller: Scope, name: string): Promise<void> {
+      if (!(await store.deleteSecret(db, caller, name))) throw notFound();
+    },
+
+    /** What `$secrets` shows: for the engine alone. */
+    openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string> {
+      const open = (value: string) => secrets.unwrap(Buffer.from(value, 'base64')).plain.toString('utf8');
+      return Object.fromEntries(Object.entries(wrapped).map(([name, value]) => [name, open(value)]));
+    },
+  };
+}
+
+const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'type'> = {
+  lookupKey: null,
+  description: null,
+  status: 'draft',
+  trigger: null,
+  filter: null,
+  schedule: null,
+  timezone: 'UTC',
+  graphVersion: null,
+  inputSchema: null,
+  invokeAuth: 'any',
+  runAsUserId: null,
+  runAsAgentId: null,
+  identityGone: null,
+  orgId: null,
+  teamId: null,
+  userId: null,
+  maxConcurrentRuns: null,
+  timeoutSeconds: null,
+  metadata: '{}',
+  nextTickAt: null,
+};
+
+/** Why an automation cannot be activated; undefined when it can. */
+export function pausedReason({ identityGone }: Pick<AutomationRow, 'identityGone'>): string | undefined {
+  return identityGone === null
+    ? undefined
+    : `The ${identityGone} that it runs as was deleted. Set run_as_user or run_as_agent, or null.`;
+}
+
+function valuesOf(row: FullAutomation): AutomationValues {
+  return {
+    ...row,
+    inputSchema: row.inputSchema === null ? null : JSON.stringify(row.inputSchema),
+    metadata: JSON.stringify(row.metadata),
+  };
+}
+
+function given<T>(input: T | null | undefined, present: T | null): T | null {
+  return input === undefined ? present : input;
+}
+
+/** What starts the runs must be there for its type, and nothing for another type. */
+function checkStart(row: AutomationValues): void {
+  const needs: [field: 'trigger' | 'schedule' | 'filter', type: store.AutomationType, required: boolean][] = [
+    ['trigger', 'trigger', true],
+    ['filter', 'trigger', false],
+    ['schedule', 'scheduled', true],
+  ];
+  for (const [field, type, required] of needs) {
+    if (row.type === type && required && row[field] === null) throw invalidField(field, `is required for type ${type}`);
+    if (row.type !== type && row[field] !== null) throw invalidField(field, `is for type ${type} alone`);
+  }
+  if (row.lookupKey === 'runs') throw invalidField('lookup_key', 'is a word of the API');
+  if (row.filter !== null) {
+    try {
+      checkExpression(row.filter);
+    } catch (error) {
+      if (error instanceof ExpressionSyntaxError) throw invalidField('filter', error.message);
+      throw error;
+    }
+  }
+  try {
+    checkSchedule(row.schedule ?? '* * * * *', row.timezone);
+  } catch (error) {
+    if (!(error instanceof ScheduleError)) throw error;
+    throw invalidField(error.message.includes('time zone') ? 'timezone' : 'schedule', error.message);
+  }
+}
+
+/** 422 that names every node and member that is wrong. */
+export function requireGraph(workflow: unknown): void {
+  const problems = checkGraph(workflow);
+  if (problems.length === 0) return;
+  const fields: FieldError[] = problems.map(({ path, node, message }) => ({
+    field: ['workflow', ...path].join('.'),
+    message: node === undefined ? message : `node "${node}": ${message}`,
+  }));
+  const [first] = fields;
+  throw new AppError('invalid_parameters', `${first?.field}: ${first?.message}`, { fields });
+}
+
+function uniqueKey<T>(write: () => Promise<T>): Promise<T> {
+  const duplicate = { field: 'lookup_key', message: 'Another automation has this lookup key.' };
+  return refuseDuplicate('automations_lookup_key', duplicate, write);
+}

@@ -1,0 +1,301 @@
+import type { Db } from '../../db/database.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { inScope, ownedVisible } from '../../tenancy/visible.ts';
+import type { RunRow } from '../runs/store.ts';
+
+/** SQL of automations, invocations, secrets, and of runs as people list them. */
+
+export type AutomationType = 'trigger' | 'scheduled' | 'invoked';
+export type AutomationRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  name: string;
+  lookupKey: string | null;
+  description: string | null;
+  type: AutomationType;
+  status: 'draft' | 'running' | 'paused';
+  trigger: string | null;
+  filter: string | null;
+  schedule: string | null;
+  timezone: string;
+  graphVersion: number | null;
+  inputSchema: unknown;
+  invokeAuth: 'any' | 'secret_key' | 'user';
+  runAsUserId: string | null;
+  runAsAgentId: string | null;
+  /** What it ran as was deleted; it cannot run before something else is set. */
+  identityGone: 'user' | 'agent' | null;
+  orgId: string | null;
+  teamId: string | null;
+  userId: string | null;
+  agentId: string | null;
+  maxConcurrentRuns: number | null;
+  timeoutSeconds: number | null;
+  metadata: Record<string, unknown>;
+  nextTickAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+/** With the current graph. */
+export type FullAutomation = AutomationRow & { workflow: unknown };
+
+export type AutomationValues = Omit<
+  AutomationRow,
+  'createdAt' | 'updatedAt' | 'agentId' | 'metadata' | 'inputSchema'
+> & {
+  metadata: string;
+  inputSchema: string | null;
+};
+
+const writable = [
+  'name',
+  'lookupKey',
+  'description',
+  'status',
+  'trigger',
+  'filter',
+  'schedule',
+  'timezone',
+  'graphVersion',
+  'invokeAuth',
+  'runAsUserId',
+  'runAsAgentId',
+  'identityGone',
+  'maxConcurrentRuns',
+  'timeoutSeconds',
+  'nextTickAt',
+] as const;
+
+export async function insertAutomation(db: Db, row: AutomationValues): Promise<void> {
+  await db`
+    insert into automations (app_id, id, sandbox_id, name, lookup_key, description, type, status, trigger, filter, schedule,
+      timezone, graph_version, input_schema, invoke_auth, run_as_user_id, run_as_agent_id, org_id, team_id, user_id,
+      max_concurrent_runs, timeout_seconds, metadata, next_tick_at)
+    values (${row.appId}, ${row.id}, ${row.sandboxId}, ${row.name}, ${row.lookupKey}, ${row.description}, ${row.type},
+      ${row.status}, ${row.trigger}, ${row.filter}, ${row.schedule}, ${row.timezone}, ${row.graphVersion},
+      ${row.inputSchema}::text::json, ${row.invokeAuth}, ${row.runAsUserId}, ${row.runAsAgentId}, ${row.orgId},
+      ${row.teamId}, ${row.userId}, ${row.maxConcurrentRuns}, ${row.timeoutSeconds}, ${row.metadata}::text::jsonb,
+      ${row.nextTickAt})`;
+}
+
+export async function updateAutomation(db: Db, row: AutomationValues): Promise<void> {
+  const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const changed = Object.fromEntries(writable.map((name) => [snake(name), row[name]]));
+  await db`
+    update automations set ${db(changed)}, input_schema = ${row.inputSchema}::text::json,
+      metadata = ${row.metadata}::text::jsonb, updated_at = now()
+    where app_id = ${row.appId} and id = ${row.id}`;
+}
+
+export async function deleteAutomation(db: Db, scope: Scope, id: string): Promise<boolean> {
+  const { count } = await db`
+    delete from automations where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and id = ${id}`;
+  return count > 0;
+}
+
+export async function insertGraph(
+  db: Db,
+  automation: { appId: string; id: string },
+  version: number,
+  graph: unknown,
+): Promise<void> {
+  await db`insert into automation_graphs (app_id, automation_id, version, graph)
+    values (${automation.appId}, ${automation.id}, ${version}, ${JSON.stringify(graph)}::text::json)`;
+}
+
+/** The next number of a graph of this automation. */
+export async function nextGraphVersion(db: Db, automation: { appId: string; id: string }): Promise<number> {
+  const [row] = await db<[{ next: number }]>`
+    select coalesce(max(version), 0) + 1 as next from automation_graphs
+    where app_id = ${automation.appId} and automation_id = ${automation.id}`;
+  return row.next;
+}
+
+/** By id or lookup key, whatever the caller may see of it; `lock` keeps it from changing until the transaction ends. */
+export async function findAutomation(
+  db: Db,
+  scope: Scope,
+  name: { id: string } | { lookupKey: string },
+  lock = false,
+): Promise<FullAutomation | undefined> {
+  const named = 'id' in name ? db`a.id = ${name.id}` : db`a.lookup_key = ${name.lookupKey}`;
+  const [row] = await db<FullAutomation[]>`
+    select a.*, g.graph as workflow from automations a
+    left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version
+    where ${inScope(db, scope, 'a')} and ${named} ${lock ? db`for update of a` : db``}`;
+  return row;
+}
+
+/** The same without the graph, for what only starts or lists runs. */
+export async function findDefinition(
+  db: Db,
+  scope: Scope,
+  name: { id: string } | { lookupKey: string },
+): Promise<AutomationRow | undefined> {
+  const named = 'id' in name ? db`a.id = ${name.id}` : db`a.lookup_key = ${name.lookupKey}`;
+  const [row] = await db<AutomationRow[]>`select a.* from automations a where ${inScope(db, scope, 'a')} and ${named}`;
+  return row;
+}
+
+/** True when the caller sees it: by its owner, or because nobody in particular owns it. */
+export async function seesAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
+  const [row] = await db`
+    select 1 from automations a where a.id = ${id} and ${inScope(db, caller, 'a')} and (${ownedVisible(db, caller, 'a')}
+      or num_nonnulls(a.org_id, a.team_id, a.user_id) = 0)`;
+  return row !== undefined;
+}
+
+export type AutomationFilter = { type?: string | undefined; status?: string | undefined };
+
+export async function listAutomations(
+  db: Db,
+  caller: Caller,
+  filter: AutomationFilter,
+  page: PageRequest,
+): Promise<[FullAutomation[], number]> {
+  const where = db`${inScope(db, caller, 'a')}
+    and (${filter.type ?? null}::text is null or a.type = ${filter.type ?? null})
+    and (${filter.status ?? null}::text is null or a.status = ${filter.status ?? null})`;
+  const rows = await db<FullAutomation[]>`
+    select a.*, g.graph as workflow from automations a
+    left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version
+    where ${where} order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automations a where ${where}`;
+  return [rows, total];
+}
+
+/** A run that the caller sees: they invoked it, or see its automation's owner. */
+export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
+  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
+  const [row] = await db<RunRow[]>`
+    select r.* from automation_runs r
+    where r.id = ${id} and ${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})`;
+  return row;
+}
+
+export async function listRuns(
+  db: Db,
+  caller: Caller,
+  automationId: string,
+  status: string | undefined,
+  page: PageRequest,
+): Promise<[RunRow[], number]> {
+  const where = db`${inScope(db, caller, 'r')} and r.automation_id = ${automationId}
+    and (${status ?? null}::text is null or r.status = ${status ?? null})`;
+  const rows = await db<RunRow[]>`
+    select r.* from automation_runs r where ${where}
+    order by r.created_at desc, r.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automation_runs r where ${where}`;
+  return [rows, total];
+}
+
+export type InvocationRow = { requestDigest: Buffer; runId: string };
+
+/** Takes an idempotency key for a run. Answers what holds it, when another invocation has been faster. */
+export async function claimInvocation(
+  db: Db,
+  invocation: {
+    appId: string;
+    automationId: string;
+    caller: string;
+    idempotencyKey: string;
+    requestDigest: Buffer;
+    runId: string;
+  },
+): Promise<InvocationRow | undefined> {
+  const { appId, automationId, caller, idempotencyKey, requestDigest, runId } = invocation;
+  const inserted = await db`
+    insert into automation_invocations (app_id, automation_id, caller, idempotency_key, request_digest, run_id)
+    values (${appId}, ${automationId}, ${caller}, ${idempotencyKey}, ${requestDigest}, ${runId})
+    on conflict do nothing returning 1`;
+  return inserted.length === 1 ? undefined : findInvocation(db, invocation);
+}
+
+export async function findInvocation(
+  db: Db,
+  invocation: { appId: string; automationId: string; caller: string; idempotencyKey: string },
+): Promise<InvocationRow | undefined> {
+  const [row] = await db<InvocationRow[]>`
+    select request_digest, run_id from automation_invocations
+    where app_id = ${invocation.appId} and automation_id = ${invocation.automationId}
+      and caller = ${invocation.caller} and idempotency_key = ${invocation.idempotencyKey}`;
+  return row;
+}
+
+/** Forgets idempotency keys and dispatched events from before this time. */
+export async function deleteForgotten(db: Db, before: Date): Promise<void> {
+  await db`delete from automation_invocations where created_at < ${before}`;
+  await db`delete from events where created_at < ${before} and dispatched_at is not null`;
+}
+
+/** The oldest run that waits to be worked from outside, now claimed. */
+export async function claimRun(
+  db: Db,
+  automation: { appId: string; id: string },
+  now: Date,
+  leaseSeconds: number,
+): Promise<RunRow | undefined> {
+  const leaseUntil = new Date(now.getTime() + leaseSeconds * 1_000);
+  const [row] = await db<RunRow[]>`
+    update automation_runs r set status = 'running', lease_until = ${leaseUntil}, lease_seconds = ${leaseSeconds},
+      version = r.version + 1, changes = note_change(r.changes, r.version + 1, 'running', ${now}, ${leaseUntil}),
+      started_at = coalesce(r.started_at, ${now}), updated_at = ${now}
+    from (select app_id, id from automation_runs
+      where app_id = ${automation.appId} and automation_id = ${automation.id} and status = 'pending'
+        and graph_version is null
+      order by created_at, id limit 1 for update skip locked) oldest
+    where r.app_id = oldest.app_id and r.id = oldest.id
+    returning r.*`;
+  return row;
+}
+
+export async function setLease(db: Db, run: { appId: string; id: string }, until: Date): Promise<void> {
+  await db`update automation_runs set lease_until = ${until} where app_id = ${run.appId} and id = ${run.id}`;
+}
+
+/** Runs whose claim has run out wait again. Answers them. */
+export async function releaseExpiredLeases(
+  db: Db,
+  now: Date,
+  countMax: number,
+): Promise<{ appId: string; id: string }[]> {
+  return db`
+    update automation_runs r set status = 'pending', lease_until = null, version = r.version + 1,
+      changes = note_change(r.changes, r.version + 1, 'pending', ${now}, null), updated_at = ${now}
+    from (select app_id, id from automation_runs where lease_until <= ${now}
+      order by lease_until limit ${countMax} for update skip locked) late
+    where r.app_id = late.app_id and r.id = late.id and r.status = 'running'
+    returning r.app_id, r.id`;
+}
+
+export async function listChildRuns(db: Db, run: { appId: string; id: string }): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from automation_runs
+    where app_id = ${run.appId} and parent_run_id = ${run.id} and status in ('pending', 'running')`;
+  return rows.map((row) => row.id);
+}
+
+export type SecretRow = { name: string; createdAt: Date; updatedAt: Date };
+
+export async function upsertSecret(db: Db, scope: Scope, name: string, value: Buffer): Promise<SecretRow> {
+  const [row] = await db<[SecretRow]>`
+    insert into app_secrets (app_id, sandbox_id, name, value)
+    values (${scope.appId}, ${scope.sandboxId}, ${name}, ${value})
+    on conflict (app_id, sandbox_id, name) do update set value = excluded.value, updated_at = now()
+    returning name, created_at, updated_at`;
+  return row;
+}
+
+export async function listSecrets(db: Db, scope: Scope): Promise<(SecretRow & { value: Buffer })[]> {
+  return db`
+    select name, value, created_at, updated_at from app_secrets
+    where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} order by name`;
+}
+
+export async function deleteSecret(db: Db, scope: Scope, name: string): Promise<boolean> {
+  const { count } = await db`
+    delete from app_secrets where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and name = ${name}`;
+  return count > 0;
+}

@@ -1,0 +1,451 @@
+import type { Clock } from '../../clock.ts';
+import type { Database, Db } from '../../db/database.ts';
+import { formatId } from '../../ids.ts';
+import type { Logger } from '../../log.ts';
+import type { Graph, GraphNode } from '../definitions/graph.ts';
+import { nodeErrorOf } from '../nodes/errors.ts';
+import { nodeKinds } from '../nodes/index.ts';
+import {
+  type Child,
+  type NodeContext,
+  type NodeError,
+  NodeFailure,
+  type NodeKind,
+  type NodeServices,
+  type Prepared,
+} from '../nodes/kind.ts';
+import { fanOutPayload, type Place, resolveMembers, signalEntry } from '../nodes/members.ts';
+import type { RunRow } from '../runs/store.ts';
+import * as store from '../runs/store.ts';
+import type { CommandLocks } from './command-locks.ts';
+import { type Command, decide } from './decide.ts';
+import { type Attempt, attemptOf, endEntries, failureEntries, nodeDraft, startEntry } from './draft.ts';
+import type { Expressions } from './expressions.ts';
+import type { Execution } from './fold.ts';
+import type { DraftEntry } from './journal.ts';
+import { type Finished, OutsideWork } from './outside-work.ts';
+import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
+import { SecretValues } from './secret-values.ts';
+
+export type AdvanceDeps = {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  locks: CommandLocks;
+  expressions: Expressions;
+  /** Who writes: shown in every entry's environment. */
+  environment: { worker: string; version: string };
+  loadGraph(run: RunRow): Promise<Graph>;
+  /** Unwraps secrets, by name. */
+  openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
+  /** What nodes may do, bound to the identity that the run acts as. Throws NodeFailure when that identity is gone. */
+  servicesFor(run: RunRow): Promise<NodeServices<Db>>;
+  /** How a child has ended; undefined while it has not. */
+  findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined>;
+  /** Ends a run and those that it has started, in this transaction, if they have not ended. */
+  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
+};
+
+export type ChildEnd = { output: unknown } | { error: NodeError };
+
+const stepsMax = 100_000;
+/** Extractions and ingestions may be deleted while they are waited for; then no event comes. */
+const childCheckMs = 60_000;
+
+/** Advances a run as far as it goes now: until it ends, waits, or somebody else is at it. */
+export async function advanceRun(
+  deps: AdvanceDeps,
+  key: { appId: string; runId: string },
+  stopping: AbortSignal,
+): Promise<void> {
+  const row = await store.findWork(deps.db, key.appId, key.runId);
+  if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
+  const advance = new Advance(deps, row, await deps.loadGraph(row), stopping);
+  try {
+    await advance.go();
+  } finally {
+    await advance.close();
+  }
+}
+
+/** Ends a run that cannot be advanced: its job has failed for the last time. */
+export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: string }): Promise<void> {
+  await deps.db.begin(async (tx) => {
+    const found = await store.findRun(tx, key.appId, key.runId);
+    if (!found) return;
+    await store.lockLimit(tx, key.appId, found.automationId);
+    const row = await store.lockRun(tx, key.appId, key.runId);
+    if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
+    const now = deps.clock.now();
+    const error = { code: 'internal_error', message: 'The run could not be advanced for a reason inside the server.' };
+    await store.appendEntries(tx, {
+      run: row,
+      automation: formatId('automation', row.automationId),
+      expected: row.sequence,
+      entries: [
+        {
+          type: 'run_failed',
+          record: { payload: error, environment: deps.environment, timestamp: now.toISOString() },
+        },
+      ],
+      status: 'failed',
+      error,
+      waiting: false,
+      wakeAt: null,
+      wakeTimer: null,
+      now,
+    });
+    await store.queueNextPending(tx, row.appId, row.automationId);
+  });
+}
+
+/** What work outside gives: an output, or a change that is still to be made. */
+type Worked = { output: unknown } | { prepared: Prepared<Db> };
+
+class Advance {
+  readonly #deps: AdvanceDeps;
+  readonly #row: store.WorkRow;
+  readonly #graph: Graph;
+  readonly #stopping: AbortSignal;
+  readonly #journal: RunJournal;
+  readonly #outside: OutsideWork<Worked>;
+  #services: Promise<NodeServices<Db>> | undefined;
+  readonly #secrets: Record<string, string>;
+  readonly #secretValues: SecretValues;
+  /** Children that were looked at, and work that another process does. */
+  readonly #leftAlone = new Set<string>();
+
+  constructor(deps: AdvanceDeps, row: store.WorkRow, graph: Graph, stopping: AbortSignal) {
+    this.#deps = deps;
+    this.#row = row;
+    this.#graph = graph;
+    this.#stopping = stopping;
+    this.#secrets = deps.openSecrets(row.secrets ?? {});
+    this.#secretValues = new SecretValues(this.#secrets);
+    this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
+    this.#outside = new OutsideWork(deps.locks, stopping);
+  }
+
+  async go(): Promise<void> {
+    await this.#journal.load();
+    for (let step = 0; step < stepsMax; step++) {
+      const decision = this.#decide();
+      if (decision.ended) return;
+      // Thrown, the job is given back and the run goes on elsewhere.
+      this.#stopping.throwIfAborted();
+      this.#outside.abortExcept((commandId) => this.#journal.state.active.has(commandId));
+      const finished = this.#outside.next;
+      const command = finished ? undefined : decision.commands.find((candidate) => this.#isOurs(candidate));
+      if (finished) {
+        if (!(await this.#deliver(finished))) return;
+      } else if (command) {
+        if (!(await this.#carryOut(command))) return;
+      } else if (this.#outside.isUnderWay) {
+        const { wakeAtMs } = decision;
+        const delayMs = wakeAtMs === undefined ? undefined : wakeAtMs - this.#deps.clock.now().getTime();
+        await this.#outside.wait(delayMs === undefined ? undefined : Math.max(0, delayMs));
+      } else {
+        await this.#journal.sleep(this.#wakeAt(decision.wakeAtMs));
+        return;
+      }
+    }
+    throw new Error('A run did not come to rest.');
+  }
+
+  close(): Promise<void> {
+    return this.#outside.close();
+  }
+
+  #decide() {
+    return decide(this.#graph, this.#journal.state, this.#journal.around());
+  }
+
+  #isOurs(command: Command): boolean {
+    if (command.do === 'start' || command.do === 'write') return true;
+    const { commandId } = command.execution;
+    return !this.#leftAlone.has(commandId) && !this.#outside.has(commandId);
+  }
+
+  /** False when somebody else has gone on with this run. */
+  async #carryOut(command: Command): Promise<boolean> {
+    switch (command.do) {
+      case 'write':
+        return this.#append(command.entries);
+      case 'start':
+        return this.#start(command);
+      case 'work':
+        return this.#resume(command.execution);
+      case 'check':
+        return this.#check(command.execution);
+    }
+  }
+
+  async #start(command: Extract<Command, { do: 'start' }>): Promise<boolean> {
+    const { node } = command;
+    const work = nodeKinds.get(node.kind)?.work;
+    if (!work) throw new Error(`There is no node kind "${node.kind}".`);
+    const around = this.#journal.around();
+    const attempt = attemptOf(command, around);
+    const fail = (error: NodeError, context?: Record<string, unknown>) =>
+      this.#append([
+        startEntry(command, around, context ? { context } : {}),
+        ...failureEntries(node, attempt, error, this.#journal.around()),
+      ]);
+    let context: Record<string, unknown> | undefined;
+    const before = this.#journal.state.sequence;
+    try {
+      const { members, shown } = await this.#resolve(node, command);
+      context = { input: shown };
+      const started = startEntry(command, around, { context });
+      switch (work.style) {
+        case 'pure': {
+          const output = work.run(members, { input: this.#journal.state.input });
+          return await this.#append([started, ...endEntries(node, attempt, output, this.#journal.around())]);
+        }
+        case 'effect': {
+          const nodeContext = await this.#context(command, new AbortController().signal);
+          return await this.#deps.db.begin(async (tx) => {
+            const output = await work.run<Db>(tx, members, nodeContext);
+            await this.#journal.append([started, ...this.#endOfEffect(node, attempt, output)], tx);
+            return true;
+          });
+        }
+        case 'child': {
+          const nodeContext = await this.#context(command, new AbortController().signal);
+          // Nothing asks for another connection while it holds one: all would wait for each other.
+          const prepared = await work.prepare<Db>(members, nodeContext);
+          return await this.#deps.db.begin(async (tx) => {
+            const made = await prepared.commit(tx);
+            if (!('child' in made)) throw new Error('A node that waits for a child has made none.');
+            await this.#journal.append([started, await this.#childEntry(tx, attempt, made.child)], tx);
+            return true;
+          });
+        }
+        case 'external':
+        case 'prepared': {
+          if (!(await this.#outside.take(command.commandId))) return false;
+          const written = await this.#append([started]);
+          if (written) this.#launch(command.commandId, command.attempt, node, members, work);
+          else await this.#outside.release(command.commandId);
+          return written;
+        }
+        case 'timer': {
+          const payload = { fires_at: work.dueAt(members, new Date(around.nowMs)).toISOString() };
+          const timer = nodeDraft(attempt, around, 'timer_started', { payload });
+          return await this.#append([started, { ...timer, timerId: around.newTimerId() }]);
+        }
+        case 'signal':
+          return await this.#append([started, signalEntry(node, members, attempt, around)]);
+        case 'fan-out': {
+          const payload = fanOutPayload(node, members);
+          return await this.#append([startEntry(command, around, { context, payload })]);
+        }
+      }
+    } catch (error) {
+      if (error instanceof Conflict) return this.#lost();
+      if (error instanceof NotWritten) throw error.cause;
+      if (this.#journal.state.sequence !== before) throw error;
+      return fail(nodeErrorOf(error, this.#deps.log), context);
+    }
+  }
+
+  /** A node that was started before and has no result: another process died, or lives and is at it. */
+  async #resume(execution: Execution): Promise<boolean> {
+    const node = this.#graph.nodes.get(execution.nodeId);
+    const work = node && nodeKinds.get(node.kind)?.work;
+    if (!node || (work?.style !== 'external' && work?.style !== 'prepared')) {
+      // Only a node with work outside can be started without what comes next in the same commit.
+      throw new Error(`Node "${execution.nodeId}" has started and nothing else.`);
+    }
+    if (!(await this.#outside.take(execution.commandId))) {
+      this.#leftAlone.add(execution.commandId);
+      return true;
+    }
+    try {
+      const { members } = await this.#resolve(node, execution);
+      this.#launch(execution.commandId, execution.attempt, node, members, work);
+    } catch (error) {
+      this.#outside.finish({
+        commandId: execution.commandId,
+        attempt: execution.attempt,
+        outcome: { error: nodeErrorOf(error, this.#deps.log) },
+      });
+    }
+    return true;
+  }
+
+  #launch(
+    commandId: string,
+    attempt: number,
+    node: GraphNode,
+    members: Record<string, unknown>,
+    work: Extract<NodeKind['work'], { style: 'external' | 'prepared' }>,
+  ): void {
+    this.#outside.launch({
+      commandId,
+      attempt,
+      timeoutSeconds: node.timeout_seconds ?? work.timeoutSeconds,
+      run: async (signal) => {
+        const context = await this.#context({ commandId, attempt }, signal);
+        return work.style === 'prepared'
+          ? { prepared: await work.prepare<Db>(members, context) }
+          : { output: await work.run<Db>(members, context) };
+      },
+      describe: (error) => nodeErrorOf(error, this.#deps.log),
+    });
+  }
+
+  /** Brings in what has become of work outside. Throws its fault: the job is tried again. */
+  async #deliver(finished: Finished<Worked>): Promise<boolean> {
+    const { outcome } = finished;
+    if ('fault' in outcome) throw outcome.fault;
+    const execution = this.#findWorking(finished);
+    const node = execution && this.#graph.nodes.get(execution.nodeId);
+    if (node) {
+      const around = this.#journal.around();
+      const written =
+        'error' in outcome
+          ? await this.#append(failureEntries(node, execution, outcome.error, around))
+          : 'prepared' in outcome.output
+            ? await this.#commit(node, execution, outcome.output.prepared)
+            : await this.#append(endEntries(node, execution, outcome.output.output, around));
+      if (!written) return false;
+      // After a conflict the state is a new one and the result still to be delivered.
+      if (this.#findWorking(finished)) return true;
+    } else if ('output' in outcome && 'prepared' in outcome.output) {
+      await outcome.output.prepared.discard();
+    }
+    this.#outside.drop(finished);
+    await this.#outside.release(finished.commandId);
+    return true;
+  }
+
+  #findWorking({ commandId, attempt }: Finished<Worked>): Execution | undefined {
+    const execution = this.#journal.state.active.get(commandId);
+    return execution?.phase === 'working' && execution.attempt === attempt ? execution : undefined;
+  }
+
+  /** Makes a prepared change and writes in the same transaction what it is: the node's end, or its child. */
+  async #commit(node: GraphNode, execution: Execution, prepared: Prepared<Db>): Promise<boolean> {
+    const before = this.#journal.state.sequence;
+    try {
+      await this.#deps.db.begin(async (tx) => {
+        const made = await prepared.commit(tx);
+        const entries =
+          'child' in made
+            ? [await this.#childEntry(tx, execution, made.child)]
+            : this.#endOfEffect(node, execution, made.output);
+        await this.#journal.append(entries, tx);
+      });
+      return true;
+    } catch (error) {
+      if (error instanceof Conflict) return this.#lost();
+      if (error instanceof NotWritten) throw error.cause;
+      if (this.#journal.state.sequence !== before) throw error;
+      const failure = nodeErrorOf(error, this.#deps.log);
+      await prepared.discard();
+      return this.#append(failureEntries(node, execution, failure, this.#journal.around()));
+    }
+  }
+
+  /** An output over the limit fails the node, and then its effect must not stay: thrown, its transaction is undone. */
+  #endOfEffect(node: GraphNode, attempt: Attempt, output: unknown): DraftEntry[] {
+    const ends = endEntries(node, attempt, output, this.#journal.around());
+    if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
+    return ends;
+  }
+
+  async #childEntry(tx: Db, attempt: Attempt, child: Child): Promise<DraftEntry> {
+    // A run cannot have ended before this is committed; an extraction may have done so at once.
+    if (child.kind === 'run') this.#leftAlone.add(attempt.commandId);
+    else await store.insertChild(tx, this.#row, child, attempt.commandId);
+    const payload = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
+    return nodeDraft(attempt, this.#journal.around(), 'child_run_started', { payload });
+  }
+
+  async #check(execution: Execution): Promise<boolean> {
+    this.#leftAlone.add(execution.commandId);
+    const child = execution.child as Child | undefined;
+    const node = this.#graph.nodes.get(execution.nodeId);
+    if (!child || !node) return true;
+    const end = await this.#deps.findChildEnd(this.#row, child);
+    if (!end) return true;
+    const around = this.#journal.around();
+    const ended = nodeDraft(execution, around, 'child_run_ended', {
+      payload: { ...child, ...('error' in end ? { error: end.error } : {}) },
+    });
+    const rest =
+      'error' in end
+        ? failureEntries(node, execution, end.error, around)
+        : endEntries(node, execution, end.output, around);
+    return this.#append([ended, ...rest]);
+  }
+
+  /** A node's members with their templates filled in, and what of them the journal may show. */
+  #resolve(node: GraphNode, place: Place) {
+    return resolveMembers(node, place, {
+      journal: this.#journal,
+      expressions: this.#deps.expressions,
+      secrets: this.#secrets,
+      secretValues: this.#secretValues,
+    });
+  }
+
+  async #context(of: { commandId: string; attempt: number }, signal: AbortSignal): Promise<NodeContext<Db>> {
+    this.#services ??= this.#deps.servicesFor(this.#row);
+    return {
+      input: this.#journal.state.input,
+      commandId: of.commandId,
+      childKey: of.attempt === 1 ? of.commandId : `${of.commandId}/${of.attempt}`,
+      now: this.#deps.clock.now(),
+      signal,
+      services: await this.#services,
+    };
+  }
+
+  async #append(entries: DraftEntry[]): Promise<boolean> {
+    try {
+      await this.#journal.append(entries);
+      return true;
+    } catch (error) {
+      if (error instanceof Conflict) return this.#lost();
+      throw error instanceof NotWritten ? error.cause : error;
+    }
+  }
+
+  /** How the run sleeps after what was just applied; undefined when there is something to do. */
+  #restAfter(): Rest {
+    if (this.#outside.isBusy) return undefined;
+    const next = this.#decide();
+    if (next.ended || next.commands.some((command) => this.#isOurs(command))) return undefined;
+    return { wakeAtMs: this.#wakeAt(next.wakeAtMs) };
+  }
+
+  #wakeAt(decided: number | undefined): number | undefined {
+    const outside = [...this.#journal.state.active.values()].some(
+      (execution) => execution.phase === 'child' && execution.child?.kind !== 'run',
+    );
+    if (!outside) return decided;
+    const check = this.#deps.clock.now().getTime() + childCheckMs;
+    return decided === undefined ? check : Math.min(decided, check);
+  }
+
+  /**
+   * Somebody else has written to this run. Who has nothing in hand stops: whoever wrote goes on, or has queued a job.
+   * Who has reads again, and goes on only to bring that in. The end of a child is in no journal: whoever wrote may have
+   * looked at it too early, so a run that was under way is looked at once more. (One that waits for its turn is not: it
+   * would be looked at for ever.)
+   */
+  async #lost(): Promise<boolean> {
+    this.#journal.forget();
+    if (!this.#outside.isBusy) {
+      if (this.#row.status === 'running') await store.queueAdvance(this.#deps.db, this.#row);
+      return false;
+    }
+    if (!(await this.#journal.reload())) return false;
+    this.#leftAlone.clear();
+    return true;
+  }
+}
+
+const childIdKinds = { run: 'automationRun', extraction: 'extraction', ingestion: 'ingestion' } as const;

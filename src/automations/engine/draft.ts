@@ -1,0 +1,119 @@
+import { type GraphNode, graphLimits } from '../definitions/graph.ts';
+import type { NodeError } from '../nodes/kind.ts';
+import type { Execution } from './fold.ts';
+import type { DraftEntry, EntryMetadata } from './journal.ts';
+
+/** How the engine writes what happens: entries that are not yet in the journal. */
+
+export type Surroundings = {
+  nowMs: number;
+  /** The run's input, for its first entry. */
+  input: unknown;
+  timeoutSeconds: number | undefined;
+  journalEntriesMax?: number;
+  newCommandId(): string;
+  newTimerId(): string;
+};
+
+/** An attempt of a node that is to begin: inside the execution `parent`, at its place there, or at the top. */
+export type Start = { node: GraphNode; attempt: number; commandId: string; parent: string | undefined; index: number };
+
+/** The entry that begins an attempt. `payload` is what the engine must remember of it: the items of a fan-out. */
+export function startEntry(
+  start: Start,
+  around: Surroundings,
+  record: { payload?: unknown; context?: Record<string, unknown> },
+): DraftEntry {
+  const inside = start.parent === undefined ? {} : { parent_command_id: start.parent, index: start.index };
+  return nodeDraft(attemptOf(start, around), around, 'node_started', { ...record, metadata: inside });
+}
+
+/** What `endEntries` and `failureEntries` need of an attempt that begins now. */
+export function attemptOf(start: Start, around: Surroundings): Attempt {
+  return {
+    commandId: start.commandId,
+    nodeId: start.node.id,
+    attempt: start.attempt,
+    startedAtMs: around.nowMs,
+  };
+}
+
+export type Attempt = Pick<Execution, 'commandId' | 'nodeId' | 'attempt' | 'startedAtMs'>;
+
+/** The entries that end a node with an output; an output over the limit makes it a failed attempt. */
+export function endEntries(
+  node: GraphNode,
+  attempt: Attempt,
+  output: unknown,
+  around: Surroundings,
+  metadata: EntryMetadata = {},
+): DraftEntry[] {
+  const payload = output ?? null;
+  if (Buffer.byteLength(JSON.stringify(payload)) > graphLimits.outputBytesMax) {
+    const message = `The output is larger than ${graphLimits.outputBytesMax} bytes.`;
+    return failureEntries(node, attempt, { code: 'output_too_large', message }, around);
+  }
+  return [nodeDraft(attempt, around, 'node_completed', { payload, metadata })];
+}
+
+/** The entries of a failed attempt: the next one scheduled if the node has any left, else the node's end. */
+export function failureEntries(
+  node: GraphNode,
+  execution: Attempt,
+  error: NodeError,
+  around: Surroundings,
+): DraftEntry[] {
+  const { retry } = node;
+  if (!retry || execution.attempt >= retry.max_attempts)
+    return [nodeDraft(execution, around, 'node_failed', { payload: error })];
+  const delayMs = retryDelayMs(retry, execution.attempt);
+  return [
+    nodeDraft(execution, around, 'node_failed', { payload: error, metadata: { will_retry: true } }),
+    {
+      ...nodeDraft(execution, around, 'node_retry_scheduled', {
+        payload: { fires_at: new Date(around.nowMs + delayMs).toISOString() },
+      }),
+      timerId: around.newTimerId(),
+    },
+  ];
+}
+
+const retryDelayMsMax = 24 * 3_600_000;
+
+/** The wait after the given failed attempt: initial_seconds × factor^(attempt − 1), a day at most. */
+export function retryDelayMs(retry: { initial_seconds?: number; factor?: number }, attempt: number): number {
+  const seconds = (retry.initial_seconds ?? 1) * (retry.factor ?? 2) ** (attempt - 1);
+  return Math.min(seconds * 1_000, retryDelayMsMax);
+}
+
+/** An entry of one node's execution, with its attempt and how long it has taken. */
+export function nodeDraft(
+  execution: Attempt,
+  around: Surroundings,
+  type: DraftEntry['type'],
+  record: { payload?: unknown; metadata?: EntryMetadata; context?: Record<string, unknown> },
+): DraftEntry {
+  const ends = type === 'node_completed' || type === 'node_failed';
+  const metadata: EntryMetadata = {
+    attempt: execution.attempt,
+    ...(ends ? { duration_ms: Math.max(0, around.nowMs - execution.startedAtMs) } : {}),
+    ...record.metadata,
+  };
+  return {
+    ...draft(around, type, { ...record, metadata }),
+    nodeId: execution.nodeId,
+    commandId: execution.commandId,
+  };
+}
+
+export function draft(
+  around: Surroundings,
+  type: DraftEntry['type'],
+  record: { payload?: unknown; metadata?: EntryMetadata; context?: Record<string, unknown> },
+): DraftEntry {
+  return { type, record: { ...record, timestamp: new Date(around.nowMs).toISOString() } };
+}
+
+export function timerOf(execution: Execution): { timerId?: string } {
+  return execution.timerId === undefined ? {} : { timerId: execution.timerId };
+}

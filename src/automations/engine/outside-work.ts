@@ -1,0 +1,121 @@
+import type { NodeError } from '../nodes/kind.ts';
+import type { CommandLocks } from './command-locks.ts';
+
+/** What has become of an attempt's work; a `fault` is no failure of the node but of what stands around it. */
+export type Outcome<Output> = { output: Output } | { error: NodeError } | { fault: unknown };
+export type Finished<Output> = { commandId: string; attempt: number; outcome: Outcome<Output> };
+
+export type OutsideTask<Output> = {
+  commandId: string;
+  attempt: number;
+  timeoutSeconds: number;
+  run(signal: AbortSignal): Promise<Output>;
+  /** What a failure is to the run. Throws what is a fault. */
+  describe(error: unknown): NodeError;
+};
+
+/**
+ * A run's work outside the journal that this process does, several pieces at once. Each holds the lock of its command,
+ * from before its start is written until its result is.
+ */
+export class OutsideWork<Output> {
+  readonly #locks: CommandLocks;
+  readonly #stopping: AbortSignal;
+  readonly #underWay = new Map<string, AbortController>();
+  readonly #finished: Finished<Output>[] = [];
+  #wake: () => void = () => {};
+
+  constructor(locks: CommandLocks, stopping: AbortSignal) {
+    this.#locks = locks;
+    this.#stopping = stopping;
+  }
+
+  /** False when somebody else does this work. */
+  take(commandId: string): Promise<boolean> {
+    return this.#locks.take(commandId);
+  }
+
+  release(commandId: string): Promise<void> {
+    return this.#locks.release(commandId);
+  }
+
+  /** Begins work whose lock is taken. */
+  launch(task: OutsideTask<Output>): void {
+    const { commandId, attempt, timeoutSeconds } = task;
+    const controller = new AbortController();
+    this.#underWay.set(commandId, controller);
+    const signal = AbortSignal.any([controller.signal, this.#stopping, AbortSignal.timeout(timeoutSeconds * 1_000)]);
+    const timedOut = { code: 'timeout', message: `The node took longer than ${timeoutSeconds} seconds.` };
+    const describe = (error: unknown) =>
+      signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError' ? timedOut : task.describe(error);
+    void task
+      .run(signal)
+      .then(
+        (output): Outcome<Output> => ({ output }),
+        (error: unknown): Outcome<Output> => ({ error: describe(error) }),
+      )
+      .catch((fault: unknown): Outcome<Output> => ({ fault }))
+      .then((outcome) => {
+        this.#underWay.delete(commandId);
+        if (this.#stopping.aborted) this.#wake();
+        else this.finish({ commandId, attempt, outcome });
+      });
+  }
+
+  finish(finished: Finished<Output>): void {
+    this.#finished.push(finished);
+    this.#wake();
+  }
+
+  /** Whether any work is under way or done and not taken. */
+  get isBusy(): boolean {
+    return this.#underWay.size > 0 || this.#finished.length > 0;
+  }
+
+  get isUnderWay(): boolean {
+    return this.#underWay.size > 0;
+  }
+
+  has(commandId: string): boolean {
+    return this.#underWay.has(commandId);
+  }
+
+  /** The oldest result, which stays until it is dropped. */
+  get next(): Finished<Output> | undefined {
+    return this.#finished[0];
+  }
+
+  drop(finished: Finished<Output>): void {
+    const at = this.#finished.indexOf(finished);
+    if (at >= 0) this.#finished.splice(at, 1);
+  }
+
+  /** Breaks off the work of commands that are not wanted any more. */
+  abortExcept(isWanted: (commandId: string) => boolean): void {
+    for (const [commandId, controller] of this.#underWay) if (!isWanted(commandId)) controller.abort();
+  }
+
+  /** Resolves at the next result, when the process stops, or after the delay, a minute at most. */
+  async wait(delayMs: number | undefined): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = delayMs === undefined ? undefined : setTimeout(resolve, Math.min(delayMs, waitMsMax));
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      if (this.#finished.length > 0 || this.#stopping.aborted) this.#wake();
+    });
+    this.#wake = () => {};
+  }
+
+  /** Breaks everything off and gives its locks back. */
+  async close(): Promise<void> {
+    for (const [commandId, controller] of this.#underWay) {
+      controller.abort();
+      await this.#locks.release(commandId);
+    }
+    for (const { commandId } of this.#finished) await this.#locks.release(commandId);
+  }
+}
+
+const waitMsMax = 60_000;

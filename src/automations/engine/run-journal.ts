@@ -1,0 +1,240 @@
+import type { Clock } from '../../clock.ts';
+import type { Database, Db } from '../../db/database.ts';
+import { formatId, newUuid, parseId } from '../../ids.ts';
+import type { Graph } from '../definitions/graph.ts';
+import * as store from '../runs/store.ts';
+import { decide } from './decide.ts';
+import type { Surroundings } from './draft.ts';
+import { applyEntry, foldJournal, type RunState, timerDueAt } from './fold.ts';
+import type { DraftEntry, EntryRecord, JournalEntry } from './journal.ts';
+import type { SecretValues } from './secret-values.ts';
+
+export type RunJournalDeps = {
+  db: Database;
+  clock: Clock;
+  /** Who writes: shown in every entry's environment. */
+  environment: { worker: string; version: string };
+  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
+};
+
+/** How a run sleeps when there is nothing to do; undefined while there is. */
+export type Rest = { wakeAtMs: number | undefined } | undefined;
+
+/** The journal has gone on without us. */
+export class Conflict extends Error {}
+
+/** The journal could not be written at all: no failure of the node, the job is tried again. */
+export class NotWritten extends Error {
+  override readonly cause: unknown;
+
+  constructor(cause: unknown) {
+    super('The journal could not be written.');
+    this.cause = cause;
+  }
+}
+
+/** A run's journal in the hands of one worker: the state that it adds up to, and the way to write to it. */
+export class RunJournal {
+  readonly row: store.WorkRow;
+  readonly graph: Graph;
+  readonly #deps: RunJournalDeps;
+  readonly #secrets: SecretValues;
+  readonly #restAfter: () => Rest;
+  /** Secrets that outputs hold and that do not exist any more, by the output's node. */
+  readonly goneSecrets = new Map<string, string>();
+  #state: RunState;
+  /** Entries that are decided and go into the next commit. */
+  #held: DraftEntry[] = [];
+  /** What was last written of the run's sleep. */
+  #slept: { waiting: boolean; wakeAtMs: number | undefined };
+
+  /** @param restAfter says how the run is to sleep after what was just applied to its state. */
+  constructor(deps: RunJournalDeps, row: store.WorkRow, graph: Graph, secrets: SecretValues, restAfter: () => Rest) {
+    this.#deps = deps;
+    this.row = row;
+    this.graph = graph;
+    this.#secrets = secrets;
+    this.#restAfter = restAfter;
+    this.#state = foldJournal(graph, []);
+    this.#slept = { waiting: row.waiting, wakeAtMs: row.wakeAt?.getTime() };
+  }
+
+  get state(): RunState {
+    return this.#state;
+  }
+
+  /** Reads the journal as it was when the run was taken up. */
+  async load(): Promise<void> {
+    if (this.row.sequence > 0) await this.#read();
+  }
+
+  /** Reads what others have made of it. False when the run is gone. */
+  async reload(): Promise<boolean> {
+    this.forget();
+    if (!(await store.findRun(this.#deps.db, this.row.appId, this.row.id))) return false;
+    await this.#read();
+    return true;
+  }
+
+  async #read(): Promise<void> {
+    const entries = await store.listEntries(this.#deps.db, this.row);
+    this.goneSecrets.clear();
+    this.#state = foldJournal(
+      this.graph,
+      entries.map((row) => this.#reveal(store.readEntry(row))),
+    );
+  }
+
+  /** The record as it may be stored: secrets are not in it, only where they stood. */
+  #hide(record: EntryRecord): EntryRecord {
+    const { value, places } = this.#secrets.redact(record.payload);
+    const context = this.#secrets.redact(record.context).value as EntryRecord['context'];
+    return {
+      ...record,
+      ...(record.payload === undefined ? {} : { payload: value }),
+      ...(context === undefined ? {} : { context }),
+      ...(places.length === 0 ? {} : { metadata: { ...record.metadata, redacted: places } }),
+      environment: this.#deps.environment,
+    };
+  }
+
+  /** An entry as it was before it was stored. */
+  #reveal(entry: JournalEntry): JournalEntry {
+    const { record, nodeId } = entry;
+    if (entry.type === 'run_started') return { ...entry, record: { ...record, payload: this.#input } };
+    const { redacted, ...metadata } = record.metadata ?? {};
+    if (redacted === undefined) return entry;
+    const { value, gone } = this.#secrets.restore(record.payload, redacted);
+    if (nodeId !== undefined && gone[0] !== undefined) this.goneSecrets.set(nodeId, gone[0]);
+    return { ...entry, record: { ...record, payload: value, metadata } };
+  }
+
+  get #input(): unknown {
+    return this.row.input ?? this.row.payload;
+  }
+
+  /** Drops what was held back for the next commit: the journal has gone on without it. */
+  forget(): void {
+    this.#held = [];
+  }
+
+  /**
+   * Writes entries, and with them what was held back and what follows from them alone. The first entry of a run is held
+   * for its first node's commit; an end goes with the last node's. Throws Conflict, and NotWritten.
+   * @param db what else is written through it, if it is a transaction, commits with the entries.
+   */
+  async append(entries: DraftEntry[], db: Db = this.#deps.db): Promise<void> {
+    const all = [...this.#held, ...entries];
+    const expected = this.#state.sequence - this.#held.length;
+    const children = waitedFor(this.#state);
+    this.#apply(entries);
+    if (entries[0]?.type === 'run_started' && !this.row.limited) {
+      this.#held = all;
+      return;
+    }
+    if (this.#state.ending !== undefined) {
+      const end = decide(this.graph, this.#state, this.around());
+      const write = end.ended ? undefined : end.commands[0];
+      if (write?.do === 'write') {
+        all.push(...write.entries);
+        this.#apply(write.entries);
+      }
+    }
+    this.#held = [];
+    const rest = this.#restAfter();
+    // A child whose node has ended without it is waited for by nobody.
+    for (const { type, commandId } of all) if (type === 'child_run_ended') children.delete(commandId ?? '');
+    for (const commandId of waitedFor(this.#state).keys()) children.delete(commandId);
+    const written = await this.#write(db, expected, all, rest, [...children.values()]);
+    if (!written) throw new Conflict();
+    this.#slept = { waiting: rest !== undefined, wakeAtMs: rest?.wakeAtMs };
+  }
+
+  #apply(drafts: readonly DraftEntry[]): void {
+    for (const draft of drafts) applyEntry(this.graph, this.#state, { ...draft, sequence: this.#state.sequence + 1 });
+  }
+
+  async #write(db: Db, expected: number, entries: DraftEntry[], rest: Rest, abandoned: string[]): Promise<boolean> {
+    const { row } = this;
+    const stored = entries.map((entry) => ({ ...entry, record: this.#hide(entry.record) }));
+    const last = stored.at(-1);
+    const append: store.Append = {
+      run: row,
+      automation: formatId('automation', row.automationId),
+      expected,
+      entries: stored,
+      status: this.#state.status,
+      ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
+      ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),
+      waiting: rest !== undefined,
+      ...this.#wakeOf(rest?.wakeAtMs),
+      now: this.#deps.clock.now(),
+    };
+    try {
+      if (!row.limited && abandoned.length === 0) return await store.appendEntries(db, append);
+      const within = async (tx: Db) => {
+        const written = row.limited
+          ? await this.#writeLimited(tx, entries[0]?.type === 'run_started', append)
+          : await store.appendEntries(tx, append);
+        if (written) for (const id of abandoned) await this.#deps.cancelRun(tx, row.appId, id);
+        return written;
+      };
+      return 'begin' in db ? await db.begin(within) : await within(db);
+    } catch (error) {
+      throw new NotWritten(error);
+    }
+  }
+
+  /** Of an automation with a limit: begins only when there is a place, and gives its place on when it ends. */
+  async #writeLimited(tx: Db, begins: boolean, append: store.Append): Promise<boolean> {
+    const { appId, automationId } = this.row;
+    const ended = append.status !== 'running';
+    if (begins && !(await store.mayStartRun(tx, appId, automationId))) return false;
+    if (ended) await store.lockLimit(tx, appId, automationId);
+    const written = await store.appendEntries(tx, append);
+    if (written && ended) await store.queueNextPending(tx, appId, automationId);
+    return written;
+  }
+
+  /** Notes how the run sleeps, when no entry has said so already. */
+  async sleep(wakeAtMs: number | undefined): Promise<void> {
+    if (this.#slept.waiting && this.#slept.wakeAtMs === wakeAtMs) return;
+    await store.sleepRun(this.#deps.db, this.row, this.#state.sequence, {
+      waiting: true,
+      ...this.#wakeOf(wakeAtMs),
+    });
+  }
+
+  #wakeOf(wakeAtMs: number | undefined): { wakeAt: Date | null; wakeTimer: store.WakeTimer | null } {
+    if (wakeAtMs === undefined) return { wakeAt: null, wakeTimer: null };
+    const timer = timerDueAt(this.#state, wakeAtMs);
+    const wakeTimer = timer && {
+      node_id: timer.nodeId,
+      command_id: timer.commandId,
+      timer_id: timer.timerId ?? null,
+      attempt: timer.attempt,
+    };
+    return { wakeAt: new Date(wakeAtMs), wakeTimer: wakeTimer ?? null };
+  }
+
+  /** What decisions and entries need of the world. */
+  around(): Surroundings {
+    return {
+      nowMs: this.#deps.clock.now().getTime(),
+      input: this.#input,
+      timeoutSeconds: this.row.timeoutSeconds ?? undefined,
+      newCommandId: () => formatId('command', newUuid()),
+      newTimerId: () => formatId('timer', newUuid()),
+    };
+  }
+}
+
+/** The uuids of the runs that nodes of this run wait for, by command. */
+function waitedFor(state: RunState): Map<string, string> {
+  const children = new Map<string, string>();
+  for (const { phase, child, commandId } of state.active.values()) {
+    const id = phase === 'child' && child?.kind === 'run' ? parseId('automationRun', child.id) : undefined;
+    if (id !== undefined) children.set(commandId, id);
+  }
+  return children;
+}

@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Clock } from '../../clock.ts';
+import type { Database, Db } from '../../db/database.ts';
+import type { Logger } from '../../log.ts';
+import { type Graph, readGraph } from '../definitions/graph.ts';
+import type { AutomationService } from '../definitions/service.ts';
+import * as store from '../definitions/store.ts';
+import type { NodeServices } from '../nodes/kind.ts';
+import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
+import type { RunService } from '../runs/service.ts';
+import type { RunRow } from '../runs/store.ts';
+import * as runStore from '../runs/store.ts';
+import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
+import { CommandLocks } from './command-locks.ts';
+import type { Expressions } from './expressions.ts';
+
+export type WorkflowDeps = {
+  db: Database;
+  /** One session past any pooler, for the locks of work outside. */
+  session: Database;
+  clock: Clock;
+  log: Logger;
+  expressions: Expressions;
+  automations: AutomationService;
+  runs: RunService;
+  loadGraph(run: RunRow): Promise<Graph>;
+  servicesFor(run: RunRow): Promise<NodeServices<Db>>;
+  findChildEnd: AdvanceDeps['findChildEnd'];
+  version: string;
+};
+
+type Context = { signal: AbortSignal; isLastAttempt: boolean };
+/** Work that outlives requests: the jobs by the name they are stored under, and what looks at the clock. */
+export type AutomationWorkflow = {
+  tasks: {
+    advance_run(payload: object, context: Context): Promise<void>;
+    advance_runs(payload: object, context: Context): Promise<void>;
+    dispatch_event(payload: object, context: Context): Promise<void>;
+  };
+  /** Begins to look for runs and schedules whose time has come. */
+  startTicking(): void;
+  stopTicking(): Promise<void>;
+  /** One look, for tests with a clock of their own. */
+  tick(): Promise<void>;
+};
+
+const tickMs = 1_000;
+const wakeBatchCount = 2_000;
+const floodConnections = 2;
+const leasesBatchCount = 1_000;
+/** Runs of one job that are advanced at the same time. */
+const lanes = 4;
+const sweepEveryTicks = 600;
+const keptInvocationsMs = 7 * 24 * 3_600_000;
+
+export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
+  const { db, clock, log } = deps;
+  const advanceDeps: AdvanceDeps = {
+    db,
+    clock,
+    log,
+    locks: new CommandLocks(deps.session),
+    expressions: deps.expressions,
+    environment: {
+      worker: `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`,
+      version: deps.version,
+    },
+    loadGraph: deps.loadGraph,
+    openSecrets: deps.automations.openSecrets,
+    servicesFor: deps.servicesFor,
+    findChildEnd: deps.findChildEnd,
+    cancelRun: deps.runs.cancelTree,
+  };
+
+  /**
+   * Wakes what is due. More than a batch is a flood: it is woken on connections of its own, since the runs that are
+   * woken first would keep the rest waiting for one.
+   */
+  async function wakeRuns(): Promise<void> {
+    const wakeBatch = (connection: Db) =>
+      runStore.wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment);
+    if ((await wakeBatch(db)) < wakeBatchCount) return;
+    const wakeRest = async () => {
+      const connection = await db.reserve();
+      try {
+        while ((await wakeBatch(connection)) === wakeBatchCount);
+      } finally {
+        connection.release();
+      }
+    };
+    await Promise.all(Array.from({ length: floodConnections }, wakeRest));
+  }
+
+  async function tick(): Promise<void> {
+    await wakeRuns();
+    while ((await startDueSchedules(deps)) === 100);
+    for (const run of await store.releaseExpiredLeases(db, clock.now(), leasesBatchCount))
+      await runStore.announceRun(db, run);
+  }
+
+  let timer: NodeJS.Timeout | undefined;
+  let ticking: Promise<void> = Promise.resolve();
+  let ticks = 0;
+  const look = async (): Promise<void> => {
+    try {
+      await tick();
+      if (++ticks % sweepEveryTicks === 0)
+        await store.deleteForgotten(db, new Date(clock.now().getTime() - keptInvocationsMs));
+    } catch (error) {
+      log.error({ err: error }, 'due runs could not be looked for');
+    }
+  };
+  const schedule = (): void => {
+    timer = setTimeout(() => {
+      ticking = look().then(() => {
+        if (timer !== undefined) schedule();
+      });
+    }, tickMs);
+    timer.unref();
+  };
+
+  return {
+    tasks: {
+      async advance_run(payload, { signal, isLastAttempt }) {
+        const key = payload as { appId: string; runId: string };
+        try {
+          await advanceRun(advanceDeps, key, signal);
+        } catch (error) {
+          if (isLastAttempt && !signal.aborted) await giveUpRun(advanceDeps, key);
+          throw error;
+        }
+      },
+      /** Many runs that were woken together. One that cannot be advanced gets a job of its own, and its tries with it. */
+      async advance_runs(payload, { signal }) {
+        const { runs } = payload as { runs: { appId: string; runId: string }[] };
+        const advance = async (key: { appId: string; runId: string }) => {
+          try {
+            await advanceRun(advanceDeps, key, signal);
+          } catch (error) {
+            // Thrown, the whole job is given back; what is done then is done.
+            if (signal.aborted) throw error;
+            log.error({ err: error, run: key.runId }, 'a woken run could not be advanced');
+            await runStore.queueAdvance(db, { appId: key.appId, id: key.runId });
+          }
+        };
+        const left = [...runs];
+        const work = async () => {
+          for (let key = left.shift(); key; key = left.shift()) await advance(key);
+        };
+        await Promise.all(Array.from({ length: lanes }, work));
+      },
+      async dispatch_event(payload) {
+        await dispatchEvent(deps, payload as { appId: string; eventId: string });
+      },
+    },
+    tick,
+    startTicking: schedule,
+    async stopTicking() {
+      clearTimeout(timer);
+      timer = undefined;
+      await ticking;
+    },
+  };
+}
+
+const graphsKeptMax = 1_000;
+
+/** Reads graphs once: a version of an automation's graph never changes. */
+export function createGraphLoader(db: Database): (run: RunRow) => Promise<Graph> {
+  const graphs = new Map<string, Graph>();
+  return async (run) => {
+    const { appId, automationId, graphVersion } = run;
+    if (graphVersion === null) throw new Error('The run has no graph.');
+    const key = `${automationId}/${graphVersion}`;
+    const known = graphs.get(key);
+    if (known) return known;
+    const graph = readGraph(await runStore.findGraph(db, appId, automationId, graphVersion));
+    if (graphs.size >= graphsKeptMax) graphs.clear();
+    graphs.set(key, graph);
+    return graph;
+  };
+}

@@ -1,0 +1,121 @@
+import { formatId } from '../../ids.ts';
+import {
+  bareExpression,
+  type GraphNode,
+  graphLimits,
+  memberProblem,
+  nestedNodes,
+  ownMembers,
+} from '../definitions/graph.ts';
+import { type Attempt, nodeDraft, type Surroundings } from '../engine/draft.ts';
+import { type Expressions, nodesNamedIn, type Scope } from '../engine/expressions.ts';
+import { itemOf } from '../engine/fold.ts';
+import type { DraftEntry } from '../engine/journal.ts';
+import type { RunJournal } from '../engine/run-journal.ts';
+import { redacted, type SecretValues } from '../engine/secret-values.ts';
+import { hideHeaders, namesSecrets, resolveTemplates } from '../engine/template.ts';
+import { nodeKinds } from './index.ts';
+import { NodeFailure } from './kind.ts';
+
+/** What a node is told to do: its members, their templates filled in, and what the engine makes of some of them. */
+
+export type Place = { parent: string | undefined; index: number };
+
+/**
+ * A node's members with their templates filled in, and what of them the journal may show. Throws NodeFailure and
+ * ExpressionError.
+ */
+export async function resolveMembers(
+  node: GraphNode,
+  place: Place,
+  run: {
+    journal: RunJournal;
+    secrets: Readonly<Record<string, string>>;
+    secretValues: SecretValues;
+    expressions: Expressions;
+  },
+): Promise<{ members: Record<string, unknown>; shown: Record<string, unknown> }> {
+  const { row, state } = run.journal;
+  const kind = nodeKinds.get(node.kind);
+  const own = ownMembers(node);
+  requireSecrets(node, own, place, run.journal);
+  const scope: Scope = {
+    input: state.input,
+    nodes: state.outputs,
+    participants: row.participants ?? {},
+    run: {
+      id: formatId('automationRun', row.id),
+      automation: formatId('automation', row.automationId),
+      created_at: row.createdAt.toISOString(),
+    },
+    secrets: run.secrets,
+    ...(itemOf(state, place.parent, place.index) ?? {}),
+  };
+  const evaluate = (expression: string) => run.expressions.evaluate(expression, scope);
+  const members: Record<string, unknown> = {};
+  const shown: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(own)) {
+    if (kind?.expressions?.includes(name)) {
+      members[name] = (await evaluate(bareExpression(String(value)))) ?? null;
+      shown[name] = namesSecrets(String(value)) ? redacted : members[name];
+    } else {
+      const resolved = await resolveTemplates(value, evaluate);
+      // A template that selects nothing leaves an optional member out; where a value must be, null is one.
+      const stays = resolved.value !== null || value === null || kind?.members.required?.includes(name);
+      if (stays) members[name] = resolved.value;
+      shown[name] = resolved.shown;
+    }
+  }
+  const problem = memberProblem(node.kind, members);
+  if (problem !== undefined) throw new NodeFailure('invalid_members', `The node's ${problem}.`);
+  for (const name of kind?.handedOn ?? []) {
+    const [secret] = run.secretValues.namesIn(members[name]);
+    if (secret !== undefined)
+      throw new NodeFailure(
+        'secret_handed_on',
+        `The node's ${name} holds the secret ${secret}, which other runs would keep: name $secrets.${secret} in their graph.`,
+      );
+  }
+  return { members, shown: hideHeaders(shown) as Record<string, unknown> };
+}
+
+/** An output of before may hold a secret that is gone since: whoever asks for it must not get something else. */
+function requireSecrets(node: GraphNode, own: Record<string, unknown>, place: Place, journal: RunJournal): void {
+  if (journal.goneSecrets.size === 0) return;
+  const text = JSON.stringify(own);
+  const named = nodesNamedIn(text);
+  const around = place.parent === undefined ? undefined : journal.state.active.get(place.parent)?.nodeId;
+  for (const [nodeId, secret] of journal.goneSecrets) {
+    const asks = !named || named.includes(nodeId) || (around === nodeId && text.includes('$item'));
+    if (asks && nodeId !== node.id)
+      throw new NodeFailure(
+        'secret_gone',
+        `What node "${nodeId}" gave holds the secret ${secret}, which does not exist any more.`,
+      );
+  }
+}
+
+/** What a fan-out must remember: its items. A single value that JSONata gives counts as a list of one. */
+export function fanOutPayload(node: GraphNode, members: Record<string, unknown>): Record<string, unknown> {
+  if (node.kind === 'parallel') return { items: nestedNodes(node).map((inner) => inner.id) };
+  const { items: value } = members;
+  const items = value === null || value === undefined ? [] : Array.isArray(value) ? value : [value];
+  if (items.length > graphLimits.itemsMax)
+    throw new NodeFailure('too_many_items', `There are ${items.length} items; ${graphLimits.itemsMax} are allowed.`);
+  if (Buffer.byteLength(JSON.stringify(items)) > graphLimits.outputBytesMax)
+    throw new NodeFailure('items_too_large', `The items are larger than ${graphLimits.outputBytesMax} bytes.`);
+  return { items, concurrency: members.concurrency ?? 4 };
+}
+
+/** What a wait for a signal must remember: its name, and when it gives up. */
+export function signalEntry(
+  node: GraphNode,
+  members: Record<string, unknown>,
+  attempt: Attempt,
+  around: Surroundings,
+): DraftEntry {
+  const seconds = node.timeout_seconds;
+  const fires = seconds === undefined ? {} : { fires_at: new Date(around.nowMs + seconds * 1_000).toISOString() };
+  const entry = nodeDraft(attempt, around, 'signal_waiting', { payload: { name: members.name, ...fires } });
+  return seconds === undefined ? entry : { ...entry, timerId: around.newTimerId() };
+}

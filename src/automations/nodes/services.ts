@@ -1,0 +1,140 @@
+import type { Database, Db } from '../../db/database.ts';
+import { nestedDatabase } from '../../db/database.ts';
+import { AppError } from '../../errors.ts';
+import { formatId, parseId } from '../../ids.ts';
+import { emitEvent } from '../../jobs/events.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import type { ChildEnd } from '../engine/advance.ts';
+import { runCaller } from '../runs/identity.ts';
+import type { RunService } from '../runs/service.ts';
+import type { RunRow } from '../runs/store.ts';
+import * as runStore from '../runs/store.ts';
+import type { Child, HttpRequest, HttpResponse, NodeServices } from './kind.ts';
+
+/**
+ * What nodes need of other domains, each as its plain public operation: a caller, a body as the API takes it, an
+ * answer as the API gives it. `db` is a database whose transactions are part of the journal entry's.
+ */
+export type NodeDomains = {
+  kv: {
+    get(db: Database, caller: Caller, key: string, user: string | undefined): Promise<unknown>;
+    put(db: Database, caller: Caller, key: string, input: { value: string; user?: string }): Promise<unknown>;
+    delete(db: Database, caller: Caller, key: string, user: string | undefined): Promise<void>;
+  };
+  files: { prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<unknown>> };
+  extractions: {
+    /** What takes its time, such as reading a document, without a transaction. Its commit answers the uuid. */
+    prepare(caller: Caller, body: Record<string, unknown>, signal: AbortSignal): Promise<PreparedWrite<string>>;
+    /** How it has ended, as the API shows it; undefined while it is under way. Throws 404 when it is gone. */
+    findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
+  };
+  knowledge: {
+    ingest(db: Database, caller: Caller, source: string, body: Record<string, unknown>): Promise<{ id: string }>;
+    findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
+    search(caller: Caller, source: string, body: Record<string, unknown>): Promise<unknown>;
+  };
+  /** The guarded fetch. Throws NodeFailure. */
+  fetch: (request: HttpRequest) => Promise<HttpResponse>;
+};
+
+/** What is ready to be written in a transaction; `discard` when it will not be. */
+type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
+
+export type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
+
+/** The services of nodes, bound to the identity that a run acts as. */
+export function createNodeServices(deps: NodeServiceDeps) {
+  const { db, runs, domains } = deps;
+
+  async function servicesFor(run: RunRow): Promise<NodeServices<Db>> {
+    const caller = await runCaller(db, run);
+    return {
+      async kvGet(tx, { user, key }) {
+        try {
+          return await domains.kv.get(nestedDatabase(tx), caller, key, user);
+        } catch (error) {
+          if (isNotFound(error)) return null;
+          throw error;
+        }
+      },
+      kvSet: (tx, { user, key, value }) =>
+        domains.kv.put(nestedDatabase(tx), caller, key, { value, ...(user === undefined ? {} : { user }) }),
+      async kvDelete(tx, { user, key }) {
+        try {
+          await domains.kv.delete(nestedDatabase(tx), caller, key, user);
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+        }
+        return null;
+      },
+      async prepareFile(body) {
+        const { commit, discard } = await domains.files.prepare(caller, body);
+        return { commit: async (tx) => ({ output: await commit(tx) }), discard };
+      },
+      async emitEvent(tx, { name, payload }) {
+        const { appId, sandboxId } = run;
+        const owner = { orgId: run.orgId, teamId: run.teamId, userId: run.userId, agentId: null };
+        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, depth: run.eventDepth + 1 }, true);
+        return id === undefined ? '' : formatId('event', id);
+      },
+      async prepareRun(input, childKey) {
+        const { commit } = await runs.prepareChild(caller, run, input, childKey);
+        return { commit: async (tx) => ({ child: await commit(tx) }), discard: async () => {} };
+      },
+      async prepareExtraction(body, signal) {
+        const { commit, discard } = await domains.extractions.prepare(caller, body, signal);
+        return { commit: async (tx) => ({ child: { kind: 'extraction', id: await commit(tx) } }), discard };
+      },
+      async prepareIngestion(source, body) {
+        const { ingest } = domains.knowledge;
+        const commit = async (tx: Db) => {
+          const { id } = await ingest(nestedDatabase(tx), caller, source, body);
+          return { child: { kind: 'ingestion' as const, id } };
+        };
+        return { commit, discard: async () => {} };
+      },
+      search: (source, body) => domains.knowledge.search(caller, source, body),
+      fetch: (request) => domains.fetch(request),
+    };
+  }
+
+  async function findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined> {
+    if (child.kind === 'run') {
+      const id = parseId('automationRun', child.id);
+      return id === undefined ? gone : runEnd(await runStore.findRun(db, run.appId, id));
+    }
+    const caller = await runCaller(db, run);
+    try {
+      return child.kind === 'extraction'
+        ? await domains.extractions.findEnd(caller, child.id)
+        : await domains.knowledge.findEnd(caller, child.id);
+    } catch (error) {
+      if (isNotFound(error)) return gone;
+      throw error;
+    }
+  }
+
+  return { servicesFor, findChildEnd };
+}
+
+const gone: ChildEnd = { error: { code: 'child_gone', message: 'What the node waited for does not exist any more.' } };
+
+function runEnd(row: RunRow | undefined): ChildEnd | undefined {
+  if (!row) return gone;
+  switch (row.status) {
+    case 'completed':
+      return { output: row.result ?? null };
+    case 'failed':
+      return {
+        error: { code: row.error?.code ?? 'failed', message: `The run failed: ${row.error?.message ?? 'unknown'}` },
+      };
+    case 'cancelled':
+      return { error: { code: 'cancelled', message: 'The run was cancelled.' } };
+    default:
+      return undefined;
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'not_found';
+}

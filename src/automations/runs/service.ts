@@ -1,0 +1,474 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../clock.ts';
+import type { Database, Db } from '../../db/database.ts';
+import { AppError, invalidField, notFound } from '../../errors.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import { formatId, newUuid } from '../../ids.ts';
+import { emitEvent } from '../../jobs/events.ts';
+import { limits } from '../../limits.ts';
+import { type Caller, type Scope, seesWholeApp } from '../../tenancy/caller.ts';
+import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
+import type { Secrets } from '../../tenancy/secrets.ts';
+import { type Graph, graphLimits } from '../definitions/graph.ts';
+import { type AutomationService, pausedReason } from '../definitions/service.ts';
+import type { AutomationRow } from '../definitions/store.ts';
+import * as store from '../definitions/store.ts';
+import { ExpressionError, type Expressions } from '../engine/expressions.ts';
+import { foldJournal } from '../engine/fold.ts';
+import type { DraftEntry } from '../engine/journal.ts';
+import type { Child } from '../nodes/kind.ts';
+import { readCursor, writeCursor } from './cursor.ts';
+import * as runStore from './store.ts';
+import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
+
+export type RunDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: Secrets;
+  expressions: Expressions;
+  automations: AutomationService;
+  loadGraph(run: RunRow): Promise<Graph>;
+};
+
+export type InvokeInput = {
+  payload?: Record<string, unknown> | undefined;
+  participants?: Record<string, string> | undefined;
+  idempotency_key?: string | undefined;
+};
+
+export type JournalPage = {
+  run: RunRow;
+  entries: EntryRow[];
+  hasMore: boolean;
+  cursor: string | undefined;
+  /** What entries were about is kept from this caller. */
+  withheld: boolean;
+};
+
+const keptSignalsMax = 100;
+/** Signals must leave room for the run's own entries. */
+const signalSequenceMax = graphLimits.journalEntriesMax - 1_000;
+const payloadBytesMax = graphLimits.outputBytesMax;
+
+export type RunService = ReturnType<typeof createRunService>;
+
+/** Runs: how they come to be, how they are read, and what may be done to them from outside. */
+export function createRunService({ db, clock, secrets, expressions, automations, loadGraph }: RunDeps) {
+  async function get(caller: Caller, id: string): Promise<RunRow> {
+    const row = await store.findVisibleRun(db, caller, pathId('automationRun', id));
+    if (!row) throw notFound();
+    return row;
+  }
+
+  /** The automation that a caller invokes: by its owner's rights, or anybody's when it belongs to nobody. */
+  async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
+    const automation = await automations.getDefinition(caller, name);
+    if (!seesWholeApp(caller) && !(await store.seesAutomation(db, caller, automation.id))) throw notFound();
+    return automation;
+  }
+
+  async function checkInvocation(caller: Caller, automation: AutomationRow, input: InvokeInput): Promise<void> {
+    if (automation.type !== 'invoked')
+      throw new AppError('invalid_parameters', `An automation of type ${automation.type} cannot be invoked.`);
+    requireRunning(automation);
+    const payload = input.payload ?? {};
+    if (Buffer.byteLength(JSON.stringify(payload)) > payloadBytesMax)
+      throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
+    await checkPayload(automation, payload);
+    for (const [name, agentId] of Object.entries(input.participants ?? {})) {
+      const agent = await findAgentById(db, caller, agentId);
+      if (!agent) throw unknownReference(`participants.${name}`);
+    }
+  }
+
+  async function checkPayload(automation: AutomationRow, payload: unknown): Promise<void> {
+    if (automation.inputSchema === null) return;
+    let problems: { path: string; message: string }[];
+    try {
+      problems = await expressions.checkSchema(automation.inputSchema, payload);
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      throw invalidField('payload', `cannot be checked: ${error.message}`);
+    }
+    if (problems.length === 0) return;
+    const fields = problems.map(({ path, message }) => ({
+      field: `payload${path.replaceAll('/', '.')}`,
+      message,
+    }));
+    throw new AppError('invalid_parameters', `${fields[0]?.field}: ${fields[0]?.message}`, { fields });
+  }
+
+  function newRun(automation: AutomationRow, more: Partial<NewRun> & { payload: unknown }): NewRun {
+    return {
+      appId: automation.appId,
+      sandboxId: automation.sandboxId,
+      id: newUuid(),
+      automationId: automation.id,
+      graphVersion: automation.graphVersion,
+      type: automation.type,
+      orgId: automation.orgId,
+      teamId: automation.teamId,
+      userId: automation.userId,
+      timeoutSeconds: automation.timeoutSeconds,
+      createdAt: clock.now(),
+      ...more,
+    };
+  }
+
+  /** Ends a run that is not terminal, and the runs that it has started. Of each, its automation's limit is locked first. */
+  async function cancelTree(tx: Db, appId: string, id: string): Promise<RunRow | undefined> {
+    const found = await runStore.findRun(tx, appId, id);
+    if (!found) return undefined;
+    await runStore.lockLimit(tx, appId, found.automationId);
+    const row = await runStore.lockRun(tx, appId, id);
+    if (!row || isTerminal(row)) return row;
+    const now = clock.now();
+    const timestamp = now.toISOString();
+    const entries: DraftEntry[] =
+      row.graphVersion === null
+        ? []
+        : [
+            { type: 'run_cancel_requested', record: { timestamp } },
+            { type: 'run_cancelled', record: { timestamp } },
+          ];
+    await runStore.appendEntries(tx, {
+      run: row,
+      automation: formatId('automation', row.automationId),
+      expected: row.sequence,
+      entries,
+      status: 'cancelled',
+      waiting: false,
+      wakeAt: null,
+      wakeTimer: null,
+      now,
+    });
+    await runStore.queueNextPending(tx, appId, row.automationId);
+    for (const child of await store.listChildRuns(tx, row)) await cancelTree(tx, appId, child);
+    return runStore.findRun(tx, appId, id);
+  }
+
+  async function appendSignal(tx: Db, row: RunRow, graph: Graph, name: string, payload: unknown): Promise<void> {
+    const entries = await runStore.listEntries(tx, row);
+    const state = foldJournal(graph, entries.map(runStore.readEntry));
+    if (state.signals.length >= keptSignalsMax || row.sequence >= signalSequenceMax)
+      throw new AppError('conflict', `The run keeps ${state.signals.length} signals that nobody has taken: no more.`);
+    const taken = state.signals.filter((signal) => signal.name === name).length;
+    const waiting = [...state.active.values()].filter((one) => one.phase === 'signal' && one.signal === name)[taken];
+    const now = clock.now();
+    await runStore.appendEntries(tx, {
+      run: row,
+      automation: formatId('automation', row.automationId),
+      expected: row.sequence,
+      entries: [
+        {
+          type: 'signal_received',
+          record: { payload: { name, payload: payload ?? null }, timestamp: now.toISOString() },
+          ...(waiting ? { nodeId: waiting.nodeId, commandId: waiting.commandId } : {}),
+        },
+      ],
+      status: row.status,
+      waiting: row.waiting,
+      wakeAt: row.wakeAt,
+      wakeTimer: row.wakeTimer,
+      now,
+    });
+  }
+
+  return {
+    get,
+    newRun,
+    checkPayload,
+    cancelTree,
+
+    /** The caller sees the run, and it is of a kind that can be streamed. */
+    async getStreamable(caller: Caller, id: string): Promise<RunRow> {
+      const row = await get(caller, id);
+      if (row.type !== 'invoked') throw notFound();
+      return row;
+    },
+
+    async list(caller: Caller, automation: string, status: string | undefined, page: PageRequest) {
+      const { id } = await automations.getDefinition(caller, automation);
+      return store.listRuns(db, caller, id, status, page);
+    },
+
+    /** Starts a run, or answers the one that this idempotency key has started before. */
+    async invoke(caller: Caller, name: string, input: InvokeInput): Promise<RunRow> {
+      const automation = await getInvocable(caller, name);
+      requireInvokeAuth(caller, automation);
+      const key = input.idempotency_key;
+      const digest = key === undefined ? undefined : requestDigest(input);
+      if (key !== undefined && digest !== undefined) {
+        const held = await findInvocation(db, caller, automation, key);
+        if (held) return sameRun(db, caller, held, digest);
+      }
+      await checkInvocation(caller, automation, input);
+      const run = newRun(automation, {
+        payload: input.payload ?? {},
+        participants: input.participants ?? null,
+        invokedByUserId: caller.kind === 'user' ? caller.userId : null,
+        ...actsAs(automation, caller),
+      });
+      if (key === undefined || digest === undefined) return runStore.insertRun(db, run);
+      const outcome = await db.begin(async (tx) => {
+        const held = await store.claimInvocation(tx, {
+          appId: caller.appId,
+          automationId: automation.id,
+          caller: callerName(caller),
+          idempotencyKey: key,
+          requestDigest: digest,
+          runId: run.id,
+        });
+        return held ? { held } : { row: await runStore.insertRun(tx, run) };
+      });
+      return 'row' in outcome ? outcome.row : sameRun(db, caller, outcome.held, digest);
+    },
+
+    /** A run of another automation for a `run_automation` node; `commit` starts it. */
+    async prepareChild(
+      caller: Caller,
+      parent: RunRow,
+      input: { automation: string; payload: unknown },
+      childKey: string,
+    ): Promise<{ commit(tx: Db): Promise<Child> }> {
+      const automation = await getInvocable(caller, input.automation);
+      const payload = (input.payload ?? {}) as Record<string, unknown>;
+      await checkInvocation(caller, automation, { payload });
+      if (parent.depth + 1 > graphLimits.runDepthMax)
+        throw new AppError('conflict', `Runs start runs at most ${graphLimits.runDepthMax} deep.`);
+      const run = newRun(automation, {
+        payload,
+        participants: parent.participants,
+        parentRunId: parent.id,
+        parentCommandId: childKey,
+        depth: parent.depth + 1,
+        eventDepth: parent.eventDepth,
+        invokedByUserId: caller.kind === 'user' ? caller.userId : null,
+        ...actsAs(automation, caller),
+      });
+      return { commit: async (tx) => ({ kind: 'run', id: (await runStore.insertRun(tx, run)).id }) };
+    },
+
+    async journal(caller: Caller, id: string, limit: number | undefined, after: string | undefined) {
+      const run = await get(caller, id);
+      if (run.graphVersion === null && run.sequence === 0) return undefined;
+      const from = after === undefined ? 0 : readCursor(secrets, run, after);
+      const count = Math.min(limit ?? limits.journalPageSizeDefault, limits.pageSizeMax);
+      const rows = await runStore.listEntries(db, run, from, count + 1);
+      const entries = rows.slice(0, count);
+      const last = entries.at(-1);
+      return {
+        run,
+        entries,
+        hasMore: rows.length > count,
+        cursor: last && writeCursor(secrets, run, last.sequence),
+        withheld: isWithheld(caller, run),
+      } satisfies JournalPage;
+    },
+
+    async cancel(caller: Caller, id: string): Promise<RunRow> {
+      const run = await get(caller, id);
+      return db.begin(async (tx) => {
+        await runStore.lockLimit(tx, run.appId, run.automationId);
+        const before = await runStore.lockRun(tx, run.appId, run.id);
+        if (!before) throw notFound();
+        if (isTerminal(before)) throw wrongState(before, 'cannot be cancelled');
+        return (await cancelTree(tx, run.appId, run.id)) ?? before;
+      });
+    },
+
+    /** A new run from an ended one, with the same payload and the automation's present graph. */
+    async retry(caller: Caller, id: string): Promise<RunRow> {
+      const run = await get(caller, id);
+      if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
+      const automation = await automations.getDefinition(caller, formatId('automation', run.automationId));
+      requireRunning(automation);
+      return runStore.insertRun(
+        db,
+        newRun(automation, {
+          type: run.type,
+          payload: run.payload,
+          ...(run.input === null ? {} : { input: run.input }),
+          participants: run.participants,
+          eventId: run.eventId,
+          scheduledAt: run.scheduledAt,
+          eventDepth: run.eventDepth,
+          retriedFrom: run.id,
+          invokedByUserId: run.invokedByUserId,
+          actsAsUserId: automation.runAsUserId ?? (automation.runAsAgentId === null ? run.invokedByUserId : null),
+          actsAsAgentId: automation.runAsAgentId,
+        }),
+      );
+    },
+
+    /** Keeps a signal for the run, which may wait for it already or come to wait for it later. */
+    async signal(caller: Caller, id: string, name: string, payload: unknown): Promise<RunRow> {
+      const run = await get(caller, id);
+      if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
+        throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
+      const graph = run.graphVersion === null ? undefined : await loadGraph(run);
+      return db.begin(async (tx) => {
+        const row = await runStore.lockRun(tx, run.appId, run.id);
+        if (!row) throw notFound();
+        if (isTerminal(row)) throw wrongState(row, 'takes no signals');
+        if (!graph) throw wrongState(row, 'is worked from outside and takes no signals');
+        await appendSignal(tx, row, graph, name, payload);
+        await runStore.queueAdvance(tx, row);
+        return (await runStore.findRun(tx, row.appId, row.id)) ?? row;
+      });
+    },
+
+    /** The oldest run that waits for the user's own program, claimed for a while; undefined when none does. */
+    async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
+      const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
+      if (graphVersion !== null)
+        throw new AppError('conflict', 'The runs of this automation are worked by its workflow, not from outside.');
+      return db.begin(async (tx) => {
+        if (maxConcurrentRuns !== null && !(await runStore.mayStartRun(tx, appId, id))) return undefined;
+        const row = await store.claimRun(tx, { appId, id }, clock.now(), leaseSeconds);
+        if (row) await runStore.announceRun(tx, row);
+        return row;
+      });
+    },
+
+    /** What the user's own program says about a run that it has claimed. `running` renews the claim. */
+    async report(
+      caller: Caller,
+      id: string,
+      report: {
+        status: 'running' | 'completed' | 'failed';
+        result?: unknown;
+        error?: { code: string; message: string } | undefined;
+      },
+    ): Promise<RunRow> {
+      const run = await get(caller, id);
+      if (report.status !== 'completed' && report.result !== undefined)
+        throw invalidField('result', 'goes with status completed alone');
+      if (report.status !== 'failed' && report.error !== undefined)
+        throw invalidField('error', 'goes with status failed alone');
+      if (Buffer.byteLength(JSON.stringify(report.result ?? null)) > payloadBytesMax)
+        throw invalidField('result', `must be at most ${payloadBytesMax} bytes`);
+      return db.begin(async (tx) => {
+        const row = await runStore.lockRun(tx, run.appId, run.id);
+        if (!row) throw notFound();
+        if (row.graphVersion !== null) throw wrongState(row, 'is worked by its workflow, not from outside');
+        if (row.status !== 'running') throw wrongState(row, 'is not claimed');
+        const now = clock.now();
+        if (report.status === 'running') {
+          await store.setLease(tx, row, new Date(now.getTime() + (row.leaseSeconds ?? 60) * 1_000));
+        } else {
+          const error = report.error ?? { code: 'failed', message: 'The run was reported as failed.' };
+          await runStore.appendEntries(tx, {
+            run: row,
+            automation: formatId('automation', row.automationId),
+            expected: row.sequence,
+            entries: [],
+            status: report.status,
+            ...(report.status === 'completed' ? { result: report.result ?? {} } : { error }),
+            waiting: false,
+            wakeAt: null,
+            wakeTimer: null,
+            now,
+          });
+        }
+        return (await runStore.findRun(tx, row.appId, row.id)) ?? row;
+      });
+    },
+
+    /** An event of the app's own. Answers its uuid. */
+    async emit(caller: Scope, name: string, payload: unknown): Promise<string> {
+      if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
+        throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
+      const { appId, sandboxId } = caller;
+      const id = await emitEvent(db, { appId, sandboxId, name, payload: payload ?? {} }, true);
+      if (id === undefined) throw new Error('The event was not written.');
+      return id;
+    },
+  };
+}
+
+/** Whom a run acts as: the automation's own choice, else the user who invoked it, else the app. */
+export function actsAs(automation: AutomationRow, caller: Caller | undefined) {
+  if (automation.runAsUserId !== null || automation.runAsAgentId !== null)
+    return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId };
+  return {
+    actsAsUserId: caller?.kind === 'user' ? caller.userId : null,
+    actsAsAgentId: caller?.kind === 'agent' ? caller.agentId : null,
+  };
+}
+
+function requireRunning(automation: AutomationRow): void {
+  if (automation.status !== 'running')
+    throw new AppError(
+      'invalid_parameters',
+      `The automation is ${automation.status}: ${pausedReason(automation) ?? 'only a running one starts runs.'}`,
+    );
+}
+
+function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
+  const wanted = automation.invokeAuth;
+  const fits = wanted === 'any' || (wanted === 'user') === (caller.kind === 'user');
+  if (!fits)
+    throw new AppError(
+      'forbidden',
+      wanted === 'user' ? 'Only users may invoke this automation.' : 'Only secret keys may invoke this automation.',
+    );
+}
+
+function wrongState(run: RunRow, words: string): AppError {
+  return new AppError('conflict', `The run is ${run.status} and ${words}.`, { details: { status: run.status } });
+}
+
+/** Where a run acted as somebody else, an end user does not see with what. */
+function isWithheld(caller: Caller, run: RunRow): boolean {
+  return caller.kind === 'user' && !(run.actsAsUserId === caller.userId && run.actsAsAgentId === null);
+}
+
+async function findAgentById(db: Db, caller: Caller, text: string) {
+  try {
+    return await findAgent(db, caller, pathId('agent', text));
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
+/** Two requests are the same when payload and participants are, whatever the order of their members. */
+function requestDigest(input: InvokeInput): Buffer {
+  const text = JSON.stringify([input.payload ?? {}, input.participants ?? {}], (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+  return createHash('sha256').update(text).digest();
+}
+
+function callerName(caller: Caller): string {
+  switch (caller.kind) {
+    case 'user':
+      return `user/${caller.userId}`;
+    case 'agent':
+      return `agent/${caller.agentId}`;
+    case 'server':
+      return 'server';
+    case 'developer':
+      return `developer/${caller.developerId}`;
+  }
+}
+
+async function findInvocation(db: Db, caller: Caller, automation: AutomationRow, idempotencyKey: string) {
+  return store.findInvocation(db, {
+    appId: caller.appId,
+    automationId: automation.id,
+    caller: callerName(caller),
+    idempotencyKey,
+  });
+}
+
+async function sameRun(db: Db, caller: Caller, held: store.InvocationRow, digest: Buffer): Promise<RunRow> {
+  if (!digest.equals(held.requestDigest))
+    throw new AppError('conflict', 'This idempotency key was used with another payload.');
+  const row = await runStore.findRun(db, caller.appId, held.runId);
+  if (!row) throw new AppError('conflict', 'The run of this idempotency key is gone.');
+  return row;
+}

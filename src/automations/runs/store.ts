@@ -1,0 +1,380 @@
+import type { Db } from '../../db/database.ts';
+import { announceChange, changeChannel } from '../../http/sse.ts';
+import { formatId, newUuid } from '../../ids.ts';
+import type { RunStatus } from '../engine/fold.ts';
+import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
+
+/** SQL of runs and their journals. */
+
+export type RunRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  automationId: string;
+  graphVersion: number | null;
+  type: 'trigger' | 'scheduled' | 'invoked';
+  status: RunStatus;
+  input: unknown;
+  payload: unknown;
+  participants: Record<string, string> | null;
+  result: unknown;
+  error: { code: string; message: string; node_id?: string } | null;
+  eventId: string | null;
+  scheduledAt: Date | null;
+  depth: number;
+  eventDepth: number;
+  parentRunId: string | null;
+  parentCommandId: string | null;
+  retriedFrom: string | null;
+  invokedByUserId: string | null;
+  actsAsUserId: string | null;
+  actsAsAgentId: string | null;
+  orgId: string | null;
+  teamId: string | null;
+  userId: string | null;
+  agentId: string | null;
+  timeoutSeconds: number | null;
+  sequence: number;
+  waiting: boolean;
+  wakeAt: Date | null;
+  wakeTimer: WakeTimer | null;
+  leaseUntil: Date | null;
+  leaseSeconds: number | null;
+  /** Counts the states that streams show; `changes` are those after the first, as far as they are kept. */
+  version: number;
+  changes: RunChange[];
+  startedAt: Date | null;
+  completedAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** The timer that a run sleeps for: what `timer_fired` says of it. */
+export type WakeTimer = { node_id: string; command_id: string; timer_id: string | null; attempt: number };
+
+/** A state that a run came to. Times are ISO 8601. */
+export type RunChange = { version: number; status: RunStatus; at: string; lease_until: string | null };
+
+export type EntryRow = {
+  id: string;
+  sequence: number;
+  type: JournalEntry['type'];
+  nodeId: string | null;
+  commandId: string | null;
+  timerId: string | null;
+  record: JournalEntry['record'];
+  createdAt: Date;
+};
+
+export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'graphVersion' | 'type'> & {
+  id: string;
+  payload: unknown;
+  /** What the graph sees as `$`, unless it is the payload. */
+  input?: unknown;
+  participants?: Record<string, string> | null;
+  eventId?: string | null;
+  scheduledAt?: Date | null;
+  depth?: number;
+  eventDepth?: number;
+  parentRunId?: string | null;
+  parentCommandId?: string | null;
+  retriedFrom?: string | null;
+  invokedByUserId?: string | null;
+  actsAsUserId?: string | null;
+  actsAsAgentId?: string | null;
+  orgId?: string | null;
+  teamId?: string | null;
+  userId?: string | null;
+  timeoutSeconds?: number | null;
+  /** A run that failed before it began: what stopped it. */
+  error?: { code: string; message: string } | null;
+  createdAt: Date;
+};
+
+export function isTerminal({ status }: { status: RunStatus }): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}
+
+/** Inserts a run and, unless it is worked from outside or has failed already, the job that advances it. */
+export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
+  const status = run.error ? 'failed' : 'pending';
+  const [row] = await db<[RunRow]>`
+    with made as (
+      insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, input, payload,
+        participants, error, event_id, scheduled_at, depth, event_depth, parent_run_id, parent_command_id, retried_from,
+        invoked_by_user_id, acts_as_user_id, acts_as_agent_id, org_id, team_id, user_id, timeout_seconds,
+        completed_at, created_at, updated_at)
+      values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.type}, ${status},
+        ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
+        ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
+        ${run.error ? JSON.stringify(run.error) : null}::text::json,
+        ${run.eventId ?? null}, ${run.scheduledAt ?? null}, ${run.depth ?? 0}, ${run.eventDepth ?? 0},
+        ${run.parentRunId ?? null}, ${run.parentCommandId ?? null}, ${run.retriedFrom ?? null},
+        ${run.invokedByUserId ?? null}, ${run.actsAsUserId ?? null}, ${run.actsAsAgentId ?? null},
+        ${run.orgId ?? null}, ${run.teamId ?? null}, ${run.userId ?? null}, ${run.timeoutSeconds ?? null},
+        ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
+      returning *),
+    job as (
+      select graphile_worker.add_job('advance_run', json_build_object('appId', made.app_id, 'runId', made.id))
+      from made where made.graph_version is not null and made.status = 'pending')
+    select made.*, (select count(*) from job) as jobs from made`;
+  return row;
+}
+
+export async function findRun(db: Db, appId: string, id: string): Promise<RunRow | undefined> {
+  const [row] = await db<RunRow[]>`select * from automation_runs where app_id = ${appId} and id = ${id}`;
+  return row;
+}
+
+/**
+ * A run as the worker takes it up; `limited` when its automation bounds how many run at once. `secrets` are the app's,
+ * wrapped, in base64, by name; null when it has none.
+ */
+export type WorkRow = RunRow & { limited: boolean; secrets: Record<string, string> | null };
+
+export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
+  const [row] = await db<WorkRow[]>`
+    select r.*, a.max_concurrent_runs is not null as limited,
+      (select json_object_agg(s.name, encode(s.value, 'base64')) from app_secrets s
+        where s.app_id = r.app_id and s.sandbox_id = r.sandbox_id) as secrets
+    from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
+    where r.app_id = ${appId} and r.id = ${id}`;
+  return row;
+}
+
+export async function lockRun(db: Db, appId: string, id: string): Promise<RunRow | undefined> {
+  const [row] = await db<RunRow[]>`select * from automation_runs where app_id = ${appId} and id = ${id} for update`;
+  return row;
+}
+
+export async function findRuns(db: Db, appId: string, ids: readonly string[]): Promise<RunRow[]> {
+  return db<RunRow[]>`select * from automation_runs where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
+}
+
+export async function listEntries(
+  db: Db,
+  run: { appId: string; id: string },
+  after = 0,
+  count = 2_147_483_647,
+): Promise<EntryRow[]> {
+  return db<EntryRow[]>`
+    select id, sequence, type, node_id, command_id, timer_id, record, created_at
+    from automation_run_entries where app_id = ${run.appId} and run_id = ${run.id} and sequence > ${after}
+    order by sequence limit ${count}`;
+}
+
+/** A stored entry as the engine reads it. */
+export function readEntry(row: EntryRow): JournalEntry {
+  return {
+    sequence: row.sequence,
+    type: row.type,
+    record: row.record,
+    ...(row.nodeId === null ? {} : { nodeId: row.nodeId }),
+    ...(row.commandId === null ? {} : { commandId: row.commandId }),
+    ...(row.timerId === null ? {} : { timerId: row.timerId }),
+  };
+}
+
+export type Append = {
+  run: { appId: string; id: string };
+  /** The automation's id, for the event of a run's end. */
+  automation: string;
+  /** The journal's highest sequence as the writer knows it. */
+  expected: number;
+  entries: readonly DraftEntry[];
+  /** The run's status after these entries. */
+  status: RunStatus;
+  result?: unknown;
+  error?: unknown;
+  /** Whether the run does nothing but wait now, and until when at most. */
+  waiting: boolean;
+  wakeAt: Date | null;
+  /** The timer that fires then, when nothing else has to be decided. */
+  wakeTimer: WakeTimer | null;
+  now: Date;
+};
+
+/**
+ * Writes entries after the expected sequence, with what they make of the run, in one statement. Answers false, and
+ * writes nothing, when the journal has gone on or the run has ended: somebody else was faster.
+ * An end also frees whoever waits for it: the parent run, and the next run of an automation with a limit.
+ */
+export async function appendEntries(db: Db, append: Append): Promise<boolean> {
+  const { run, expected, entries, status, now } = append;
+  const ended = isTerminal(append);
+  const rows = await db`
+    with moved as (
+      update automation_runs r set
+        sequence = r.sequence + ${entries.length}, status = ${status}, waiting = ${append.waiting},
+        wake_at = ${append.wakeAt}, wake_timer = ${toJson(append.wakeTimer)}::text::json, lease_until = null,
+        result = coalesce(${append.result === undefined ? null : JSON.stringify(append.result)}::text::json, r.result),
+        error = coalesce(${append.error === undefined ? null : JSON.stringify(append.error)}::text::json, r.error),
+        started_at = case when ${status} = 'pending' then r.started_at else coalesce(r.started_at, ${now}) end,
+        completed_at = ${ended ? now : null},
+        version = r.version + case when old.status = ${status} then 0 else 1 end,
+        changes = case when old.status = ${status} then r.changes
+          else note_change(r.changes, r.version + 1, ${status}, ${now}, null) end,
+        updated_at = case when old.status = ${status} then r.updated_at else ${now} end
+      from (select app_id, id, status from automation_runs
+        where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
+          and status in ('pending', 'running') for update) old
+      where r.app_id = old.app_id and r.id = old.id
+      returning r.app_id, r.id, r.sandbox_id, r.parent_run_id, r.event_depth, r.org_id, r.team_id, r.user_id, r.result, r.error,
+        old.status as status_before),
+    written as (
+      insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
+      select moved.app_id, moved.id, ${expected}::integer + e.place::integer, e.id, e.type, e.node_id, e.command_id, e.timer_id,
+        e.record::json, ${now}
+      from moved, unnest(${entries.map(() => newUuid())}::uuid[], ${entries.map((entry) => entry.type)}::text[],
+        ${entries.map((entry) => entry.nodeId ?? null)}::text[], ${entries.map((entry) => entry.commandId ?? null)}::text[],
+        ${entries.map((entry) => entry.timerId ?? null)}::text[], ${entries.map((entry) => JSON.stringify(entry.record))}::text[])
+        with ordinality as e (id, type, node_id, command_id, timer_id, record, place)),
+    listened as (
+      insert into events (app_id, id, sandbox_id, name, payload, depth, org_id, team_id, user_id)
+      select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
+        json_build_object('run', ${ended ? formatId('automationRun', run.id) : ''}::text, 'automation', ${append.automation}::text,
+          'status', ${status}::text, 'result', moved.result, 'error', moved.error),
+        moved.event_depth + 1, moved.org_id, moved.team_id, moved.user_id
+      from moved where ${ended} and exists (select 1 from automations a where a.app_id = moved.app_id
+        and a.sandbox_id = moved.sandbox_id and a.trigger = ${`automation_run.${status}`} and a.type = 'trigger'
+        and a.status = 'running')
+      returning app_id, id)
+    select
+      (select graphile_worker.add_job('dispatch_event', json_build_object('appId', listened.app_id, 'eventId', listened.id))
+        from listened) as event,
+      case when moved.status_before <> ${status}
+        then pg_notify(${changeChannel}, 'run/' || moved.app_id || '/' || moved.id) end as told,
+      case when ${ended} and moved.parent_run_id is not null then graphile_worker.add_job(
+        'advance_run', json_build_object('appId', moved.app_id, 'runId', moved.parent_run_id)) end as parent
+    from moved`;
+  return rows.length === 1;
+}
+
+function toJson(value: unknown): string | null {
+  return value === null ? null : JSON.stringify(value);
+}
+
+/** Notes what a run waits for when nothing is to be written. False when the journal has gone on meanwhile. */
+export async function sleepRun(
+  db: Db,
+  run: { appId: string; id: string },
+  expected: number,
+  sleep: { waiting: boolean; wakeAt: Date | null; wakeTimer: WakeTimer | null },
+): Promise<boolean> {
+  const rows = await db`
+    update automation_runs set waiting = ${sleep.waiting}, wake_at = ${sleep.wakeAt},
+      wake_timer = ${toJson(sleep.wakeTimer)}::text::json
+    where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected} and status in ('pending', 'running')
+    returning 1`;
+  return rows.length === 1;
+}
+
+/** How many runs one job advances when many are woken at once; those jobs let all others go first. */
+const woken = { promptCount: 200, batchCount: 20, floodPriority: 1 };
+
+/**
+ * Wakes the runs whose time has come, the longest due first: in one statement their timers fire in their journals and
+ * jobs that advance them are queued. Answers how many; fewer than `countMax` when no other is left.
+ */
+export async function wakeDueRuns(
+  db: Db,
+  now: Date,
+  countMax: number,
+  environment: { worker: string; version: string },
+): Promise<number> {
+  const [row] = await db<[{ count: number }]>`
+    with due as materialized (
+      select ctid as place, wake_timer from automation_runs where wake_at <= ${now}
+      order by wake_at limit ${countMax} for update skip locked),
+    moved as (
+      update automation_runs r set wake_at = null, wake_timer = null,
+        waiting = r.waiting and due.wake_timer is null,
+        sequence = r.sequence + case when due.wake_timer is null then 0 else 1 end
+      from due where r.ctid = due.place
+      returning r.app_id, r.id, r.sequence, due.wake_timer),
+    fired as (
+      insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
+      select app_id, id, sequence, new_uuid(), 'timer_fired', wake_timer ->> 'node_id', wake_timer ->> 'command_id',
+        wake_timer ->> 'timer_id', json_build_object('payload', json_build_object('fired_at', ${now.toISOString()}::text),
+          'metadata', json_build_object('attempt', wake_timer -> 'attempt'), 'timestamp', ${now.toISOString()}::text,
+          'environment', ${JSON.stringify(environment)}::text::json), ${now}
+      from moved where wake_timer is not null),
+    batches as (
+      select json_agg(json_build_object('appId', app_id, 'runId', id)) as runs, max(total) as total
+      from (select app_id, id, row_number() over () as place, count(*) over () as total from moved) run
+      group by case when total > ${woken.promptCount} then place / ${woken.batchCount} else place end),
+    queued as (
+      select graphile_worker.add_jobs(array_agg(('advance_runs', json_build_object('runs', runs), null, null, null, null,
+        case when total > ${woken.promptCount} then ${woken.floodPriority} else 0 end, null)::graphile_worker.job_spec))
+      from batches having count(*) > 0)
+    select (select count(*) from moved) as count, (select count(*) from queued) as queued`;
+  return row.count;
+}
+
+/** Tells the streams of a run that it has changed. */
+export async function announceRun(db: Db, run: { appId: string; id: string }): Promise<void> {
+  await announceChange(db, 'run', run.appId, run.id);
+}
+
+/** Queues the job that advances a run. In the transaction of what the run is to notice. */
+export async function queueAdvance(db: Db, run: { appId: string; id: string }): Promise<void> {
+  await db`select graphile_worker.add_job('advance_run', json_build_object('appId', ${run.appId}::uuid, 'runId', ${run.id}::uuid))`;
+}
+
+/**
+ * The most runs that an automation may have at once, its row locked until the transaction ends; null, and no lock,
+ * without a limit. Taken before any lock on a run of it, so that two transactions never wait for each other.
+ */
+export async function lockLimit(db: Db, appId: string, automationId: string): Promise<number | null> {
+  const [row] = await db<{ maxConcurrentRuns: number }[]>`
+    select max_concurrent_runs from automations
+    where app_id = ${appId} and id = ${automationId} and max_concurrent_runs is not null for no key update`;
+  return row?.maxConcurrentRuns ?? null;
+}
+
+/** Whether one more run of an automation may start now. */
+export async function mayStartRun(db: Db, appId: string, automationId: string): Promise<boolean> {
+  const limit = await lockLimit(db, appId, automationId);
+  if (limit === null) return true;
+  const [{ count }] = await db<[{ count: number }]>`
+    select count(*) from automation_runs where app_id = ${appId} and automation_id = ${automationId} and status = 'running'`;
+  return count < limit;
+}
+
+/** After a run of an automation with a limit has ended, in its transaction: queues the oldest that waits its turn. */
+export async function queueNextPending(db: Db, appId: string, automationId: string): Promise<void> {
+  if ((await lockLimit(db, appId, automationId)) !== null) await queuePendingRuns(db, appId, automationId, 1);
+}
+
+/** After a limit has changed: queues the oldest runs that wait their turn, as many as may find a place. */
+export async function queuePendingRuns(
+  db: Db,
+  appId: string,
+  automationId: string,
+  countMax: number | null,
+): Promise<void> {
+  await db`
+    select graphile_worker.add_job('advance_run', json_build_object('appId', oldest.app_id, 'runId', oldest.id))
+    from (select app_id, id from automation_runs
+      where app_id = ${appId} and automation_id = ${automationId} and status = 'pending' and graph_version is not null
+      order by created_at, id limit ${countMax ?? 10_000}) oldest`;
+}
+
+export async function findGraph(db: Db, appId: string, automationId: string, version: number): Promise<unknown> {
+  const [row] = await db<{ graph: unknown }[]>`
+    select graph from automation_graphs
+    where app_id = ${appId} and automation_id = ${automationId} and version = ${version}`;
+  return row?.graph;
+}
+
+export async function insertChild(
+  db: Db,
+  run: { appId: string; id: string },
+  child: { kind: string; id: string },
+  commandId: string,
+): Promise<void> {
+  await db`
+    insert into automation_run_children (app_id, child_kind, child_id, run_id, command_id)
+    values (${run.appId}, ${child.kind}, ${child.id}, ${run.id}, ${commandId})
+    on conflict do nothing`;
+}

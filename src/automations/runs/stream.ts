@@ -1,0 +1,52 @@
+import type { Db } from '../../db/database.ts';
+import type { Snapshot, StreamHub, Version } from '../../http/sse.ts';
+import { presentRun } from '../present.ts';
+import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
+
+/** How streams show runs: every change of the status, also to a reader that comes back for those it has missed. */
+export function registerRunStream(streams: StreamHub, db: Db): void {
+  streams.register('run', {
+    event: 'run_update',
+    async load(appId, ids): Promise<Snapshot[]> {
+      const rows = await findRuns(db, appId, ids);
+      return rows.map((row) => ({
+        id: row.id,
+        version: row.version,
+        data: presentRun(row),
+        ended: isTerminal(row),
+        since: (version: number) => versionsSince(row, version),
+      }));
+    },
+  });
+}
+
+/**
+ * The run as it was at each version after the given one, the present one last. Undefined when the changes between are
+ * not kept any more.
+ */
+export function versionsSince(row: RunRow, version: number): Version[] | undefined {
+  const first: RunChange = { version: 1, status: 'pending', at: row.createdAt.toISOString(), lease_until: null };
+  const earlier = [first, ...row.changes].filter((change) => change.version < row.version);
+  const missed = earlier.filter((change) => change.version > version);
+  if (missed.length !== row.version - 1 - version) return undefined;
+  return [
+    ...missed.map((change) => ({ version: change.version, data: presentRun(runAt(row, change)) })),
+    { version: row.version, data: presentRun(row) },
+  ];
+}
+
+/** A run before its end has neither result nor error, and has started once it has been running. */
+function runAt(row: RunRow, change: RunChange): RunRow {
+  const hasStarted = row.changes.some((one) => one.status === 'running' && one.version <= change.version);
+  return {
+    ...row,
+    version: change.version,
+    status: change.status,
+    result: null,
+    error: null,
+    leaseUntil: change.lease_until === null ? null : new Date(change.lease_until),
+    startedAt: hasStarted ? row.startedAt : null,
+    completedAt: null,
+    updatedAt: new Date(change.at),
+  };
+}

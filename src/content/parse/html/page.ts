@@ -1,0 +1,56 @@
+import { decodeHtml } from './charset.ts';
+import { mainContent } from './main-content.ts';
+import { toMarkdown } from './markdown.ts';
+import { type PageMetadata, readMetadata } from './metadata.ts';
+import { findAll, type HtmlElement, parseHtml } from './tree.ts';
+
+export type PageInput = {
+  bytes: Uint8Array;
+  /** The Content-Type header as it came; may be empty. */
+  contentType: string;
+  /** Where the page came from, after redirects: what relative links are relative to. */
+  url: string;
+};
+
+export type PageLink = { url: string; nofollow: boolean };
+
+export type ParsedPage = PageMetadata & {
+  /** The main text as GitHub-flavoured Markdown, without the title. */
+  markdown: string;
+  /** All links of the whole page in order, absolute, each once. */
+  links: PageLink[];
+};
+
+export const pageLimits = { linksMax: 5_000 } as const;
+
+/** A web page as text and what it says about itself. Pure, and safe on bytes of any kind. */
+export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {
+  const root = parseHtml(decodeHtml(bytes, contentType));
+  const base = baseOf(root, url);
+  const metadata = readMetadata(root, base);
+  const links = linksOf(root, base);
+  const body = findAll(root, 'body')[0] ?? root;
+  const content = mainContent(body, metadata.title, metadata.description);
+  return { ...metadata, markdown: toMarkdown(content, base), links };
+}
+
+function baseOf(root: HtmlElement, url: string): string {
+  const href = findAll(root, 'base')[0]?.attributes.href;
+  return href !== undefined && URL.canParse(href, url) ? new URL(href, url).href : url;
+}
+
+function linksOf(root: HtmlElement, base: string): PageLink[] {
+  const links = new Map<string, PageLink>();
+  for (const { name, attributes } of [...findAll(root, 'a'), ...findAll(root, 'area'), ...findAll(root, 'frame')]) {
+    const href = (name === 'frame' ? attributes.src : attributes.href)?.trim();
+    if (!href || href.startsWith('#') || !URL.canParse(href, base)) continue;
+    const url = new URL(href, base);
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') continue;
+    const nofollow = /(^|\s)(nofollow|ugc|sponsored)(\s|$)/i.test(attributes.rel ?? '');
+    const known = links.get(url.href);
+    if (known === undefined) links.set(url.href, { url: url.href, nofollow });
+    else if (!nofollow) known.nofollow = false;
+    if (links.size >= pageLimits.linksMax) break;
+  }
+  return [...links.values()];
+}

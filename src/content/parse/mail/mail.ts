@@ -1,0 +1,98 @@
+import PostalMime, { type Address, type Email } from 'postal-mime';
+import { parseHtmlTree } from '../html/block-tree.ts';
+import { htmlBlocks } from '../html/blocks.ts';
+import { type Block, escapeText, oneLine, writeMarkdown } from '../markdown.ts';
+import { isoDate } from '../text/text.ts';
+import { failed, type ParsedDocument, parseLimits } from '../types.ts';
+
+export type MailFields = {
+  subject: string;
+  from: string;
+  to: string;
+  cc: string;
+  date: string | undefined;
+  html: string | undefined;
+  text: string | undefined;
+  attachments: string[];
+};
+
+/** An e-mail: subject as the heading, who wrote to whom and when, the text, the names of what is attached. Throws ParseError. */
+export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument> {
+  let email: Email;
+  try {
+    email = await PostalMime.parse(bytes, { maxNestingDepth: 64, maxHeadersSize: 1024 * 1024 });
+  } catch (error) {
+    throw failed('The e-mail is damaged or nested too deeply to be read.', error);
+  }
+  return mailDocument('eml', {
+    subject: email.subject ?? '',
+    from: email.from ? addressText(email.from) : '',
+    to: (email.to ?? []).map(addressText).join(', '),
+    cc: (email.cc ?? []).map(addressText).join(', '),
+    date: email.date,
+    html: email.html,
+    text: email.text,
+    attachments: email.attachments
+      .filter((one) => !one.related || one.filename)
+      .map((one) => one.filename ?? `unnamed (${one.mimeType})`),
+  });
+}
+
+export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
+  const created = isoDate(mail.date);
+  const lines = [
+    ['From', mail.from],
+    ['To', mail.to],
+    ['Cc', mail.cc],
+    ['Date', created ?? mail.date ?? ''],
+  ]
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => `**${name}:** ${escapeText(oneLine(value ?? ''))}`);
+  const blocks: Block[] = [];
+  if (mail.subject.trim() !== '') blocks.push({ type: 'heading', level: 1, text: escapeText(oneLine(mail.subject)) });
+  if (lines.length > 0) blocks.push({ type: 'paragraph', text: lines.join('  \n') });
+  blocks.push(...bodyBlocks(mail));
+  const attachments = mail.attachments.slice(0, 1000).map((name) => oneLine(name).slice(0, 300));
+  if (attachments.length > 0) {
+    blocks.push({ type: 'paragraph', text: '**Attachments:**' });
+    for (const name of attachments) blocks.push({ type: 'item', depth: 0, marker: '-', text: escapeText(name) });
+  }
+  if (blocks.length === 0) throw failed('The e-mail holds no text.');
+  return {
+    kind,
+    markdown: writeMarkdown(blocks),
+    ...(mail.subject.trim() === '' ? {} : { title: oneLine(mail.subject) }),
+    ...(mail.from === '' ? {} : { author: oneLine(mail.from) }),
+    ...(created ? { created } : {}),
+    ...(attachments.length > 0 ? { attachments } : {}),
+  };
+}
+
+/** The HTML part when it says something, else the text with its quotes and lines kept. */
+function bodyBlocks(mail: MailFields): Block[] {
+  if (mail.html !== undefined && mail.html.trim() !== '') {
+    const blocks = htmlBlocks(parseHtmlTree(mail.html.slice(0, parseLimits.markdownCharactersMax)));
+    if (blocks.length > 0) return blocks;
+  }
+  return (mail.text ?? '')
+    .replaceAll(/\r\n?/g, '\n')
+    .split(/\n{2,}/)
+    .filter((paragraph) => paragraph.trim() !== '')
+    .map((paragraph) => {
+      const lines = paragraph.split('\n');
+      if (lines.every((line) => line.startsWith('>')))
+        return {
+          type: 'quote',
+          blocks: [
+            { type: 'paragraph', text: lines.map((line) => escapeText(line.replace(/^(?:>\s?)+/, ''))).join('  \n') },
+          ],
+        };
+      return { type: 'paragraph', text: lines.map((line) => escapeText(line.trimEnd())).join('  \n') };
+    });
+}
+
+function addressText(address: Address): string {
+  if (address.group) return `${address.name}: ${address.group.map(addressText).join(', ')}`;
+  if (address.name === '') return address.address ?? '';
+  return address.address ? `${address.name} <${address.address}>` : address.name;
+}

@@ -1,0 +1,443 @@
+import { child, childElements, descend, descendants, textOf, type XmlElement } from '../format/xml.ts';
+import { ZipArchive } from '../format/zip.ts';
+import { type Block, codeSpan, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../markdown.ts';
+import { failed, type ParsedDocument, parseLimits } from '../types.ts';
+import { DocxLists } from './docx-lists.ts';
+import { DocxStyles, type ParagraphStyle, type RunFormat, runFormat } from './docx-styles.ts';
+import { mathToTex } from './omml.ts';
+import { coreProperties, isOn, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
+
+const tableColumnsMax = 200;
+
+/** A Word document (docx, docm, dotx; transitional or strict). Throws ParseError. */
+export function parseDocx(bytes: Uint8Array): ParsedDocument {
+  const zip = new ZipArchive(bytes);
+  const part = mainPart(zip) ?? zip.names.find((name) => /^word\/document\d*\.xml$/i.test(name));
+  const body = descend(readPart(zip, part), 'document', 'body');
+  if (part === undefined || !body) throw failed('The file is damaged: the text of the Word document is missing.');
+  const converter = new DocxConverter(zip, part);
+  const markdown = writeMarkdown([...converter.blocks(body), ...converter.notes()]);
+  const language = converter.language;
+  return { kind: 'docx', markdown, ...(language ? { language } : {}), ...coreProperties(zip) };
+}
+
+type Run = { text: string; format: RunFormat; code: boolean; script: 'sub' | 'sup' | '' };
+type Field = { instruction: string; shown: boolean };
+
+class DocxConverter {
+  readonly #styles: DocxStyles;
+  readonly #lists: DocxLists;
+  readonly #links: Map<string, Relationship>;
+  readonly #notes = new Map<string, XmlElement>();
+  readonly #notesUsed: string[] = [];
+  #fields: Field[] = [];
+
+  constructor(zip: ZipArchive, part: string) {
+    this.#links = relationshipsOf(zip, part);
+    const related = (type: string): XmlElement | undefined =>
+      readPart(zip, [...this.#links.values()].find((one) => one.type === type)?.target);
+    this.#styles = new DocxStyles(related('styles'));
+    this.#lists = new DocxLists(related('numbering'));
+    for (const kind of ['footnote', 'endnote'])
+      for (const note of childElements(child(related(`${kind}s`), `${kind}s`), kind))
+        if (note.attributes.type === undefined || note.attributes.type === 'normal')
+          this.#notes.set(`${kind}${note.attributes.id}`, note);
+  }
+
+  get language(): string | undefined {
+    return this.#styles.language;
+  }
+
+  blocks(container: XmlElement): Block[] {
+    const blocks: Block[] = [];
+    for (const one of childElements(container)) this.#block(one, blocks);
+    return joinBlocks(blocks);
+  }
+
+  /** Foot- and endnotes that the text refers to, in the order of their references. */
+  notes(): Block[] {
+    const blocks: Block[] = [];
+    for (let index = 0; index < this.#notesUsed.length; index++) {
+      const note = this.#notes.get(this.#notesUsed[index] ?? '');
+      if (note)
+        blocks.push({
+          type: 'raw',
+          text: `[^${index + 1}]: ${writeInline(this.blocks(note)).replaceAll('<br>', ' ')}`,
+        });
+    }
+    return blocks;
+  }
+
+  #block(element: XmlElement, blocks: Block[]): void {
+    switch (element.name) {
+      case 'p':
+        this.#paragraph(element, blocks);
+        return;
+      case 'tbl':
+        this.#table(element, blocks);
+        return;
+      case 'sdt':
+        for (const one of childElements(child(element, 'sdtContent'))) this.#block(one, blocks);
+        return;
+      case 'AlternateContent':
+        for (const one of childElements(child(element, 'Choice') ?? child(element, 'Fallback')))
+          this.#block(one, blocks);
+        return;
+      case 'ins':
+      case 'moveTo':
+      case 'customXml':
+      case 'smartTag':
+        for (const one of childElements(element)) this.#block(one, blocks);
+        return;
+      case 'oMathPara':
+      case 'oMath':
+        this.#displayMath(element, blocks);
+    }
+  }
+
+  #paragraph(element: XmlElement, blocks: Block[]): void {
+    const properties = child(element, 'pPr');
+    const styleId = child(properties, 'pStyle')?.attributes.val;
+    const style = this.#styles.paragraph(styleId);
+    const boxes: Block[] = [];
+    const runs: Run[] = [];
+    this.#inline(element, style, runs, boxes);
+    const heading = this.#headingLevel(properties, style);
+    const label = this.#label(
+      properties,
+      style,
+      styleId,
+      runs.some((run) => run.text.trim() !== '') || onlyMath(element),
+    );
+    if (style.code && heading === undefined) {
+      const text = runs
+        .map((run) => run.text)
+        .join('')
+        .replaceAll('  \n', '\n');
+      blocks.push({ type: 'code', text: unescapeText(text) });
+    } else if (onlyMath(element)) {
+      for (const math of [...descendants(element, 'oMath')]) this.#displayMath(math, blocks);
+    } else {
+      const text = joinRuns(heading === undefined && !style.title ? runs : runs.map(plainRun));
+      if (text.trim() !== '') blocks.push(paragraphBlock(text, style, heading, label));
+    }
+    blocks.push(...boxes);
+  }
+
+  #headingLevel(properties: XmlElement | undefined, style: ParagraphStyle): number | undefined {
+    if (style.title) return 1;
+    const outline = child(properties, 'outlineLvl')?.attributes.val;
+    if (outline !== undefined) return Number(outline) < 9 ? Math.min(6, Number(outline) + 1) : undefined;
+    return style.heading;
+  }
+
+  /** The number or bullet before the paragraph, counted only when the paragraph shows. */
+  #label(
+    properties: XmlElement | undefined,
+    style: ParagraphStyle,
+    styleId: string | undefined,
+    shows: boolean,
+  ): { depth: number; label: string } | undefined {
+    const own = child(properties, 'numPr');
+    const numberId = child(own, 'numId')?.attributes.val ?? style.numberId;
+    if (numberId === undefined || numberId === '0' || !shows) return undefined;
+    const stated = child(own, 'ilvl')?.attributes.val ?? style.numberLevel;
+    const level = stated === undefined ? (this.#lists.levelOfStyle(numberId, styleId ?? '') ?? 0) : Number(stated);
+    const label = this.#lists.next(numberId, level);
+    return label === undefined ? undefined : { depth: level, label: label.trim() };
+  }
+
+  #displayMath(element: XmlElement, blocks: Block[]): void {
+    const formulas = element.name === 'oMathPara' ? childElements(element, 'oMath') : [element];
+    for (const formula of formulas) {
+      const tex = mathToTex(formula);
+      if (tex !== '') blocks.push({ type: 'raw', text: `$$${tex}$$` });
+    }
+  }
+
+  #inline(element: XmlElement, style: ParagraphStyle, runs: Run[], boxes: Block[]): void {
+    for (const one of childElements(element)) {
+      switch (one.name) {
+        case 'r':
+          this.#run(one, style, runs, boxes);
+          break;
+        case 'hyperlink': {
+          const inner: Run[] = [];
+          this.#inline(one, style, inner, boxes);
+          const target = this.#links.get(one.attributes['r:id'] ?? one.attributes.id ?? '');
+          const text = joinRuns(inner.map((run) => ({ ...run, code: false })));
+          runs.push(inlineText(target?.external ? link(text, target.target) : text));
+          break;
+        }
+        case 'oMath':
+          runs.push(inlineText(`$${mathToTex(one)}$`));
+          break;
+        case 'oMathPara':
+          for (const formula of childElements(one, 'oMath')) runs.push(inlineText(` $${mathToTex(formula)}$ `));
+          break;
+        case 'sdt':
+          this.#inline(child(one, 'sdtContent') ?? one, style, runs, boxes);
+          break;
+        case 'AlternateContent':
+          this.#inline(child(one, 'Choice') ?? child(one, 'Fallback') ?? one, style, runs, boxes);
+          break;
+        case 'ins':
+        case 'moveTo':
+        case 'smartTag':
+        case 'fldSimple':
+        case 'customXml':
+        case 'dir':
+        case 'bdo':
+          this.#inline(one, style, runs, boxes);
+      }
+    }
+  }
+
+  #run(element: XmlElement, style: ParagraphStyle, runs: Run[], boxes: Block[]): void {
+    const properties = child(element, 'rPr');
+    if (isOn(child(properties, 'vanish'))) return;
+    const characterStyle = child(properties, 'rStyle')?.attributes.val;
+    const position = child(properties, 'vertAlign')?.attributes.val;
+    const run: Run = {
+      text: '',
+      format: { ...style.run, ...this.#styles.character(characterStyle), ...runFormat(properties) },
+      code: this.#styles.isCode(characterStyle),
+      script: position === 'superscript' ? 'sup' : position === 'subscript' ? 'sub' : '',
+    };
+    this.#runContents(element, run, runs, boxes, style);
+    if (run.text !== '') runs.push(run);
+  }
+
+  #runContents(element: XmlElement, run: Run, runs: Run[], boxes: Block[], style: ParagraphStyle): void {
+    for (const one of childElements(element)) {
+      const hiddenByField = this.#fields.some((field) => !field.shown);
+      switch (one.name) {
+        case 't':
+          if (!hiddenByField) run.text += escapeText(textOf(one));
+          break;
+        case 'tab':
+        case 'ptab':
+          run.text += ' ';
+          break;
+        case 'br':
+        case 'cr':
+          if (one.attributes.type !== 'page' && one.attributes.type !== 'column') run.text += '  \n';
+          break;
+        case 'noBreakHyphen':
+          run.text += '\u2011';
+          break;
+        case 'sym':
+          run.text += symbol(one.attributes.char, one.attributes.font);
+          break;
+        case 'fldChar':
+          this.#fieldMark(one.attributes.fldCharType);
+          break;
+        case 'instrText': {
+          const field = this.#fields.at(-1);
+          if (field) field.instruction += textOf(one);
+          break;
+        }
+        case 'footnoteReference':
+        case 'endnoteReference':
+          run.text += this.#noteReference(`${one.name.slice(0, -9)}${one.attributes.id}`);
+          break;
+        case 'drawing':
+        case 'pict':
+        case 'object':
+          this.#drawing(one, run, boxes);
+          break;
+        case 'AlternateContent':
+          this.#runContents(child(one, 'Choice') ?? child(one, 'Fallback') ?? one, run, runs, boxes, style);
+          break;
+        case 'ruby':
+          for (const inner of childElements(child(one, 'rubyBase'), 'r'))
+            this.#runContents(inner, run, runs, boxes, style);
+      }
+    }
+  }
+
+  #fieldMark(type: string | undefined): void {
+    if (type === 'begin' && this.#fields.length < 50) this.#fields.push({ instruction: '', shown: false });
+    else if (type === 'separate') {
+      const field = this.#fields.at(-1);
+      if (field) field.shown = true;
+    } else if (type === 'end') this.#fields.pop();
+  }
+
+  #noteReference(key: string): string {
+    if (!this.#notes.has(key)) return '';
+    if (!this.#notesUsed.includes(key)) this.#notesUsed.push(key);
+    return `[^${this.#notesUsed.indexOf(key) + 1}]`;
+  }
+
+  /** A picture gives its description, a text box its paragraphs after this one. */
+  #drawing(element: XmlElement, run: Run, boxes: Block[]): void {
+    const seen = new Set<string>();
+    for (const box of descendants(element, 'txbxContent')) {
+      const blocks = this.blocks(box);
+      const text = writeMarkdown(blocks);
+      if (seen.has(text)) continue;
+      seen.add(text);
+      boxes.push(...blocks);
+    }
+    if (seen.size > 0) return;
+    const name = descendants(element, 'docPr')[0] ?? descendants(element, 'shape')[0];
+    const alternative = oneLine(name?.attributes.descr ?? name?.attributes.alt ?? '');
+    if (alternative !== '' && alternative.length < 1000)
+      run.text += `![${escapeText(alternative).replaceAll(/[[\]]/g, '\\$&')}](image)`;
+  }
+
+  #table(element: XmlElement, blocks: Block[]): void {
+    const rows: string[][] = [];
+    const carried = new Map<number, string>();
+    let cells = 0;
+    for (const row of tableRows(element)) {
+      const texts: string[] = [];
+      const before = Number(descend(row, 'trPr', 'gridBefore')?.attributes.val ?? 0);
+      for (let skip = 0; skip < Math.min(before, tableColumnsMax); skip++) texts.push('');
+      for (const cell of tableCells(row)) {
+        const properties = child(cell, 'tcPr');
+        const merge = child(properties, 'vMerge');
+        const width = Math.min(
+          tableColumnsMax,
+          Math.max(1, Number(child(properties, 'gridSpan')?.attributes.val ?? 1) || 1),
+        );
+        const continued = merge !== undefined && merge.attributes.val !== 'restart';
+        const text = continued ? (carried.get(texts.length) ?? '') : writeInline(this.blocks(cell));
+        if (merge && !continued) carried.set(texts.length, text);
+        else if (!merge) carried.delete(texts.length);
+        for (let column = 0; column < width && texts.length < tableColumnsMax; column++) texts.push(text);
+        cells += 1;
+        if (cells > parseLimits.sheetCellsMax) throw failed('A table of the document has more cells than can be read.');
+      }
+      rows.push(texts);
+    }
+    if (rows.length === 1 && rows[0]?.length === 1) {
+      for (const row of tableRows(element)) for (const cell of tableCells(row)) blocks.push(...this.blocks(cell));
+    } else blocks.push({ type: 'table', rows });
+  }
+}
+
+function tableRows(table: XmlElement): XmlElement[] {
+  return childElements(table).flatMap((one) => {
+    if (one.name === 'tr') return isOn(descend(one, 'trPr', 'del')) ? [] : [one];
+    if (one.name === 'sdt') return tableRows(child(one, 'sdtContent') ?? one);
+    return one.name === 'customXml' || one.name === 'ins' ? tableRows(one) : [];
+  });
+}
+
+function tableCells(row: XmlElement): XmlElement[] {
+  return childElements(row).flatMap((one) => {
+    if (one.name === 'tc') return [one];
+    if (one.name === 'sdt') return tableCells(child(one, 'sdtContent') ?? one);
+    return one.name === 'customXml' ? tableCells(one) : [];
+  });
+}
+
+function paragraphBlock(
+  text: string,
+  style: ParagraphStyle,
+  heading: number | undefined,
+  label: { depth: number; label: string } | undefined,
+): Block {
+  if (heading !== undefined) {
+    const numbered = label && label.label !== '-' && label.label !== '' ? `${label.label} ${text}` : text;
+    return { type: 'heading', level: heading, text: oneLine(numbered) };
+  }
+  if (label) {
+    if (/^\d+[.)]$/.test(label.label)) return { type: 'item', depth: label.depth, marker: label.label, text };
+    const shown = label.label === '-' || label.label === '' ? text : `${escapeText(label.label)} ${text}`;
+    return { type: 'item', depth: label.depth, marker: '-', text: shown };
+  }
+  if (style.quote) return { type: 'quote', blocks: [{ type: 'paragraph', text }] };
+  return { type: 'paragraph', text };
+}
+
+/** Lines of code stand each in a paragraph of its own: neighbours are one block. So are neighbouring quotes. */
+function joinBlocks(blocks: Block[]): Block[] {
+  const joined: Block[] = [];
+  for (const block of blocks) {
+    const last = joined.at(-1);
+    if (block.type === 'code' && last?.type === 'code') last.text += `\n${block.text}`;
+    else if (block.type === 'quote' && last?.type === 'quote') last.blocks.push(...block.blocks);
+    else joined.push(block);
+  }
+  return joined;
+}
+
+/** Runs of the same format become one before they are marked: Word cuts words into runs at will. */
+function joinRuns(runs: Run[]): string {
+  let text = '';
+  let pending: Run | undefined;
+  const flush = (): void => {
+    if (pending) text += writeRun(pending);
+    pending = undefined;
+  };
+  for (const run of runs) {
+    const same =
+      pending && pending.code === run.code && pending.script === run.script && sameFormat(pending.format, run.format);
+    const blank = run.text.trim() === '' && run.script === '';
+    if (pending && (same || blank)) pending = { ...pending, text: pending.text + run.text };
+    else {
+      flush();
+      pending = { ...run };
+    }
+  }
+  flush();
+  return text;
+}
+
+function writeRun(run: Run): string {
+  if (run.text.trim() === '') return run.text;
+  if (run.code) return codeSpan(unescapeText(run.text));
+  let text = run.text;
+  if (run.script !== '') text = `<${run.script}>${text}</${run.script}>`;
+  if (run.format.strike) text = mark(text, '~~');
+  const delimiter = `${run.format.bold ? '**' : ''}${run.format.italic ? '*' : ''}`;
+  return delimiter === ''
+    ? text
+    : text
+        .split('  \n')
+        .map((line) => mark(line, delimiter))
+        .join('  \n');
+}
+
+function sameFormat(a: RunFormat, b: RunFormat): boolean {
+  return a.bold === b.bold && a.italic === b.italic && a.strike === b.strike;
+}
+
+function plainRun(run: Run): Run {
+  return { ...run, format: { ...run.format, bold: false, italic: false } };
+}
+
+function inlineText(text: string): Run {
+  return { text, format: { bold: false, italic: false, strike: false }, code: false, script: '' };
+}
+
+function onlyMath(paragraph: XmlElement): boolean {
+  if (descendants(paragraph, 'oMath').length === 0) return false;
+  return !descendants(paragraph, 't').some((text) => textOf(text).trim() !== '' && !isInsideMath(paragraph, text));
+}
+
+function isInsideMath(paragraph: XmlElement, text: XmlElement): boolean {
+  return descendants(paragraph, 'oMath').some((math) => descendants(math, 't').includes(text));
+}
+
+/** Symbol fonts put their characters at U+F000; the common ones have real ones. */
+function symbol(code: string | undefined, font: string | undefined): string {
+  const value = Number.parseInt(code ?? '', 16) & 0xff;
+  if (!Number.isFinite(value)) return '';
+  if (/wingdings/i.test(font ?? ''))
+    return { 252: '✓', 251: '✗', 168: '☐', 254: '☑', 224: '→', 167: '▪' }[value] ?? '•';
+  const greek = 'ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ';
+  if (value >= 0x41 && value <= 0x5a) return greek[value - 0x41] ?? '';
+  if (value >= 0x61 && value <= 0x7a) return 'αβχδεφγηιϕκλμνοπθρστυϖωξψζ'[value - 0x61] ?? '';
+  return { 179: '≥', 163: '≤', 177: '±', 183: '•', 174: '→', 180: '×', 185: '≠', 187: '≈' }[value] ?? '•';
+}
+
+function unescapeText(text: string): string {
+  return text
+    .replaceAll(/\\([!-/:-@[-`{-~])/g, '$1')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&amp;', '&');
+}

@@ -1,0 +1,124 @@
+import { type Block, escapeText, oneLine, writeMarkdown } from '../markdown.ts';
+import { failed, type ParsedDocument, unsupported } from '../types.ts';
+import type { CompoundFile } from './cfb.ts';
+
+type Atom = { type: number; instance: number; body: Buffer; isContainer: boolean };
+type SlideText = { kind: number; text: string };
+
+const depthMax = 40;
+
+/** An old PowerPoint presentation ([MS-PPT]): titles and texts of the slides in order. Throws ParseError. */
+export function parsePpt(file: CompoundFile): ParsedDocument {
+  const stream = file.read('PowerPoint Document');
+  if (!stream) throw failed('The file is damaged: the presentation is missing.');
+  const objects = persistedObjects(stream, file.read('Current User'));
+  const document = atoms(stream).find((atom) => atom.type === 1000);
+  const list = document ? atoms(document.body).find((atom) => atom.type === 4080 && atom.instance === 0) : undefined;
+  const outline = list ? readOutline(list.body) : [];
+  const blocks: Block[] = [];
+  outline.forEach(({ reference, texts }, index) => {
+    if (index > 0) blocks.push({ type: 'comment', text: `slide ${index + 1}` });
+    const offset = objects.get(reference);
+    const drawn = offset === undefined ? [] : drawnTexts(atoms(stream.subarray(offset))[0]);
+    blocks.push(
+      ...slideBlocks(
+        texts.length > 0
+          ? [...texts, ...drawn.filter((one) => !texts.some((known) => known.text === one.text))]
+          : drawn,
+      ),
+    );
+  });
+  return { kind: 'ppt', markdown: writeMarkdown(blocks), pages: outline.length };
+}
+
+function slideBlocks(texts: SlideText[]): Block[] {
+  const isTitle = (one: SlideText): boolean => one.kind === 0 || one.kind === 6;
+  const sorted = [...texts.filter(isTitle), ...texts.filter((one) => !isTitle(one))];
+  return sorted.flatMap((one): Block[] => {
+    const paragraphs = one.text
+      .split(/[\r\n]/)
+      .map((line) => escapeText(line.replaceAll('\v', ' ').trim()))
+      .filter((line) => line !== '' && line !== '\\*');
+    if (isTitle(one)) return [{ type: 'heading', level: 1, text: oneLine(paragraphs.join(' ')) }];
+    if (one.kind === 1 || one.kind === 7 || one.kind === 8)
+      return paragraphs.map((text) => ({ type: 'item', depth: 0, marker: '-', text }));
+    return paragraphs.map((text) => ({ type: 'paragraph', text }));
+  });
+}
+
+type Outline = { reference: number; texts: SlideText[] };
+
+/** The document's list of slides, each with the texts of its title and body placeholders. */
+function readOutline(list: Buffer): Outline[] {
+  const slides: Outline[] = [];
+  let kind = 4;
+  for (const atom of atoms(list)) {
+    if (atom.type === 1011)
+      slides.push({ reference: atom.body.byteLength >= 4 ? atom.body.readUInt32LE(0) : 0, texts: [] });
+    else if (atom.type === 3999) kind = atom.body.byteLength >= 4 ? atom.body.readUInt32LE(0) : 4;
+    else if (atom.type === 4000 || atom.type === 4008) slides.at(-1)?.texts.push({ kind, text: atomText(atom) });
+  }
+  return slides;
+}
+
+/** Texts in the shapes of a slide, in drawing order. */
+function drawnTexts(slide: Atom | undefined): SlideText[] {
+  const texts: SlideText[] = [];
+  let kind = 4;
+  const visit = (atom: Atom, depth: number): void => {
+    if (atom.type === 3999 && atom.body.byteLength >= 4) kind = atom.body.readUInt32LE(0);
+    else if (atom.type === 4000 || atom.type === 4008) texts.push({ kind, text: atomText(atom) });
+    else if ((atom.isContainer || atom.type === 0xf00d) && depth < depthMax)
+      for (const inner of atoms(atom.body)) visit(inner, depth + 1);
+  };
+  if (slide?.type === 1006) visit(slide, 0);
+  return texts;
+}
+
+function atomText(atom: Atom): string {
+  return atom.type === 4000 ? atom.body.toString('utf16le') : atom.body.toString('latin1');
+}
+
+/** Where each numbered object stands: the newest edit wins. */
+function persistedObjects(stream: Buffer, currentUser: Buffer | undefined): Map<number, number> {
+  const objects = new Map<number, number>();
+  if (!currentUser || currentUser.byteLength < 20) return objects;
+  if (currentUser.readUInt32LE(12) === 0xf3d1c4df) throw unsupported('The presentation is protected by a password.');
+  let edit = currentUser.readUInt32LE(16);
+  for (let guard = 0; guard < 1000 && edit > 0 && edit + 28 <= stream.byteLength; guard++) {
+    const directory = stream.readUInt32LE(edit + 20);
+    const atom = atoms(stream.subarray(directory))[0];
+    if (atom?.type === 6002) readDirectory(atom.body, objects);
+    const previous = stream.readUInt32LE(edit + 16);
+    if (previous >= edit) break;
+    edit = previous;
+  }
+  return objects;
+}
+
+function readDirectory(body: Buffer, objects: Map<number, number>): void {
+  let at = 0;
+  while (at + 4 <= body.byteLength) {
+    const entry = body.readUInt32LE(at);
+    at += 4;
+    for (let index = 0; index < entry >>> 20 && at + 4 <= body.byteLength; index++, at += 4) {
+      const id = (entry & 0xfffff) + index;
+      if (!objects.has(id)) objects.set(id, body.readUInt32LE(at));
+    }
+  }
+}
+
+/** The records of one level. A record that reaches past the end is the last. */
+function atoms(bytes: Buffer): Atom[] {
+  const found: Atom[] = [];
+  let at = 0;
+  while (at + 8 <= bytes.byteLength) {
+    const head = bytes.readUInt16LE(at);
+    const length = bytes.readUInt32LE(at + 4);
+    const body = bytes.subarray(at + 8, at + 8 + length);
+    found.push({ type: bytes.readUInt16LE(at + 2), instance: head >>> 4, isContainer: (head & 15) === 15, body });
+    if (found.length === 1 && at === 0 && bytes.byteLength > at + 8 + length && found[0]?.type === 1006) break;
+    at += 8 + length;
+  }
+  return found;
+}

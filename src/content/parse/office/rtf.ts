@@ -1,0 +1,448 @@
+import iconv from 'iconv-lite';
+import { type Block, escapeText, mark, oneLine, writeInline, writeMarkdown } from '../markdown.ts';
+import { failed, type ParsedDocument } from '../types.ts';
+
+const groupDepthMax = 500;
+
+/** Rich Text Format: paragraphs, headings by style, lists, tables, bold and italic. Throws ParseError. */
+export function parseRtf(bytes: Uint8Array): ParsedDocument {
+  const reader = new RtfReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'));
+  reader.read();
+  const { title, author } = reader.info;
+  return {
+    kind: 'rtf',
+    markdown: writeMarkdown(reader.blocks),
+    ...(title ? { title } : {}),
+    ...(author ? { author } : {}),
+  };
+}
+
+type State = {
+  destination: 'body' | 'skip' | 'fonts' | 'styles' | 'listtext' | 'title' | 'author' | 'instruction';
+  codepage: string;
+  unicodeSkip: number;
+  bold: boolean;
+  italic: boolean;
+  strike: boolean;
+  script: '' | 'sub' | 'sup';
+  hidden: boolean;
+  inTable: boolean;
+  style: number;
+  outline: number | undefined;
+  listLevel: number;
+  inList: boolean;
+};
+
+type Piece = { text: string; bold: boolean; italic: boolean; strike: boolean; script: '' | 'sub' | 'sup' };
+
+const skippedDestinations = new Set(
+  'colortbl pict header headerl headerr headerf footer footerl footerr footerf object objdata themedata colorschememapping datastore latentstyles listtable listoverridetable revtbl rsidtbl generator xmlnstbl wgrffmtfilter mmathPr fchars lchars pgptbl template bkmkstart bkmkend private1 nonshppict ftnsep ftnsepc aftnsep aftnsepc annotation atnid atnauthor sp sn sv blipuid picprop background'.split(
+    ' ',
+  ),
+);
+
+const controlCharacters: Record<string, string> = {
+  emdash: '—',
+  endash: '–',
+  lquote: '‘',
+  rquote: '’',
+  ldblquote: '“',
+  rdblquote: '”',
+  bullet: '•',
+  emspace: '\u2003',
+  enspace: '\u2002',
+  '~': '\u00a0',
+  _: '\u2011',
+};
+
+class RtfReader {
+  readonly blocks: Block[] = [];
+  readonly info: { title?: string; author?: string } = {};
+  readonly #text: string;
+  readonly #fontCodepages = new Map<number, string>();
+  readonly #styleNames = new Map<number, string>();
+  #stack: State[] = [];
+  #state: State = {
+    destination: 'body',
+    codepage: 'windows-1252',
+    unicodeSkip: 1,
+    bold: false,
+    italic: false,
+    strike: false,
+    script: '',
+    hidden: false,
+    inTable: false,
+    style: 0,
+    outline: undefined,
+    listLevel: 0,
+    inList: false,
+  };
+  #baseCodepage = 'windows-1252';
+  #font = 0;
+  #bytes: number[] = [];
+  #skip = 0;
+  #starred = false;
+  #pieces: Piece[] = [];
+  #listText = '';
+  #styleName = '';
+  #cellBlocks: Block[] = [];
+  #row: string[] = [];
+  #rows: string[][] = [];
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  read(): void {
+    const text = this.#text;
+    let at = 0;
+    while (at < text.length) {
+      const character = text.charAt(at);
+      if (character === '{') {
+        this.#open();
+        at += 1;
+      } else if (character === '}') {
+        this.#close();
+        at += 1;
+        if (this.#stack.length === 0 && /^\s*\{\\rtf/.test(text.slice(0, 100))) break;
+      } else if (character === '\\') at = this.#control(at);
+      else if (character === '\r' || character === '\n') at += 1;
+      else {
+        let end = at;
+        while (end < text.length && !'{}\\\r\n'.includes(text.charAt(end))) end += 1;
+        for (let index = at; index < end; index++) this.#byte(text.charCodeAt(index));
+        at = end;
+      }
+    }
+    this.#endParagraph();
+    this.#endTable();
+  }
+
+  #open(): void {
+    this.#flushBytes();
+    if (this.#stack.length >= groupDepthMax) throw failed('The document is nested too deeply to be read.');
+    this.#stack.push(this.#state);
+    this.#state = { ...this.#state };
+    this.#starred = false;
+  }
+
+  #close(): void {
+    this.#flushBytes();
+    if (this.#state.destination === 'styles' && this.#styleName !== '') {
+      this.#styleNames.set(this.#state.style, this.#styleName.replace(/;$/, '').trim().toLowerCase());
+      this.#styleName = '';
+    }
+    this.#state = this.#stack.pop() ?? this.#state;
+  }
+
+  #control(at: number): number {
+    const text = this.#text;
+    const next = text.charAt(at + 1);
+    if (next === "'") {
+      const code = Number.parseInt(text.slice(at + 2, at + 4), 16);
+      if (Number.isFinite(code)) this.#byte(code);
+      return at + 4;
+    }
+    if (!/[A-Za-z]/.test(next)) {
+      if (next === '*') this.#starred = true;
+      else if ('\\{}'.includes(next)) this.#byte(next.charCodeAt(0));
+      else if (next === '\n' || next === '\r') this.#word('par', undefined);
+      else this.#append(controlCharacters[next] ?? '');
+      return at + 2;
+    }
+    let end = at + 1;
+    while (end < text.length && end < at + 40 && /[A-Za-z]/.test(text.charAt(end))) end += 1;
+    const word = text.slice(at + 1, end);
+    let digits = end;
+    if (text.charAt(digits) === '-') digits += 1;
+    while (digits < text.length && digits < end + 12 && /\d/.test(text.charAt(digits))) digits += 1;
+    const value = digits > end ? Number(text.slice(end, digits)) : undefined;
+    if (text.charAt(digits) === ' ') digits += 1;
+    if (word === 'bin') return digits + Math.max(0, value ?? 0);
+    this.#word(word, value);
+    return digits;
+  }
+
+  #word(word: string, value: number | undefined): void {
+    if (word !== 'u') this.#flushBytes();
+    const state = this.#state;
+    const on = value !== 0;
+    if (this.#starred && !/^(?:fldinst|listtext|pntext|shptxt|shpinst)$/.test(word)) {
+      this.#starred = false;
+      state.destination = 'skip';
+      return;
+    }
+    this.#starred = false;
+    if (skippedDestinations.has(word)) {
+      state.destination = 'skip';
+      return;
+    }
+    if (Object.hasOwn(controlCharacters, word)) {
+      this.#append(controlCharacters[word] ?? '');
+      return;
+    }
+    switch (word) {
+      case 'ansicpg':
+        this.#baseCodepage = codepageName(value ?? 1252);
+        state.codepage = this.#baseCodepage;
+        break;
+      case 'mac':
+        this.#baseCodepage = 'macintosh';
+        state.codepage = 'macintosh';
+        break;
+      case 'deff':
+        break;
+      case 'fonttbl':
+        state.destination = 'fonts';
+        break;
+      case 'stylesheet':
+        state.destination = 'styles';
+        break;
+      case 'info':
+        state.destination = 'skip';
+        break;
+      case 'title':
+      case 'author':
+        state.destination = word;
+        break;
+      case 'f':
+        this.#font = value ?? 0;
+        if (state.destination !== 'fonts') state.codepage = this.#fontCodepages.get(this.#font) ?? this.#baseCodepage;
+        break;
+      case 'fcharset': {
+        const name = charsets[value ?? 0];
+        if (state.destination === 'fonts' && name !== undefined) this.#fontCodepages.set(this.#font, name);
+        break;
+      }
+      case 'uc':
+        state.unicodeSkip = Math.min(10, Math.max(0, value ?? 1));
+        break;
+      case 'u':
+        this.#flushBytes();
+        this.#append(String.fromCharCode((value ?? 0) & 0xffff));
+        this.#skip = state.unicodeSkip;
+        break;
+      case 'par':
+      case 'sect':
+        this.#endParagraph();
+        break;
+      case 'line':
+        this.#append('\u2028');
+        break;
+      case 'tab':
+        this.#append(state.destination === 'listtext' ? ' ' : '\t');
+        break;
+      case 'pard':
+        Object.assign(state, { inTable: false, style: 0, outline: undefined, listLevel: 0, inList: false });
+        break;
+      case 'plain':
+        Object.assign(state, { bold: false, italic: false, strike: false, script: '', hidden: false });
+        break;
+      case 'b':
+        state.bold = on;
+        break;
+      case 'i':
+        state.italic = on;
+        break;
+      case 'strike':
+        state.strike = on;
+        break;
+      case 'super':
+        state.script = on ? 'sup' : '';
+        break;
+      case 'sub':
+        state.script = on ? 'sub' : '';
+        break;
+      case 'nosupersub':
+        state.script = '';
+        break;
+      case 'v':
+        state.hidden = on;
+        break;
+      case 's':
+        state.style = value ?? 0;
+        break;
+      case 'outlinelevel':
+        state.outline = value;
+        break;
+      case 'ls':
+        state.inList = true;
+        break;
+      case 'ilvl':
+        state.listLevel = Math.min(8, Math.max(0, value ?? 0));
+        break;
+      case 'listtext':
+      case 'pntext':
+        state.destination = 'listtext';
+        this.#listText = '';
+        break;
+      case 'pn':
+        state.destination = 'skip';
+        break;
+      case 'fldinst':
+        state.destination = 'instruction';
+        break;
+      case 'intbl':
+        state.inTable = true;
+        break;
+      case 'cell':
+      case 'nestcell':
+        this.#endCell();
+        break;
+      case 'row':
+      case 'nestrow':
+        this.#endRow();
+        break;
+      case 'page':
+        break;
+      case 'footnote':
+        this.#append(' (');
+        break;
+    }
+  }
+
+  #byte(code: number): void {
+    if (this.#skip > 0) this.#skip -= 1;
+    else this.#bytes.push(code);
+  }
+
+  #flushBytes(): void {
+    this.#skip = this.#bytes.length > 0 ? 0 : this.#skip;
+    if (this.#bytes.length === 0) return;
+    const bytes = Buffer.from(this.#bytes);
+    this.#bytes = [];
+    this.#append(
+      iconv.decode(bytes, iconv.encodingExists(this.#state.codepage) ? this.#state.codepage : 'windows-1252'),
+    );
+  }
+
+  #append(text: string): void {
+    const state = this.#state;
+    switch (state.destination) {
+      case 'styles':
+        this.#styleName += text;
+        return;
+      case 'listtext':
+        this.#listText += text;
+        return;
+      case 'title':
+      case 'author':
+        this.info[state.destination] = `${this.info[state.destination] ?? ''}${text}`.slice(0, 1000);
+        return;
+      case 'body':
+        break;
+      default:
+        return;
+    }
+    if (state.hidden || text === '') return;
+    const last = this.#pieces.at(-1);
+    const { bold, italic, strike, script } = state;
+    if (last && last.bold === bold && last.italic === italic && last.strike === strike && last.script === script)
+      last.text += text;
+    else this.#pieces.push({ text, bold, italic, strike, script });
+  }
+
+  #endParagraph(): void {
+    this.#flushBytes();
+    const block = this.#paragraph();
+    this.#pieces = [];
+    this.#listText = '';
+    if (!block) return;
+    if (this.#state.inTable) this.#cellBlocks.push(block);
+    else {
+      this.#endTable();
+      this.blocks.push(block);
+    }
+  }
+
+  #paragraph(): Block | undefined {
+    const state = this.#state;
+    const level = this.#headingLevel();
+    const text =
+      level === undefined ? writePieces(this.#pieces) : escapeText(this.#pieces.map((one) => one.text).join(''));
+    if (text.trim() === '') return undefined;
+    const label = this.#listText.trim();
+    if (level !== undefined)
+      return { type: 'heading', level, text: oneLine(`${label === '' || isBullet(label) ? '' : `${label} `}${text}`) };
+    if (label !== '' || state.inList) {
+      if (/^\d+[.)]$/.test(label)) return { type: 'item', depth: state.listLevel, marker: label, text };
+      return {
+        type: 'item',
+        depth: state.listLevel,
+        marker: '-',
+        text: label === '' || isBullet(label) ? text : `${escapeText(label)} ${text}`,
+      };
+    }
+    return { type: 'paragraph', text };
+  }
+
+  #headingLevel(): number | undefined {
+    const name = this.#styleNames.get(this.#state.style) ?? '';
+    if (name === 'title') return 1;
+    const named = /^(?:heading|überschrift|titre|título|titolo) ?([1-9])/.exec(name)?.[1];
+    if (named !== undefined) return Number(named);
+    const { outline } = this.#state;
+    return outline !== undefined && outline >= 0 && outline < 9 ? outline + 1 : undefined;
+  }
+
+  #endCell(): void {
+    this.#state.inTable = true;
+    this.#endParagraph();
+    this.#row.push(writeInline(this.#cellBlocks));
+    this.#cellBlocks = [];
+  }
+
+  #endRow(): void {
+    if (this.#row.length > 0) this.#rows.push(this.#row);
+    this.#row = [];
+  }
+
+  #endTable(): void {
+    this.#endRow();
+    if (this.#rows.length > 0) this.blocks.push({ type: 'table', rows: this.#rows });
+    this.#rows = [];
+  }
+}
+
+function writePieces(pieces: Piece[]): string {
+  return pieces
+    .map((piece) => {
+      let text = escapeText(piece.text.replaceAll('\t', ' '));
+      if (text.trim() === '') return text;
+      if (piece.script !== '') text = `<${piece.script}>${text}</${piece.script}>`;
+      if (piece.strike) text = mark(text, '~~');
+      const delimiter = `${piece.bold ? '**' : ''}${piece.italic ? '*' : ''}`;
+      return delimiter === '' ? text : mark(text, delimiter);
+    })
+    .join('')
+    .replaceAll('\u2028', '  \n');
+}
+
+function isBullet(label: string): boolean {
+  return !/[\p{L}\p{N}]/u.test(label) || label === 'o';
+}
+
+function codepageName(number: number): string {
+  if (number === 65_001) return 'utf-8';
+  if (number === 10_000) return 'macintosh';
+  const name = `cp${number}`;
+  return iconv.encodingExists(name) ? name : 'windows-1252';
+}
+
+const charsets: Record<number, string> = {
+  0: 'windows-1252',
+  77: 'macintosh',
+  128: 'cp932',
+  129: 'cp949',
+  134: 'cp936',
+  136: 'cp950',
+  161: 'windows-1253',
+  162: 'windows-1254',
+  163: 'windows-1258',
+  177: 'windows-1255',
+  178: 'windows-1256',
+  186: 'windows-1257',
+  204: 'windows-1251',
+  222: 'windows-874',
+  238: 'windows-1250',
+};

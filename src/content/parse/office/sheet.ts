@@ -1,0 +1,117 @@
+import type { Block } from '../markdown.ts';
+import { failed, parseLimits } from '../types.ts';
+
+/** The filled cells of one worksheet by row and column (from 0), and what is merged. Texts are inline Markdown. */
+export class SheetGrid {
+  readonly rows = new Map<number, Map<number, string>>();
+  readonly merges: { top: number; left: number; bottom: number; right: number }[] = [];
+  #cells = 0;
+  /** Rows beyond the bound were left out. */
+  truncated = false;
+
+  set(row: number, column: number, text: string): void {
+    if (text.trim() === '') return;
+    let cells = this.rows.get(row);
+    if (!cells) {
+      if (this.rows.size >= parseLimits.sheetRowsMax) {
+        this.truncated = true;
+        return;
+      }
+      cells = new Map();
+      this.rows.set(row, cells);
+    }
+    this.#cells += 1;
+    if (this.#cells > parseLimits.sheetCellsMax) throw failed('The workbook has more cells than can be read.');
+    cells.set(column, text);
+  }
+}
+
+type Area = { rows: number[]; columns: number[] };
+const mergeCellsMax = 10_000;
+
+/** A sheet's islands of cells as tables, a lone cell as a paragraph: empty rows and columns part them. */
+export function sheetBlocks(grid: SheetGrid): Block[] {
+  fillMerges(grid);
+  const blocks: Block[] = [];
+  const rows = [...grid.rows.keys()].sort((a, b) => a - b);
+  const columns = [...new Set([...grid.rows.values()].flatMap((cells) => [...cells.keys()]))].sort((a, b) => a - b);
+  for (const area of islands(grid, { rows, columns }, 0)) blocks.push(...areaBlocks(grid, area));
+  if (grid.truncated) blocks.push({ type: 'comment', text: `only the first ${parseLimits.sheetRowsMax} rows` });
+  return blocks;
+}
+
+/** A merged cell shows its text in each place, so that every row can be read by itself. */
+function fillMerges(grid: SheetGrid): void {
+  for (const { top, left, bottom, right } of grid.merges) {
+    const text = grid.rows.get(top)?.get(left);
+    if (text === undefined || (bottom - top + 1) * (right - left + 1) > mergeCellsMax) continue;
+    for (let row = top; row <= bottom; row++)
+      for (let column = left; column <= right; column++)
+        if (row !== top || column !== left) grid.set(row, column, text);
+  }
+}
+
+/** Cuts along empty rows, then along empty columns, until nothing parts any more. */
+function islands(grid: SheetGrid, area: Area, depth: number): Area[] {
+  if (depth > 6) return [area];
+  const bands = split(area.rows).map((rows) => ({ rows, columns: used(grid, rows, area.columns) }));
+  return bands.flatMap((band) => {
+    const parts = split(band.columns);
+    if (parts.length === 1) return bands.length === 1 ? [band] : islands(grid, band, depth + 1);
+    return parts.flatMap((columns) => {
+      const rows = band.rows.filter((row) => columns.some((column) => grid.rows.get(row)?.has(column)));
+      return islands(grid, { rows, columns }, depth + 1);
+    });
+  });
+}
+
+function used(grid: SheetGrid, rows: number[], columns: number[]): number[] {
+  const found = new Set<number>();
+  for (const row of rows) for (const column of grid.rows.get(row)?.keys() ?? []) found.add(column);
+  return columns.filter((column) => found.has(column));
+}
+
+/** Runs of numbers that follow one another. */
+function split(numbers: number[]): number[][] {
+  const runs: number[][] = [];
+  for (const one of numbers) {
+    const last = runs.at(-1);
+    if (last && one === (last.at(-1) ?? 0) + 1) last.push(one);
+    else runs.push([one]);
+  }
+  return runs;
+}
+
+/** A first row that is one cell merged over the whole width is the table's title. */
+function areaBlocks(grid: SheetGrid, area: Area): Block[] {
+  const rows = area.rows.map((row) => area.columns.map((column) => grid.rows.get(row)?.get(column) ?? ''));
+  const blocks: Block[] = [];
+  while (rows.length > 0 && new Set(rows[0]).size === 1 && (rows.length === 1 || area.columns.length > 1))
+    blocks.push({ type: 'paragraph', text: rows.shift()?.[0] ?? '' });
+  return rows.length === 0 ? blocks : [...blocks, { type: 'table', rows }];
+}
+
+const dayMs = 86_400_000;
+
+/** An Excel serial day as ISO date and time (`2024-01-31 00:00:00`), a time alone as `13:30:00`. */
+export function serialDate(serial: number, from1904: boolean): string {
+  const days = from1904 ? serial + 1462 : serial;
+  const time = Math.round((days - 25_569) * 86_400) * 1000;
+  if (!Number.isFinite(time) || days < 0 || days > 2_958_466) return String(serial);
+  const corrected = days < 60 && !from1904 ? time + dayMs : time;
+  const text = new Date(corrected).toISOString();
+  return serial < 1 ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`;
+}
+
+/** Whether a number format shows a date or a time. */
+export function isDateFormat(id: number, code: string | undefined): boolean {
+  if ((id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58)) return true;
+  if (code === undefined || /^general$/i.test(code)) return false;
+  const bare = code.replaceAll(/"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|\*./gi, '').split(';')[0] ?? '';
+  return /[dyhs]|m{1,5}/i.test(bare) && !/[#0?].*[#0?]*(?<![:.])$/.test(bare.replaceAll(/s\.0+/gi, 's'));
+}
+
+/** A number as it is typed: no exponent in the usual range, no digits beyond what a double holds. */
+export function numberText(value: number): string {
+  return String(Number(value.toPrecision(15)));
+}

@@ -1,0 +1,247 @@
+import { type Block, escapeText, writeMarkdown } from '../markdown.ts';
+import { decodeText } from '../text/charset.ts';
+import { failed, type ParsedDocument, unsupported } from '../types.ts';
+import type { CompoundFile } from './cfb.ts';
+import { isDateFormat, numberText, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
+
+type Sheet = { name: string; offset: number; hidden: boolean };
+type Record = { type: number; body: Buffer; at: number };
+
+/** An old Excel workbook (BIFF5 and BIFF8, [MS-XLS]). Throws ParseError. */
+export function parseXls(file: CompoundFile): ParsedDocument {
+  const stream = file.read('Workbook') ?? file.read('Book');
+  if (!stream) throw failed('The file is damaged: the workbook is missing.');
+  const book = readGlobals(stream);
+  const visible = book.sheets.filter((sheet) => !sheet.hidden);
+  const shown = visible.length > 0 ? visible : book.sheets;
+  const blocks: Block[] = [];
+  for (const sheet of shown) {
+    const contents = sheetBlocks(readSheet(stream, sheet.offset, book));
+    if (contents.length > 0) blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.name) }, ...contents);
+  }
+  return { kind: 'xls', markdown: writeMarkdown(blocks), pages: shown.length };
+}
+
+type Book = { sheets: Sheet[]; strings: string[]; dates: boolean[]; from1904: boolean; wide: boolean };
+
+function readGlobals(stream: Buffer): Book {
+  const book: Book = { sheets: [], strings: [], dates: [], from1904: false, wide: true };
+  const formats = new Map<number, string>();
+  const styles: number[] = [];
+  for (const record of records(stream, 0)) {
+    const { type, body } = record;
+    if (type === 0x0809) book.wide = body.readUInt16LE(0) >= 0x0600;
+    else if (type === 0x002f) throw unsupported('The workbook is protected by a password.');
+    else if (type === 0x0085) book.sheets.push(readSheetEntry(body, book.wide));
+    else if (type === 0x0022) book.from1904 = body.readUInt16LE(0) === 1;
+    else if (type === 0x00e0) styles.push(body.readUInt16LE(2));
+    else if (type === 0x041e)
+      formats.set(body.readUInt16LE(0), book.wide ? wideString(body, 2, 2) : narrow(body.subarray(3)));
+    else if (type === 0x00fc) book.strings = readStrings(stream, record);
+    else if (type === 0x000a) break;
+  }
+  book.dates = styles.map((id) => isDateFormat(id, formats.get(id)));
+  return book;
+}
+
+function readSheetEntry(body: Buffer, wide: boolean): Sheet {
+  const offset = body.readUInt32LE(0);
+  const isWorksheet = body.readUInt8(5) === 0;
+  const name = wide ? wideString(body, 6, 1) : narrow(body.subarray(7, 7 + body.readUInt8(6)));
+  return { name, offset, hidden: body.readUInt8(4) !== 0 || !isWorksheet };
+}
+
+function readSheet(stream: Buffer, offset: number, book: Book): SheetGrid {
+  const grid = new SheetGrid();
+  let formulaCell: { row: number; column: number } | undefined;
+  const number = (row: number, column: number, style: number, value: number): void =>
+    grid.set(row, column, book.dates[style] ? serialDate(value, book.from1904) : numberText(value));
+  for (const { type, body } of records(stream, offset)) {
+    if (type === 0x000a) break;
+    if (body.byteLength < 6 && type !== 0x0207) continue;
+    const row = body.byteLength >= 2 ? body.readUInt16LE(0) : 0;
+    const column = body.byteLength >= 4 ? body.readUInt16LE(2) : 0;
+    const style = body.byteLength >= 6 ? body.readUInt16LE(4) : 0;
+    switch (type) {
+      case 0x00fd:
+        grid.set(row, column, escapeText(book.strings[body.readUInt32LE(6)] ?? ''));
+        break;
+      case 0x0204:
+      case 0x00d6:
+        grid.set(
+          row,
+          column,
+          escapeText(book.wide ? wideString(body, 6, 2) : narrow(body.subarray(8, 8 + body.readUInt16LE(6)))),
+        );
+        break;
+      case 0x0203:
+        number(row, column, style, body.readDoubleLE(6));
+        break;
+      case 0x027e:
+        number(row, column, style, compactNumber(body.readInt32LE(6)));
+        break;
+      case 0x00bd:
+        for (let at = 4, x = column; at + 6 <= body.byteLength - 2; at += 6, x++)
+          number(row, x, body.readUInt16LE(at), compactNumber(body.readInt32LE(at + 2)));
+        break;
+      case 0x0205:
+        grid.set(
+          row,
+          column,
+          body.readUInt8(7) === 1 ? errorText(body.readUInt8(6)) : body.readUInt8(6) === 1 ? 'TRUE' : 'FALSE',
+        );
+        break;
+      case 0x0006:
+        formulaCell = undefined;
+        if (body.readUInt16LE(12) !== 0xffff) number(row, column, style, body.readDoubleLE(6));
+        else if (body.readUInt8(6) === 0) formulaCell = { row, column };
+        else if (body.readUInt8(6) === 1) grid.set(row, column, body.readUInt8(8) === 1 ? 'TRUE' : 'FALSE');
+        else if (body.readUInt8(6) === 2) grid.set(row, column, errorText(body.readUInt8(8)));
+        break;
+      case 0x0207:
+        if (formulaCell)
+          grid.set(
+            formulaCell.row,
+            formulaCell.column,
+            escapeText(book.wide ? wideString(body, 0, 2) : narrow(body.subarray(2))),
+          );
+        formulaCell = undefined;
+        break;
+      case 0x00e5:
+        for (let at = 2; at + 8 <= body.byteLength; at += 8)
+          grid.merges.push({
+            top: body.readUInt16LE(at),
+            bottom: body.readUInt16LE(at + 2),
+            left: body.readUInt16LE(at + 4),
+            right: body.readUInt16LE(at + 6),
+          });
+    }
+  }
+  return grid;
+}
+
+function* records(stream: Buffer, from: number): Generator<Record> {
+  let at = from;
+  while (at + 4 <= stream.byteLength) {
+    const type = stream.readUInt16LE(at);
+    const length = stream.readUInt16LE(at + 2);
+    const body = stream.subarray(at + 4, at + 4 + length);
+    if (body.byteLength < length) return;
+    yield { type, body, at };
+    at += 4 + length;
+  }
+}
+
+/** The shared strings; a string that goes on in a CONTINUE record starts there with a new width flag. */
+function readStrings(stream: Buffer, table: Record): string[] {
+  const parts: Buffer[] = [table.body.subarray(8)];
+  for (const record of records(stream, table.at + 4 + table.body.byteLength)) {
+    if (record.type !== 0x003c) break;
+    parts.push(record.body);
+  }
+  const count = table.body.readUInt32LE(4);
+  const reader = new ContinuedReader(parts);
+  const strings: string[] = [];
+  while (strings.length < count && !reader.done) strings.push(reader.string());
+  return strings;
+}
+
+class ContinuedReader {
+  readonly #parts: Buffer[];
+  #part = 0;
+  #at = 0;
+
+  constructor(parts: Buffer[]) {
+    this.#parts = parts;
+  }
+
+  get done(): boolean {
+    this.#advance();
+    return this.#part >= this.#parts.length;
+  }
+
+  string(): string {
+    const length = this.#number(2);
+    let flags = this.#number(1);
+    const runs = flags & 8 ? this.#number(2) : 0;
+    const extra = flags & 4 ? this.#number(4) : 0;
+    let text = '';
+    let left = length;
+    while (left > 0 && !this.done) {
+      const part = this.#parts[this.#part] ?? Buffer.alloc(0);
+      const width = flags & 1 ? 2 : 1;
+      const taken = Math.min(left, Math.floor((part.byteLength - this.#at) / width));
+      text += part.toString(width === 2 ? 'utf16le' : 'latin1', this.#at, this.#at + taken * width);
+      this.#at += taken * width;
+      left -= taken;
+      if (left > 0) {
+        this.#part += 1;
+        this.#at = 0;
+        if (this.#part < this.#parts.length) flags = this.#number(1);
+      }
+    }
+    this.#skip(runs * 4 + extra);
+    return text;
+  }
+
+  #number(bytes: number): number {
+    let value = 0;
+    for (let index = 0; index < bytes; index++) {
+      this.#advance();
+      value += (this.#parts[this.#part]?.[this.#at] ?? 0) * 2 ** (8 * index);
+      this.#at += 1;
+    }
+    return value;
+  }
+
+  #skip(bytes: number): void {
+    let left = bytes;
+    while (left > 0 && !this.done) {
+      const room = (this.#parts[this.#part]?.byteLength ?? 0) - this.#at;
+      const step = Math.min(room, left);
+      this.#at += step;
+      left -= step;
+    }
+  }
+
+  #advance(): void {
+    while (this.#part < this.#parts.length && this.#at >= (this.#parts[this.#part]?.byteLength ?? 0)) {
+      this.#part += 1;
+      this.#at = 0;
+    }
+  }
+}
+
+/** A BIFF8 string whose length takes one or two bytes. */
+function wideString(body: Buffer, at: number, lengthBytes: 1 | 2): string {
+  const length = lengthBytes === 1 ? body.readUInt8(at) : body.readUInt16LE(at);
+  const flags = body.readUInt8(at + lengthBytes);
+  let start = at + lengthBytes + 1;
+  if (flags & 8) start += 2;
+  if (flags & 4) start += 4;
+  return flags & 1
+    ? body.toString('utf16le', start, start + length * 2)
+    : body.toString('latin1', start, start + length);
+}
+
+function narrow(bytes: Buffer): string {
+  return decodeText(bytes, 'windows-1252').text;
+}
+
+/** An RK value: an integer or the upper half of a double, perhaps times one hundred. */
+function compactNumber(value: number): number {
+  let number: number;
+  if (value & 2) number = value >> 2;
+  else {
+    const bytes = Buffer.alloc(8);
+    bytes.writeInt32LE(value & ~3, 4);
+    number = bytes.readDoubleLE(0);
+  }
+  return value & 1 ? number / 100 : number;
+}
+
+function errorText(code: number): string {
+  return (
+    { 0: '#NULL!', 7: '#DIV/0!', 15: '#VALUE!', 23: '#REF!', 29: '#NAME?', 36: '#NUM!', 42: '#N/A' }[code] ?? '#ERROR'
+  );
+}

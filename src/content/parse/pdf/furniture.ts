@@ -1,0 +1,69 @@
+import type { Line } from './lines.ts';
+
+export type PageLines = { lines: Line[]; width: number; height: number };
+
+const marginShare = 0.14;
+const outerLines = 3;
+
+/**
+ * Running heads, feet and page numbers: lines at the upper or lower edge whose text (digits aside) comes back on other
+ * pages, and page numbers that stand alone there. Takes them off and gives the pages without them.
+ */
+export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
+  const counts = new Map<string, number>();
+  const candidates = pages.map((page) => outer(page));
+  for (const lines of candidates)
+    for (const key of new Set(lines.map(shapeOf))) counts.set(key, (counts.get(key) ?? 0) + 1);
+  const needed = pages.length <= 5 ? 2 : 3;
+  return pages.map((page, index) => {
+    const edge = candidates[index] ?? [];
+    const dropped = new Set(
+      edge.filter((line) => {
+        if (isPageNumber(line.text)) return true;
+        if ((counts.get(shapeOf(line)) ?? 0) >= needed && page.lines.length > edge.length / 2) return true;
+        return isNumberedHead(line, page, bodySize);
+      }),
+    );
+    return dropped.size >= page.lines.length ? page.lines : page.lines.filter((line) => !dropped.has(line));
+  });
+}
+
+/** The first and last lines of the page, when they stand near its edges. */
+function outer(page: PageLines): Line[] {
+  const sorted = [...page.lines].sort((a, b) => a.baseline - b.baseline);
+  const top = sorted.slice(0, outerLines).filter((line) => line.bottom < page.height * marginShare);
+  const bottom = sorted.slice(-outerLines).filter((line) => line.top > page.height * (1 - marginShare));
+  return [...new Set([...top, ...bottom])];
+}
+
+/** The text without its numbers, and its size: the title on the first page is not the running head that repeats it. */
+function shapeOf(line: Line): string {
+  return `${Math.round(line.size)} ${line.text}`
+    .toLowerCase()
+    .replaceAll(/(?<=\s\S*)\d+|\b[ivxlc]+\b/g, '#')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+}
+
+function isPageNumber(text: string): boolean {
+  return /^(?:[-–—|[(]\s*)?(?:page|seite|página|pagina|p\.?|pg\.?|s\.)?\s*(?:\d{1,4}|[ivxlc]{1,6})(?:\s*(?:of|\/|von|de|sur|di|\|)\s*\d{1,4})?(?:\s*[-–—|\])])?$/i.test(
+    text.trim(),
+  );
+}
+
+/** A head or foot of a page that comes alone: its number at one end, set apart from the text and not larger than it. */
+function isNumberedHead(line: Line, page: PageLines, bodySize: number): boolean {
+  if (line.segments.length < 2 || line.size > bodySize * 1.02 || line.text.length > 100) return false;
+  const first = line.segments[0]?.text ?? '';
+  const last = line.segments.at(-1)?.text ?? '';
+  if (!/^\d{1,4}$/.test(first) && !/^\d{1,4}$/.test(last)) return false;
+  const others = page.lines.filter((one) => one !== line);
+  const isTop = line.baseline < page.height / 2;
+  const distance = Math.min(
+    ...others.map((one) => (isTop ? one.top - line.bottom : line.top - one.bottom)).filter((gap) => gap > -line.size),
+  );
+  return (
+    distance > line.size * 0.6 &&
+    others.every((one) => (isTop ? one.baseline > line.baseline - 1 : one.baseline < line.baseline + 1))
+  );
+}

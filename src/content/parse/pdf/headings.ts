@@ -1,0 +1,143 @@
+import type { Line } from './lines.ts';
+import { contentsLine, type PdfBlock, type TextBlock } from './paragraphs.ts';
+
+/** What the document's text usually looks like, to tell headings from it. */
+export type DocumentLook = {
+  bodySize: number;
+  bodyWeight: number;
+  bodyFont: string;
+  bodyMono: boolean;
+  /** Share of the text in type clearly heavier than the body's. */
+  boldShare: number;
+  hasHeadingRoles: boolean;
+};
+
+type Typeface = { size: number; weight: number; font: string; mono: boolean; characters: number };
+
+/** Counts the type of every line; the most used one is the body's. */
+export class LookCounter {
+  readonly #faces = new Map<string, Typeface>();
+
+  add(line: Line): void {
+    const size = Math.round(line.size * 2) / 2;
+    const key = `${size} ${line.font}`;
+    const known = this.#faces.get(key) ?? {
+      size,
+      weight: line.weight,
+      font: line.font,
+      mono: line.mono,
+      characters: 0,
+    };
+    known.characters += line.text.length;
+    this.#faces.set(key, known);
+  }
+
+  look(): DocumentLook {
+    const faces = [...this.#faces.values()];
+    const sizes = new Map<number, number>();
+    for (const face of faces) sizes.set(face.size, (sizes.get(face.size) ?? 0) + face.characters);
+    const bodySize = [...sizes].sort((a, b) => b[1] - a[1] || a[0] - b[0])[0]?.[0] ?? 10;
+    const body = faces.filter((face) => face.size === bodySize).sort((a, b) => b.characters - a.characters)[0];
+    const bodyWeight = body?.weight ?? 400;
+    const all = faces.reduce((sum, face) => sum + face.characters, 0);
+    const heavy = faces
+      .filter((face) => isHeavier(face.weight, bodyWeight))
+      .reduce((sum, face) => sum + face.characters, 0);
+    return {
+      bodySize,
+      bodyWeight,
+      bodyFont: body?.font ?? '',
+      bodyMono: body?.mono ?? false,
+      boldShare: heavy / Math.max(1, all),
+      hasHeadingRoles: false,
+    };
+  }
+}
+
+function isHeavier(weight: number, bodyWeight: number): boolean {
+  return (weight >= 600 && bodyWeight < 600) || weight >= bodyWeight + 200;
+}
+
+/** The level of each heading among the blocks: by the file's structure, else by size, weight and numbering. */
+export function headingLevels(blocks: PdfBlock[], look: DocumentLook): Map<PdfBlock, number> {
+  const levels = new Map<PdfBlock, number>();
+  const visual: TextBlock[] = [];
+  blocks.forEach((block, index) => {
+    if (block.kind !== 'text') return;
+    const role = roleLevel(block.role);
+    if (role !== undefined) levels.set(block, role);
+    else if (!look.hasHeadingRoles && isHeading(block, blocks[index - 1], blocks[index + 1], look)) visual.push(block);
+  });
+  const styles = [...new Set(visual.map(styleOf))].sort((a, b) => b - a);
+  for (const block of visual) levels.set(block, Math.min(6, styles.indexOf(styleOf(block)) + 1));
+  return levels;
+}
+
+export function roleLevel(role: string | undefined): number | undefined {
+  if (role === undefined) return undefined;
+  if (/^title$/i.test(role)) return 1;
+  if (/^h$/i.test(role)) return 2;
+  const number = /^h(?:eading)?[\s_-]*([1-6])$/i.exec(role)?.[1];
+  return number === undefined ? undefined : Number(number);
+}
+
+/** Larger type ranks first; among equals bold before plain, then `1` before `1.1`. */
+function styleOf(block: TextBlock): number {
+  const number = /^\d{1,2}(?:\.\d{1,2})*/.exec(`${block.marker ?? ''}${block.text}`)?.[0] ?? '';
+  const depth = number === '' ? 0 : number.split('.').length - 1;
+  return Math.round(block.size * 2) * 20 + (block.bold ? 10 : 0) - Math.min(4, depth);
+}
+
+function isHeading(
+  block: TextBlock,
+  before: PdfBlock | undefined,
+  next: PdfBlock | undefined,
+  look: DocumentLook,
+): boolean {
+  const { text } = block;
+  const letters = text.replaceAll(/[^\p{L}]/gu, '');
+  if (
+    letters.length < 2 ||
+    text.length > 200 ||
+    (block.mono && !look.bodyMono) ||
+    block.lines.length > 3 ||
+    block.role === 'LI'
+  )
+    return false;
+  if (block.marker !== undefined && (!/[\p{L}\p{N}]/u.test(block.marker) || block.marker === 'o')) return false;
+  const numbered = numberedTitle.test(`${block.marker ?? ''} ${text}`.trim());
+  const heavy = block.lines.every((line) => isHeavier(line.weight, look.bodyWeight));
+  if (block.lines.some((line) => contentsLine.test(line.text))) return false;
+  if (caption.test(text) && block.size < look.bodySize * 1.3) return false;
+  const sentence = /[.,;。]$/.test(text) && !numbered;
+  if (block.marker !== undefined && !heavy && (isListNeighbour(block, before) || isListNeighbour(block, next)))
+    return false;
+  if (block.size >= look.bodySize * 1.13) return !(sentence && block.size < look.bodySize * 1.35) && text.length <= 160;
+  if (block.size < look.bodySize * 0.92 || sentence || text.length > 120 || block.lines.length > 2) return false;
+  const other = block.lines[0]?.font !== look.bodyFont;
+  if (block.size >= look.bodySize * 1.06 && other && block.lines.length === 1 && text.length <= 80)
+    return next !== undefined;
+  if (/:$/.test(text) && !numbered) return false;
+  if (heavy && look.boldShare < 0.4) return next !== undefined && block.above > block.size * 0.3;
+  if (!isCapitals(letters) || letters.length < 5 || look.boldShare >= 0.4) return false;
+  return standsAlone(block) && next?.kind === 'text' && next.text.length > 80;
+}
+
+const caption =
+  /^[[(<]?(?:table|figure|fig|tab|tabelle|abbildung|abb|tableau|tabla|figura|listing|algorithm|표|그림|図|表|图)\.?\s*\d/i;
+
+const numberedTitle =
+  /^(?:\d{1,2}(?:\.\d{1,2})*\.?|[A-Z]\.|[IVX]{1,5}\.|(?:chapter|section|part|appendix|kapitel|chapitre)\s+\w+)[\s:]/i;
+
+/** The item before or after in the same list: numbers in a row are a list, not titles. */
+function isListNeighbour(block: TextBlock, other: PdfBlock | undefined): boolean {
+  return other?.kind === 'text' && other.marker !== undefined && Math.abs(other.size - block.size) < 0.6;
+}
+
+function isCapitals(letters: string): boolean {
+  return letters === letters.toUpperCase() && letters !== letters.toLowerCase();
+}
+
+function standsAlone(block: TextBlock): boolean {
+  return block.above > block.size * 0.5 && block.below > block.size * 0.4 && block.lines.length === 1;
+}

@@ -1,0 +1,200 @@
+import type { Line } from './lines.ts';
+import type { PdfTable } from './tables.ts';
+import { joinText, type WordList } from './words.ts';
+
+/** A stretch of text that belongs together, before it is told whether it is a heading. */
+export type TextBlock = {
+  kind: 'text';
+  text: string;
+  lines: Line[];
+  size: number;
+  bold: boolean;
+  mono: boolean;
+  /** White above in points; infinite at the start of a page or column. */
+  above: number;
+  below: number;
+  /** The bullet or number of a list item. */
+  marker: string | undefined;
+  left: number;
+  /** From the file's own structure: `H1`, `P`, … */
+  role?: string;
+};
+export type PdfBlock = TextBlock | { kind: 'table'; table: PdfTable };
+
+const bulletPattern = /^(?:[•‣▪▫●○◦■□◆◇➢➤►▶✓✔✗❖∙·⁃◾◼☐☑☒\ue000-\uf8ff]|[-–—*o](?=\s))\s*(?=\S)/u;
+const numberPattern = /^\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)](?=\s)\s*/;
+
+/** Lines in reading order as paragraphs and list items. `all`: every line of the page, which tells how wide its columns are. */
+export function buildParagraphs(lines: Line[], all: Line[], words: WordList): TextBlock[] {
+  const leading = typicalLeading(all);
+  const groups: Line[][] = [];
+  for (const line of lines) {
+    const group = groups.at(-1);
+    if (group && continues(group, line, all, leading)) group.push(line);
+    else groups.push([line]);
+  }
+  return groups.map((group, index) => textBlock(group, groups[index - 1]?.at(-1), groups[index + 1]?.[0], all, words));
+}
+
+/** A line of a table of contents: leaders, then the page. */
+export const contentsLine = /(?:\.\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})$/i;
+
+export function listMarker(text: string): string | undefined {
+  return (bulletPattern.exec(text) ?? numberPattern.exec(text))?.[0];
+}
+
+/** The usual distance of baselines in ems. */
+function typicalLeading(lines: Line[]): number {
+  const ratios: number[] = [];
+  for (let index = 1; index < lines.length; index++) {
+    const [above, line] = [lines[index - 1], lines[index]];
+    if (!above || !line || Math.abs(above.size - line.size) > 0.6) continue;
+    const ratio = (line.baseline - above.baseline) / line.size;
+    if (ratio > 0.8 && ratio < 2.4) ratios.push(ratio);
+  }
+  ratios.sort((a, b) => a - b);
+  return ratios[Math.floor(ratios.length * 0.4)] ?? 1.25;
+}
+
+function continues(group: Line[], line: Line, all: Line[], leading: number): boolean {
+  const last = group.at(-1);
+  const first = group[0];
+  if (!last || !first) return false;
+  if (contentsLine.test(last.text)) return contentsLine.test(line.text) && line.baseline > last.baseline;
+  if (Math.abs(last.size - line.size) > Math.max(last.size, line.size) * 0.12) return false;
+  if (last.font !== line.font && !last.mono && !line.mono && Math.abs(last.size - line.size) > 0.4) return false;
+  if (last.bold !== line.bold && !isMixed(group, last, line)) return false;
+  const item = listMarker(first.text) !== undefined;
+  if (startsItem(line, group)) return false;
+  if (last.mono !== line.mono && !(/[\p{L},(]$/u.test(last.text) && line.left <= first.left + line.size)) return false;
+  const step = line.baseline - last.baseline;
+  const overlap = Math.min(last.right, line.right) - Math.max(last.left, line.left);
+  if (step <= 0 || overlap <= 0) return continuesElsewhere(last, line);
+  if (step > Math.max(leading * 1.3, 0.9) * line.size + 0.5) return false;
+  if (isRagged(last, line, all) && /[.!?:;。！？”"]\)?$/.test(last.text)) return false;
+  const reference = group.length > 1 ? Math.min(...group.slice(1).map((one) => one.left)) : first.left;
+  const indent = line.left - reference;
+  if (!item && indent > line.size * 0.8 && indent < line.size * 6 && !isCentred(last, line) && group.length > 1)
+    return false;
+  if (!item && group.length === 1 && indent > line.size * 0.8 && /[.!?:]$/.test(last.text)) return false;
+  if (item && group.length > 1 && line.left < reference - line.size * 0.8 && isRagged(last, line, all)) return false;
+  return !(item && line.left < first.left - line.size * 0.8);
+}
+
+/** A bold start or end of a running paragraph does not part it. */
+function isMixed(group: Line[], last: Line, line: Line): boolean {
+  if (last.bold) return group.length > 1 && group.some((one) => !one.bold);
+  return !line.bold || (line.right < last.right && /[a-z,]$/.test(last.text) && /^[a-z]/.test(line.text));
+}
+
+/** The next column or page: the same paragraph only when the sentence plainly goes on. */
+function continuesElsewhere(last: Line, line: Line): boolean {
+  const moved = line.bottom < last.top - last.size * 4 && line.left > last.left;
+  return moved && (last.hyphenated || /[\p{L},]$/u.test(last.text)) && /^\p{Ll}/u.test(line.text);
+}
+
+function startsItem(line: Line, group: Line[]): boolean {
+  if (bulletPattern.test(line.text))
+    return (
+      !/^[-–—]\s/.test(line.text) ||
+      !/[\p{L},]$/u.test(group.at(-1)?.text ?? '') ||
+      listMarker(group[0]?.text ?? '') !== undefined
+    );
+  if (!numberPattern.test(line.text)) return false;
+  const last = group.at(-1);
+  const indented = last !== undefined && Math.abs(line.left - (group[0]?.left ?? 0)) < line.size * 4;
+  return (
+    indented &&
+    (listMarker(group[0]?.text ?? '') !== undefined ||
+      /[.!?:;]$/.test(last?.text ?? '') ||
+      /^\(?(?:1|a|i)[.)]/i.test(line.text))
+  );
+}
+
+/** Whether the next line's first word would still have fitted on this one: then the line end was meant. */
+function isRagged(last: Line, line: Line, all: Line[]): boolean {
+  const width = columnRight(last, all) - last.right;
+  const word = /^\S+/.exec(line.text)?.[0] ?? '';
+  const perCharacter = (line.right - line.left) / Math.max(1, line.text.length);
+  return width > (word.length + 1.5) * perCharacter + last.size * 0.8;
+}
+
+/** Where the column ends to the right: nearly the furthest of the lines that start where this one does. */
+function columnRight(line: Line, all: Line[]): number {
+  const alike = all.filter((one) => Math.abs(one.size - line.size) < 1.5);
+  const beside = alike.filter((one) => Math.abs(one.left - line.left) < line.size * 4);
+  const around = alike.filter(
+    (one) => Math.min(one.right, line.right) - Math.max(one.left, line.left) > (line.right - line.left) * 0.5,
+  );
+  const rights = (beside.length >= 4 ? beside : around).map((one) => one.right).sort((a, b) => a - b);
+  return rights[Math.max(0, Math.ceil(rights.length * 0.9) - 1)] ?? line.right;
+}
+
+function isCentred(last: Line, line: Line): boolean {
+  return (
+    Math.abs((last.left + last.right) / 2 - (line.left + line.right) / 2) < line.size &&
+    Math.abs(last.left - line.left) > line.size * 0.5
+  );
+}
+
+function textBlock(
+  group: Line[],
+  before: Line | undefined,
+  after: Line | undefined,
+  all: Line[],
+  words: WordList,
+): TextBlock {
+  const [first] = group;
+  const last = group.at(-1);
+  if (!first || !last) throw new Error('a paragraph without lines');
+  const marker = listMarker(first.text);
+  return {
+    kind: 'text',
+    text: groupText(group, marker, all, words),
+    lines: group,
+    size: Math.max(...group.map((line) => line.size)),
+    bold: group.every((line) => line.bold),
+    mono: group.every((line) => line.mono),
+    above: before && before.baseline < first.baseline ? first.top - before.bottom : Number.POSITIVE_INFINITY,
+    below: after && after.baseline > last.baseline ? after.top - last.bottom : Number.POSITIVE_INFINITY,
+    marker: marker?.trim(),
+    left: first.left,
+  };
+}
+
+/** Lines as running text, every line end a space. */
+export function plainText(lines: Line[], words: WordList): string {
+  let text = '';
+  lines.forEach((line, index) => {
+    const hyphenated = lines[index - 1]?.hyphenated === true && /[\p{L}\p{N}][-‐\u00ad]$/u.test(text);
+    text = hyphenated ? words.join(text, line.text) : joinText(text, line.text);
+  });
+  return text;
+}
+
+/** Whether nearly every line starts with a capital or a figure, as those of receipts and addresses do and prose does not. */
+function startsAnew(group: Line[]): boolean {
+  const later = group.slice(1);
+  if (later.length < 3 || group.some((line) => line.text.length > 60)) return false;
+  return later.filter((line) => /^[\p{Lu}\p{N}$€£#*(+-]/u.test(line.text)).length >= later.length * 0.85;
+}
+
+/** Lines that end on purpose (addresses, verses, receipts) keep their ends. */
+function groupText(group: Line[], marker: string | undefined, all: Line[], words: WordList): string {
+  let text = '';
+  const ragged = group.map((line, index) => {
+    const last = group[index - 1];
+    return last !== undefined && isRagged(last, line, all);
+  });
+  const isListing = startsAnew(group);
+  const deliberate = isListing || ragged.filter(Boolean).length > (group.length - 1) * 0.5;
+  group.forEach((line, index) => {
+    const own = index === 0 && marker !== undefined ? line.text.slice(marker.length) : line.text;
+    const last = group[index - 1];
+    if (!last) text = own;
+    else if (last.hyphenated && /[\p{L}\p{N}][-‐\u00ad]$/u.test(text)) text = words.join(text, own);
+    else if ((deliberate && (ragged[index] || isListing)) || contentsLine.test(last.text)) text = `${text}\n${own}`;
+    else text = joinText(text, own);
+  });
+  return text;
+}

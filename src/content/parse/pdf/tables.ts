@@ -1,0 +1,468 @@
+import { joinSegments, type Line, type Segment, sameBaseline } from './lines.ts';
+import type { Rule } from './page.ts';
+
+export type PdfTable = { rows: string[][]; left: number; right: number; top: number; bottom: number };
+export type FlowItem = { kind: 'line'; line: Line } | { kind: 'table'; table: PdfTable };
+
+type Bar = { at: number; from: number; to: number };
+type Interval = { left: number; right: number };
+
+const barThickness = 3.5;
+const touch = 3;
+const barsMax = 4_000;
+const crossingsMax = 400_000;
+
+/** Tables in a page's lines: first those ruled as a grid, then those whose cells merely line up. Order is kept. */
+export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
+  const { horizontal, vertical } = bars(rules);
+  const items = ruledTables(lines, horizontal, vertical);
+  return alignedTables(items, horizontal);
+}
+
+function bars(rules: Rule[]): { horizontal: Bar[]; vertical: Bar[] } {
+  const horizontal: Bar[] = [];
+  const vertical: Bar[] = [];
+  for (const rule of rules.slice(0, barsMax)) {
+    const width = rule.right - rule.left;
+    const height = rule.bottom - rule.top;
+    if (height <= barThickness && width > 8)
+      horizontal.push({ at: (rule.top + rule.bottom) / 2, from: rule.left, to: rule.right });
+    else if (width <= barThickness && height > 5)
+      vertical.push({ at: (rule.left + rule.right) / 2, from: rule.top, to: rule.bottom });
+    else if (width > 8 && height > 5) {
+      horizontal.push(
+        { at: rule.top, from: rule.left, to: rule.right },
+        { at: rule.bottom, from: rule.left, to: rule.right },
+      );
+      vertical.push(
+        { at: rule.left, from: rule.top, to: rule.bottom },
+        { at: rule.right, from: rule.top, to: rule.bottom },
+      );
+    }
+  }
+  return { horizontal, vertical };
+}
+
+type Grid = { xs: number[]; ys: number[]; horizontal: Bar[]; vertical: Bar[] };
+
+function ruledTables(lines: Line[], horizontal: Bar[], vertical: Bar[]): FlowItem[] {
+  const grids = findGrids(horizontal, vertical);
+  const taken = new Map<Grid, Segment[]>();
+  const items: FlowItem[] = [];
+  const placed = new Map<Grid, number>();
+  for (const line of lines) {
+    const grid = grids.find((one) => holds(one, line));
+    if (!grid) {
+      items.push({ kind: 'line', line });
+      continue;
+    }
+    const segments = taken.get(grid) ?? [];
+    segments.push(...line.segments);
+    taken.set(grid, segments);
+    if (!placed.has(grid)) {
+      placed.set(grid, items.length);
+      items.push({ kind: 'table', table: { rows: [], left: 0, right: 0, top: 0, bottom: 0 } });
+    }
+  }
+  const result: FlowItem[] = [];
+  items.forEach((item, index) => {
+    const grid = [...placed].find(([, at]) => at === index)?.[0];
+    if (!grid) {
+      result.push(item);
+      return;
+    }
+    const segments = taken.get(grid) ?? [];
+    const table = fillGrid(grid, segments);
+    if (table) result.push({ kind: 'table', table });
+    else result.push(...linesOf(segments).map((line): FlowItem => ({ kind: 'line', line })));
+  });
+  return result;
+}
+
+function linesOf(segments: Segment[]): Line[] {
+  const lines: Segment[][] = [];
+  for (const segment of segments) {
+    const last = lines.at(-1)?.at(-1);
+    if (last && sameBaseline(last, segment) && segment.left >= last.right - segment.size) lines.at(-1)?.push(segment);
+    else lines.push([segment]);
+  }
+  return lines.map(joinSegments);
+}
+
+/** Groups of crossing bars that make at least two columns and two rows, or a box of them. */
+function findGrids(horizontal: Bar[], vertical: Bar[]): Grid[] {
+  if (horizontal.length < 2 || vertical.length < 2 || horizontal.length * vertical.length > crossingsMax) return [];
+  const parents = new Map<Bar, Bar>();
+  const root = (bar: Bar): Bar => {
+    let current = bar;
+    for (let parent = parents.get(current); parent && parent !== current; parent = parents.get(current))
+      current = parent;
+    if (current !== bar) parents.set(bar, current);
+    return current;
+  };
+  for (const across of horizontal)
+    for (const down of vertical) {
+      const crosses =
+        down.at >= across.from - touch &&
+        down.at <= across.to + touch &&
+        across.at >= down.from - touch &&
+        across.at <= down.to + touch;
+      if (crosses) parents.set(root(across), root(down));
+    }
+  const groups = new Map<Bar, { horizontal: Bar[]; vertical: Bar[] }>();
+  const groupOf = (bar: Bar): { horizontal: Bar[]; vertical: Bar[] } => {
+    const key = root(bar);
+    const group = groups.get(key) ?? { horizontal: [], vertical: [] };
+    groups.set(key, group);
+    return group;
+  };
+  for (const bar of horizontal) groupOf(bar).horizontal.push(bar);
+  for (const bar of vertical) groupOf(bar).vertical.push(bar);
+  return [...groups.values()]
+    .map((group) => ({
+      ...group,
+      xs: distinct(group.vertical.map((bar) => bar.at)),
+      ys: distinct(group.horizontal.map((bar) => bar.at)),
+    }))
+    .filter((grid) => grid.xs.length >= 3 && grid.ys.length >= 3 && grid.xs.length <= 60 && grid.ys.length <= 400);
+}
+
+/** Values that lie together are one. */
+function distinct(values: number[]): number[] {
+  const sorted = [...values].sort((a, b) => a - b);
+  const kept: number[] = [];
+  for (const value of sorted) if (kept.length === 0 || value - (kept.at(-1) ?? 0) > touch * 1.5) kept.push(value);
+  return kept;
+}
+
+function holds(grid: Grid, line: Line): boolean {
+  const middle = (line.top + line.bottom) / 2;
+  const inside = (x: number): boolean => x >= (grid.xs[0] ?? 0) - touch && x <= (grid.xs.at(-1) ?? 0) + touch;
+  return (
+    middle > (grid.ys[0] ?? 0) - 1 &&
+    middle < (grid.ys.at(-1) ?? 0) + 1 &&
+    inside(line.left + 1) &&
+    inside(line.right - 1)
+  );
+}
+
+/** Texts into cells; a cell without a bar towards its neighbour is one with it and repeats its text. */
+function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
+  const { xs, ys } = grid;
+  const columns = xs.length - 1;
+  const rows = ys.length - 1;
+  const owner = mergeCells(grid, columns, rows);
+  const cells = new Map<number, Segment[]>();
+  for (const segment of segments) {
+    const x = slot(xs, (segment.left + segment.right) / 2);
+    const y = slot(ys, (segment.top + segment.bottom) / 2);
+    const cell = owner[y * columns + x] ?? 0;
+    const list = cells.get(cell) ?? [];
+    list.push(segment);
+    cells.set(cell, list);
+  }
+  const filled = cells.size;
+  if (filled < 3 || new Set(owner).size < 4) return undefined;
+  // A heading over three columns is worth repeating in each; a nested table would repeat half the page.
+  const repeated = owner.filter((cell, index) => cell !== index && cells.has(cell)).length;
+  if (repeated > cells.size * 2) return undefined; // a drawing, not a table
+  const repeats = repeated <= cells.size;
+  const texts = Array.from({ length: rows }, (_, y) =>
+    Array.from({ length: columns }, (_unused, x) => {
+      const cell = owner[y * columns + x] ?? 0;
+      return repeats || cell === y * columns + x ? cellText(cells.get(cell) ?? []) : '';
+    }),
+  );
+  const kept = texts.filter((row) => row.some((text) => text !== ''));
+  if (kept.length < 2) return undefined;
+  const usedColumns = Array.from({ length: columns }, (_, x) => x).filter((x) => kept.some((row) => row[x] !== ''));
+  if (usedColumns.length < 2) return undefined;
+  return {
+    rows: kept.map((row) => usedColumns.map((x) => row[x] ?? '')),
+    left: xs[0] ?? 0,
+    right: xs.at(-1) ?? 0,
+    top: ys[0] ?? 0,
+    bottom: ys.at(-1) ?? 0,
+  };
+}
+
+function mergeCells(grid: Grid, columns: number, rows: number): number[] {
+  const owner = Array.from({ length: columns * rows }, (_, index) => index);
+  const find = (index: number): number => {
+    let current = index;
+    while (owner[current] !== undefined && owner[current] !== current) current = owner[current] ?? current;
+    return current;
+  };
+  const covered = (list: Bar[], at: number, from: number, to: number): boolean =>
+    list.some(
+      (bar) =>
+        Math.abs(bar.at - at) <= touch && bar.from <= from + (to - from) * 0.35 && bar.to >= to - (to - from) * 0.35,
+    );
+  for (let y = 0; y < rows; y++)
+    for (let x = 0; x < columns; x++) {
+      const [left = 0, right = 0, top = 0, bottom = 0] = [grid.xs[x], grid.xs[x + 1], grid.ys[y], grid.ys[y + 1]];
+      if (x + 1 < columns && !covered(grid.vertical, right, top, bottom))
+        owner[find(y * columns + x + 1)] = find(y * columns + x);
+      if (y + 1 < rows && !covered(grid.horizontal, bottom, left, right))
+        owner[find((y + 1) * columns + x)] = find(y * columns + x);
+    }
+  return owner.map((_, index) => find(index));
+}
+
+function slot(edges: number[], value: number): number {
+  let index = 0;
+  while (index < edges.length - 2 && value > (edges[index + 1] ?? 0)) index += 1;
+  return index;
+}
+
+function cellText(segments: Segment[]): string {
+  const rows: Segment[][] = [];
+  for (const segment of [...segments].sort((a, b) => a.baseline - b.baseline || a.left - b.left)) {
+    const last = rows.at(-1)?.[0];
+    if (last && sameBaseline(last, segment)) rows.at(-1)?.push(segment);
+    else rows.push([segment]);
+  }
+  return rows
+    .map((row) =>
+      row
+        .sort((a, b) => a.left - b.left)
+        .map((one) => one.text)
+        .join(' '),
+    )
+    .join(' ');
+}
+
+/** Runs of lines whose pieces stand in the same columns. */
+function alignedTables(items: FlowItem[], horizontal: Bar[]): FlowItem[] {
+  const result: FlowItem[] = [];
+  let at = 0;
+  while (at < items.length) {
+    const region = tableRegion(items, at);
+    const table = region.length >= 2 ? alignedTable(region, horizontal) : undefined;
+    if (table) {
+      result.push({ kind: 'table', table });
+      at += region.length;
+    } else {
+      const item = items[at];
+      if (item) result.push(item);
+      at += 1;
+    }
+  }
+  return result;
+}
+
+/** Consecutive lines from here on that could be rows: several pieces each, or one piece that continues a cell. */
+function tableRegion(items: FlowItem[], from: number): Line[] {
+  const region: Line[] = [];
+  let singles = 0;
+  for (let at = from; at < items.length && region.length < 400; at++) {
+    const item = items[at];
+    if (item?.kind !== 'line') break;
+    const { line } = item;
+    const last = region.at(-1);
+    if (last && (line.baseline < last.baseline - last.size * 1.5 || line.top - last.bottom > last.size * 2.2)) break;
+    if (line.segments.length < 2) {
+      if (
+        singles >= 4 ||
+        (last && region.some((one) => one.segments.length > 1) && widthOf(line) > widthOfAll(region) * 0.6)
+      )
+        break;
+      if (!last && !startsHeader(items, at)) break;
+      singles += 1;
+    } else singles = 0;
+    region.push(line);
+  }
+  while (region.length > 0 && (region.at(-1)?.segments.length ?? 0) < 2) region.pop();
+  return region;
+}
+
+/** A lone piece of text may open a table when the lines after it, no lower than two lines, stand beside it. */
+function startsHeader(items: FlowItem[], at: number): boolean {
+  const first = items[at];
+  const next = items.slice(at + 1, at + 5);
+  const [row] = next;
+  if (first?.kind !== 'line') return false;
+  if (
+    row?.kind === 'line' &&
+    row.line.segments.length >= 2 &&
+    splitRow(first.line).segments.length >= row.line.segments.length
+  ) {
+    const gap = row.line.top - first.line.bottom;
+    if (gap > -first.line.size && gap < first.line.size * 1.5) return true;
+  }
+  if (widthOf(first.line) > 150) return false;
+  return next.some(
+    (item) =>
+      item.kind === 'line' &&
+      item.line.segments.length >= 1 &&
+      sameBaseline(item.line, first.line) &&
+      item.line.left > first.line.right,
+  );
+}
+
+function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
+  const rows = rowsOf(region);
+  const several = rows.filter((row) => row.segments.length >= 2);
+  if (several.length < 2) return undefined;
+  const coarse = columnsOf(several);
+  const fineRows = rows.map(splitRow);
+  // Heads are often centred over their columns and reach over the gutters that all rows below them keep.
+  const fine = [columnsOf(fineRows), columnsOf(fineRows.slice(1))].sort((a, b) => b.length - a.length)[0] ?? [];
+  const isFine = fine.length > coarse.length && several.length >= 3 && filledShare(fineRows, fine) > 0.7;
+  const columns = isFine ? fine : coarse;
+  if (columns.length < 2) return undefined;
+  const box = {
+    left: Math.min(...region.map((line) => line.left)),
+    right: Math.max(...region.map((line) => line.right)),
+    top: Math.min(...region.map((line) => line.top)),
+    bottom: Math.max(...region.map((line) => line.bottom)),
+  };
+  const ruled = horizontal.filter(
+    (bar) => bar.at > box.top - 12 && bar.at < box.bottom + 12 && bar.from < box.left + 20 && bar.to > box.right - 20,
+  ).length;
+  if (ruled < 2 && several.filter((row) => row.mono).length > several.length / 2) return undefined; // code
+  const cells = (isFine ? fineRows : rows).map((row) => cellsOf(row, columns));
+  if (!looksTabular(cells, columns.length, ruled)) return undefined;
+  return { ...box, rows: mergeContinuations(rows, cells) };
+}
+
+/** The row with its pieces cut at every wider gap. */
+function splitRow(row: Line): Line {
+  const segments = row.segments.flatMap((segment) =>
+    segment.parts.length < 2 ? [segment] : segment.parts.map((part) => ({ ...segment, ...part, parts: [part] })),
+  );
+  return { ...row, segments };
+}
+
+function filledShare(rows: Line[], columns: Interval[]): number {
+  const filled = rows.flatMap((row) => cellsOf(row, columns)).filter((text) => text !== '').length;
+  return filled / Math.max(1, rows.length * columns.length);
+}
+
+/** Lines as rows from top to bottom. Lines nearer than their own height (centred cells beside two-line cells) are one row. */
+function rowsOf(region: Line[]): Line[] {
+  const sorted = [...region].sort((a, b) => a.baseline - b.baseline);
+  const groups: Line[][] = [];
+  let last: Line | undefined;
+  for (const line of sorted) {
+    if (last && line.baseline - last.baseline < Math.min(line.size, last.size) * 0.9) groups.at(-1)?.push(line);
+    else groups.push([line]);
+    last = line;
+  }
+  return groups.map((group) => {
+    const [first] = group;
+    return group.length === 1 && first ? first : joinRow(group);
+  });
+}
+
+function joinRow(group: Line[]): Line {
+  const row = joinSegments(group.flatMap((line) => line.segments));
+  const places = [...row.segments].sort((a, b) => a.baseline - b.baseline || a.left - b.left);
+  return { ...row, segments: places };
+}
+
+/** Columns are what lies between gutters: strips that at most a few rows (with a cell over several columns) cross. */
+function columnsOf(rows: Line[]): Interval[] {
+  const edges = rows.flatMap((row) =>
+    row.segments.flatMap((one) => [
+      { x: one.left, step: 1 },
+      { x: one.right, step: -1 },
+    ]),
+  );
+  edges.sort((a, b) => a.x - b.x || b.step - a.step);
+  const tolerated = rows.length >= 4 ? Math.floor(rows.length * 0.2) : 0;
+  const columns: Interval[] = [];
+  let cover = 0;
+  let start: number | undefined;
+  for (const { x, step } of edges) {
+    cover += step;
+    if (cover > tolerated && start === undefined) start = x;
+    else if (cover <= tolerated && start !== undefined) {
+      columns.push({ left: start, right: x });
+      start = undefined;
+    }
+  }
+  const size = rows[0]?.size ?? 10;
+  const merged: Interval[] = [];
+  for (const column of columns) {
+    const last = merged.at(-1);
+    if (last && column.left - last.right < size * 0.35) last.right = Math.max(last.right, column.right);
+    else merged.push({ ...column });
+  }
+  return merged;
+}
+
+/** The text of a line in each column; a piece over several columns stands in each of them. */
+function cellsOf(line: Line, columns: Interval[]): string[] {
+  const cells = columns.map(() => '');
+  for (const segment of line.segments) {
+    const covered = columns
+      .map((column, index) => ({
+        index,
+        overlap: Math.min(column.right, segment.right) - Math.max(column.left, segment.left),
+      }))
+      .filter((one) => one.overlap > Math.min(segment.size, 4));
+    const targets =
+      covered.length > 0 ? covered.map((one) => one.index) : [nearest(columns, (segment.left + segment.right) / 2)];
+    for (const index of targets) cells[index] = cells[index] ? `${cells[index]} ${segment.text}` : segment.text;
+  }
+  return cells;
+}
+
+function nearest(columns: Interval[], x: number): number {
+  let best = 0;
+  let distance = Number.POSITIVE_INFINITY;
+  columns.forEach((column, index) => {
+    const away = x < column.left ? column.left - x : x > column.right ? x - column.right : 0;
+    if (away < distance) {
+      distance = away;
+      best = index;
+    }
+  });
+  return best;
+}
+
+/** Against mistaking columns of prose, label lists and justified lines for a table. */
+function looksTabular(cells: string[][], columns: number, ruled: number): boolean {
+  const rows = cells.filter((row) => row.filter((text) => text !== '').length >= 2);
+  const texts = rows.flat().filter((text) => text !== '');
+  const length = texts.reduce((sum, text) => sum + text.length, 0) / Math.max(1, texts.length);
+  const filled = texts.length / Math.max(1, rows.length * columns);
+  const numeric = texts.filter((text) => /^[\s\d.,%$€£+()/:-]+$/.test(text)).length / Math.max(1, texts.length);
+  if (rows.some((row) => /^(?:[•‣▪●○◦■–-]|\(?\w{1,3}[.)])$/.test(row[0] ?? '')) && columns === 2) return false;
+  if (filled < 0.45) return false;
+  if (ruled >= 2) return rows.length >= 2 && length < 80;
+  if (columns === 2) return rows.length >= 3 && length < 28 && (numeric > 0.25 || (rows.length >= 4 && length < 22));
+  return (rows.length >= 3 && length < 30) || (rows.length >= 2 && length < 22 && columns >= 3);
+}
+
+/** A line that leaves the first column empty and follows closely belongs to the row above it. */
+function mergeContinuations(region: Line[], cells: string[][]): string[][] {
+  const gaps = region
+    .slice(1)
+    .map((line, index) => line.baseline - (region[index]?.baseline ?? 0))
+    .sort((a, b) => a - b);
+  const wide = (gaps.at(-1) ?? 0) > (gaps[0] ?? 0) * 1.25;
+  const rows: string[][] = [];
+  region.forEach((line, index) => {
+    const row = cells[index] ?? [];
+    const above = rows.at(-1);
+    const gap = index === 0 ? Number.POSITIVE_INFINITY : line.baseline - (region[index - 1]?.baseline ?? 0);
+    const close = gap < line.size * 1.45 && (!wide || gap <= (gaps[0] ?? 0) * 1.15);
+    const partial = row.filter((text) => text !== '').length < row.length && row[0] === '';
+    if (above && close && partial && index > 1)
+      row.forEach((text, column) => {
+        if (text !== '') above[column] = above[column] ? `${above[column]} ${text}` : text;
+      });
+    else rows.push([...row]);
+  });
+  return rows;
+}
+
+function widthOf(line: Line): number {
+  return line.right - line.left;
+}
+
+function widthOfAll(lines: Line[]): number {
+  return Math.max(...lines.map((line) => line.right)) - Math.min(...lines.map((line) => line.left));
+}

@@ -1,0 +1,293 @@
+import { AppError } from '../../../errors.ts';
+import type { Logger } from '../../../log.ts';
+import type { PreparedText, PrepareInput } from '../../prepare.ts';
+import { ocrAvailable, recognisePages, type ScannedPage } from '../ocr/ocr.ts';
+import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
+import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
+import type { TaskFields } from './worker-loop.ts';
+
+/** Tasks that worker.ts knows. */
+export type TaskName = 'parse' | 'page' | 'prepare' | 'image-size';
+
+export type PoolOptions = {
+  /** Documents parsed at the same time; one more process stands by, warm. */
+  workers: number;
+  /** Memory of one process (its whole resident set) in MiB. */
+  memoryMb: number;
+  /** Time for one document, from the moment a process has it. Preparing a text gets more, by its length. */
+  deadlineMs: number;
+  log: Logger;
+  /** Another program than worker.ts, for tests. */
+  workerFile?: string;
+  /** Documents that may wait at once; the next one is refused with `unavailable`. */
+  queueMax?: number;
+};
+
+export type RunOptions = {
+  signal?: AbortSignal;
+  /** Who waits: lanes take turns, so one that sends a thousand documents does not keep the others waiting. */
+  lane?: string;
+};
+
+/** Bytes for the task and whatever else it needs, as JSON. */
+export type TaskInput = { bytes: Uint8Array } & TaskFields;
+
+type Waiting = {
+  task: string;
+  input: TaskInput;
+  signal: AbortSignal | undefined;
+  deadlineMs: number;
+  /** Takes it out of the queue; heard only while it waits, or a signal that lives long would keep all that it ever stopped. */
+  giveUp: () => void;
+  resolve(reply: TaskReply): void;
+  reject(error: unknown): void;
+};
+
+const queueMaxDefault = 512;
+const startRetryMsMax = 5_000;
+const tasksPerProcessMax = 1_000;
+/** Cutting and indexing take time in proportion to the text; on a slow machine a second for each of these. */
+const preparedBytesPerSecond = 128 * 1024;
+
+/**
+ * Parses untrusted bytes in child processes that have no network, no secrets, a memory limit and a deadline.
+ * Whatever a document does costs at most its own process, which is killed and replaced.
+ */
+export class ParserPool {
+  readonly #options: PoolOptions;
+  readonly #processOptions: ProcessOptions;
+  readonly #lanes = new Map<string, Waiting[]>();
+  readonly #idle: ParserProcess[] = [];
+  readonly #busy = new Set<ParserProcess>();
+  readonly #starting = new Set<ParserProcess>();
+  #waitingCount = 0;
+  #failedStarts = 0;
+  #retryTimer: NodeJS.Timeout | undefined;
+  #closed = false;
+  #recognition: Promise<void> = Promise.resolve();
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#processOptions = { memoryMb: options.memoryMb, workerFile: options.workerFile };
+  }
+
+  /** How many processes there are, how many documents wait, and how many are parsed at the same time at most. */
+  get counts(): { busy: number; idle: number; starting: number; waiting: number; workers: number } {
+    return {
+      busy: this.#busy.size,
+      idle: this.#idle.length,
+      starting: this.#starting.size,
+      waiting: this.#waitingCount,
+      workers: this.#options.workers,
+    };
+  }
+
+  /** Starts the processes, which the first document would otherwise wait for. */
+  warm(): void {
+    this.#fill();
+  }
+
+  /** Runs one task in a process of its own. Throws ParseError, AppError `unavailable`, or the signal's reason. */
+  async run<T>(task: TaskName, input: TaskInput, options: RunOptions = {}): Promise<T> {
+    const reply = await this.#execute(task, input, options);
+    return reply.value as T;
+  }
+
+  /** The document as Markdown. Throws ParseError with words for the person who sent it. */
+  async parse(input: ParseInput, options: RunOptions = {}): Promise<ParsedDocument> {
+    const reply = await this.#execute('parse', { ...input, ocr: await ocrAvailable() }, options);
+    const document = reply.value as Omit<ParsedDocument, 'markdown'> & { scans?: ScannedPage[] };
+    const { scans, ...metadata } = document;
+    if (scans === undefined) return { ...metadata, markdown: text(reply.blobs[0]) };
+    // One document at a time: recognition takes a whole core for seconds, and the pool's bound does not count it.
+    const before = this.#recognition;
+    const recognised = before.then(() =>
+      recognisePages(text(reply.blobs[0]), scans, reply.blobs.slice(1), {
+        deadlineMs: this.#options.deadlineMs,
+        signal: options.signal,
+      }),
+    );
+    this.#recognition = recognised.then(
+      () => {},
+      () => {},
+    );
+    const markdown = await recognised;
+    return { ...metadata, markdown };
+  }
+
+  /** The text's chunks, postings and vectors, for an index. */
+  async prepare(
+    { text, ...fields }: Omit<PrepareInput, 'text'> & { text: Buffer },
+    options: RunOptions = {},
+  ): Promise<PreparedText> {
+    const deadlineMs = this.#options.deadlineMs + (text.length / preparedBytesPerSecond) * 1_000;
+    const reply = await this.#execute('prepare', { bytes: text, ...fields }, options, deadlineMs);
+    type Value = Pick<PreparedText, 'lines' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
+    const { hashes, bundleChunks, ...value } = reply.value as Value;
+    const blobs = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
+    if (blobs.length !== bundleChunks.length + hashes.length)
+      throw new Error('The parser process answered with another number of parts than it names.');
+    const vectors = blobs.slice(bundleChunks.length);
+    return {
+      ...value,
+      bundles: bundleChunks.flatMap((chunkCount, i) => {
+        const content = blobs[i];
+        return content ? [{ chunkCount, content }] : [];
+      }),
+      vectors: hashes.flatMap((hash, i) => {
+        const vector = vectors[i];
+        return vector ? [[hash, vector] satisfies [string, Buffer]] : [];
+      }),
+    };
+  }
+
+  /** Width and height in pixels, or undefined when the bytes are no image that we know. */
+  async imageSize(bytes: Uint8Array, options: RunOptions = {}): Promise<ImageSize | undefined> {
+    return (await this.run<ImageSize | null>('image-size', { bytes }, options)) ?? undefined;
+  }
+
+  /** Ends every process; what waits or runs is refused with `unavailable`. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#retryTimer);
+    for (const waiting of [...this.#lanes.values()].flat()) waiting.reject(closedError());
+    this.#lanes.clear();
+    this.#waitingCount = 0;
+    const all = [...this.#idle, ...this.#busy, ...this.#starting];
+    await Promise.all(all.map((process) => process.kill()));
+  }
+
+  #execute(
+    task: string,
+    input: TaskInput,
+    options: RunOptions,
+    deadlineMs = this.#options.deadlineMs,
+  ): Promise<TaskReply> {
+    if (this.#closed) return Promise.reject(closedError());
+    if (options.signal?.aborted) return Promise.reject(options.signal.reason);
+    if (this.#waitingCount >= (this.#options.queueMax ?? queueMaxDefault)) {
+      const error = new AppError('unavailable', 'Too many documents are waiting to be read. Try again in a moment.', {
+        headers: { 'retry-after': '5' },
+      });
+      return Promise.reject(error);
+    }
+    return new Promise((resolve, reject) => {
+      const lane = options.lane ?? '';
+      const giveUp = () => this.#forget(lane, waiting);
+      const waiting: Waiting = { task, input, signal: options.signal, deadlineMs, giveUp, resolve, reject };
+      this.#enqueue(lane, waiting);
+      this.#fill();
+      this.#dispatch();
+    });
+  }
+
+  #enqueue(lane: string, waiting: Waiting): void {
+    const queue = this.#lanes.get(lane);
+    if (queue) queue.push(waiting);
+    else this.#lanes.set(lane, [waiting]);
+    this.#waitingCount += 1;
+    waiting.signal?.addEventListener('abort', waiting.giveUp, { once: true });
+  }
+
+  #forget(lane: string, waiting: Waiting): void {
+    const queue = this.#lanes.get(lane);
+    const index = queue?.indexOf(waiting) ?? -1;
+    if (!queue || index < 0) return;
+    queue.splice(index, 1);
+    if (queue.length === 0) this.#lanes.delete(lane);
+    this.#waitingCount -= 1;
+    waiting.reject(waiting.signal?.reason);
+  }
+
+  /** The next in turn: the first of the lane that waited longest for a turn, which then goes to the end. */
+  #next(): Waiting | undefined {
+    for (const [lane, queue] of this.#lanes) {
+      this.#lanes.delete(lane);
+      const waiting = queue.shift();
+      if (queue.length > 0) this.#lanes.set(lane, queue);
+      if (waiting) {
+        this.#waitingCount -= 1;
+        waiting.signal?.removeEventListener('abort', waiting.giveUp);
+        return waiting;
+      }
+    }
+    return undefined;
+  }
+
+  #dispatch(): void {
+    while (this.#busy.size < this.#options.workers && this.#idle.length > 0) {
+      const waiting = this.#next();
+      if (!waiting) return;
+      // The one that worked last, whose code and memory are warm.
+      const process = this.#idle.pop();
+      if (process) void this.#work(process, waiting);
+    }
+  }
+
+  async #work(process: ParserProcess, waiting: Waiting): Promise<void> {
+    this.#busy.add(process);
+    const { bytes, ...fields } = waiting.input;
+    try {
+      waiting.resolve(await process.run(waiting.task, bytes, fields, waiting));
+    } catch (error) {
+      if (error instanceof ParseError && !process.alive)
+        this.#options.log.warn({ reason: error.reason, cause: String(error.cause) }, 'a parser process was ended');
+      waiting.reject(this.#closed ? closedError() : error);
+    }
+    this.#busy.delete(process);
+    if (process.alive && !this.#closed && process.tasksDone < tasksPerProcessMax && !process.spent)
+      this.#idle.push(process);
+    else await process.kill();
+    this.#fill();
+    this.#dispatch();
+  }
+
+  /** Starts processes until every worker and the spare one exist. */
+  #fill(): void {
+    if (this.#closed || this.#retryTimer !== undefined) return;
+    const wanted = this.#options.workers + 1;
+    while (this.#idle.length + this.#busy.size + this.#starting.size < wanted) this.#start();
+  }
+
+  #start(): void {
+    const process = new ParserProcess(this.#processOptions);
+    this.#starting.add(process);
+    process.ready.then(
+      () => {
+        this.#starting.delete(process);
+        this.#failedStarts = 0;
+        if (this.#closed) return;
+        this.#idle.push(process);
+        this.#dispatch();
+      },
+      (error: unknown) => {
+        this.#starting.delete(process);
+        if (this.#closed) return;
+        this.#failedStarts += 1;
+        this.#options.log.error({ err: error }, 'a parser process did not start');
+        this.#retryTimer ??= setTimeout(
+          () => {
+            this.#retryTimer = undefined;
+            this.#fill();
+          },
+          Math.min(startRetryMsMax, 100 * 2 ** this.#failedStarts),
+        );
+        this.#retryTimer.unref();
+      },
+    );
+    process.exited.then(() => {
+      const index = this.#idle.indexOf(process);
+      if (index < 0) return;
+      this.#idle.splice(index, 1);
+      this.#fill();
+    });
+  }
+}
+
+function text(bytes: Uint8Array | undefined): string {
+  return bytes === undefined ? '' : new TextDecoder().decode(bytes);
+}
+
+function closedError(): AppError {
+  return new AppError('unavailable', 'The server is stopping and reads no more documents.');
+}

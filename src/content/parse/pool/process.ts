@@ -1,0 +1,209 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
+import { dirname, join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
+import { encodeFrame, type Frame, FrameReader } from './frame.ts';
+
+export type ProcessOptions = { memoryMb: number; workerFile: string | undefined };
+export type TaskReply = { value: unknown; blobs: Uint8Array[] };
+
+type Running = { resolve(reply: TaskReply): void; reject(error: unknown): void };
+
+const startTimeoutMs = 20_000;
+const memoryCheckMs = 40;
+/** Markdown is at most four bytes a character; the rest is room for page images that go to OCR. */
+const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
+const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** One child process that parses one document at a time. */
+export class ParserProcess {
+  /** Settles when the process can take work, or could not start. */
+  readonly ready: Promise<void>;
+  /** Settles when it is gone. Never rejects. */
+  readonly exited: Promise<void>;
+  alive = true;
+  tasksDone = 0;
+  /** A fresh one should take its place: its memory has grown, or something broke in it. */
+  spent = false;
+  readonly #child: ChildProcess;
+  readonly #options: ProcessOptions;
+  readonly #reader = new FrameReader(replyBytesMax);
+  #running: Running | undefined;
+  #killedFor: ParseError | undefined;
+  #ending = false;
+
+  constructor(options: ProcessOptions) {
+    this.#options = options;
+    this.#child = startChild(options);
+    this.#child.stdin?.on('error', () => {}); // the exit says more than EPIPE
+    this.#child.stdout?.on('data', (chunk: Buffer) => this.#receive(chunk));
+    this.exited = new Promise((resolve) => {
+      const end = (why: string): void => {
+        this.alive = false;
+        this.#running?.reject(this.#killedFor ?? crashError(why));
+        this.#running = undefined;
+        resolve();
+      };
+      this.#child.once('error', (error) => end(String(error)));
+      this.#child.once('exit', (code, signal) => end(`exit ${code ?? signal}`));
+    });
+    this.ready = this.#await(startTimeoutMs).then(() => {
+      if (this.#child.pid !== undefined) lowerPriority(this.#child.pid);
+      if (!this.#ending) (this.#child as { unref(): void }).unref();
+    });
+  }
+
+  /** Runs one task. Throws what the task threw as ParseError; a crash, the deadline and the memory limit as well. */
+  async run(
+    task: string,
+    bytes: Uint8Array,
+    fields: Record<string, unknown>,
+    { signal, deadlineMs }: { signal: AbortSignal | undefined; deadlineMs: number },
+  ): Promise<TaskReply> {
+    const abort = (): void => void this.kill();
+    signal?.addEventListener('abort', abort, { once: true });
+    const memoryTimer = setInterval(() => this.#checkMemory(), memoryCheckMs);
+    try {
+      const reply = this.#await(deadlineMs);
+      for (const part of encodeFrame({ task, fields }, [bytes])) this.#child.stdin?.write(part);
+      return taskReply(await reply);
+    } catch (error) {
+      // What a parser did not expect may have left it (or the WebAssembly under it) in pieces.
+      if (error instanceof UnexpectedError) this.spent = true;
+      throw signal?.aborted ? signal.reason : error;
+    } finally {
+      clearInterval(memoryTimer);
+      signal?.removeEventListener('abort', abort);
+      this.tasksDone += 1;
+    }
+  }
+
+  async kill(reason?: ParseError): Promise<void> {
+    this.#killedFor ??= reason;
+    if (this.alive) this.#child.kill('SIGKILL');
+    // Whoever waits for its end must see it, also when nothing else keeps this process running.
+    this.#ending = true;
+    (this.#child as { ref(): void }).ref();
+    await this.exited;
+  }
+
+  #await(timeoutMs: number): Promise<TaskReply> {
+    return new Promise((resolve, reject) => {
+      if (!this.alive) return reject(crashError('already gone'));
+      const timer = setTimeout(() => void this.kill(timeoutError(timeoutMs)), timeoutMs);
+      const settle = (then: () => void): void => {
+        clearTimeout(timer);
+        this.#running = undefined;
+        then();
+      };
+      this.#running = {
+        resolve: (reply) => settle(() => resolve(reply)),
+        reject: (error) => settle(() => reject(error)),
+      };
+    });
+  }
+
+  #receive(chunk: Buffer): void {
+    let frames: Frame[];
+    try {
+      frames = this.#reader.push(chunk);
+    } catch (cause) {
+      void this.kill(new ParseError('extraction_failed', 'The document gives too much text to keep.', { cause }));
+      return;
+    }
+    for (const { header, blobs } of frames) {
+      const rssBytes = header.rssBytes;
+      this.spent = typeof rssBytes === 'number' && rssBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
+      this.#running?.resolve({ value: header.value, blobs });
+    }
+  }
+
+  /** The heap limit does not see buffers and WebAssembly memory; the resident set does. Linux only: elsewhere the heap limit stands alone. */
+  #checkMemory(): void {
+    if (process.platform !== 'linux' || this.#child.pid === undefined) return;
+    let pages: number;
+    try {
+      pages = Number(readFileSync(`/proc/${this.#child.pid}/statm`, 'utf8').split(' ')[1]);
+    } catch {
+      return; // it has just ended; the exit is reported by itself
+    }
+    if (pages * 4096 > this.#options.memoryMb * 1024 * 1024) void this.kill(memoryError(this.#options.memoryMb));
+  }
+}
+
+/** A failure that no parser foresaw. */
+class UnexpectedError extends ParseError {}
+
+function taskReply(reply: TaskReply): TaskReply {
+  const value = reply.value;
+  if (typeof value !== 'object' || value === null || !('error' in value)) return reply;
+  const { reason, message, cause } = value.error as { reason: string; message: string; cause?: string };
+  if (isFailure(reason)) throw new ParseError(reason, message, { cause });
+  throw new UnexpectedError('extraction_failed', 'The document is damaged or not what it claims to be.', {
+    cause: message,
+  });
+}
+
+function isFailure(reason: string): reason is ParseFailure {
+  return reason === 'unsupported_content' || reason === 'extraction_failed' || reason === 'timeout';
+}
+
+/**
+ * Starts a child with an empty environment that may read the program's code and nothing else: no other file, no
+ * process, no thread, no add-on. On Linux the shell first bounds its private memory, which the kernel enforces even
+ * between two looks at the resident set; the extra room is what V8 and its threads map without using.
+ */
+function startChild(options: ProcessOptions): ChildProcess {
+  const workerFile = options.workerFile ?? fileURLToPath(new URL('./worker.ts', import.meta.url));
+  const readable = [sourceRoot, dirname(workerFile) + sep, modulesDirectory(), join(sourceRoot, '..', 'package.json')];
+  const nodeArguments = [
+    '--permission',
+    ...[...new Set(readable)].map((path) => `--allow-fs-read=${path}`),
+    `--max-old-space-size=${Math.max(48, Math.floor(options.memoryMb * 0.75))}`,
+    '--max-semi-space-size=16',
+    '--no-warnings',
+    '--disallow-code-generation-from-strings',
+    '--disable-proto=delete',
+    workerFile,
+  ];
+  const spawnOptions = { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] as const, windowsHide: true };
+  if (process.platform !== 'linux' || !existsSync('/bin/sh'))
+    return spawn(process.execPath, nodeArguments, { ...spawnOptions, stdio: [...spawnOptions.stdio], cwd: sourceRoot });
+  const dataKb = (options.memoryMb + 512) * 1024;
+  const script = `unset PWD OLDPWD; ulimit -d ${dataKb}; ulimit -c 0; exec "$0" "$@"`;
+  return spawn('/bin/sh', ['-c', script, process.execPath, ...nodeArguments], {
+    ...spawnOptions,
+    stdio: [...spawnOptions.stdio],
+  });
+}
+
+function modulesDirectory(): string {
+  const resolved = fileURLToPath(import.meta.resolve('@hyzyla/pdfium'));
+  const marker = `${sep}node_modules${sep}`;
+  return resolved.slice(0, resolved.lastIndexOf(marker) + marker.length);
+}
+
+/** Parsing must not slow the server's own answers when the machine is full. */
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // not allowed here: then it runs like the rest
+  }
+}
+
+function crashError(cause: string): ParseError {
+  return new ParseError('extraction_failed', 'The document made its parser crash: it is damaged or hostile.', {
+    cause,
+  });
+}
+
+function timeoutError(timeoutMs: number): ParseError {
+  return new ParseError('timeout', `The document was not read within ${Math.ceil(timeoutMs / 1000)} seconds.`);
+}
+
+function memoryError(memoryMb: number): ParseError {
+  return new ParseError('extraction_failed', `The document needs more than ${memoryMb} MB of memory to read.`);
+}

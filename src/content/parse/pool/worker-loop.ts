@@ -1,0 +1,90 @@
+import dgram from 'node:dgram';
+import dns from 'node:dns';
+import http from 'node:http';
+import http2 from 'node:http2';
+import https from 'node:https';
+import { syncBuiltinESMExports } from 'node:module';
+import net from 'node:net';
+import tls from 'node:tls';
+import { ParseError } from '../types.ts';
+import { encodeFrame, FrameReader } from './frame.ts';
+
+export type TaskFields = Record<string, unknown>;
+/** What a task gives back: a JSON value, and bytes that are better not put into JSON. */
+export type TaskResult = { value: unknown; blobs?: Uint8Array[] };
+export type Task = (bytes: Uint8Array, fields: TaskFields) => TaskResult | Promise<TaskResult>;
+
+const requestBytesMax = 1024 * 1024 * 1024;
+
+/**
+ * The life of a parser process: says it is ready, then answers one request after another until standard input ends.
+ * Until the first request `warmUp` is called again and again, while it gives true, so that the code is compiled by then.
+ */
+export function serve(tasks: Record<string, Task>, warmUp?: () => Promise<boolean>): void {
+  closeNetwork();
+  silenceConsole();
+  const reader = new FrameReader(requestBytesMax);
+  let work = Promise.resolve();
+  let asked = false;
+  process.stdin.on('data', (chunk: Buffer) => {
+    asked = true;
+    for (const frame of reader.push(chunk)) {
+      work = work.then(async () => reply(await answer(tasks, frame.header, frame.blobs[0] ?? new Uint8Array())));
+    }
+  });
+  process.stdin.on('end', () => process.exit(0));
+  reply({ value: 'ready' });
+  const warm = async (): Promise<void> => {
+    if (!asked && warmUp && (await warmUp())) setTimeout(() => void warm(), 1);
+  };
+  void warm();
+}
+
+async function answer(tasks: Record<string, Task>, header: TaskFields, bytes: Uint8Array): Promise<TaskResult> {
+  const name = String(header.task);
+  const task = Object.hasOwn(tasks, name) ? tasks[name] : undefined;
+  try {
+    if (!task) throw new Error(`no task ${name}`);
+    return await task(bytes, (header.fields ?? {}) as TaskFields);
+  } catch (error) {
+    return { value: { error: describe(error) } };
+  }
+}
+
+function describe(error: unknown): Record<string, string> {
+  if (error instanceof ParseError) {
+    const cause = error.cause === undefined ? {} : { cause: String(error.cause).slice(0, 1000) };
+    return { reason: error.reason, message: error.message, ...cause };
+  }
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { reason: 'unexpected', message: detail.slice(0, 4000) };
+}
+
+function reply(result: TaskResult): void {
+  const rssBytes = process.memoryUsage.rss();
+  for (const part of encodeFrame({ value: result.value, rssBytes }, result.blobs ?? [])) process.stdout.write(part);
+}
+
+/** Node's permission model has no rule for the network before 25, so the modules themselves are closed. */
+function closeNetwork(): void {
+  const refuse = (): never => {
+    throw new Error('A parser process has no network.');
+  };
+  net.Socket.prototype.connect = refuse;
+  net.Server.prototype.listen = refuse;
+  Object.assign(net, { connect: refuse, createConnection: refuse, createServer: refuse });
+  Object.assign(tls, { connect: refuse, createServer: refuse });
+  Object.assign(http, { request: refuse, get: refuse, createServer: refuse });
+  Object.assign(https, { request: refuse, get: refuse, createServer: refuse });
+  Object.assign(http2, { connect: refuse, createServer: refuse, createSecureServer: refuse });
+  Object.assign(dgram, { createSocket: refuse });
+  Object.assign(dns, { lookup: refuse, resolve: refuse });
+  Object.assign(dns.promises, { lookup: refuse, resolve: refuse });
+  syncBuiltinESMExports();
+  for (const name of ['fetch', 'WebSocket', 'EventSource']) Reflect.deleteProperty(globalThis, name);
+}
+
+/** Standard output is the pool's channel: what a library prints must not get into it. */
+function silenceConsole(): void {
+  for (const name of ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const) console[name] = () => {};
+}

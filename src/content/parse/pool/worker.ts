@@ -1,0 +1,52 @@
+import { type PrepareInput, prepareText } from '../../prepare.ts';
+import { parsePage } from '../html/page.ts';
+import { imageSize } from '../image-size.ts';
+import { parseDocument } from '../parse.ts';
+import { loadPdfium } from '../pdf/pdfium.ts';
+import { samplePdf } from '../sample-pdf.ts';
+import { failed, type ParseInput, parseLimits } from '../types.ts';
+import { serve, type Task } from './worker-loop.ts';
+
+/** The program of a parser process. A new task is a new line here and a name in the pool's TaskName. */
+const tasks: Record<string, Task> = {
+  parse: async (bytes, fields) => {
+    const input = { ...(fields as Omit<ParseInput, 'bytes'>), bytes };
+    const { markdown, scans, ...value } = await parseDocument(input, fields.ocr === true);
+    if (markdown.length > parseLimits.markdownCharactersMax)
+      throw failed('The document gives more than 32 million characters of text.');
+    const places = scans?.map(({ image: _image, ...place }) => place);
+    return {
+      value: places === undefined ? value : { ...value, scans: places },
+      blobs: [new TextEncoder().encode(markdown), ...(scans ?? []).map((scan) => scan.image)],
+    };
+  },
+  page: (bytes, fields) => ({
+    value: parsePage({ bytes, contentType: String(fields.contentType ?? ''), url: String(fields.url) }),
+  }),
+  prepare: (bytes, fields) => {
+    const { bundles, vectors, ...value } = prepareText({
+      ...(fields as Omit<PrepareInput, 'text'>),
+      text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(),
+    });
+    const hashes = vectors.map(([hash]) => hash);
+    const bundleChunks = bundles.map(({ chunkCount }) => chunkCount);
+    return {
+      value: { ...value, hashes, bundleChunks },
+      blobs: [...bundles.map(({ content }) => content), ...vectors.map(([, vector]) => vector)],
+    };
+  },
+  'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
+};
+
+const warmUpRounds = 12;
+let rounds = 0;
+
+/** Reads a small PDF of ours: the first document of a cold process takes five times as long as the tenth. */
+async function warmUp(): Promise<boolean> {
+  rounds += 1;
+  await parseDocument({ bytes: samplePdf() }, false);
+  return rounds < warmUpRounds;
+}
+
+await loadPdfium();
+serve(tasks, warmUp);

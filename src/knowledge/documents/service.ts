@@ -1,0 +1,164 @@
+import { forgetPages } from '../../crawls/store.ts';
+import type { Database } from '../../db/database.ts';
+import { AppError, invalidField, notFound } from '../../errors.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import { formatId } from '../../ids.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import { fieldId, pathId } from '../../tenancy/references.ts';
+import { removeDocument } from '../index/indexing.ts';
+import type { IngestService, PushInput } from '../ingestion/service.ts';
+import type { IngestionView } from '../ingestion/store.ts';
+import type { SourceService } from '../sources/service.ts';
+import type { DocumentView } from './store.ts';
+import * as store from './store.ts';
+
+export type DocumentListQuery = {
+  q?: string | undefined;
+  source?: string[] | undefined;
+  installation?: string[] | undefined;
+  agent?: string[] | undefined;
+};
+
+export type SliceQuery = {
+  offset?: number | undefined;
+  limit?: number | undefined;
+  unit?: 'lines' | 'bytes' | undefined;
+};
+
+export type DocumentContent = {
+  content: string;
+  unit?: 'lines' | 'bytes';
+  offset?: number;
+  limit?: number;
+  start_line?: number;
+  end_line?: number;
+  start_byte?: number;
+  end_byte?: number;
+};
+
+const linesDefault = 200;
+const bytesDefault = 8_192;
+
+export function createDocumentService(deps: { db: Database; sources: SourceService; ingestions: IngestService }) {
+  const { db, sources, ingestions } = deps;
+
+  async function get(caller: Caller, id: string): Promise<DocumentView> {
+    const document = await store.findDocument(db, caller, pathId('document', id));
+    if (!document) throw notFound();
+    return document;
+  }
+
+  return {
+    get,
+
+    list(caller: Caller, query: DocumentListQuery, page: PageRequest): Promise<[DocumentView[], number]> {
+      return store.listDocuments(
+        db,
+        caller,
+        {
+          title: query.q,
+          sources: query.source?.map((text) => fieldId('source', 'source', text)),
+          installations: query.installation?.map((text) => fieldId('installation', 'installation', text)),
+          agents: query.agent?.map((text) => fieldId('agent', 'agent', text)),
+        },
+        page,
+      );
+    },
+
+    /** Starts the replacement of a document's content; title and metadata that are absent stay. */
+    async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
+      const document = await get(caller, id);
+      const source = await sources.getForChange(caller, formatId('source', document.sourceId), 'update');
+      if ((input.content === undefined) === (input.file === undefined)) {
+        const fields = ['content', 'file'].map((field) => ({ field, message: 'give exactly one of content and file' }));
+        throw new AppError('invalid_parameters', 'content, file: give exactly one of them', { fields });
+      }
+      return ingestions.replaceDocument(caller, source, document, input);
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      const document = await get(caller, id);
+      const source = await sources.getForChange(caller, formatId('source', document.sourceId), 'update');
+      const key = { appId: source.appId, sourceId: source.id };
+      const removed = await db.begin(async (tx) => {
+        // A pull that comes by the page again must get it in full.
+        if (document.sourceUrl !== null) await forgetPages(tx, source.appId, source.id, [document.sourceUrl]);
+        return removeDocument(tx, key, document.id);
+      });
+      if (!removed) throw notFound();
+    },
+
+    async listChunks(caller: Caller, id: string, page: PageRequest): Promise<[store.ChunkRow[], number]> {
+      const document = await get(caller, id);
+      return [await store.listChunkTexts(db, document, page), document.chunkCount];
+    },
+
+    /** The whole text, or with `offset` (or `limit`) a slice of it. */
+    async content(
+      caller: Caller,
+      id: string,
+      query: SliceQuery,
+    ): Promise<DocumentContent & { document: DocumentView }> {
+      const document = await get(caller, id);
+      const { unit = 'lines' } = query;
+      if (query.offset === undefined && query.limit === undefined) {
+        const text = await store.readText(db, document.appId, document.id);
+        if (!text) throw notFound();
+        return { document, content: text.toString() };
+      }
+      if (unit === 'bytes') {
+        const offset = query.offset ?? 0;
+        const limit = query.limit ?? bytesDefault;
+        return { document, unit, offset, limit, ...(await sliceBytes(document, offset, limit)) };
+      }
+      const offset = query.offset ?? 1;
+      const limit = query.limit ?? linesDefault;
+      if (offset < 1) throw invalidField('offset', 'lines are counted from 1');
+      const text = await store.readText(db, document.appId, document.id);
+      if (!text) throw notFound();
+      return { document, unit, offset, limit, ...sliceLines(text.toString(), document.totalLines, offset, limit) };
+    },
+  };
+
+  /** Bytes of the text from `offset` on, shortened so that no character is cut. */
+  async function sliceBytes(document: DocumentView, offset: number, limit: number) {
+    const start = Math.min(offset, document.totalSize);
+    const end = Math.min(start + limit, document.totalSize);
+    const utf8Max = 4;
+    const from = Math.max(0, start - utf8Max);
+    const around = await store.readTextSlice(db, document.appId, document.id, from, end - from + utf8Max);
+    let first = start - from;
+    while (first < around.length && isContinuation(around[first])) first += 1;
+    let last = Math.max(first, end - from);
+    while (last > first && last < around.length && isContinuation(around[last])) last -= 1;
+    return {
+      content: around.subarray(first, last).toString(),
+      start_byte: from + first,
+      end_byte: from + last,
+    };
+  }
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
+}
+
+/** Whole lines with their line breaks; past the end nothing. */
+function sliceLines(text: string, totalLines: number, offset: number, limit: number) {
+  let start = 0;
+  for (let line = 1; line < offset && start < text.length; line++) {
+    const end = text.indexOf('\n', start);
+    start = end < 0 ? text.length : end + 1;
+  }
+  let end = start;
+  for (let line = 0; line < limit && end < text.length; line++) {
+    const next = text.indexOf('\n', end);
+    end = next < 0 ? text.length : next + 1;
+  }
+  const startLine = Math.min(offset, totalLines + 1);
+  return {
+    content: text.slice(start, end),
+    start_line: startLine,
+    end_line: Math.min(startLine + limit - 1, totalLines),
+  };
+}

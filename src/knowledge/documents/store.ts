@@ -1,0 +1,243 @@
+import type { Db } from '../../db/database.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import type { Owned } from '../../tenancy/visible.ts';
+import { jsonOrNull, sourceVisible } from '../sources/store.ts';
+
+export type DocumentRow = {
+  appId: string;
+  id: string;
+  sourceId: string;
+  title: string | null;
+  fileId: string | null;
+  metadata: Record<string, unknown>;
+  contentType: string | null;
+  bytesHash: Buffer;
+  contentHash: Buffer;
+  totalLines: number;
+  totalSize: number;
+  sourceUrl: string | null;
+  seenBy: string | null;
+  firstOrdinal: number;
+  chunkCount: number;
+  wordCount: number;
+  embeddingModel: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** With the owner columns of its source. */
+export type DocumentView = DocumentRow & Owned;
+
+export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
+
+/** Adds the document, or puts it in the place of the one with the same id. */
+export async function upsertDocument(db: Db, document: DocumentWrite, text: Buffer): Promise<void> {
+  const row = db`
+    insert into knowledge_documents (app_id, id, source_id, title, file_id, metadata, content_type, bytes_hash,
+      content_hash, total_lines, total_size, source_url, seen_by, first_ordinal, chunk_count, word_count,
+      embedding_model)
+    values (${document.appId}, ${document.id}, ${document.sourceId}, ${document.title}, ${document.fileId},
+      ${JSON.stringify(document.metadata)}::text::jsonb, ${document.contentType}, ${document.bytesHash},
+      ${document.contentHash}, ${document.totalLines}, ${document.totalSize}, ${document.sourceUrl},
+      ${document.seenBy}, ${document.firstOrdinal}, ${document.chunkCount},
+      ${document.wordCount}, ${document.embeddingModel})
+    on conflict (app_id, id) do update set title = excluded.title, file_id = excluded.file_id,
+      metadata = excluded.metadata, content_type = excluded.content_type, bytes_hash = excluded.bytes_hash,
+      content_hash = excluded.content_hash, total_lines = excluded.total_lines, total_size = excluded.total_size,
+      source_url = excluded.source_url, seen_by = excluded.seen_by, first_ordinal = excluded.first_ordinal,
+      chunk_count = excluded.chunk_count, word_count = excluded.word_count, embedding_model = excluded.embedding_model,
+      indexed_at = now(), updated_at = now()`;
+  const content = db`
+    insert into knowledge_texts (app_id, document_id, content) values (${document.appId}, ${document.id}, ${text})
+    on conflict (app_id, document_id) do update set content = excluded.content`;
+  await Promise.all([row, content]);
+}
+
+export async function findDocument(db: Db, caller: Caller, id: string): Promise<DocumentView | undefined> {
+  const [row] = await db<DocumentView[]>`
+    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id
+    from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
+    where d.id = ${id} and ${sourceVisible(db, caller, 's')}`;
+  return row;
+}
+
+export async function findDocumentById(db: Db, appId: string, id: string): Promise<DocumentRow | undefined> {
+  const [row] = await db<DocumentRow[]>`select * from knowledge_documents where app_id = ${appId} and id = ${id}`;
+  return row;
+}
+
+export type DocumentFilter = {
+  title?: string | undefined;
+  sources?: string[] | undefined;
+  installations?: string[] | undefined;
+  agents?: string[] | undefined;
+};
+
+export async function listDocuments(
+  db: Db,
+  caller: Caller,
+  filter: DocumentFilter,
+  page: PageRequest,
+): Promise<[DocumentView[], number]> {
+  const conditions = [sourceVisible(db, caller, 's')];
+  if (filter.title !== undefined) conditions.push(db`starts_with(lower(d.title), lower(${filter.title}))`);
+  if (filter.sources) conditions.push(db`d.source_id = any(${filter.sources}::uuid[])`);
+  if (filter.installations) conditions.push(db`s.installation_id = any(${filter.installations}::uuid[])`);
+  if (filter.agents) conditions.push(db`s.agent_id = any(${filter.agents}::uuid[])`);
+  const from = db`
+    from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
+    where ${conditions.reduce((all, one) => db`${all} and ${one}`)}`;
+  const rows = await db<DocumentView[]>`
+    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id ${from}
+    order by d.created_at desc, d.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total ${from}`;
+  return [rows, count.total];
+}
+
+export type ChunkRow = {
+  id: string;
+  startByte: number;
+  endByte: number;
+  startLine: number;
+  endLine: number;
+  headingPath: string[];
+  content: Buffer;
+};
+
+/** One page of a document's chunks with their text, in its order. */
+export async function listChunkTexts(db: Db, document: DocumentRow, page: PageRequest): Promise<ChunkRow[]> {
+  const { appId, sourceId, firstOrdinal, chunkCount } = document;
+  return db<ChunkRow[]>`
+    select c.id, c.start_byte, c.end_byte, c.start_line, c.end_line, c.heading_path,
+      substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content
+    from knowledge_chunks c join knowledge_texts t on t.app_id = c.app_id and t.document_id = c.document_id
+    where c.app_id = ${appId} and c.source_id = ${sourceId} and c.document_id = ${document.id}
+      and c.ordinal >= ${firstOrdinal} and c.ordinal < ${firstOrdinal + chunkCount}
+    order by c.ordinal limit ${page.pageSize} offset ${page.offset}`;
+}
+
+/** The newest live document of the source made of these very bytes. */
+export async function findDocumentByBytes(db: Db, appId: string, sourceId: string, hash: Buffer) {
+  const [row] = await db<{ id: string }[]>`
+    select id from knowledge_documents where app_id = ${appId} and source_id = ${sourceId} and bytes_hash = ${hash}
+    order by created_at desc, id desc limit 1`;
+  return row?.id;
+}
+
+/** A source's only document, for kinds that have one. */
+export async function findFirstDocument(db: Db, appId: string, sourceId: string): Promise<DocumentRow | undefined> {
+  const [row] = await db<DocumentRow[]>`
+    select * from knowledge_documents where app_id = ${appId} and source_id = ${sourceId} order by created_at, id limit 1`;
+  return row;
+}
+
+/** The document that a source has of a page. */
+export async function findDocumentByUrl(db: Db, appId: string, sourceId: string, url: string) {
+  const [row] = await db<DocumentRow[]>`
+    select * from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId} and md5(source_url) = md5(${url}) and source_url = ${url}
+    order by created_at, id limit 1`;
+  return row;
+}
+
+/** Marks the documents of these pages as still there. */
+export async function markSeen(db: Db, appId: string, sourceId: string, urls: string[], seenBy: string): Promise<void> {
+  if (urls.length === 0) return;
+  await db`
+    update knowledge_documents set seen_by = ${seenBy}
+    where app_id = ${appId} and source_id = ${sourceId}
+      and md5(source_url) in (select md5(url) from unnest(${urls}::text[]) url) and source_url = any(${urls}::text[])`;
+}
+
+/** Documents that this pull did not come by. */
+export async function listUnseen(db: Db, appId: string, sourceId: string, seenBy: string): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId} and seen_by is distinct from ${seenBy}`;
+  return rows.map((row) => row.id);
+}
+
+export async function describeDocument(
+  db: Db,
+  appId: string,
+  id: string,
+  change: { title?: string | undefined; metadata?: Record<string, unknown> | undefined },
+): Promise<void> {
+  await db`
+    update knowledge_documents set title = coalesce(${change.title ?? null}, title),
+      metadata = coalesce(${jsonOrNull(change.metadata)}::text::jsonb, metadata), updated_at = now()
+    where app_id = ${appId} and id = ${id}`;
+}
+
+/** Documents whose chunks lie before an ordinal. */
+export async function listBelow(db: Db, appId: string, sourceId: string, ordinal: number, count: number) {
+  const rows = await db<{ id: string }[]>`
+    select id from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId} and first_ordinal < ${ordinal}
+    order by first_ordinal limit ${count}`;
+  return rows.map((row) => row.id);
+}
+
+/** Says where the chunks of a document are now; nothing else about it changes. */
+export async function moveDocument(
+  db: Db,
+  appId: string,
+  id: string,
+  place: Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'embeddingModel'>,
+): Promise<void> {
+  await db`
+    update knowledge_documents set first_ordinal = ${place.firstOrdinal}, chunk_count = ${place.chunkCount},
+      word_count = ${place.wordCount}, embedding_model = ${place.embeddingModel}
+    where app_id = ${appId} and id = ${id}`;
+}
+
+/** Removes the row (its text goes with it) and answers where its chunks are. */
+export async function deleteDocument(db: Db, appId: string, id: string) {
+  const [row] = await db<Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount'>[]>`
+    delete from knowledge_documents where app_id = ${appId} and id = ${id}
+    returning first_ordinal, chunk_count, word_count`;
+  return row;
+}
+
+export async function readText(db: Db, appId: string, documentId: string): Promise<Buffer | undefined> {
+  const [row] = await db<{ content: Buffer }[]>`
+    select content from knowledge_texts where app_id = ${appId} and document_id = ${documentId}`;
+  return row?.content;
+}
+
+/** A run of bytes of the text. */
+export async function readTextSlice(db: Db, appId: string, documentId: string, start: number, length: number) {
+  const [row] = await db<{ content: Buffer }[]>`
+    select substring(content from ${start + 1}::int for ${length}::int) as content from knowledge_texts
+    where app_id = ${appId} and document_id = ${documentId}`;
+  return row?.content ?? Buffer.alloc(0);
+}
+
+export type StoredChunk = { ordinal: number; headingPath: string[]; startByte: number; endByte: number; hash: Buffer };
+
+export function listChunks(db: Db, appId: string, sourceId: string, from: number, to: number) {
+  return db<StoredChunk[]>`
+    select ordinal, heading_path, start_byte, end_byte, hash from knowledge_chunks
+    where app_id = ${appId} and source_id = ${sourceId} and ordinal >= ${from} and ordinal < ${to} order by ordinal`;
+}
+
+/** Documents whose vectors are not those of this model, oldest first. */
+export function listUnembedded(db: Db, model: string, count: number) {
+  return db<Pick<DocumentRow, 'appId' | 'id' | 'sourceId'>[]>`
+    (select app_id, id, source_id from knowledge_documents where embedding_model is null
+      order by created_at limit ${count})
+    union all
+    (select app_id, id, source_id from knowledge_documents where embedding_model < ${model} limit ${count})
+    union all
+    (select app_id, id, source_id from knowledge_documents where embedding_model > ${model} limit ${count})
+    limit ${count}`;
+}
+
+/** Says that the document's vectors are complete, unless its chunks were replaced meanwhile. */
+export async function setEmbedded(db: Db, appId: string, id: string, firstOrdinal: number, model: string) {
+  const rows = await db`
+    update knowledge_documents set embedding_model = ${model}
+    where app_id = ${appId} and id = ${id} and first_ordinal = ${firstOrdinal}`;
+  return rows.count > 0;
+}

@@ -1,0 +1,87 @@
+import { signCode, unpackVector } from '../../content/embed/codes.ts';
+import type { Embedder } from '../../content/embed/embedder.ts';
+import type { ParserPool } from '../../content/parse/pool/pool.ts';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Database, Transaction } from '../../db/database.ts';
+import * as documents from '../documents/store.ts';
+import { prepareDocument, readKnownVectors } from './indexing.ts';
+import {
+  appendChunks,
+  bundleChunksMax,
+  bundleDocumentsMax,
+  dropBelow,
+  flushBundles,
+  insertVectors,
+  lockIndex,
+  removeChunks,
+  type SourceKey,
+} from './store.ts';
+
+type CompactDeps = { db: Database; embedder: Embedder; parser: ParserPool };
+
+/**
+ * Rids a source's index of what was replaced or deleted: moves every live document behind the present end of the index,
+ * one transaction each, and drops everything before. Searches see each document once all the while. Safe to repeat and
+ * to break off.
+ */
+export async function compactSource(deps: CompactDeps, key: SourceKey, signal: AbortSignal | undefined): Promise<void> {
+  const { db } = deps;
+  const start = await db.begin(async (tx) => {
+    const state = await lockIndex(tx, key);
+    if (state) await flushBundles(tx, key, state);
+    return state;
+  });
+  if (start === undefined) return;
+  const boundary = start.nextOrdinal;
+  for (;;) {
+    const ids = await documents.listBelow(db, key.appId, key.sourceId, boundary, 50);
+    if (ids.length === 0) break;
+    for (const id of ids) {
+      if (signal?.aborted) return;
+      await moveDocument(deps, key, id, boundary, start.language, signal);
+    }
+  }
+  await db.begin(async (tx) => {
+    if (await lockIndex(tx, key)) await dropBelow(tx, key, boundary);
+  });
+}
+
+async function moveDocument(
+  deps: CompactDeps,
+  key: SourceKey,
+  id: string,
+  boundary: number,
+  language: StemLanguage,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { db, embedder } = deps;
+  const before = await documents.findDocumentById(db, key.appId, id);
+  if (!before || before.firstOrdinal >= boundary) return;
+  const text = (await documents.readText(db, key.appId, id)) ?? Buffer.alloc(0);
+  const known = await readKnownVectors(db, before, embedder.model);
+  const title = before.title ?? undefined;
+  const input = { text: text.toString(), title, language, known, lane: key.appId };
+  const prepared = await prepareDocument(deps, input, signal);
+  await db.begin(async (tx: Transaction) => {
+    const state = await lockIndex(tx, key);
+    const document = state && (await documents.findDocumentById(tx, key.appId, id));
+    // Whatever replaced it meanwhile has put it behind the boundary.
+    if (!document || document.firstOrdinal !== before.firstOrdinal) return;
+    const firstOrdinal = state.nextOrdinal;
+    const vectors = prepared.chunks.flatMap((chunk, i) => {
+      const vector = known.get(chunk.hash);
+      return vector ? [{ ordinal: firstOrdinal + i, vector, code: signCode(unpackVector(vector)) }] : [];
+    });
+    await removeChunks(tx, key, document);
+    await appendChunks(tx, key, state, id, prepared);
+    await insertVectors(tx, key, state, embedder.model, vectors);
+    await documents.moveDocument(tx, key.appId, id, {
+      firstOrdinal,
+      chunkCount: prepared.chunks.length,
+      wordCount: prepared.words,
+      embeddingModel: vectors.length === prepared.chunks.length ? embedder.model : null,
+    });
+    if (state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax)
+      await flushBundles(tx, key, state);
+  });
+}

@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto';
+import { packVector, signCode, unpackVector } from '../../content/embed/codes.ts';
+import type { Embedder } from '../../content/embed/embedder.ts';
+import type { ParserPool } from '../../content/parse/pool/pool.ts';
+import { type PreparedText, withContext } from '../../content/prepare.ts';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Database, Db, Transaction } from '../../db/database.ts';
+import * as documents from '../documents/store.ts';
+import {
+  type DocumentRow,
+  type DocumentWrite,
+  findDocumentById,
+  listChunks,
+  upsertDocument,
+} from '../documents/store.ts';
+import {
+  appendChunks,
+  bundleChunksMax,
+  bundleDocumentsMax,
+  deleteOtherVectors,
+  flushBundles,
+  insertVectors,
+  listVectors,
+  lockIndex,
+  removeChunks,
+  type SourceKey,
+  type StoredVector,
+} from './store.ts';
+
+/** What a document is besides its text; where its chunks are is decided when it is written. */
+export type DocumentFacts = Pick<
+  DocumentWrite,
+  'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
+>;
+
+/** A document's text, cut and indexed, not yet anywhere. */
+export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; textHash: Buffer; words: number };
+
+/**
+ * Cuts and indexes a text in a parser process: it is as little to be trusted as the bytes that it came from, and long
+ * ones take seconds. With the built-in embedder the vectors that `known` lacks are made there too and added to it.
+ * NUL becomes U+FFFD, since nothing downstream can hold it. Throws ParseError.
+ */
+export async function prepareDocument(
+  { parser, embedder }: { parser: ParserPool; embedder: Embedder },
+  input: { text: string; title: string | undefined; language: StemLanguage; known: KnownVectors; lane: string },
+  signal: AbortSignal | undefined,
+): Promise<PreparedDocument & { embedded: number }> {
+  const text = Buffer.from(input.text.replaceAll('\0', '\uFFFD').toWellFormed());
+  const { vectors, ...prepared } = await parser.prepare(
+    {
+      text,
+      title: input.title,
+      language: input.language,
+      embedIn: embedder.builtIn,
+      embedded: embedder.builtIn === undefined ? [] : [...input.known.keys()],
+    },
+    { lane: input.lane, ...(signal === undefined ? {} : { signal }) },
+  );
+  for (const [hash, vector] of vectors) input.known.set(hash, vector);
+  return {
+    ...prepared,
+    text,
+    textHash: createHash('sha256').update(text).digest(),
+    words: prepared.chunks.reduce((sum, chunk) => sum + chunk.words, 0),
+    embedded: vectors.length,
+  };
+}
+
+/** Packed vectors by the hash (hex) of the chunk's context. */
+export type KnownVectors = Map<string, Buffer>;
+
+/** The vectors that the document has now, for those of its chunks that stay as they are. */
+export async function readKnownVectors(db: Db, document: DocumentRow, model: string): Promise<KnownVectors> {
+  const key = { appId: document.appId, sourceId: document.sourceId };
+  const end = document.firstOrdinal + document.chunkCount;
+  const vectors = await listVectors(db, key, model, document.firstOrdinal, end);
+  const byOrdinal = new Map(vectors.map((row) => [row.ordinal, row.content]));
+  const known: KnownVectors = new Map();
+  for (const chunk of await listChunks(db, key.appId, key.sourceId, document.firstOrdinal, end)) {
+    const vector = byOrdinal.get(chunk.ordinal);
+    if (vector) known.set(chunk.hash.toString('hex'), vector);
+  }
+  return known;
+}
+
+/** Embeds the chunks that `known` lacks and adds them to it. Answers how many they were. Throws EmbeddingError. */
+export async function embedChunks(
+  embedder: Embedder,
+  prepared: PreparedDocument,
+  known: KnownVectors,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  const missing = new Map<string, string>();
+  for (const { hash, context } of prepared.chunks)
+    if (context !== undefined && !known.has(hash)) missing.set(hash, context);
+  const entries = [...missing];
+  for (let from = 0; from < entries.length; from += embedder.batchTexts) {
+    const batch = entries.slice(from, from + embedder.batchTexts);
+    const vectors = await embedder.embed(
+      batch.map(([, text]) => text),
+      'passage',
+      signal,
+    );
+    for (const [i, [hash]] of batch.entries()) {
+      const vector = vectors[i];
+      if (vector) known.set(hash, packVector(vector));
+    }
+  }
+  return missing.size;
+}
+
+export type WriteResult = { chunks: number; flushed: boolean; embedded: boolean };
+
+/**
+ * Puts the document into the source's index in the place of its older self, all in the caller's transaction: whoever
+ * searches sees the old text or the new one. Undefined when the source is gone.
+ */
+export async function writeDocument(
+  tx: Transaction,
+  key: SourceKey,
+  facts: DocumentFacts,
+  prepared: PreparedDocument,
+  vectors: KnownVectors,
+  model: string,
+  replaces: boolean,
+): Promise<WriteResult | undefined> {
+  const state = await lockIndex(tx, key);
+  if (!state) return undefined;
+  const old = replaces ? await findDocumentById(tx, key.appId, facts.id) : undefined;
+  if (old) await removeChunks(tx, key, old);
+  const stored: StoredVector[] = [];
+  for (const [i, chunk] of prepared.chunks.entries()) {
+    const vector = vectors.get(chunk.hash);
+    if (vector) stored.push({ ordinal: state.nextOrdinal + i, vector, code: signCode(unpackVector(vector)) });
+  }
+  const embedded = stored.length === prepared.chunks.length;
+  // Sent together, run in this order.
+  const row = upsertDocument(
+    tx,
+    {
+      ...facts,
+      ...key,
+      contentHash: prepared.textHash,
+      totalLines: prepared.lines,
+      totalSize: prepared.text.length,
+      firstOrdinal: state.nextOrdinal,
+      chunkCount: prepared.chunks.length,
+      wordCount: prepared.words,
+      embeddingModel: embedded ? model : null,
+    },
+    prepared.text,
+  );
+  const index = appendChunks(tx, key, state, facts.id, prepared);
+  await Promise.all([row, index, insertVectors(tx, key, state, model, stored)]);
+  const flushed = state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax;
+  if (flushed) await flushBundles(tx, key, state);
+  return { chunks: prepared.chunks.length, flushed, embedded };
+}
+
+/** Takes a document out of its source. False when it or the source is gone already. */
+export async function removeDocument(tx: Transaction, key: SourceKey, documentId: string): Promise<boolean> {
+  if (!(await lockIndex(tx, key))) return false;
+  const gone = await documents.deleteDocument(tx, key.appId, documentId);
+  if (!gone) return false;
+  await removeChunks(tx, key, gone);
+  return true;
+}
+
+/** Gives a stored document the vectors that it lacks. Throws EmbeddingError. */
+export async function embedStoredDocument(
+  db: Database,
+  embedder: Embedder,
+  appId: string,
+  documentId: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const document = await findDocumentById(db, appId, documentId);
+  if (!document || document.embeddingModel === embedder.model) return;
+  const key = { appId, sourceId: document.sourceId };
+  const end = document.firstOrdinal + document.chunkCount;
+  const has = new Set(
+    (await listVectors(db, key, embedder.model, document.firstOrdinal, end)).map((row) => row.ordinal),
+  );
+  const missing = (await listChunks(db, appId, key.sourceId, document.firstOrdinal, end)).filter(
+    (chunk) => !has.has(chunk.ordinal),
+  );
+  const text = missing.length > 0 ? await documents.readText(db, appId, documentId) : undefined;
+  for (let from = 0; from < missing.length; from += embedder.batchTexts) {
+    const batch = missing.slice(from, from + embedder.batchTexts);
+    const contexts = batch.map((chunk) =>
+      withContext(
+        text?.subarray(chunk.startByte, chunk.endByte).toString() ?? '',
+        document.title ?? undefined,
+        chunk.headingPath,
+      ),
+    );
+    const vectors = await embedder.embed(contexts, 'passage', signal);
+    const stored = batch.map((chunk, i) => {
+      const vector = vectors[i] ?? new Float32Array(embedder.dimensions);
+      return { ordinal: chunk.ordinal, vector: packVector(vector), code: signCode(vector) };
+    });
+    const still = await db.begin(async (tx) => {
+      const state = await lockIndex(tx, key);
+      if (!state) return false;
+      const now = await findDocumentById(tx, appId, documentId);
+      if (now?.firstOrdinal !== document.firstOrdinal) return false;
+      await insertVectors(tx, key, state, embedder.model, stored);
+      return true;
+    });
+    if (!still) return;
+  }
+  await db.begin(async (tx) => {
+    if (!(await lockIndex(tx, key))) return;
+    const current = await documents.setEmbedded(tx, appId, documentId, document.firstOrdinal, embedder.model);
+    if (current) await deleteOtherVectors(tx, key, embedder.model, document.firstOrdinal, end);
+  });
+}

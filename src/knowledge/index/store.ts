@@ -1,0 +1,303 @@
+import { mergeBundles, placeBundle, type TermPostings } from '../../content/postings.ts';
+import type { PreparedText } from '../../content/prepare.ts';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Db, Transaction } from '../../db/database.ts';
+import { newUuid } from '../../ids.ts';
+
+/** A source as the index addresses it. */
+export type SourceKey = { appId: string; sourceId: string };
+
+export type IndexState = {
+  language: StemLanguage;
+  firstOrdinal: number;
+  nextOrdinal: number;
+  chunkCount: number;
+  wordCount: number;
+  bundledDocuments: number;
+  bundledChunks: number;
+  vectorVersion: number;
+};
+
+/** Bundles of this many documents, or chunks, become a segment. */
+export const bundleDocumentsMax = 32;
+export const bundleChunksMax = 1_024;
+/** So many segments of one level become one of the next. */
+const segmentsPerLevel = 8;
+
+export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage): Promise<void> {
+  await db`insert into knowledge_indexes (app_id, source_id, language) values (${key.appId}, ${key.sourceId}, ${language})`;
+}
+
+/** The source's index, locked until the transaction ends; undefined when the source is gone. */
+export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
+  const [row] = await tx<IndexState[]>`
+    select language, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents,
+      bundled_chunks, vector_version
+    from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId} for update`;
+  return row;
+}
+
+/** Adds a document's chunks to the locked index. Answers the ordinal of the first one. */
+export async function appendChunks(
+  tx: Transaction,
+  key: SourceKey,
+  state: IndexState,
+  documentId: string,
+  { chunks, bundles }: Pick<PreparedText, 'chunks' | 'bundles'>,
+): Promise<number> {
+  const first = state.nextOrdinal;
+  if (chunks.length === 0) return first;
+  const words = chunks.reduce((sum, chunk) => sum + chunk.words, 0);
+  const chunkRows = tx`
+    insert into knowledge_chunks (app_id, source_id, document_id, ordinal, id, start_byte, end_byte, start_line,
+      end_line, heading_path, hash)
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, ${documentId}::uuid, c.*
+    from unnest(${chunks.map((_chunk, i) => first + i)}::int[], ${chunks.map(() => newUuid())}::uuid[],
+      ${chunks.map((chunk) => chunk.startByte)}::int[], ${chunks.map((chunk) => chunk.endByte)}::int[],
+      ${chunks.map((chunk) => chunk.startLine)}::int[], ${chunks.map((chunk) => chunk.endLine)}::int[],
+      ${chunks.map((chunk) => JSON.stringify(chunk.headingPath))}::text[]::jsonb[],
+      ${chunks.map((chunk) => `\\x${chunk.hash}`)}::text[]::bytea[]) c`;
+  let next = first;
+  const bundleRows = bundles.map(({ chunkCount, content }) => {
+    const ordinal = next;
+    next += chunkCount;
+    return tx`
+      insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
+      values (${key.appId}, ${key.sourceId}, ${ordinal}, ${chunkCount}, ${placeBundle(content, ordinal)})`;
+  });
+  const statistics = tx`
+    update knowledge_indexes set next_ordinal = next_ordinal + ${chunks.length},
+      chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${words},
+      bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length}
+    where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  // Sent together: the connection runs them in order, and only the last answer is waited for.
+  await Promise.all([chunkRows, ...bundleRows, statistics]);
+  state.nextOrdinal += chunks.length;
+  state.bundledDocuments += 1;
+  state.bundledChunks += chunks.length;
+  return first;
+}
+
+/** Takes a document's chunks out of the locked index: they are gone for every search that begins after the commit. */
+export async function removeChunks(
+  tx: Transaction,
+  key: SourceKey,
+  range: { firstOrdinal: number; chunkCount: number; wordCount: number },
+): Promise<void> {
+  if (range.chunkCount === 0) return;
+  const end = range.firstOrdinal + range.chunkCount;
+  await tx`
+    insert into knowledge_dead_ranges (app_id, source_id, first_ordinal, chunk_count)
+    values (${key.appId}, ${key.sourceId}, ${range.firstOrdinal}, ${range.chunkCount})`;
+  await tx`
+    delete from knowledge_chunks where app_id = ${key.appId} and source_id = ${key.sourceId}
+      and ordinal >= ${range.firstOrdinal} and ordinal < ${end}`;
+  await tx`
+    delete from knowledge_vectors where app_id = ${key.appId} and source_id = ${key.sourceId}
+      and ordinal >= ${range.firstOrdinal} and ordinal < ${end}`;
+  await tx`
+    delete from knowledge_codes where app_id = ${key.appId} and source_id = ${key.sourceId}
+      and first_ordinal >= ${range.firstOrdinal} and first_ordinal < ${end}`;
+  await tx`
+    update knowledge_indexes set chunk_count = chunk_count - ${range.chunkCount},
+      word_count = word_count - ${range.wordCount}
+    where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+}
+
+/** Sorts the bundled documents of the locked index by term into a segment; where they are many, into several. */
+export async function flushBundles(tx: Transaction, key: SourceKey, state: IndexState): Promise<void> {
+  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  const bundles = await tx<{ firstOrdinal: number; chunkCount: number }[]>`
+    select first_ordinal, chunk_count from knowledge_bundles where ${of} order by first_ordinal`;
+  let chunks = 0;
+  let group: { firstOrdinal: number; chunkCount: number }[] = [];
+  const flush = async () => {
+    const first = group[0]?.firstOrdinal ?? 0;
+    const last = group.at(-1);
+    if (last) await flushRange(tx, key, first, last.firstOrdinal + last.chunkCount - 1);
+    group = [];
+    chunks = 0;
+  };
+  for (const bundle of bundles) {
+    if (chunks + bundle.chunkCount > bundleChunksMax) await flush();
+    group.push(bundle);
+    chunks += bundle.chunkCount;
+  }
+  await flush();
+  if (bundles.length === 0) return;
+  await tx`update knowledge_indexes set bundled_documents = 0, bundled_chunks = 0 where ${of}`;
+  state.bundledDocuments = 0;
+  state.bundledChunks = 0;
+}
+
+/** What the bundles of these ordinals hold, as one segment. */
+async function flushRange(tx: Transaction, key: SourceKey, first: number, last: number): Promise<void> {
+  const bundles = await tx<{ firstOrdinal: number; content: Buffer }[]>`
+    delete from knowledge_bundles
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and first_ordinal between ${first} and ${last}
+    returning first_ordinal, content`;
+  bundles.sort((a, b) => a.firstOrdinal - b.firstOrdinal);
+  const segment = await nextSegment(tx);
+  await insertPostings(tx, key, segment, mergeBundles(bundles.map((bundle) => bundle.content)));
+  await tx`
+    insert into knowledge_segments (app_id, source_id, segment, level, first_ordinal, last_ordinal)
+    values (${key.appId}, ${key.sourceId}, ${segment}, 0, ${first}, ${last})`;
+}
+
+const postingRowsPerInsert = 4_000;
+
+async function insertPostings(tx: Transaction, key: SourceKey, segment: number, entries: TermPostings[]) {
+  // In the order of the key: neighbours go to the same index pages.
+  entries.sort((a, b) => (a.term < b.term ? -1 : 1));
+  for (let from = 0; from < entries.length; from += postingRowsPerInsert) {
+    const rows = entries.slice(from, from + postingRowsPerInsert);
+    await tx`
+      insert into knowledge_postings (app_id, segment, term, postings, positions)
+      select ${key.appId}::uuid, ${segment}::bigint, p.*
+      from unnest(${rows.map((row) => row.term)}::text[], ${byteTexts(rows.map((row) => row.postings))}::text[]::bytea[],
+        ${byteTexts(rows.map((row) => row.positions))}::text[]::bytea[]) p`;
+  }
+}
+
+/**
+ * Joins the segments of one full level, inside the database, into one of the next. Answers whether it did: call again
+ * until it does not. Searches and writers go on meanwhile: segments never change, and the old ones vanish at the commit.
+ */
+export async function mergeSegments(tx: Transaction, key: SourceKey): Promise<boolean> {
+  const [lock] = await tx<{ mine: boolean }[]>`
+    select pg_try_advisory_xact_lock(hashtextextended('knowledge-merge ' || ${key.sourceId}::text, 0)) as mine`;
+  if (!lock?.mine) return false;
+  const full = await tx<{ level: number; segments: number[]; firstOrdinal: number; lastOrdinal: number }[]>`
+    select level, array_agg(segment order by first_ordinal) as segments, min(first_ordinal) as first_ordinal,
+      max(last_ordinal) as last_ordinal
+    from knowledge_segments where app_id = ${key.appId} and source_id = ${key.sourceId}
+    group by level having count(*) >= ${segmentsPerLevel} order by level limit 1`;
+  const [level] = full;
+  if (!level) return false;
+  const merged = await nextSegment(tx);
+  await tx`
+    insert into knowledge_postings (app_id, segment, term, postings, positions)
+    select app_id, ${merged}::bigint, term, string_agg(postings, ''::bytea order by segment),
+      string_agg(positions, ''::bytea order by segment)
+    from knowledge_postings
+    where app_id = ${key.appId} and segment = any(${level.segments}::bigint[])
+    group by app_id, term order by term`;
+  await tx`
+    delete from knowledge_postings
+    where app_id = ${key.appId} and segment = any(${level.segments}::bigint[])`;
+  await tx`
+    delete from knowledge_segments
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and segment = any(${level.segments}::bigint[])`;
+  await tx`
+    insert into knowledge_segments (app_id, source_id, segment, level, first_ordinal, last_ordinal)
+    values (${key.appId}, ${key.sourceId}, ${merged}, ${level.level + 1}, ${level.firstOrdinal}, ${level.lastOrdinal})`;
+  return true;
+}
+
+async function nextSegment(tx: Transaction): Promise<number> {
+  const [row] = await tx<{ segment: number }[]>`select nextval('knowledge_segment_numbers') as segment`;
+  if (!row) throw new Error('A sequence always has a next number.');
+  return row.segment;
+}
+
+/**
+ * Drops the locked index below an ordinal where nothing lives any more. Not while a segment reaches across it: then the
+ * next time.
+ */
+export async function dropBelow(tx: Transaction, key: SourceKey, ordinal: number): Promise<void> {
+  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  const across = await tx`
+    select 1 from knowledge_segments where ${of} and first_ordinal < ${ordinal} and last_ordinal >= ${ordinal}`;
+  if (across.count > 0) return;
+  await tx`
+    delete from knowledge_postings where app_id = ${key.appId} and segment in (
+      select segment from knowledge_segments where ${of} and last_ordinal < ${ordinal})`;
+  await tx`delete from knowledge_segments where ${of} and last_ordinal < ${ordinal}`;
+  await tx`delete from knowledge_dead_ranges where ${of} and first_ordinal < ${ordinal}`;
+  await tx`delete from knowledge_vectors where ${of} and ordinal < ${ordinal}`;
+  await tx`delete from knowledge_codes where ${of} and first_ordinal < ${ordinal}`;
+  await tx`update knowledge_indexes set first_ordinal = ${ordinal} where ${of}`;
+}
+
+/** Sources whose index is more dead than alive, by at least `deadMin` chunks. */
+export function listWasteful(db: Db, deadMin: number, count: number) {
+  return db<SourceKey[]>`
+    select app_id, source_id from knowledge_indexes
+    where next_ordinal - first_ordinal - chunk_count > greatest(chunk_count, ${deadMin}) limit ${count}`;
+}
+
+/** A chunk's vector, packed, with its sign code. */
+export type StoredVector = { ordinal: number; vector: Buffer; code: Uint32Array };
+
+/** Stores vectors in the locked index, in ascending order of their ordinals. */
+export async function insertVectors(
+  tx: Transaction,
+  key: SourceKey,
+  state: IndexState,
+  model: string,
+  vectors: StoredVector[],
+): Promise<void> {
+  if (vectors.length === 0) return;
+  state.vectorVersion += 1;
+  const runs = joinRuns(vectors);
+  await Promise.all([
+    tx`
+    update knowledge_indexes set vector_version = ${state.vectorVersion}
+    where app_id = ${key.appId} and source_id = ${key.sourceId}`,
+    tx`
+    insert into knowledge_vectors (app_id, source_id, ordinal, model, content)
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, v.ordinal, ${model}::text, v.content
+    from unnest(${vectors.map((one) => one.ordinal)}::int[],
+      ${byteTexts(vectors.map((one) => one.vector))}::text[]::bytea[]) v (ordinal, content)
+    on conflict do nothing`,
+    tx`
+    insert into knowledge_codes (app_id, source_id, model, first_ordinal, chunk_count, version, content)
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, ${model}::text, r.first_ordinal, r.chunk_count,
+      ${state.vectorVersion}::bigint, r.content
+    from unnest(${runs.map((run) => run.first)}::int[], ${runs.map((run) => run.codes.length)}::int[],
+      ${byteTexts(runs.map((run) => Buffer.concat(run.codes)))}::text[]::bytea[]) r (first_ordinal, chunk_count, content)
+    on conflict do nothing`,
+  ]);
+}
+
+/** Codes of ordinals that follow each other, together. */
+function joinRuns(vectors: StoredVector[]): { first: number; codes: Buffer[] }[] {
+  const runs: { first: number; codes: Buffer[] }[] = [];
+  for (const { ordinal, code } of vectors) {
+    const bytes = Buffer.from(code.buffer, code.byteOffset, code.byteLength);
+    const run = runs.at(-1);
+    if (run && run.first + run.codes.length === ordinal) run.codes.push(bytes);
+    else runs.push({ first: ordinal, codes: [bytes] });
+  }
+  return runs;
+}
+
+/** The stored vectors of a range of ordinals, in ascending order. */
+export function listVectors(db: Db, key: SourceKey, model: string, from: number, to: number) {
+  return db<{ ordinal: number; content: Buffer }[]>`
+    select ordinal, content from knowledge_vectors
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and model = ${model}
+      and ordinal >= ${from} and ordinal < ${to}
+    order by ordinal`;
+}
+
+/** Removes the vectors of all other models from a range of ordinals. */
+export async function deleteOtherVectors(
+  tx: Transaction,
+  key: SourceKey,
+  model: string,
+  from: number,
+  to: number,
+): Promise<void> {
+  await tx`
+    delete from knowledge_vectors where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
+      and ordinal >= ${from} and ordinal < ${to}`;
+  await tx`
+    delete from knowledge_codes where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
+      and first_ordinal >= ${from} and first_ordinal < ${to}`;
+}
+
+/** The driver sends no arrays of bytes; their text form it does. */
+function byteTexts(values: Buffer[]): string[] {
+  return values.map((value) => `\\x${value.toString('hex')}`);
+}

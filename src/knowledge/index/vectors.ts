@@ -1,0 +1,123 @@
+import { codeBits, packedCosine, signCode } from '../../content/embed/codes.ts';
+import type { Embedder } from '../../content/embed/embedder.ts';
+import { hammingDistances } from '../../content/embed/hamming.ts';
+import type { Transaction } from '../../db/database.ts';
+import { allowedBit, nearestRows, type Ranked } from '../search/rank.ts';
+import { placeOfRow, type Scope } from '../search/scope.ts';
+import { listVectorsAt, readCodes } from '../search/store.ts';
+import type { ByteCache } from './cache.ts';
+
+/** All sign codes of one source and model, in the order in which they were stored; grows, never changes. */
+export type CodeTable = {
+  version: number;
+  count: number;
+  ordinals: Int32Array;
+  codes: Uint32Array;
+};
+
+export type CodeCache = ByteCache<CodeTable>;
+
+/** Candidates that the exact cosine decides between: enough for .95 of the exact top ten with every embedder tried. */
+export const candidatesMin = 200;
+
+/** Ranks the scope's allowed chunks that have vectors of this model by cosine; at most `count`, best first. */
+export async function rankByVector(
+  tx: Transaction,
+  appId: string,
+  scope: Scope,
+  embedder: Pick<Embedder, 'model' | 'dimensions'>,
+  query: Float32Array,
+  count: number,
+  minSimilarity: number,
+  cache: CodeCache,
+): Promise<Ranked[]> {
+  const words = codeBits(embedder.dimensions) / 32;
+  const tables: { source: Scope['sources'][number]; table: CodeTable }[] = [];
+  for (const source of scope.sources) {
+    if (source.vectorVersion === 0) continue;
+    const table = await loadTable(tx, appId, source, embedder.model, words, cache);
+    tables.push({ source, table });
+  }
+  const total = tables.reduce((sum, { table }) => sum + table.count, 0);
+  const distances = new Uint16Array(total);
+  const rows = new Int32Array(total);
+  const code = signCode(query);
+  let found = 0;
+  for (const { source, table } of tables) {
+    const start = found;
+    hammingDistances(code, table.codes, table.count, distances, start);
+    for (let i = 0; i < table.count; i++) {
+      const ordinal = table.ordinals[i] as number;
+      // The table may know more than this snapshot, and what is gone by now.
+      if (ordinal < source.firstOrdinal || ordinal >= source.nextOrdinal) continue;
+      const row = source.base + ordinal;
+      if (((scope.rows[row] ?? 0) & allowedBit) === 0) continue;
+      distances[found] = distances[start + i] as number;
+      rows[found] = row;
+      found += 1;
+    }
+  }
+  const allowed = { distances: distances.subarray(0, found), rows: rows.subarray(0, found) };
+  const nearest = nearestRows(allowed.distances, allowed.rows, words * 32, Math.max(candidatesMin, count));
+  const places = nearest.map((row) => ({ row, ...placeOfRow(scope, row) }));
+  const rowOf = new Map(places.map((place) => [`${place.sourceId}/${place.ordinal}`, place.row]));
+  const vectors = await listVectorsAt(tx, appId, embedder.model, places);
+  return vectors
+    .map(({ sourceId, ordinal, content }) => ({
+      row: rowOf.get(`${sourceId}/${ordinal}`) ?? 0,
+      score: packedCosine(query, content),
+    }))
+    .filter(({ score }) => score >= minSimilarity)
+    .sort((a, b) => b.score - a.score || a.row - b.row)
+    .slice(0, count);
+}
+
+/** A table may hold this many codes of chunks that are gone, beside as many as there are live ones. */
+const staleCodesMax = 10_000;
+
+/** The source's codes as of this snapshot or later: what the cache has, continued from the database. */
+async function loadTable(
+  tx: Transaction,
+  appId: string,
+  source: { sourceId: string; vectorVersion: number; chunkCount: number },
+  model: string,
+  words: number,
+  cache: CodeCache,
+): Promise<CodeTable> {
+  const key = `${source.sourceId}/${model}`;
+  const cached = cache.get(key);
+  const known = cached && cached.count <= source.chunkCount * 2 + staleCodesMax ? cached : undefined;
+  if (known && known.version >= source.vectorVersion) return known;
+  let table = known ?? emptyTable();
+  // The first addition copies: searches that run meanwhile keep reading what they have.
+  let shared = true;
+  for await (const runs of readCodes(tx, appId, source.sourceId, model, table.version))
+    for (const run of runs) {
+      if (shared || table.count + run.chunkCount > table.ordinals.length) table = grown(table, run.chunkCount, words);
+      shared = false;
+      // Copied as bytes: the database's buffers are not aligned to words.
+      new Uint8Array(table.codes.buffer, table.count * words * 4, run.content.length).set(run.content);
+      for (let i = 0; i < run.chunkCount; i++) table.ordinals[table.count + i] = run.firstOrdinal + i;
+      table.count += run.chunkCount;
+    }
+  table = { ...table, version: source.vectorVersion };
+  if ((cache.get(key)?.version ?? -1) < table.version || known === undefined) cache.set(key, table, tableBytes(table));
+  return table;
+}
+
+function emptyTable(): CodeTable {
+  return { version: 0, count: 0, ordinals: new Int32Array(0), codes: new Uint32Array(0) };
+}
+
+function grown(table: CodeTable, more: number, words: number): CodeTable {
+  const capacity = Math.max(256, Math.ceil((table.count + more) * 1.25));
+  const ordinals = new Int32Array(capacity);
+  const codes = new Uint32Array(capacity * words);
+  ordinals.set(table.ordinals.subarray(0, table.count));
+  codes.set(table.codes.subarray(0, table.count * words));
+  return { version: table.version, count: table.count, ordinals, codes };
+}
+
+function tableBytes(table: CodeTable): number {
+  return table.codes.byteLength + table.ordinals.byteLength + 200;
+}

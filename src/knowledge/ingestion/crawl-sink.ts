@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto';
+import { normalizeUrl } from '../../content/crawl.ts';
+import { startCrawl } from '../../crawls/jobs.ts';
+import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/types.ts';
+import type { Db, Transaction } from '../../db/database.ts';
+import { findDocumentByUrl, listUnseen, markSeen } from '../documents/store.ts';
+import { removeDocument, writeDocument } from '../index/indexing.ts';
+import { findSourceById, type SourceRow } from '../sources/store.ts';
+import { addError, addWritten, emptyStats, type KnowledgeWorkDeps, makeReady, type Ready, type Stats } from './run.ts';
+import * as store from './store.ts';
+
+/** How crawls name knowledge as what they work for. Stored. */
+export const knowledgeConsumer = 'knowledge';
+const sitePagesDefault = 100;
+
+/** Whether a pull of this type is a crawl. */
+export function pullsPages(type: string): boolean {
+  return type === 'web/link' || type === 'scrape/site';
+}
+
+/** Begins the crawl of a pull that has become active; it starts when the transaction commits. */
+export async function startPull(db: Db, source: SourceRow, ingestionId: string): Promise<void> {
+  await store.startIngestion(db, source.appId, ingestionId);
+  await startCrawl(db, {
+    appId: source.appId,
+    sandboxId: source.sandboxId,
+    id: ingestionId,
+    consumer: knowledgeConsumer,
+    collectionId: source.id,
+    settings: settingsOf(source),
+  });
+}
+
+function settingsOf(source: SourceRow): CrawlSettings {
+  const payload = source.payload ?? {};
+  const isSite = source.type === 'scrape/site';
+  const url = String(payload.url);
+  return {
+    mode: isSite ? 'site' : 'link',
+    startUrl: normalizeUrl(url) ?? url,
+    maxPages: isSite ? (typeof payload.max_pages === 'number' ? payload.max_pages : sitePagesDefault) : 1,
+    includePaths: textList(payload.include_paths),
+    excludePaths: textList(payload.exclude_paths),
+    ...(typeof payload.max_depth === 'number' ? { maxDepth: payload.max_depth } : {}),
+    allowSubdomains: payload.allow_subdomains === true,
+    ignoreRobots: false,
+    sitemap: 'include',
+  };
+}
+
+function textList(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+/** Writes what a crawl finds as documents of the source that it pulls for. */
+export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefined> {
+  const { db, embedder, addJob } = deps;
+  const keyOf = (crawl: Crawl) => ({ appId: crawl.appId, sourceId: crawl.collectionId ?? '' });
+
+  async function write(tx: Transaction, crawl: Crawl, batch: CommitBatch<Ready | undefined>, stats: Stats) {
+    const key = keyOf(crawl);
+    const unchanged: string[] = [];
+    for (const { page, prepared } of batch.pages) {
+      if (prepared) {
+        const written = await writeDocument(
+          tx,
+          key,
+          prepared.facts,
+          prepared.prepared,
+          prepared.vectors,
+          embedder.model,
+          prepared.replaces,
+        );
+        if (!written) return false;
+        if (written.flushed) await addJob(tx, 'knowledge.merge', key, { key: `knowledge.merge/${key.sourceId}` });
+        addWritten(stats, prepared, embedder.local);
+      } else {
+        unchanged.push(page.url);
+        stats.unchanged += 1;
+        stats.pages += 1;
+      }
+    }
+    for (const failure of batch.failures) {
+      // What its server cannot show just now stays as it is; only what is gone there goes here.
+      if (!failure.gone) unchanged.push(failure.url);
+      addError(stats, { url: failure.url, code: failure.failure.code, message: failure.failure.message });
+    }
+    await markSeen(tx, key.appId, key.sourceId, unchanged, crawl.id);
+    return true;
+  }
+
+  return {
+    async prepare(crawl, page, signal) {
+      const { appId, sourceId } = keyOf(crawl);
+      const source = await findSourceById(db, appId, sourceId);
+      if (!source) return undefined;
+      const old = await findDocumentByUrl(db, appId, sourceId, page.url);
+      const text = Buffer.from(page.markdown);
+      return makeReady(deps, source, {
+        documentId: old?.id ?? null,
+        text: page.markdown,
+        title: page.title ?? null,
+        metadata: null,
+        contentType: page.contentType === '' ? null : page.contentType,
+        fileId: null,
+        bytesHash: createHash('sha256').update(text).digest(),
+        bytes: text.length,
+        pages: 1,
+        sourceUrl: page.url,
+        seenBy: crawl.id,
+        signal,
+      });
+    },
+
+    discard: async () => {},
+
+    async commit(tx, crawl, batch) {
+      const ingestion = await store.lockRunning(tx, crawl.appId, crawl.id);
+      if (!ingestion) return false;
+      const stats = { ...emptyStats(), ...ingestion.stats };
+      if (!(await write(tx, crawl, batch, stats))) return false;
+      await store.setStats(tx, crawl.appId, crawl.id, stats);
+      return true;
+    },
+
+    async finish(tx, crawl, verdict) {
+      const ingestion = await store.lockRunning(tx, crawl.appId, crawl.id);
+      if (!ingestion) return;
+      const { appId, sourceId } = keyOf(crawl);
+      const stats: Stats = { ...emptyStats(), ...ingestion.stats };
+      if (verdict.state === 'done')
+        for (const id of await listUnseen(tx, appId, sourceId, crawl.id))
+          if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
+      const pending = !embedder.local && stats.documents > 0;
+      if (pending) await addJob(tx, 'knowledge.embed', {}, { key: 'knowledge.embed' });
+      await store.finishIngestion(tx, appId, crawl.id, {
+        status: verdict.state === 'done' ? 'succeeded' : 'failed',
+        error: verdict.state === 'done' ? null : { code: verdict.failure.code, message: verdict.failure.message },
+        metadata: pending ? { embedding: 'pending' } : {},
+        stats,
+      });
+      const next = await store.promoteQueued(tx, appId, sourceId);
+      if (next !== undefined) await deps.launch(tx, appId, sourceId, next);
+    },
+  };
+}

@@ -1,0 +1,475 @@
+import { createHash } from 'node:crypto';
+import type { BlobStore } from '../../blob/blob-store.ts';
+import { type Embedder, EmbeddingError } from '../../content/embed/embedder.ts';
+import type { ParserPool } from '../../content/parse/pool/pool.ts';
+import { ParseError } from '../../content/parse/types.ts';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Database, Db, Transaction } from '../../db/database.ts';
+import { findFile } from '../../files/store.ts';
+import { newUuid } from '../../ids.ts';
+import type { Logger } from '../../log.ts';
+import { quotaError } from '../../tenancy/quotas.ts';
+import { describeDocument, findDocumentByBytes, findDocumentById } from '../documents/store.ts';
+import {
+  type DocumentFacts,
+  embedChunks,
+  embedStoredDocument,
+  type KnownVectors,
+  type PreparedDocument,
+  prepareDocument,
+  readKnownVectors,
+  writeDocument,
+} from '../index/indexing.ts';
+import { payloadLanguage } from '../sources/kinds.ts';
+import { findSourceById, type SourceRow } from '../sources/store.ts';
+import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
+import * as store from './store.ts';
+
+export type AddKnowledgeJob = (
+  db: Db,
+  task: string,
+  payload: object,
+  options?: { key?: string; keepRunAt?: boolean; runAt?: Date },
+) => Promise<void>;
+
+/** In the transaction that made the ingestion active. */
+export type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
+
+export type KnowledgeWorkDeps = {
+  db: Database;
+  blobs: BlobStore;
+  parser: ParserPool;
+  embedder: Embedder;
+  /** Language of sources that do not name one. */
+  language: StemLanguage;
+  addJob: AddKnowledgeJob;
+  /** Sets an ingestion to work that has become the active one. */
+  launch: Launch;
+  log: Logger;
+};
+
+/** Documents of one batch that are read ahead while another is written. */
+const parseAhead = 4;
+export const documentBytesMax = 100 * 1024 * 1024;
+const listedErrorsMax = 100;
+
+/** Somebody else works on the ingestion now, or it is gone with its source. */
+export class LeaseLost extends Error {
+  constructor() {
+    super('The ingestion is no longer ours.');
+    this.name = 'LeaseLost';
+  }
+}
+
+export type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
+
+export type Stats = {
+  documents: number;
+  chunks: number;
+  pages: number;
+  bytes: number;
+  failed: number;
+  embedded_chunks: number;
+  reused_chunks: number;
+  unchanged: number;
+  removed: number;
+  errors: { item?: number; url?: string; code: string; message: string }[];
+};
+
+export function emptyStats(): Stats {
+  return {
+    documents: 0,
+    chunks: 0,
+    pages: 0,
+    bytes: 0,
+    failed: 0,
+    embedded_chunks: 0,
+    reused_chunks: 0,
+    unchanged: 0,
+    removed: 0,
+    errors: [],
+  };
+}
+
+/** What is to become of bytes: a new document, or the next version of one. */
+export type Input = {
+  documentId: string | null;
+  bytes: Buffer;
+  /** True when the bytes are text that a client sent as text: there is nothing to parse. */
+  isText: boolean;
+  filename: string | null;
+  contentType: string | null;
+  title: string | null;
+  metadata: Record<string, unknown> | null;
+  fileId: string | null;
+};
+
+/** Everything about a document that is done outside of transactions. */
+export type Ready = {
+  facts: DocumentFacts;
+  prepared: PreparedDocument;
+  vectors: KnownVectors;
+  /** The document exists already. */
+  replaces: boolean;
+  embedded: number;
+  pages: number;
+  bytes: number;
+};
+
+/** One ingestion in the hands of this process. */
+export class IngestionRun {
+  readonly deps: KnowledgeWorkDeps;
+  readonly signal: AbortSignal;
+  readonly stats: Stats = emptyStats();
+  readonly #ingestion: IngestionRow;
+  readonly #holder: string;
+  readonly #documents: string[] = [];
+
+  constructor(deps: KnowledgeWorkDeps, ingestion: IngestionRow, holder: string, signal: AbortSignal) {
+    this.deps = deps;
+    this.signal = signal;
+    this.#ingestion = ingestion;
+    this.#holder = holder;
+  }
+
+  /** Works to the end; `pull` does what is particular to pulls and answers why it could not. */
+  async work(pull: PullStep): Promise<void> {
+    const { appId, sourceId, kind } = this.#ingestion;
+    const source = await findSourceById(this.deps.db, appId, sourceId);
+    if (!source) throw new LeaseLost();
+    if (kind === 'pull') {
+      const error = await pull(this, source);
+      if (error) return this.fail(error);
+      return this.#succeed({});
+    }
+    return this.#workItems(source);
+  }
+
+  async fail(error: IngestionError): Promise<void> {
+    await this.#finish('failed', error, {});
+  }
+
+  /** Runs a step in a transaction that commits only while the ingestion is ours. */
+  async commit<T>(step: (tx: Transaction) => Promise<T>): Promise<T> {
+    const { appId, id } = this.#ingestion;
+    this.signal.throwIfAborted();
+    return this.deps.db.begin(async (tx) => {
+      if (!(await store.lockLease(tx, appId, id, this.#holder))) throw new LeaseLost();
+      return step(tx);
+    }) as Promise<T>;
+  }
+
+  /** Reads, cuts and (with an embedder in this process) embeds. Throws ParseError. */
+  async prepare(source: SourceRow, input: Input): Promise<Ready> {
+    const parsed = await this.#parse(source, input);
+    return makeReady(this.deps, source, {
+      ...input,
+      text: parsed.text,
+      title: input.title ?? parsed.title ?? input.filename,
+      bytesHash: hashBytes(input.bytes),
+      bytes: input.bytes.length,
+      pages: parsed.pages ?? 1,
+      sourceUrl: null,
+      seenBy: null,
+      signal: this.signal,
+    });
+  }
+
+  /** Writes what was prepared; `also` is done in the same transaction. */
+  async write(source: SourceRow, ready: Ready, also?: (tx: Transaction) => Promise<void>): Promise<void> {
+    const key = { appId: source.appId, sourceId: source.id };
+    const { embedder, addJob } = this.deps;
+    const result = await this.commit(async (tx) => {
+      const written = await writeDocument(
+        tx,
+        key,
+        ready.facts,
+        ready.prepared,
+        ready.vectors,
+        embedder.model,
+        ready.replaces,
+      );
+      if (!written) throw new LeaseLost();
+      if (written.flushed) await addJob(tx, 'knowledge.merge', key, { key: `knowledge.merge/${source.id}` });
+      await also?.(tx);
+      return written;
+    });
+    if (!result.embedded) this.#documents.push(ready.facts.id);
+    addWritten(this.stats, ready, embedder.local);
+  }
+
+  async #parse(source: SourceRow, input: Input): Promise<{ text: string; title?: string; pages?: number }> {
+    if (input.isText) return { text: input.bytes.toString() };
+    const { markdown, title, pages } = await this.deps.parser.parse(
+      {
+        bytes: input.bytes,
+        ...(input.filename === null ? {} : { filename: input.filename }),
+        ...(input.contentType === null ? {} : { contentType: input.contentType }),
+      },
+      { lane: source.appId, signal: this.signal },
+    );
+    return { text: markdown, ...(title === undefined ? {} : { title }), ...(pages === undefined ? {} : { pages }) };
+  }
+
+  async #workItems(source: SourceRow): Promise<void> {
+    const { db } = this.deps;
+    const items = await store.listItems(db, source.appId, this.#ingestion.id);
+    const pending = items.filter((item) => item.state === 'pending');
+    const ahead: Promise<ItemWork>[] = [];
+    for (let i = 0; i < pending.length; i++) {
+      while (ahead.length < parseAhead && i + ahead.length < pending.length) {
+        const item = pending[i + ahead.length];
+        if (!item) break;
+        const work = this.#readItem(source, item);
+        // Whoever waits for it sees its failure; until then it is nobody's unhandled one.
+        work.catch(() => {});
+        ahead.push(work);
+      }
+      const item = pending[i];
+      const work = await ahead.shift();
+      if (item && work) await this.#writeItemOrFail(source, item, work);
+    }
+    await this.#endItems(await store.listItems(db, source.appId, this.#ingestion.id));
+  }
+
+  async #readItem(source: SourceRow, item: ItemRow): Promise<ItemWork> {
+    const { db } = this.deps;
+    try {
+      const input = await this.#readInput(source, item);
+      if (item.dedupe) {
+        const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes));
+        if (reused !== undefined) return { kind: 'reuse', documentId: reused };
+      }
+      return { kind: 'write', ready: await this.prepare(source, input) };
+    } catch (error) {
+      const failure = describeFailure(error);
+      if (!failure) throw error;
+      return { kind: 'fail', error: failure };
+    }
+  }
+
+  async #readInput(source: SourceRow, item: ItemRow): Promise<Input> {
+    const { db, blobs } = this.deps;
+    const common = {
+      documentId: item.documentId,
+      title: item.title,
+      metadata: item.metadata,
+    };
+    if (item.fileId === null) {
+      const bytes = (await store.readItemContent(db, item)) ?? Buffer.alloc(0);
+      return {
+        ...common,
+        bytes,
+        isText: item.isText,
+        filename: item.filename,
+        contentType: item.contentType,
+        fileId: null,
+      };
+    }
+    const file = await findFile(db, source.appId, item.fileId);
+    if (!file) throw new ParseError('extraction_failed', 'The file was deleted before it could be read.');
+    const bytes = Buffer.from(await blobs.readAll(file.blobKey, documentBytesMax));
+    return { ...common, bytes, isText: false, filename: file.filename, contentType: file.contentType, fileId: file.id };
+  }
+
+  /** A document that does not fit into the app's quota fails by itself. */
+  async #writeItemOrFail(source: SourceRow, item: ItemRow, work: ItemWork): Promise<void> {
+    try {
+      await this.#writeItem(source, item, work);
+    } catch (error) {
+      const failure = describeFailure(error);
+      if (!failure) throw error;
+      await this.#writeItem(source, item, { kind: 'fail', error: failure });
+    }
+  }
+
+  async #writeItem(source: SourceRow, item: ItemRow, work: ItemWork): Promise<void> {
+    switch (work.kind) {
+      case 'fail':
+        return this.commit((tx) => store.finishItem(tx, item, 'failed', { error: work.error }));
+      case 'reuse':
+        return this.commit(async (tx) => {
+          await describeDocument(tx, source.appId, work.documentId, {
+            ...(item.title === null ? {} : { title: item.title }),
+            ...(item.metadata === null ? {} : { metadata: item.metadata }),
+          });
+          await store.finishItem(tx, item, 'done', { document: work.documentId, reused: true });
+        });
+      case 'write': {
+        const { facts, prepared, bytes, pages } = work.ready;
+        // Two equal contents of one batch: the second finds the first only now.
+        const twin = item.dedupe
+          ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash)
+          : undefined;
+        if (twin !== undefined) return this.#writeItem(source, item, { kind: 'reuse', documentId: twin });
+        return this.write(source, work.ready, (tx) =>
+          store.finishItem(tx, item, 'done', {
+            document: facts.id,
+            reused: false,
+            chunks: prepared.chunks.length,
+            bytes,
+            pages,
+          }),
+        );
+      }
+    }
+  }
+
+  /** The outcome, read from the items so that it is whole also when another process did some of them. */
+  async #endItems(items: ItemRow[]): Promise<void> {
+    const done = items.filter((item) => item.state === 'done');
+    const sum = (member: string) => done.reduce((total, item) => total + numberOf(item.result?.[member]), 0);
+    Object.assign(this.stats, {
+      documents: done.length,
+      chunks: sum('chunks'),
+      bytes: sum('bytes'),
+      pages: sum('pages'),
+    });
+    for (const item of items)
+      if (item.state === 'failed')
+        addError(this.stats, { item: item.ordinal, ...(item.result?.error as IngestionError) });
+    const single = this.#ingestion.kind === 'batch' ? undefined : items[0];
+    const metadata = single
+      ? itemMetadata(single)
+      : { items: items.map((item) => ({ index: item.ordinal, ...itemMetadata(item) })) };
+    if (done.length > 0 || items.length === 0) return this.#succeed(metadata);
+    const [first] = this.stats.errors;
+    const error = first ?? { code: 'internal_error', message: 'Nothing could be ingested.' };
+    return this.#finish('failed', { code: error.code, message: error.message }, metadata);
+  }
+
+  /** Vectors of an embedder elsewhere come last: what is written is found by full text meanwhile. */
+  async #succeed(metadata: Record<string, unknown>): Promise<void> {
+    const { db, embedder, log, addJob } = this.deps;
+    let pending = false;
+    for (const id of this.#documents) {
+      try {
+        await embedStoredDocument(db, embedder, this.#ingestion.appId, id, this.signal);
+      } catch (error) {
+        if (!(error instanceof EmbeddingError)) throw error;
+        log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder fails; vectors will follow');
+        pending = true;
+        await addJob(db, 'knowledge.embed', {}, { key: 'knowledge.embed', runAt: new Date(Date.now() + 5_000) });
+        break;
+      }
+    }
+    await this.#finish('succeeded', null, pending ? { ...metadata, embedding: 'pending' } : metadata);
+  }
+
+  async #finish(
+    status: 'succeeded' | 'failed',
+    error: IngestionError | null,
+    metadata: Record<string, unknown>,
+  ): Promise<void> {
+    const { appId, id, sourceId } = this.#ingestion;
+    await this.commit(async (tx) => {
+      await store.finishIngestion(tx, appId, id, { status, error, metadata, stats: this.stats });
+      const next = await store.promoteQueued(tx, appId, sourceId);
+      if (next !== undefined) await this.deps.launch(tx, appId, sourceId, next);
+    });
+  }
+}
+
+/** A document's text with everything else that is known of it. */
+export type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
+  text: string;
+  bytesHash: Buffer;
+  bytes: number;
+  pages: number;
+  sourceUrl: string | null;
+  seenBy: string | null;
+  signal?: AbortSignal;
+};
+
+/** Cuts the text and, with an embedder in this process, embeds what the document does not have vectors of yet. */
+export async function makeReady(
+  deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
+  source: SourceRow,
+  input: TextInput,
+): Promise<Ready> {
+  const { db, embedder } = deps;
+  const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
+  const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
+  const { embedded: made, ...prepared } = await prepareDocument(
+    deps,
+    {
+      text: input.text,
+      title: input.title ?? undefined,
+      language: payloadLanguage(source.payload, deps.language),
+      known: vectors,
+      lane: source.appId,
+    },
+    input.signal,
+  );
+  const embedded = embedder.local ? made + (await embedChunks(embedder, prepared, vectors, input.signal)) : made;
+  return {
+    facts: {
+      id: input.documentId ?? newUuid(),
+      title: input.title === null ? null : storableText(input.title),
+      fileId: input.fileId,
+      metadata: input.metadata ?? old?.metadata ?? {},
+      contentType: input.contentType,
+      bytesHash: input.bytesHash,
+      sourceUrl: input.sourceUrl,
+      seenBy: input.seenBy,
+    },
+    prepared,
+    vectors,
+    replaces: old !== undefined,
+    embedded,
+    pages: input.pages,
+    bytes: input.bytes,
+  };
+}
+
+type ItemWork =
+  | { kind: 'write'; ready: Ready }
+  | { kind: 'reuse'; documentId: string }
+  | { kind: 'fail'; error: IngestionError };
+
+function itemMetadata(item: ItemRow): Record<string, unknown> {
+  const { document, reused, error } = item.result ?? {};
+  if (error !== undefined) return { error };
+  return { document, document_reused: reused === true };
+}
+
+/** A document's failure, counted and listed. */
+export function addError(stats: Stats, error: Stats['errors'][number]): void {
+  stats.failed += 1;
+  if (stats.errors.length < listedErrorsMax) stats.errors.push(error);
+}
+
+/** A document that was written, counted. */
+export function addWritten(stats: Stats, ready: Ready, isLocal: boolean): void {
+  const chunks = ready.prepared.chunks.length;
+  stats.documents += 1;
+  stats.chunks += chunks;
+  stats.pages += ready.pages;
+  stats.bytes += ready.bytes;
+  stats.embedded_chunks += ready.embedded;
+  stats.reused_chunks += isLocal ? Math.max(0, chunks - ready.embedded) : 0;
+}
+
+/** A failure that is the document's own, as the ingestion tells it; undefined for anything else. */
+export function describeFailure(error: unknown): IngestionError | undefined {
+  if (error instanceof ParseError) return { code: error.reason, message: error.message };
+  const overQuota = quotaError(error);
+  if (overQuota !== undefined) return { code: overQuota.code, message: overQuota.message };
+  if (error instanceof Error && error.name === 'BlobTooLarge')
+    return { code: 'file_too_large', message: `Documents of up to ${documentBytesMax} bytes can be ingested.` };
+  if (error instanceof Error && error.name === 'BlobMissing')
+    return { code: 'extraction_failed', message: 'The contents of the file are gone.' };
+  return undefined;
+}
+
+export function hashBytes(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+function storableText(text: string): string {
+  return text.replaceAll('\0', '\u{fffd}').toWellFormed();
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
+}

@@ -1,0 +1,262 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Database } from '../../db/database.ts';
+import { AppError, invalidField, notFound } from '../../errors.ts';
+import { readBase64 } from '../../files/input.ts';
+import { findVisibleFile } from '../../files/store.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import { newUuid } from '../../ids.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import { requireRoom } from '../../tenancy/quotas.ts';
+import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
+import { findCreatableKind, missingForPull } from '../sources/kinds.ts';
+import { checkMetadata, type SeenSource, type SourceService } from '../sources/service.ts';
+import type { SourceRow } from '../sources/store.ts';
+import { documentBytesMax } from './run.ts';
+import type { IngestionRow, IngestionView, NewItem } from './store.ts';
+import * as store from './store.ts';
+import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
+
+export type ContentInput = {
+  data: string;
+  data_encoding?: 'raw' | 'base64' | undefined;
+  content_type?: string | undefined;
+  filename?: string | undefined;
+};
+
+export type PushInput = {
+  content?: ContentInput | undefined;
+  file?: string | undefined;
+  title?: string | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  dedupe?: boolean | undefined;
+};
+
+export type OnActive = 'return' | 'queue' | 'error';
+export type IngestInput = PushInput & { pull?: boolean | undefined; on_active?: OnActive | undefined };
+export type BatchInput = { items: PushInput[]; on_active?: OnActive | undefined };
+
+const inlineBytesDefault = 256 * 1024;
+const inlineWaitMs = 2_000;
+const insertTriesMax = 10;
+
+export type IngestDeps = {
+  db: Database;
+  sources: SourceService;
+  work: KnowledgeWork;
+  /** Where work that outlives its request reports what went wrong. */
+  onError: (error: unknown) => void;
+  /** Pushed contents up to this size are worked within the request; 0: never. */
+  inlineBytesMax?: number;
+};
+
+export type IngestService = ReturnType<typeof createIngestService>;
+
+export function createIngestService(deps: IngestDeps) {
+  const { db, sources, work, onError, inlineBytesMax = inlineBytesDefault } = deps;
+
+  /** The ingestion's row, and its job in the same transaction; or the one that is active already. */
+  async function begin(
+    source: SourceRow,
+    kind: IngestionRow['kind'],
+    items: NewItem[],
+    onActive: OnActive,
+    inline: boolean,
+  ): Promise<{ ingestion: IngestionRow; isNew: boolean }> {
+    for (let tries = 0; tries < insertTriesMax; tries++) {
+      const inserted = await db.begin(async (tx) => {
+        const base = { appId: source.appId, id: newUuid(), sourceId: source.id, kind, metadata: {} };
+        let row = await store.insertIngestion(tx, { ...base, queued: false });
+        if (!row && onActive === 'queue') row = await store.insertIngestion(tx, { ...base, queued: true });
+        if (!row) return undefined;
+        await store.insertItems(tx, source.appId, row.id, items);
+        // Worked here at once, the job is only for the case that this process dies over it.
+        const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
+        if (!row.queued) await work.launchIngestion(tx, source, row, runAt);
+        return row;
+      });
+      if (inserted) {
+        // The active one may have ended just before this one queued behind it.
+        if (inserted.queued) await promote(source);
+        return { ingestion: inserted, isNew: true };
+      }
+      const active = await store.findActiveIngestion(db, source.appId, source.id);
+      if (!active) continue;
+      if (onActive === 'error')
+        throw new AppError('conflict', 'Another ingestion of this source is active.', {
+          details: { status: active.status },
+        });
+      return { ingestion: active, isNew: false };
+    }
+    throw new AppError('unavailable', 'The source is too busy. Try again in a moment.', {
+      headers: { 'retry-after': '1' },
+    });
+  }
+
+  async function promote(source: SourceRow): Promise<void> {
+    await db.begin(async (tx) => {
+      const next = await store.promoteQueued(tx, source.appId, source.id);
+      if (next !== undefined) await work.launch(tx, source.appId, source.id, next);
+    });
+  }
+
+  /** Starts, works small things at once, and answers the ingestion as it then is. */
+  async function start(
+    caller: Caller,
+    source: SourceRow,
+    kind: IngestionRow['kind'],
+    items: NewItem[],
+    onActive: OnActive,
+  ): Promise<IngestionView> {
+    const size = items.reduce((sum, item) => sum + (item.content?.length ?? inlineBytesMax + 1), 0);
+    const inline = kind !== 'pull' && size <= inlineBytesMax;
+    const { ingestion, isNew } = await begin(source, kind, items, onActive, inline);
+    if (isNew && inline && !ingestion.queued) {
+      const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
+      await Promise.race([working, wait(inlineWaitMs, undefined, { ref: false })]);
+    }
+    const view = await store.findIngestion(db, caller, ingestion.id);
+    if (!view) throw notFound();
+    return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
+  }
+
+  async function readPush(caller: Caller, input: PushInput, at = ''): Promise<NewItem> {
+    checkMetadata(input.metadata, `${at}metadata`);
+    const common = {
+      documentId: null,
+      title: input.title ?? null,
+      metadata: input.metadata ?? null,
+      dedupe: input.dedupe ?? false,
+    };
+    const none = { content: null, isText: false, contentType: null, filename: null, fileId: null };
+    if (input.content) return { ...common, ...none, ...readContent(input.content, `${at}content`) };
+    const field = `${at}file`;
+    const file = await findVisibleFile(db, caller, fieldId('file', field, input.file ?? ''));
+    if (!file) throw unknownReference(field);
+    if (file.size > documentBytesMax)
+      throw new AppError('file_too_large', `Files of up to ${documentBytesMax} bytes can be ingested.`, {
+        fields: [{ field, message: 'is too large' }],
+      });
+    return { ...common, ...none, fileId: file.id };
+  }
+
+  async function ingest(caller: Caller, id: string, input: IngestInput): Promise<IngestionView> {
+    const source = await sources.getForChange(caller, id, 'update');
+    const mode = readMode(input);
+    checkMode(source, mode, input);
+    if (mode === 'pull') await requireRoom(db, source, 'pages');
+    // What is there already may be found again.
+    else if (input.dedupe !== true) await requireRoom(db, source, 'documents');
+    const items = mode === 'pull' ? [] : [await readPush(caller, input)];
+    return start(caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return');
+  }
+
+  return {
+    ingest,
+
+    /** Many contents in one ingestion, worked in their order, each with a result of its own. */
+    async ingestBatch(caller: Caller, id: string, input: BatchInput): Promise<IngestionView> {
+      const source = await sources.getForChange(caller, id, 'update');
+      if (!findCreatableKind(source.type)?.pushable)
+        throw invalidField('items', `cannot be pushed into a source of type ${source.type}`);
+      await requireRoom(db, source, 'documents');
+      const items: NewItem[] = [];
+      for (const [i, item] of input.items.entries()) {
+        if ((item.content === undefined) === (item.file === undefined))
+          throw oneOf([`items.${i}.content`, `items.${i}.file`], 'give exactly one of content and file');
+        items.push(await readPush(caller, item, `items.${i}.`));
+      }
+      return start(caller, source, 'batch', items, input.on_active ?? 'return');
+    },
+
+    /** Replaces a document's content; the caller has been found to be allowed to. */
+    async replaceDocument(
+      caller: Caller,
+      source: SeenSource,
+      document: { id: string; title: string | null },
+      input: PushInput,
+    ): Promise<IngestionView> {
+      const item = await readPush(caller, input);
+      return start(
+        caller,
+        source,
+        'replace',
+        [{ ...item, documentId: document.id, title: item.title ?? document.title }],
+        'queue',
+      );
+    },
+
+    /** Bytes that a server-driven flow brings in. They wait their turn behind an active ingestion. */
+    async ingestInternal(source: SourceRow, item: NewItem): Promise<IngestionRow> {
+      const inline = (item.content?.length ?? 0) <= inlineBytesMax;
+      const { ingestion } = await begin(source, 'push', [item], 'queue', inline);
+      if (inline && !ingestion.queued) {
+        const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
+        await Promise.race([working, wait(inlineWaitMs, undefined, { ref: false })]);
+      }
+      return ingestion;
+    },
+
+    /** Starts a pull that nobody asked for by hand. Nothing happens while another ingestion is active. */
+    async pullDue(source: SourceRow): Promise<void> {
+      await begin(source, 'pull', [], 'return', false);
+    },
+
+    async get(caller: Caller, id: string): Promise<IngestionView> {
+      const view = await store.findIngestion(db, caller, pathId('ingestion', id));
+      if (!view) throw notFound();
+      return view;
+    },
+
+    async list(caller: Caller, sourceId: string, page: PageRequest): Promise<[IngestionView[], number]> {
+      const source = await sources.get(caller, sourceId);
+      return store.listIngestions(db, source.appId, source.id, page);
+    },
+  };
+}
+
+type Mode = 'content' | 'file' | 'pull';
+
+/** Exactly one of content, file and pull; `pull: false` is as absent. */
+function readMode(input: IngestInput): Mode {
+  const modes: Mode[] = [];
+  if (input.content !== undefined) modes.push('content');
+  if (input.file !== undefined) modes.push('file');
+  if (input.pull === true) modes.push('pull');
+  const [mode] = modes;
+  if (mode === undefined || modes.length > 1)
+    throw oneOf(mode === undefined ? ['content', 'file', 'pull'] : modes, 'give exactly one of content, file and pull');
+  return mode;
+}
+
+function checkMode(source: SourceRow, mode: Mode, input: IngestInput): void {
+  const kind = findCreatableKind(source.type);
+  if (mode !== 'pull') {
+    if (!kind?.pushable) throw invalidField(mode, `cannot be pushed into a source of type ${source.type}`);
+    return;
+  }
+  if (input.dedupe === true) throw invalidField('dedupe', 'is for pushed content only');
+  if (!kind?.pullNeeds) throw invalidField('pull', `a source of type ${source.type} has nothing to pull from`);
+  const missing = missingForPull(kind, source.payload);
+  if (missing.length > 0)
+    throw invalidField('payload', `a pull needs ${missing.join(' and ')} in the source's payload`);
+}
+
+function oneOf(fields: string[], message: string): AppError {
+  return new AppError('invalid_parameters', `${fields.join(', ')}: ${message}`, {
+    fields: fields.map((field) => ({ field, message })),
+  });
+}
+
+const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
+const textName = /\.(?:md|markdown|txt|text)$/i;
+
+/** The pushed bytes. Text that comes as text and claims to be nothing else is the document as it stands. */
+function readContent(content: ContentInput, field: string) {
+  const { content_type: contentType = null, filename = null } = content;
+  if (content.data_encoding === 'base64')
+    return { content: readBase64(`${field}.data`, content.data), isText: false, contentType, filename };
+  const isText =
+    (contentType === null || textType.test(contentType)) &&
+    (filename === null || !/\.\w+$/.test(filename) || textName.test(filename));
+  return { content: Buffer.from(content.data), isText, contentType, filename };
+}

@@ -1,0 +1,239 @@
+import type { Db } from '../../db/database.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import type { Owned } from '../../tenancy/visible.ts';
+import { jsonOrNull, sourceVisible } from '../sources/store.ts';
+
+export type IngestionStatus = 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
+export type IngestionError = { code: string; message: string };
+
+export type IngestionRow = {
+  appId: string;
+  id: string;
+  sourceId: string;
+  status: IngestionStatus;
+  queued: boolean;
+  kind: 'push' | 'pull' | 'replace' | 'batch';
+  metadata: Record<string, unknown>;
+  stats: Record<string, unknown>;
+  error: IngestionError | null;
+  leaseHolder: string | null;
+  leaseUntil: Date | null;
+  startedAt: Date | null;
+  completedAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+/** With the owner columns of its source, which answers carry. */
+export type IngestionView = IngestionRow & Owned;
+
+export type ItemRow = {
+  appId: string;
+  ingestionId: string;
+  ordinal: number;
+  state: 'pending' | 'done' | 'failed';
+  documentId: string | null;
+  fileId: string | null;
+  content: Buffer | null;
+  isText: boolean;
+  contentType: string | null;
+  filename: string | null;
+  title: string | null;
+  metadata: Record<string, unknown> | null;
+  dedupe: boolean;
+  result: Record<string, unknown> | null;
+};
+
+export type NewItem = Pick<
+  ItemRow,
+  'documentId' | 'fileId' | 'content' | 'isText' | 'contentType' | 'filename' | 'title' | 'metadata' | 'dedupe'
+>;
+
+/** Adds the ingestion unless another of the source is active and this one is not to queue: then undefined. */
+export async function insertIngestion(
+  db: Db,
+  ingestion: Pick<IngestionRow, 'appId' | 'id' | 'sourceId' | 'kind' | 'queued' | 'metadata'>,
+): Promise<IngestionRow | undefined> {
+  const [row] = await db<IngestionRow[]>`
+    insert into knowledge_ingestions (app_id, id, source_id, kind, queued, metadata)
+    values (${ingestion.appId}, ${ingestion.id}, ${ingestion.sourceId}, ${ingestion.kind}, ${ingestion.queued},
+      ${JSON.stringify(ingestion.metadata)}::text::jsonb)
+    on conflict (app_id, source_id)
+      where status in ('pending', 'running', 'awaiting_callback') and not queued do nothing
+    returning *`;
+  return row;
+}
+
+export async function insertItems(db: Db, appId: string, ingestionId: string, items: NewItem[]): Promise<void> {
+  for (const [ordinal, item] of items.entries())
+    await db`
+      insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, is_text,
+        content_type, filename, title, metadata, dedupe)
+      values (${appId}, ${ingestionId}, ${ordinal}, ${item.documentId}, ${item.fileId}, ${item.content},
+        ${item.isText}, ${item.contentType}, ${item.filename}, ${item.title}, ${jsonOrNull(item.metadata)}::text::jsonb,
+        ${item.dedupe})`;
+}
+
+export async function findActiveIngestion(db: Db, appId: string, sourceId: string): Promise<IngestionRow | undefined> {
+  const [row] = await db<IngestionRow[]>`
+    select * from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}
+      and status in ('pending', 'running', 'awaiting_callback') and not queued`;
+  return row;
+}
+
+export async function findKind(db: Db, appId: string, id: string): Promise<IngestionRow['kind'] | undefined> {
+  const [row] = await db<Pick<IngestionRow, 'kind'>[]>`
+    select kind from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
+  return row?.kind;
+}
+
+export async function findIngestion(db: Db, caller: Caller, id: string): Promise<IngestionView | undefined> {
+  const [row] = await db<IngestionView[]>`
+    select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
+    from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
+    where i.id = ${id} and ${sourceVisible(db, caller, 's')}`;
+  return row;
+}
+
+export async function listIngestions(
+  db: Db,
+  appId: string,
+  sourceId: string,
+  page: PageRequest,
+): Promise<[IngestionView[], number]> {
+  const rows = await db<IngestionView[]>`
+    select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
+    from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
+    where i.app_id = ${appId} and i.source_id = ${sourceId}
+    order by i.created_at desc, i.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`
+    select count(*) as total from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}`;
+  return [rows, count.total];
+}
+
+/** Takes an unfinished ingestion that nobody works on. Undefined: it is finished, gone, queued or held. */
+export async function claimIngestion(
+  db: Db,
+  appId: string,
+  id: string,
+  holder: string,
+  leaseSeconds: number,
+): Promise<IngestionRow | undefined> {
+  const [row] = await db<IngestionRow[]>`
+    update knowledge_ingestions set status = 'running', started_at = coalesce(started_at, now()), updated_at = now(),
+      lease_holder = ${holder}, lease_until = now() + make_interval(secs => ${leaseSeconds})
+    where app_id = ${appId} and id = ${id} and status in ('pending', 'running') and not queued
+      and (lease_until is null or lease_until < now())
+    returning *`;
+  return row;
+}
+
+/** Lengthens the lease; false when it is lost. */
+export async function renewLease(db: Db, appId: string, id: string, holder: string, leaseSeconds: number) {
+  const rows = await db`
+    update knowledge_ingestions set lease_until = now() + make_interval(secs => ${leaseSeconds})
+    where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running'`;
+  return rows.count > 0;
+}
+
+/** Gives the ingestion back unfinished. */
+export async function releaseLease(db: Db, appId: string, id: string, holder: string): Promise<void> {
+  await db`update knowledge_ingestions set lease_until = null, lease_holder = null
+    where app_id = ${appId} and id = ${id} and lease_holder = ${holder}`;
+}
+
+/** True while this holder works on the ingestion, which then stays so until the transaction ends. */
+export async function lockLease(db: Db, appId: string, id: string, holder: string): Promise<boolean> {
+  const rows = await db`
+    select 1 from knowledge_ingestions
+    where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running' for update`;
+  return rows.count > 0;
+}
+
+export function listItems(db: Db, appId: string, ingestionId: string) {
+  return db<ItemRow[]>`
+    select app_id, ingestion_id, ordinal, state, document_id, file_id, null::bytea as content, is_text, content_type, filename,
+      title, metadata, dedupe, result
+    from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${ingestionId} order by ordinal`;
+}
+
+export async function readItemContent(db: Db, item: ItemRow): Promise<Buffer | null> {
+  const [row] = await db<{ content: Buffer | null }[]>`
+    select content from knowledge_ingestion_items
+    where app_id = ${item.appId} and ingestion_id = ${item.ingestionId} and ordinal = ${item.ordinal}`;
+  return row?.content ?? null;
+}
+
+export async function finishItem(
+  db: Db,
+  item: Pick<ItemRow, 'appId' | 'ingestionId' | 'ordinal'>,
+  state: 'done' | 'failed',
+  result: Record<string, unknown>,
+): Promise<void> {
+  await db`
+    update knowledge_ingestion_items set state = ${state}, result = ${JSON.stringify(result)}::text::jsonb
+    where app_id = ${item.appId} and ingestion_id = ${item.ingestionId} and ordinal = ${item.ordinal}`;
+}
+
+/** The ingestion is worked on, by something else than a holder of its lease. */
+export async function startIngestion(db: Db, appId: string, id: string): Promise<void> {
+  await db`
+    update knowledge_ingestions set status = 'running', started_at = now(), updated_at = now()
+    where app_id = ${appId} and id = ${id}`;
+}
+
+/** The ingestion, locked, while it runs. */
+export async function lockRunning(db: Db, appId: string, id: string): Promise<IngestionRow | undefined> {
+  const [row] = await db<IngestionRow[]>`
+    select * from knowledge_ingestions where app_id = ${appId} and id = ${id} and status = 'running' for update`;
+  return row;
+}
+
+export async function setStats(db: Db, appId: string, id: string, stats: Record<string, unknown>): Promise<void> {
+  await db`update knowledge_ingestions set stats = ${JSON.stringify(stats)}::text::jsonb, updated_at = now()
+    where app_id = ${appId} and id = ${id}`;
+}
+
+/** Ends the ingestion and drops its items. */
+export async function finishIngestion(
+  db: Db,
+  appId: string,
+  id: string,
+  outcome: {
+    status: 'succeeded' | 'failed';
+    error: IngestionError | null;
+    metadata: Record<string, unknown>;
+    stats: Record<string, unknown>;
+  },
+): Promise<void> {
+  await db`
+    update knowledge_ingestions set status = ${outcome.status}, error = ${jsonOrNull(outcome.error)}::text::jsonb,
+      metadata = metadata || ${JSON.stringify(outcome.metadata)}::text::jsonb,
+      stats = ${JSON.stringify(outcome.stats)}::text::jsonb, completed_at = now(), updated_at = now(),
+      lease_holder = null, lease_until = null
+    where app_id = ${appId} and id = ${id}`;
+  await db`delete from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${id}`;
+}
+
+/** The oldest queued ingestion of the source becomes the active one. */
+export async function promoteQueued(db: Db, appId: string, sourceId: string): Promise<string | undefined> {
+  const [row] = await db<{ id: string }[]>`
+    update knowledge_ingestions set queued = false, updated_at = now()
+    where app_id = ${appId} and id = (
+      select id from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId} and queued
+        and status = 'pending' order by created_at, id limit 1)
+      and not exists (select 1 from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}
+        and status in ('pending', 'running', 'awaiting_callback') and not queued)
+    returning id`;
+  return row?.id;
+}
+
+/** Removes the embedding-pending mark of a source's ingestions once nothing is pending any more. */
+export async function clearEmbeddingPending(db: Db, appId: string, sourceId: string): Promise<void> {
+  await db`
+    update knowledge_ingestions set metadata = metadata - 'embedding', updated_at = now()
+    where app_id = ${appId} and source_id = ${sourceId} and metadata ? 'embedding'
+      and not exists (select 1 from knowledge_documents where app_id = ${appId} and source_id = ${sourceId}
+        and embedding_model is null)`;
+}

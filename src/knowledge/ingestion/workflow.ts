@@ -1,0 +1,158 @@
+import { EmbeddingError } from '../../content/embed/embedder.ts';
+import type { Transaction } from '../../db/database.ts';
+import { AppError } from '../../errors.ts';
+import { newUuid } from '../../ids.ts';
+import { listUnembedded } from '../documents/store.ts';
+import { compactSource } from '../index/compact.ts';
+import { embedStoredDocument } from '../index/indexing.ts';
+import { listWasteful, mergeSegments, type SourceKey } from '../index/store.ts';
+import { findSourceById, type SourceRow } from '../sources/store.ts';
+import { knowledgeSink, pullsPages, startPull } from './crawl-sink.ts';
+import { pullSource } from './pull.ts';
+import { IngestionRun, type KnowledgeWorkDeps, LeaseLost } from './run.ts';
+import * as store from './store.ts';
+
+export const leaseSeconds = 10;
+const heartbeatMs = 3_000;
+const deadChunksMin = 1_000;
+
+export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
+
+/** The steps of ingestion. Each may run twice: what is done is marked in the transaction that did it. */
+export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
+  const { db, embedder, log, addJob } = given;
+  const deps: KnowledgeWorkDeps = { ...given, launch };
+
+  /** Sets an active ingestion to work: a crawl for pages on the web, a job for the rest. */
+  async function launchIngestion(
+    tx: Transaction,
+    source: SourceRow,
+    ingestion: Pick<store.IngestionRow, 'id' | 'kind'>,
+    runAt?: Date,
+  ): Promise<void> {
+    if (ingestion.kind === 'pull' && pullsPages(source.type)) return startPull(tx, source, ingestion.id);
+    const payload = { appId: source.appId, ingestionId: ingestion.id };
+    const key = `knowledge.ingest/${ingestion.id}`;
+    await addJob(tx, 'knowledge.ingest', payload, runAt === undefined ? { key } : { key, runAt });
+  }
+
+  async function launch(tx: Transaction, appId: string, sourceId: string, ingestionId: string): Promise<void> {
+    const source = await findSourceById(tx, appId, sourceId);
+    const kind = await store.findKind(tx, appId, ingestionId);
+    if (source && kind) await launchIngestion(tx, source, { id: ingestionId, kind });
+  }
+
+  /** Works an ingestion to its end unless somebody else does. Answers whether it is finished (or gone). */
+  async function runIngestion(appId: string, id: string, signal?: AbortSignal): Promise<boolean> {
+    const holder = newUuid();
+    const ingestion = await store.claimIngestion(db, appId, id, holder, leaseSeconds);
+    if (!ingestion) return isFinished(appId, id);
+    const lost = new AbortController();
+    const heartbeat = setInterval(() => {
+      store
+        .renewLease(db, appId, id, holder, leaseSeconds)
+        .then((held) => held || lost.abort())
+        .catch((error: unknown) => log.warn({ err: error, ingestion: id }, 'A lease was not renewed'));
+    }, heartbeatMs);
+    const stop = signal ? AbortSignal.any([signal, lost.signal]) : lost.signal;
+    const run = new IngestionRun(deps, ingestion, holder, stop);
+    try {
+      await run.work(pullSource);
+      return true;
+    } catch (error) {
+      if (stop.aborted) {
+        await store.releaseLease(db, appId, id, holder);
+        return false;
+      }
+      if (error instanceof LeaseLost) return true;
+      if (isTransient(error)) {
+        await store.releaseLease(db, appId, id, holder).catch(() => {});
+        throw error;
+      }
+      log.error({ err: error, ingestion: id }, 'An ingestion failed');
+      await run.fail({ code: 'internal_error', message: 'Something went wrong on our side.' });
+      return true;
+    } finally {
+      clearInterval(heartbeat);
+    }
+  }
+
+  async function isFinished(appId: string, id: string): Promise<boolean> {
+    const [row] = await db<{ status: string; queued: boolean }[]>`
+      select status, queued from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
+    return row === undefined || row.queued || row.status === 'succeeded' || row.status === 'failed';
+  }
+
+  return {
+    runIngestion,
+    launchIngestion,
+    launch,
+    sink: knowledgeSink(deps),
+
+    /** Gives vectors to documents that lack them, until none does or the embedder fails. */
+    async embedPending(signal?: AbortSignal): Promise<void> {
+      const sources = new Map<string, SourceKey>();
+      const settle = async () => {
+        for (const { appId, sourceId } of sources.values()) await store.clearEmbeddingPending(db, appId, sourceId);
+      };
+      for (;;) {
+        const pending = await listUnembedded(db, embedder.model, 50);
+        if (pending.length === 0) return settle();
+        for (const document of pending) {
+          if (signal?.aborted) return settle();
+          sources.set(document.sourceId, document);
+          try {
+            await embedStoredDocument(db, embedder, document.appId, document.id, signal);
+          } catch (error) {
+            if (!(error instanceof EmbeddingError)) throw error;
+            log.warn({ err: error }, 'The embedder fails; its documents wait');
+            return settle();
+          }
+        }
+      }
+    },
+
+    /** Merges the segments of a source until none is due. */
+    async mergeSource(key: SourceKey): Promise<void> {
+      while (await db.begin((tx) => mergeSegments(tx, key)));
+    },
+
+    compactSource: (key: SourceKey, signal?: AbortSignal) => compactSource(deps, key, signal),
+
+    /** Has the sources compacted whose index is mostly of what was replaced or deleted. */
+    async compactWasteful(): Promise<void> {
+      for (const { appId, sourceId } of await listWasteful(db, deadChunksMin, 20))
+        await addJob(db, 'knowledge.compact', { appId, sourceId }, { key: `knowledge.compact/${sourceId}` });
+    },
+
+    /** Clears what the index still holds of sources that are gone. */
+    async purgeRemoved(): Promise<void> {
+      for (;;) {
+        const removed = await db<SourceKey[]>`select app_id, source_id from removed_knowledge_sources limit 20`;
+        if (removed.length === 0) return;
+        for (const { appId, sourceId } of removed)
+          await db.begin(async (tx) => {
+            const of = tx`app_id = ${appId} and source_id = ${sourceId}`;
+            await tx`delete from knowledge_postings where app_id = ${appId} and segment in (
+              select segment from knowledge_segments where ${of})`;
+            await tx`delete from knowledge_segments where ${of}`;
+            await tx`delete from knowledge_bundles where ${of}`;
+            await tx`delete from knowledge_dead_ranges where ${of}`;
+            await tx`delete from knowledge_vectors where ${of}`;
+            await tx`delete from knowledge_codes where ${of}`;
+            await tx`delete from knowledge_chunks where ${of}`;
+            await tx`delete from crawled_pages where app_id = ${appId} and collection_id = ${sourceId}`;
+            await tx`delete from crawls where app_id = ${appId} and collection_id = ${sourceId}`;
+            await tx`delete from removed_knowledge_sources where ${of}`;
+          });
+      }
+    },
+  };
+}
+
+/** What may be otherwise in a moment: the parsers are busy or stopping, the database is restarting. */
+function isTransient(error: unknown): boolean {
+  if (error instanceof AppError) return error.code === 'unavailable';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return /^(08|40|53|57P)/.test(code) || /^(CONNECTION_|ECONNREFUSED|ECONNRESET)/.test(code);
+}

@@ -1,0 +1,195 @@
+import type { PostingColumns } from '../../content/postings.ts';
+
+/**
+ * BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and idf = ln(1 + (N − df + ½) / (df + ½)). N, df and
+ * the average length are those of the live chunks of all sources that the search covers.
+ */
+const k1 = 1.2;
+const b = 0.75;
+
+export type ScopeStatistics = {
+  chunks: number;
+  averageLength: number;
+  /** Some rows stand for chunks that are gone. */
+  hasDead: boolean;
+};
+
+/** Chunks of the scope are rows of one table: a source's ordinals from its first on, source after source. */
+export const liveBit = 1;
+export const allowedBit = 2;
+
+/** Postings of one source: `base` is the row of ordinal 0 (it may be negative). */
+export type SourcePostings = { base: number; columns: PostingColumns };
+
+export type RankTerm = {
+  /** How often the query says it. */
+  count: number;
+  lists: SourcePostings[];
+};
+
+/** What became of a term: its document frequency in the scope and its idf. */
+export type TermWeight = { documentFrequency: number; idf: number };
+
+/**
+ * Adds the terms' scores into `scores`, one place per row. Rows that are not live do not count at all; live rows that
+ * are not allowed count in the statistics and get no score.
+ */
+export function scoreTerms(
+  terms: RankTerm[],
+  statistics: ScopeStatistics,
+  rows: Uint8Array,
+  scores: Float32Array,
+): TermWeight[] {
+  return terms.map((term) => {
+    const documentFrequency = statistics.hasDead ? countLive(term.lists, rows) : countAll(term.lists);
+    const idf = Math.log(1 + (statistics.chunks - documentFrequency + 0.5) / (documentFrequency + 0.5));
+    const weight = term.count * idf * (k1 + 1);
+    const lengthScale = (k1 * b) / Math.max(1, statistics.averageLength);
+    for (const { base, columns } of term.lists) {
+      const { ordinals, frequencies, lengths } = columns;
+      for (let i = 0; i < ordinals.length; i++) {
+        const row = base + (ordinals[i] as number);
+        if (((rows[row] ?? 0) & allowedBit) === 0) continue;
+        const frequency = frequencies[i] as number;
+        const norm = k1 * (1 - b) + lengthScale * (lengths[i] as number);
+        scores[row] = (scores[row] as number) + (weight * frequency) / (frequency + norm);
+      }
+    }
+    return { documentFrequency, idf };
+  });
+}
+
+function countAll(lists: SourcePostings[]): number {
+  return lists.reduce((count, { columns }) => count + columns.ordinals.length, 0);
+}
+
+function countLive(lists: SourcePostings[], rows: Uint8Array): number {
+  let count = 0;
+  for (const { base, columns } of lists) {
+    const { ordinals } = columns;
+    for (let i = 0; i < ordinals.length; i++) count += (rows[base + (ordinals[i] as number)] ?? 0) & liveBit;
+  }
+  return count;
+}
+
+/** Several lists of the same source as one: a prefix's words count together, as one word. */
+export function joinColumns(parts: PostingColumns[]): PostingColumns {
+  if (parts.length === 1 && parts[0]) return parts[0];
+  const byOrdinal = new Map<number, { frequency: number; length: number }>();
+  for (const part of parts)
+    for (let i = 0; i < part.ordinals.length; i++) {
+      const ordinal = part.ordinals[i] ?? 0;
+      const known = byOrdinal.get(ordinal);
+      if (known) known.frequency += part.frequencies[i] ?? 0;
+      else byOrdinal.set(ordinal, { frequency: part.frequencies[i] ?? 0, length: part.lengths[i] ?? 0 });
+    }
+  const entries = [...byOrdinal];
+  return {
+    ordinals: Int32Array.from(entries, ([ordinal]) => ordinal),
+    frequencies: Uint16Array.from(entries, ([, entry]) => Math.min(entry.frequency, 65_535)),
+    lengths: Uint16Array.from(entries, ([, entry]) => entry.length),
+  };
+}
+
+/** Whether the words of a phrase stand one after another somewhere, given each word's positions in the chunk. */
+export function containsPhrase(positionsOfWords: number[][]): boolean {
+  const [first = [], ...others] = positionsOfWords;
+  const sets = others.map((positions) => new Set(positions));
+  return first.some((start) => sets.every((set, i) => set.has(start + i + 1)));
+}
+
+export type Ranked = { row: number; score: number };
+
+/** The `count` best rows with a positive score, best first; equal scores in order of the rows. */
+export function bestRows(scores: Float32Array, count: number): Ranked[] {
+  const heap: Ranked[] = [];
+  let floor = 0;
+  for (let row = 0; row < scores.length; row++) {
+    const score = scores[row] as number;
+    if (score <= floor && (score <= 0 || heap.length >= count)) continue;
+    if (heap.length < count) {
+      heap.push({ row, score });
+      siftUp(heap);
+    } else {
+      heap[0] = { row, score };
+      siftDown(heap);
+    }
+    if (heap.length >= count) floor = heap[0]?.score ?? 0;
+  }
+  return heap.sort((a, c) => c.score - a.score || a.row - c.row);
+}
+
+function worse(a: Ranked | undefined, c: Ranked | undefined): boolean {
+  if (!a || !c) return false;
+  return a.score < c.score || (a.score === c.score && a.row > c.row);
+}
+
+function siftUp(heap: Ranked[]): void {
+  for (let i = heap.length - 1; i > 0; ) {
+    const parent = (i - 1) >> 1;
+    if (!worse(heap[i], heap[parent])) return;
+    swap(heap, i, parent);
+    i = parent;
+  }
+}
+
+function siftDown(heap: Ranked[]): void {
+  for (let i = 0; ; ) {
+    let least = i;
+    for (const child of [2 * i + 1, 2 * i + 2])
+      if (child < heap.length && worse(heap[child], heap[least])) least = child;
+    if (least === i) return;
+    swap(heap, i, least);
+    i = least;
+  }
+}
+
+function swap(heap: Ranked[], i: number, j: number): void {
+  const a = heap[i];
+  const c = heap[j];
+  if (!a || !c) return;
+  heap[i] = c;
+  heap[j] = a;
+}
+
+/** The rows with the smallest distances among those allowed, by counting sort over the distances. */
+export function nearestRows(distances: Uint16Array, rows: Int32Array, bits: number, count: number): number[] {
+  const histogram = new Uint32Array(bits + 2);
+  for (let i = 0; i < distances.length; i++) {
+    const distance = distances[i] as number;
+    histogram[distance] = (histogram[distance] as number) + 1;
+  }
+  let threshold = 0;
+  for (let sum = 0; threshold <= bits; threshold++) {
+    sum += histogram[threshold] ?? 0;
+    if (sum >= count) break;
+  }
+  const nearest: number[] = [];
+  const atThreshold: number[] = [];
+  for (let i = 0; i < distances.length; i++) {
+    const distance = distances[i] as number;
+    if (distance < threshold) nearest.push(rows[i] as number);
+    else if (distance === threshold && atThreshold.length < count) atThreshold.push(rows[i] as number);
+  }
+  return nearest.concat(atThreshold.slice(0, Math.max(0, count - nearest.length)));
+}
+
+/** Reciprocal rank fusion (Cormack et al. 2009) with this constant; CISI is flat between 40 and 60. */
+export const fusionConstant = 60;
+
+export type Fused = { row: number; score: number; textRank?: number; vectorRank?: number };
+
+/** Fuses two rankings. `vectorWeight` is what the embedder's ranks are worth beside the text's. */
+export function fuseRankings(text: readonly number[], vector: readonly number[], vectorWeight: number): Fused[] {
+  const fused = new Map<number, Fused>();
+  for (const [i, row] of text.entries()) fused.set(row, { row, score: 1 / (fusionConstant + i + 1), textRank: i + 1 });
+  for (const [i, row] of vector.entries()) {
+    const share = vectorWeight / (fusionConstant + i + 1);
+    const known = fused.get(row);
+    if (known) {
+      known.score += share;
+      known.vectorRank = i + 1;
+    } else fused.set(row, { row, score: share, vectorRank: i + 1 });
+  }
+  return [...fused.values()].sort((a, c) => c.score - a.score || a.row - c.row);
+}

@@ -1,0 +1,57 @@
+import { allowedBit, liveBit, type ScopeStatistics } from './rank.ts';
+import type { AllowedRanges, ScopeSource } from './store.ts';
+
+/**
+ * The chunks that a search covers, as rows of one table: each source's ordinals in turn. `rows` says of each whether it
+ * is live and whether the search's filters allow it.
+ */
+export type Scope = {
+  sources: (ScopeSource & { base: number })[];
+  rows: Uint8Array;
+  statistics: ScopeStatistics;
+};
+
+/** Lays out the sources; `allowed` undefined means that there is no filter. */
+export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | undefined): Scope {
+  let size = 0;
+  let chunks = 0;
+  let words = 0;
+  const placed = sources.map((source) => {
+    const base = size - source.firstOrdinal;
+    size += source.nextOrdinal - source.firstOrdinal;
+    chunks += source.chunkCount;
+    words += source.wordCount;
+    return { ...source, base };
+  });
+  const rows = new Uint8Array(size).fill(allowed === undefined ? liveBit | allowedBit : liveBit);
+  const baseOf = new Map(placed.map((source) => [source.sourceId, source.base]));
+  for (const { sourceId, ranges } of allowed ?? []) {
+    const base = baseOf.get(sourceId) ?? 0;
+    for (let at = 0; at < ranges.length; at += 8) {
+      const first = base + ranges.readInt32BE(at);
+      rows.fill(liveBit | allowedBit, first, first + ranges.readInt32BE(at + 4));
+    }
+  }
+  for (const source of placed)
+    for (const [i, first] of source.deadFirst.entries()) {
+      const from = Math.max(0, source.base + first);
+      rows.fill(0, from, Math.max(from, source.base + first + (source.deadCount[i] ?? 0)));
+    }
+  const hasDead = placed.some((source) => source.deadFirst.length > 0);
+  return { sources: placed, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead } };
+}
+
+/** Which source and ordinal a row stands for. */
+export function placeOfRow(scope: Scope, row: number): { sourceId: string; ordinal: number } {
+  let low = 0;
+  let high = scope.sources.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    const source = scope.sources[middle];
+    if (source && source.base + source.firstOrdinal <= row) low = middle;
+    else high = middle - 1;
+  }
+  const source = scope.sources[low];
+  if (!source) throw new Error('A row lies in a source.');
+  return { sourceId: source.sourceId, ordinal: row - source.base };
+}

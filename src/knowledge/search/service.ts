@@ -1,0 +1,64 @@
+import type { Database } from '../../db/database.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import { getPathAgent } from '../../tenancy/references.ts';
+import type { SourceService } from '../sources/service.ts';
+import { sourceVisible } from '../sources/store.ts';
+import { compileFilter } from './filter.ts';
+import type { SearchIndex, SearchMode, SearchResult } from './search.ts';
+import type { Fragment } from './store.ts';
+
+export type SearchInput = {
+  query: string;
+  mode?: SearchMode | undefined;
+  max_results?: number | undefined;
+  min_similarity?: number | undefined;
+  recency_days?: number | undefined;
+  filter?: Record<string, unknown> | undefined;
+  explain?: boolean | undefined;
+};
+
+const resultsDefault = 20;
+
+export function createSearchService(deps: { db: Database; sources: SourceService; index: SearchIndex }) {
+  const { db, sources, index } = deps;
+
+  function run(caller: Caller, where: Fragment, input: SearchInput): Promise<SearchResult> {
+    return index.search({
+      appId: caller.appId,
+      sources: db`${sourceVisible(db, caller, 's')} and ${where}`,
+      documents: documentConditions(db, input),
+      query: input.query,
+      mode: input.mode ?? 'hybrid',
+      maxResults: input.max_results ?? resultsDefault,
+      minSimilarity: input.min_similarity,
+    });
+  }
+
+  return {
+    async searchSource(caller: Caller, id: string, input: SearchInput): Promise<SearchResult> {
+      const source = await sources.get(caller, id);
+      return run(caller, db`s.id = ${source.id}`, input);
+    },
+
+    /** All that an agent owns; the agent by its id or lookup key. */
+    async searchAgent(
+      caller: Caller,
+      agentText: string,
+      input: SearchInput & { source_types?: string[] | undefined },
+    ): Promise<SearchResult> {
+      const agent = await getPathAgent(db, caller, agentText);
+      const types = input.source_types ?? [];
+      const ofTypes = types.length > 0 ? db`s.type = any(${types}::text[])` : db`true`;
+      return run(caller, db`s.agent_id = ${agent.id} and ${ofTypes}`, input);
+    },
+  };
+}
+
+function documentConditions(db: Database, input: SearchInput): Fragment | undefined {
+  const conditions: Fragment[] = [];
+  if (input.filter) conditions.push(compileFilter(db, input.filter));
+  if (input.recency_days !== undefined)
+    conditions.push(db`d.indexed_at >= now() - make_interval(secs => ${input.recency_days * 86_400})`);
+  if (conditions.length === 0) return undefined;
+  return conditions.reduce((all, one) => db`${all} and ${one}`);
+}

@@ -1,0 +1,159 @@
+import type postgres from 'postgres';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Db, Transaction } from '../../db/database.ts';
+
+export type Fragment = postgres.PendingQuery<postgres.Row[]>;
+
+/** A source of the search's scope with what its index consists of at this moment. */
+export type ScopeSource = {
+  sourceId: string;
+  language: StemLanguage;
+  firstOrdinal: number;
+  nextOrdinal: number;
+  chunkCount: number;
+  wordCount: number;
+  vectorVersion: number;
+  segments: number[];
+  bundles: number[];
+  deadFirst: number[];
+  deadCount: number[];
+};
+
+/** `sources` is a condition on `s`, a row of knowledge_sources: who may see it is part of it. */
+export async function listScope(db: Db, appId: string, sources: Fragment): Promise<ScopeSource[]> {
+  return db<ScopeSource[]>`
+    select i.source_id, i.language, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.vector_version,
+      coalesce((select array_agg(g.segment::int8::float8) from knowledge_segments g
+        where g.app_id = i.app_id and g.source_id = i.source_id), '{}') as segments,
+      coalesce((select array_agg(b.first_ordinal) from knowledge_bundles b
+        where b.app_id = i.app_id and b.source_id = i.source_id), '{}') as bundles,
+      coalesce((select array_agg(d.first_ordinal order by d.first_ordinal) from knowledge_dead_ranges d
+        where d.app_id = i.app_id and d.source_id = i.source_id), '{}') as dead_first,
+      coalesce((select array_agg(d.chunk_count order by d.first_ordinal) from knowledge_dead_ranges d
+        where d.app_id = i.app_id and d.source_id = i.source_id), '{}') as dead_count
+    from knowledge_indexes i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
+    where i.app_id = ${appId} and i.chunk_count > 0 and ${sources}
+    order by i.source_id`;
+}
+
+/** Ranges of ordinals, packed: pairs of 32-bit numbers (first, count), big-endian, per source. */
+export type AllowedRanges = { sourceId: string; ranges: Buffer };
+
+/** `documents` is a condition on `d`, a row of knowledge_documents. */
+export async function listAllowed(db: Db, appId: string, sourceIds: string[], documents: Fragment) {
+  return db<AllowedRanges[]>`
+    select d.source_id, string_agg(int4send(d.first_ordinal) || int4send(d.chunk_count), ''::bytea) as ranges
+    from knowledge_documents d
+    where d.app_id = ${appId} and d.source_id = any(${sourceIds}::uuid[]) and d.chunk_count > 0 and ${documents}
+    group by d.source_id`;
+}
+
+export type PostingRow = { segment: number; term: string; postings: Buffer; positions?: Buffer };
+
+/** Postings by segment and term, each pair in turn; with positions for phrases. */
+export async function listPostings(
+  db: Db,
+  appId: string,
+  wanted: { segment: number; term: string }[],
+  withPositions: boolean,
+): Promise<PostingRow[]> {
+  if (wanted.length === 0) return [];
+  return db<PostingRow[]>`
+    select p.segment, p.term, p.postings ${withPositions ? db`, p.positions` : db``}
+    from unnest(${wanted.map((one) => one.segment)}::bigint[], ${wanted.map((one) => one.term)}::text[])
+      w (segment, term)
+    join knowledge_postings p on p.app_id = ${appId} and p.segment = w.segment and p.term = w.term`;
+}
+
+export async function listBundles(
+  db: Db,
+  appId: string,
+  wanted: { sourceId: string; firstOrdinal: number }[],
+): Promise<{ sourceId: string; firstOrdinal: number; content: Buffer }[]> {
+  if (wanted.length === 0) return [];
+  return db<{ sourceId: string; firstOrdinal: number; content: Buffer }[]>`
+    select b.source_id, b.first_ordinal, b.content
+    from unnest(${wanted.map((one) => one.sourceId)}::uuid[], ${wanted.map((one) => one.firstOrdinal)}::int[])
+      w (source_id, first_ordinal)
+    join knowledge_bundles b on b.app_id = ${appId} and b.source_id = w.source_id
+      and b.first_ordinal = w.first_ordinal`;
+}
+
+/** Index terms that begin so, at most `termsMax`. */
+export async function listTermsByPrefix(
+  db: Db,
+  appId: string,
+  segments: number[],
+  prefix: string,
+  termsMax: number,
+): Promise<string[]> {
+  if (segments.length === 0) return [];
+  const rows = await db<{ term: string }[]>`
+    select distinct p.term
+    from unnest(${segments}::bigint[]) w (segment)
+    cross join lateral (
+      select term from knowledge_postings p
+      where p.app_id = ${appId} and p.segment = w.segment and p.term >= ${prefix} collate "C" and p.term < ${`${prefix}\u{10FFFF}`} collate "C"
+      order by p.term limit ${termsMax}) p
+    order by p.term limit ${termsMax}`;
+  return rows.map((row) => row.term);
+}
+
+export type CodeRun = { firstOrdinal: number; chunkCount: number; content: Buffer };
+
+/** Sign codes that were stored after `version`, in pieces, oldest first. */
+export function readCodes(tx: Transaction, appId: string, sourceId: string, model: string, version: number) {
+  return tx<CodeRun[]>`
+    select first_ordinal, chunk_count, content from knowledge_codes
+    where app_id = ${appId} and source_id = ${sourceId} and model = ${model} and version > ${version}
+    order by version, first_ordinal`.cursor(1_000);
+}
+
+/** The 16-bit vectors at these places, in no order. */
+export async function listVectorsAt(
+  db: Db,
+  appId: string,
+  model: string,
+  places: { sourceId: string; ordinal: number }[],
+) {
+  return db<{ sourceId: string; ordinal: number; content: Buffer }[]>`
+    select v.source_id, v.ordinal, v.content
+    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
+      w (source_id, ordinal)
+    join knowledge_vectors v on v.app_id = ${appId} and v.source_id = w.source_id and v.ordinal = w.ordinal
+      and v.model = ${model}`;
+}
+
+export type HitRow = {
+  sourceId: string;
+  ordinal: number;
+  id: string;
+  documentId: string;
+  startByte: number;
+  endByte: number;
+  startLine: number;
+  endLine: number;
+  headingPath: string[];
+  content: Buffer;
+  sourceType: string;
+  title: string | null;
+  contentType: string | null;
+  metadata: Record<string, unknown>;
+  sourceUrl: string | null;
+  createdAt: Date;
+};
+
+/** The chunks at these places with their text and their document, in no order. */
+export async function listHits(db: Db, appId: string, places: { sourceId: string; ordinal: number }[]) {
+  if (places.length === 0) return [];
+  return db<HitRow[]>`
+    select c.source_id, c.ordinal, c.id, c.document_id, c.start_byte, c.end_byte, c.start_line, c.end_line,
+      c.heading_path, substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content,
+      s.type as source_type, d.title, d.content_type, d.metadata, d.source_url, d.indexed_at as created_at
+    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
+      w (source_id, ordinal)
+    join knowledge_chunks c on c.app_id = ${appId} and c.source_id = w.source_id and c.ordinal = w.ordinal
+    join knowledge_documents d on d.app_id = c.app_id and d.id = c.document_id
+    join knowledge_texts t on t.app_id = c.app_id and t.document_id = c.document_id
+    join knowledge_sources s on s.app_id = c.app_id and s.id = c.source_id`;
+}

@@ -1,0 +1,195 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { Clock } from '../../clock.ts';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Database, Transaction } from '../../db/database.ts';
+import { AppError, invalidField, notFound } from '../../errors.ts';
+import { iso } from '../../http/present.ts';
+import { formatId, newUuid } from '../../ids.ts';
+import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { findAgent, pathId } from '../../tenancy/references.ts';
+import type { Secrets } from '../../tenancy/secrets.ts';
+import { mayChangeOwned, type Owned, ownedVisible } from '../../tenancy/visible.ts';
+import { insertIndex } from '../index/store.ts';
+import type { IngestService } from '../ingestion/service.ts';
+import type { NewItem } from '../ingestion/store.ts';
+import { serverKinds } from './kinds.ts';
+import { checkMetadata, type SourceService } from './service.ts';
+import * as store from './store.ts';
+
+export type InboundDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: Secrets;
+  baseUrl: () => string;
+  language: StemLanguage;
+  sources: SourceService;
+  ingestions: IngestService;
+  /** Largest body that an inbound URL takes. */
+  bodyBytesMax: number;
+};
+
+/** Sources that are filled by what others send: inbound URLs and the messages of threads. */
+export function createInboundService(deps: InboundDeps) {
+  const { db, clock, secrets, baseUrl, sources, ingestions } = deps;
+
+  const urlOf = (token: string) => `${baseUrl()}/api/v1/inbound/${token}`;
+
+  async function getInbound(caller: Caller, id: string) {
+    const source = await sources.getForChange(caller, id, 'update');
+    if (source.type !== 'webhook/inbound') throw notFound();
+    return source;
+  }
+
+  return {
+    /** Makes the source of a new installation, for the kinds that have one. */
+    async install(
+      tx: Transaction,
+      installation: Scope & { id: string; kind: string },
+      agent: { id: string; orgId: string | null },
+    ): Promise<void> {
+      const type = serverKinds.find((kind) => kind === installation.kind);
+      if (!type) return;
+      const id = newUuid();
+      await store.insertSource(tx, installation, {
+        id,
+        type,
+        state: 'active',
+        payload: null,
+        metadata: null,
+        orgId: agent.orgId,
+        teamId: null,
+        userId: null,
+        agentId: agent.id,
+        threadId: null,
+        installationId: installation.id,
+        parentSourceId: null,
+        nextPullAt: null,
+        ...(type === 'webhook/inbound' ? { inbound: newInbound(secrets, installation.appId) } : {}),
+      });
+      await insertIndex(tx, { appId: installation.appId, sourceId: id }, deps.language);
+    },
+
+    /** The secret URL of an installation's source; undefined when it has none. */
+    async urlOfInstallation(appId: string, installationId: string): Promise<string | undefined> {
+      const [row] = await db<{ inboundToken: Buffer }[]>`
+        select inbound_token from knowledge_sources
+        where app_id = ${appId} and installation_id = ${installationId} and inbound_token is not null`;
+      return row && urlOf(secrets.unwrap(row.inboundToken).plain.toString());
+    },
+
+    async getUrl(caller: Caller, id: string): Promise<string> {
+      const source = await getInbound(caller, id);
+      if (!source.inboundToken) throw notFound();
+      return urlOf(secrets.unwrap(source.inboundToken).plain.toString());
+    },
+
+    async rotate(caller: Caller, id: string): Promise<string> {
+      const source = await getInbound(caller, id);
+      const inbound = newInbound(secrets, source.appId);
+      await store.setInbound(db, source.appId, source.id, inbound);
+      return urlOf(inbound.plain);
+    },
+
+    /** Takes the posted bytes as a document. A wrong token is 404, like a source that is gone. */
+    async receive(token: string, request: FastifyRequest): Promise<{ ingestion: string }> {
+      const appId = appOfToken(token);
+      const source = appId && (await store.findInboundSource(db, appId, digestOf(token)));
+      if (!source) throw notFound();
+      if (source.state === 'paused') throw new AppError('conflict', 'This source is paused.');
+      const content = await readBody(request, deps.bodyBytesMax);
+      const contentType = request.headers['content-type'] ?? null;
+      const ingestion = await ingestions.ingestInternal(source, { ...emptyItem, content, contentType });
+      return { ingestion: formatId('ingestion', ingestion.id) };
+    },
+
+    /** Stores a message with every thread/messages source of the thread's agent. */
+    async postMessage(
+      caller: Caller,
+      thread: string,
+      input: { content: string; metadata?: Record<string, unknown> | undefined },
+    ) {
+      checkMetadata(input.metadata);
+      const threadId = pathId('thread', thread);
+      const [row] = await db<(Owned & { title: string | null })[]>`
+        select t.title, t.org_id, t.team_id, t.user_id, t.agent_id from threads t where t.id = ${threadId} and ${ownedVisible(db, caller, 't')}`;
+      if (!row) throw notFound();
+      const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
+      if (!mayChangeOwned(caller, row, 'update', agent))
+        throw new AppError('forbidden', 'You may read this thread, but not write to it.');
+      const targets =
+        row.agentId === null ? [] : await store.listInstalledSources(db, caller.appId, row.agentId, 'thread/messages');
+      if (targets.length === 0)
+        throw invalidField('thread', 'its agent has no installation of kind thread/messages that takes messages');
+      const id = newUuid();
+      const metadata = {
+        ...input.metadata,
+        thread: formatId('thread', threadId),
+        message: formatId('message', id),
+        ...(caller.kind === 'user' ? { user: formatId('user', caller.userId) } : {}),
+      };
+      for (const source of targets.filter((target) => target.state === 'active'))
+        await ingestions.ingestInternal(source, {
+          ...emptyItem,
+          content: Buffer.from(input.content),
+          isText: true,
+          title: row.title,
+          metadata,
+        });
+      return {
+        id: formatId('message', id),
+        thread: formatId('thread', threadId),
+        content: input.content,
+        metadata,
+        created_at: iso(clock.now()),
+      };
+    },
+  };
+}
+
+const emptyItem: NewItem = {
+  documentId: null,
+  fileId: null,
+  content: null,
+  isText: false,
+  contentType: null,
+  filename: null,
+  title: null,
+  metadata: null,
+  dedupe: false,
+};
+
+const prefix = 'whs_';
+const uuidBytes = 16;
+
+/** A secret that carries the app, so that no look-up is by the secret alone. */
+function newInbound(secrets: Secrets, appId: string): { digest: Buffer; token: Buffer; plain: string } {
+  const app = Buffer.from(appId.replaceAll('-', ''), 'hex');
+  const plain = `${prefix}${Buffer.concat([app, randomBytes(32)]).toString('base64url')}`;
+  return { digest: digestOf(plain), token: secrets.wrap(Buffer.from(plain)), plain };
+}
+
+function digestOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
+
+function appOfToken(token: string): string | undefined {
+  if (!token.startsWith(prefix)) return undefined;
+  const bytes = Buffer.from(token.slice(prefix.length), 'base64url');
+  if (bytes.length !== uuidBytes + 32) return undefined;
+  const hex = bytes.subarray(0, uuidBytes).toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}
+
+async function readBody(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
+  const tooLarge = () => new AppError('payload_too_large', `Bodies of up to ${bytesMax} bytes are taken here.`);
+  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge();
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request.raw) {
+    size += (part as Buffer).length;
+    if (size > bytesMax) throw tooLarge();
+    parts.push(part as Buffer);
+  }
+  return Buffer.concat(parts);
+}

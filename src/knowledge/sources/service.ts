@@ -1,0 +1,219 @@
+import type { Clock } from '../../clock.ts';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Database } from '../../db/database.ts';
+import { AppError, invalidField, notFound } from '../../errors.ts';
+import { findVisibleFile } from '../../files/store.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import { newUuid } from '../../ids.ts';
+import { limits } from '../../limits.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../../tenancy/references.ts';
+import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type Owned } from '../../tenancy/visible.ts';
+import { insertIndex } from '../index/store.ts';
+import {
+  checkPayload,
+  creatableKinds,
+  findCreatableKind,
+  nextRun,
+  type Payload,
+  payloadFile,
+  payloadLanguage,
+  type UrlCheck,
+} from './kinds.ts';
+import * as store from './store.ts';
+
+export type SourceInput = {
+  type: string;
+  agent?: string | undefined;
+  team?: string | undefined;
+  user?: string | undefined;
+  org?: string | undefined;
+  parent_source?: string | undefined;
+  payload?: Payload | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  state?: 'active' | 'paused' | undefined;
+  thread?: string | undefined;
+};
+
+export type SourceListQuery = {
+  search?: string | undefined;
+  type?: string | undefined;
+  team?: string[] | undefined;
+  thread?: string[] | undefined;
+  installation?: string | undefined;
+  agent?: string | undefined;
+  org?: string | undefined;
+  owner_scope?: 'any' | 'individual' | 'system' | undefined;
+};
+
+export type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
+
+/** A source with what decides who may change it. */
+export type SeenSource = store.SourceRow & { agent: AgentOwners | undefined };
+
+export type SourceService = ReturnType<typeof createSourceService>;
+
+export function createSourceService({ db, clock, language, checkUrl }: SourceDeps) {
+  async function get(caller: Caller, id: string): Promise<SeenSource> {
+    const source = await store.findSource(db, caller, pathId('source', id));
+    if (!source) throw notFound();
+    return source;
+  }
+
+  /** 404 when the caller does not see the source, 403 when it may not be changed. */
+  async function getForChange(caller: Caller, id: string, change: Change): Promise<SeenSource> {
+    const source = await get(caller, id);
+    const mayDelete = change === 'delete' && administersOrgOf(caller, source);
+    if (!mayDelete && !mayChangeOwned(caller, source, change, source.agent))
+      throw new AppError('forbidden', `You may see this source, but not ${change} it.`);
+    return source;
+  }
+
+  async function checkConfiguration(caller: Caller, type: string, payload: Payload): Promise<void> {
+    checkPayload(type, payload, checkUrl);
+    const file = type === 'file/document' ? payloadFile(payload) : undefined;
+    if (typeof file !== 'string') return;
+    const field = payload.file === undefined ? 'payload.file_id' : 'payload.file';
+    if (!(await findVisibleFile(db, caller, fieldId('file', field, file)))) throw unknownReference(field);
+  }
+
+  return {
+    get,
+    getForChange,
+
+    kinds: () => ({
+      data: creatableKinds.map((kind) => ({
+        type: kind.type,
+        label: kind.label,
+        description: kind.description,
+        payload_schema: kind.payloadSchema,
+      })),
+    }),
+
+    async list(caller: Caller, query: SourceListQuery, page: PageRequest): Promise<[store.SourceRow[], number]> {
+      const id = (kind: 'installation' | 'agent' | 'org', text: string | undefined) =>
+        text === undefined ? undefined : fieldId(kind, kind, text);
+      return store.listSources(
+        db,
+        caller,
+        {
+          search: query.search,
+          type: query.type,
+          teams: query.team?.map((text) => fieldId('team', 'team', text)),
+          threads: query.thread?.map((text) => fieldId('thread', 'thread', text)),
+          installation: id('installation', query.installation),
+          agent: id('agent', query.agent),
+          org: id('org', query.org),
+          ownerScope: query.owner_scope,
+        },
+        page,
+      );
+    },
+
+    async create(caller: Caller, input: SourceInput): Promise<store.SourceRow> {
+      if (!findCreatableKind(input.type))
+        throw invalidField('type', 'is not one of the types that GET /api/v1/knowledge_sources/kinds lists');
+      checkMetadata(input.metadata);
+      const owned = await resolveOwner(db, caller, input);
+      if (input.payload) await checkConfiguration(caller, input.type, input.payload);
+      const parentSourceId = await optionalReference('parent_source', input.parent_source, async (text) => {
+        const id = fieldId('source', 'parent_source', text);
+        return (await store.sourceExists(db, caller, id)) ? id : undefined;
+      });
+      const threadId = await optionalReference('thread', input.thread, async (text) => {
+        const id = fieldId('thread', 'thread', text);
+        return (await store.threadExists(db, caller, id)) ? id : undefined;
+      });
+      const payload = input.payload ?? null;
+      const state = input.state ?? 'active';
+      return db.begin(async (tx) => {
+        const row = await store.insertSource(tx, caller, {
+          ...owned,
+          id: newUuid(),
+          type: input.type,
+          state,
+          payload,
+          metadata: input.metadata ?? null,
+          threadId,
+          parentSourceId,
+          installationId: null,
+          nextPullAt: dueAt(input.type, state, payload, clock.now()),
+        });
+        await insertIndex(tx, { appId: row.appId, sourceId: row.id }, payloadLanguage(payload, language));
+        return row;
+      });
+    },
+
+    async update(
+      caller: Caller,
+      id: string,
+      change: {
+        payload?: Payload | undefined;
+        metadata?: Record<string, unknown> | undefined;
+        state?: 'active' | 'paused' | undefined;
+      },
+    ): Promise<store.SourceRow> {
+      const source = await getForChange(caller, id, 'update');
+      checkMetadata(change.metadata);
+      if (change.payload) await checkConfiguration(caller, source.type, change.payload);
+      const state = change.state ?? source.state;
+      const unchanged = change.payload === undefined && state === source.state;
+      const row = await store.updateSource(db, caller, source.id, {
+        ...change,
+        nextPullAt: unchanged
+          ? source.nextPullAt
+          : dueAt(source.type, state, change.payload ?? source.payload, clock.now()),
+      });
+      if (!row) throw notFound();
+      return row;
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      const source = await getForChange(caller, id, 'delete');
+      if (!(await store.deleteSource(db, caller, source.id))) throw notFound();
+    },
+  };
+}
+
+/** When automatic pulls go on: never for a paused source, a kind without pulls, or no schedule. */
+export function dueAt(type: string, state: string, payload: Payload | null, now: Date): Date | null {
+  if (state !== 'active' || findCreatableKind(type)?.pullNeeds === undefined) return null;
+  return nextRun(payload?.schedule, now) ?? null;
+}
+
+export function checkMetadata(metadata: Record<string, unknown> | undefined, field = 'metadata'): void {
+  if (metadata && Buffer.byteLength(JSON.stringify(metadata)) > limits.metadataBytesMax)
+    throw invalidField(field, `is larger than ${limits.metadataBytesMax} bytes`);
+}
+
+async function optionalReference(
+  field: string,
+  text: string | undefined,
+  find: (text: string) => Promise<string | undefined>,
+): Promise<string | null> {
+  if (text === undefined) return null;
+  const id = await find(text);
+  if (id === undefined) throw unknownReference(field);
+  return id;
+}
+
+/** Exactly one of team, user, agent and org; the parent organisation comes from the owner. */
+async function resolveOwner(db: Database, caller: Caller, input: SourceInput): Promise<Owned> {
+  const members = (['team', 'user', 'agent', 'org'] as const).filter((member) => input[member] !== undefined);
+  if (members.length !== 1) {
+    const message = members.length === 0 ? 'give exactly one of team, user, agent and org' : 'give only one owner';
+    const wrong = members.length === 0 ? (['team', 'user', 'agent', 'org'] as const) : members;
+    throw new AppError('invalid_parameters', `The owner: ${message}.`, {
+      fields: wrong.map((field) => ({ field, message })),
+    });
+  }
+  const named = await findNamedOwners(db, caller, input);
+  const owned: Owned = {
+    orgId: named.org?.id ?? named.agent?.orgId ?? named.team?.orgId ?? named.user?.orgId ?? null,
+    teamId: named.team?.id ?? null,
+    userId: named.user?.id ?? null,
+    agentId: named.agent?.id ?? null,
+  };
+  requireCreateFor(caller, owned, named.agent);
+  return owned;
+}

@@ -1,0 +1,187 @@
+import type postgres from 'postgres';
+import type { Db } from '../../db/database.ts';
+import type { PageRequest } from '../../http/pages.ts';
+import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { type AgentOwners, agentVisible, inScope, type Owned, ownedVisible } from '../../tenancy/visible.ts';
+
+export type SourceRow = Owned & {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  type: string;
+  state: 'active' | 'paused';
+  payload: Record<string, unknown> | null;
+  metadata: Record<string, unknown> | null;
+  threadId: string | null;
+  installationId: string | null;
+  parentSourceId: string | null;
+  nextPullAt: Date | null;
+  inboundToken: Buffer | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+export type NewSource = Owned &
+  Pick<
+    SourceRow,
+    'id' | 'type' | 'state' | 'payload' | 'metadata' | 'threadId' | 'installationId' | 'parentSourceId' | 'nextPullAt'
+  > & { inbound?: { digest: Buffer; token: Buffer } };
+
+type Fragment = postgres.PendingQuery<postgres.Row[]>;
+
+/** SQL: the caller sees the source `alias`: by its owner, or as an admin of its parent organisation. */
+export function sourceVisible(db: Db, caller: Caller, alias: string): Fragment {
+  const owned = ownedVisible(db, caller, alias);
+  if (caller.kind !== 'user' || caller.orgRole !== 'admin' || caller.orgId === undefined) return owned;
+  return db`((${owned}) or (${inScope(db, caller, alias)} and ${db(`${alias}.org_id`)} = ${caller.orgId}))`;
+}
+
+export async function insertSource(db: Db, scope: Scope, source: NewSource): Promise<SourceRow> {
+  const [row] = await db<[SourceRow]>`
+    insert into knowledge_sources (app_id, sandbox_id, id, type, state, payload, metadata, org_id, team_id, user_id,
+      agent_id, thread_id, installation_id, parent_source_id, next_pull_at, inbound_digest, inbound_token)
+    values (${scope.appId}, ${scope.sandboxId}, ${source.id}, ${source.type}, ${source.state},
+      ${jsonOrNull(source.payload)}::text::jsonb, ${jsonOrNull(source.metadata)}::text::jsonb, ${source.orgId},
+      ${source.teamId}, ${source.userId}, ${source.agentId}, ${source.threadId}, ${source.installationId},
+      ${source.parentSourceId}, ${source.nextPullAt}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null})
+    returning *`;
+  return row;
+}
+
+export function jsonOrNull(value: unknown): string | null {
+  return value === null || value === undefined ? null : JSON.stringify(value);
+}
+
+/** A visible source with the owners of its agent, which decide who may change it. */
+export async function findSource(
+  db: Db,
+  caller: Caller,
+  id: string,
+): Promise<(SourceRow & { agent: AgentOwners | undefined }) | undefined> {
+  const [row] = await db<(SourceRow & { ownerOfAgent: AgentOwners | null })[]>`
+    select s.*, (select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
+        from agents a where a.app_id = s.app_id and a.id = s.agent_id) as owner_of_agent
+    from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`;
+  return row && { ...row, agent: row.ownerOfAgent ?? undefined };
+}
+
+/** A source whoever asks: for background work. */
+export async function findSourceById(db: Db, appId: string, id: string): Promise<SourceRow | undefined> {
+  const [row] = await db<SourceRow[]>`select * from knowledge_sources where app_id = ${appId} and id = ${id}`;
+  return row;
+}
+
+export type SourceFilter = {
+  search?: string | undefined;
+  type?: string | undefined;
+  teams?: string[] | undefined;
+  threads?: string[] | undefined;
+  installation?: string | undefined;
+  agent?: string | undefined;
+  org?: string | undefined;
+  ownerScope?: 'any' | 'individual' | 'system' | undefined;
+};
+
+export async function listSources(
+  db: Db,
+  caller: Caller,
+  filter: SourceFilter,
+  page: PageRequest,
+): Promise<[SourceRow[], number]> {
+  const where = sourceConditions(db, caller, filter);
+  const rows = await db<SourceRow[]>`
+    select s.* from knowledge_sources s where ${where}
+    order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from knowledge_sources s where ${where}`;
+  return [rows, count.total];
+}
+
+function sourceConditions(db: Db, caller: Caller, filter: SourceFilter): Fragment {
+  const conditions: Fragment[] = [sourceVisible(db, caller, 's')];
+  if (filter.search !== undefined) conditions.push(db`strpos(lower(s.type), lower(${filter.search})) > 0`);
+  if (filter.type !== undefined) conditions.push(db`s.type = ${filter.type}`);
+  if (filter.teams) conditions.push(db`s.team_id = any(${filter.teams}::uuid[])`);
+  if (filter.threads) conditions.push(db`s.thread_id = any(${filter.threads}::uuid[])`);
+  if (filter.installation !== undefined) conditions.push(db`s.installation_id = ${filter.installation}`);
+  if (filter.org !== undefined) conditions.push(db`s.org_id = ${filter.org}`);
+  if (filter.agent !== undefined) conditions.push(sourceOfAgent(db, caller, filter.agent));
+  if (filter.ownerScope === 'individual') conditions.push(db`num_nonnulls(s.team_id, s.user_id, s.agent_id) > 0`);
+  if (filter.ownerScope === 'system') conditions.push(db`num_nonnulls(s.team_id, s.user_id, s.agent_id) = 0`);
+  return conditions.reduce((all, one) => db`${all} and ${one}`);
+}
+
+/** SQL: the source is an agent's own, of one of its installations, or on one of its threads; nobody's if it is unseen. */
+function sourceOfAgent(db: Db, caller: Caller, agentId: string): Fragment {
+  return db`(s.agent_id = ${agentId}
+    or s.installation_id in (select i.id from installations i where i.app_id = s.app_id and i.agent_id = ${agentId})
+    or s.thread_id in (select t.id from threads t where t.app_id = s.app_id and t.agent_id = ${agentId}))
+    and exists (select 1 from agents seen where seen.id = ${agentId} and ${agentVisible(db, caller, 'seen')})`;
+}
+
+export async function updateSource(
+  db: Db,
+  scope: Scope,
+  id: string,
+  change: {
+    payload?: Record<string, unknown> | undefined;
+    metadata?: Record<string, unknown> | undefined;
+    state?: 'active' | 'paused' | undefined;
+    nextPullAt: Date | null;
+  },
+): Promise<SourceRow | undefined> {
+  const [row] = await db<SourceRow[]>`
+    update knowledge_sources s set
+      payload = coalesce(${jsonOrNull(change.payload)}::text::jsonb, s.payload),
+      metadata = coalesce(${jsonOrNull(change.metadata)}::text::jsonb, s.metadata),
+      state = coalesce(${change.state ?? null}, s.state),
+      next_pull_at = ${change.nextPullAt},
+      updated_at = now()
+    where ${inScope(db, scope, 's')} and s.id = ${id} returning s.*`;
+  return row;
+}
+
+export async function deleteSource(db: Db, scope: Scope, id: string): Promise<boolean> {
+  const gone = await db`delete from knowledge_sources s where ${inScope(db, scope, 's')} and s.id = ${id}`;
+  return gone.count > 0;
+}
+
+/** Visible sources that fit, by id: for checking what a body names. */
+export async function sourceExists(db: Db, caller: Caller, id: string): Promise<boolean> {
+  const rows = await db`select 1 from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`;
+  return rows.count > 0;
+}
+
+export async function threadExists(db: Db, caller: Caller, id: string): Promise<boolean> {
+  const rows = await db`select 1 from threads t where t.id = ${id} and ${ownedVisible(db, caller, 't')}`;
+  return rows.count > 0;
+}
+
+/** Takes up to `count` sources whose schedule is due, each locked for this transaction only by this process. */
+export function listDueSources(db: Db, now: Date, count: number) {
+  return db<SourceRow[]>`
+    select * from knowledge_sources where next_pull_at <= ${now} and state = 'active'
+    order by next_pull_at limit ${count} for update skip locked`;
+}
+
+export async function setNextPull(db: Db, appId: string, id: string, nextPullAt: Date | null): Promise<void> {
+  await db`update knowledge_sources set next_pull_at = ${nextPullAt} where app_id = ${appId} and id = ${id}`;
+}
+
+export async function setInbound(db: Db, appId: string, id: string, inbound: { digest: Buffer; token: Buffer }) {
+  await db`update knowledge_sources set inbound_digest = ${inbound.digest}, inbound_token = ${inbound.token}
+    where app_id = ${appId} and id = ${id}`;
+}
+
+export async function findInboundSource(db: Db, appId: string, digest: Buffer): Promise<SourceRow | undefined> {
+  const [row] = await db<SourceRow[]>`
+    select * from knowledge_sources where app_id = ${appId} and inbound_digest = ${digest}`;
+  return row;
+}
+
+/** Sources of a kind that installations made for an agent. */
+export function listInstalledSources(db: Db, appId: string, agentId: string, type: string) {
+  return db<SourceRow[]>`
+    select * from knowledge_sources
+    where app_id = ${appId} and agent_id = ${agentId} and type = ${type} and installation_id is not null
+    order by created_at, id limit 100`;
+}
