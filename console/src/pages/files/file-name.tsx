@@ -1,5 +1,5 @@
-import { call } from '../api/client.ts';
-import { useLoad } from '../ui/use-load.ts';
+import { call } from '../../api/client.ts';
+import { useLoad } from '../../ui/use-load.ts';
 
 /** Names that were asked for, by id: a file that is renamed shows its new name after the page is loaded anew. */
 const names = new Map<string, Promise<string>>();

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'react';
-import { ApiError } from '../api/client.ts';
-import type { File as StoredFile } from '../api/generated.ts';
-import { bytes, Code, Empty, Shown } from '../ui/basics.tsx';
-import { MarkdownText } from '../ui/markdown.tsx';
-import { useLoad } from '../ui/use-load.ts';
+import { ApiError } from '../../api/client.ts';
+import type { File as StoredFile } from '../../api/generated.ts';
+import { bytes, Code, Empty, Shown } from '../../ui/basics.tsx';
+import { MarkdownText } from '../../ui/markdown.tsx';
+import { useLoad } from '../../ui/use-load.ts';
 
 const textBytesMax = 512 * 1024;
 const pdfBytesMax = 30 * 1024 * 1024;

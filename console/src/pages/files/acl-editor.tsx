@@ -1,9 +1,9 @@
 import { useState } from 'react';
-import { call } from '../api/client.ts';
-import type { Grant, File as StoredFile } from '../api/generated.ts';
-import { useSession } from '../session.tsx';
-import { Button, ErrorNotice, Field } from '../ui/basics.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
+import { call } from '../../api/client.ts';
+import type { Grant, File as StoredFile } from '../../api/generated.ts';
+import { useSession } from '../../session.tsx';
+import { Button, ErrorNotice, Field } from '../../ui/basics.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 
 type Kind = Grant['principal_type'];
 const kinds: Record<Kind, string> = {
@@ -64,7 +64,7 @@ export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (fil
         className="inline-form"
         onSubmit={(event) => {
           event.preventDefault();
-          add();
+          void add();
         }}
       >
         <Field label="Give access to">

@@ -1,10 +1,10 @@
 import { type DragEvent, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import { call } from '../api/client.ts';
-import { useSession } from '../session.tsx';
-import { Button, bytes, Empty, PageHead, Pager, Shown, State, Table, Time } from '../ui/basics.tsx';
-import { useDelayed } from '../ui/use-delayed.ts';
-import { useLoad } from '../ui/use-load.ts';
+import { call } from '../../api/client.ts';
+import { useSession } from '../../session.tsx';
+import { Button, bytes, Empty, PageHead, Pager, Shown, State, Table, Time } from '../../ui/basics.tsx';
+import { useDelayed } from '../../ui/use-delayed.ts';
+import { useLoad } from '../../ui/use-load.ts';
 import { Uploads, useUploads } from './uploads.tsx';
 
 /** All files that one may see, and the place to drop new ones. */

@@ -1,8 +1,8 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { call, type Item } from '../api/client.ts';
-import type { KnowledgeSource } from '../api/generated.ts';
-import { useSession } from '../session.tsx';
+import { call, type Item } from '../../api/client.ts';
+import type { KnowledgeSource } from '../../api/generated.ts';
+import { useSession } from '../../session.tsx';
 import {
   Button,
   Empty,
@@ -15,9 +15,9 @@ import {
   State,
   Table,
   Time,
-} from '../ui/basics.tsx';
-import { Dialog, Form } from '../ui/dialog.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
+} from '../../ui/basics.tsx';
+import { Dialog, Form } from '../../ui/dialog.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 import { emptyPayload, readPayload, SchemaFields } from './schema-form.tsx';
 
 type Kind = Item<'GET /api/v1/knowledge_sources/kinds'>;

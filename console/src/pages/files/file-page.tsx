@@ -1,10 +1,10 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { call } from '../api/client.ts';
-import type { File as StoredFile } from '../api/generated.ts';
-import { Button, bytes, Copy, ErrorNotice, Field, PageHead, Shown, Switch, Time } from '../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
+import { call } from '../../api/client.ts';
+import type { File as StoredFile } from '../../api/generated.ts';
+import { Button, bytes, Copy, ErrorNotice, Field, PageHead, Shown, Switch, Time } from '../../ui/basics.tsx';
+import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 import { AclEditor } from './acl-editor.tsx';
 import { Preview } from './preview.tsx';
 

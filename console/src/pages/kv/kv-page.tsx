@@ -1,10 +1,10 @@
 import { useState } from 'react';
-import { call, exchange, type Item } from '../api/client.ts';
-import { useSession } from '../session.tsx';
-import { Button, CodeField, Empty, Field, fieldError, PageHead, Pager, Shown, Table, Time } from '../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
-import { useDelayed } from '../ui/use-delayed.ts';
-import { useAction, useLoad } from '../ui/use-load.ts';
+import { call, exchange, type Item } from '../../api/client.ts';
+import { useSession } from '../../session.tsx';
+import { Button, CodeField, Empty, Field, fieldError, PageHead, Pager, Shown, Table, Time } from '../../ui/basics.tsx';
+import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
+import { useDelayed } from '../../ui/use-delayed.ts';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 
 type Entry = Item<'GET /api/v1/kv'>;
 type Asking = { kind: 'new' } | { kind: 'edit' | 'delete'; entry: Entry };

@@ -1,10 +1,10 @@
 import { useState } from 'react';
-import { call } from '../api/client.ts';
-import type { AutomationRun } from '../api/generated.ts';
-import { parseObject } from '../knowledge/source-page.tsx';
-import { CodeField } from '../ui/basics.tsx';
-import { Form } from '../ui/dialog.tsx';
-import { useAction } from '../ui/use-load.ts';
+import { call } from '../../api/client.ts';
+import type { AutomationRun } from '../../api/generated.ts';
+import { CodeField } from '../../ui/basics.tsx';
+import { Form } from '../../ui/dialog.tsx';
+import { parseObject } from '../../ui/json.ts';
+import { useAction } from '../../ui/use-load.ts';
 
 /** Starts a run with a payload of JSON. */
 export function InvokeForm({

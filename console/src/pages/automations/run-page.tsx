@@ -1,13 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { call, urlOf } from '../api/client.ts';
-import type { AutomationRun, WorkflowJournal, WorkflowJournalEntry } from '../api/generated.ts';
-import { readEvents } from '../api/stream.ts';
-import { parseJson } from '../knowledge/source-page.tsx';
-import { useSession } from '../session.tsx';
-import { Button, CodeField, Empty, ErrorNotice, Field, Json, PageHead, Shown, State, Time } from '../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
-import { asApiError, useAction, useLoad } from '../ui/use-load.ts';
+import { call, urlOf } from '../../api/client.ts';
+import type { AutomationRun, WorkflowJournal, WorkflowJournalEntry } from '../../api/generated.ts';
+import { readEvents } from '../../api/stream.ts';
+import { useSession } from '../../session.tsx';
+import { Button, CodeField, Empty, ErrorNotice, Field, Json, PageHead, Shown, State, Time } from '../../ui/basics.tsx';
+import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
+import { parseJson } from '../../ui/json.ts';
+import { asApiError, useAction, useLoad } from '../../ui/use-load.ts';
 import { took } from './automation-page.tsx';
 import { Graph, type NodeState } from './graph.tsx';
 
@@ -32,7 +32,7 @@ export function RunPage({ id }: { id: string }) {
     if (!streamed) return;
     const ended = new AbortController();
     const url = urlOf('/api/v1/automation_runs/{automation_run}/stream', { automation_run: id });
-    readEvents<AutomationRun>(
+    void readEvents<AutomationRun>(
       url,
       (now) => {
         replace(now);
@@ -88,7 +88,7 @@ function useJournal(run: string, change: string | undefined): Journal {
         if (current) setState((now) => ({ ...now, error: asApiError(error) }));
       }
     };
-    read();
+    void read();
     return () => {
       current = false;
       clearTimeout(timer);

@@ -1,10 +1,10 @@
 import { useState } from 'react';
-import { call } from '../api/client.ts';
-import type { ConsoleSession } from '../api/generated.ts';
-import { Field, fieldError } from '../ui/basics.tsx';
-import { Form } from '../ui/dialog.tsx';
-import { useTheme } from '../ui/theme.ts';
-import { useAction } from '../ui/use-load.ts';
+import { call } from '../../api/client.ts';
+import type { ConsoleSession } from '../../api/generated.ts';
+import { Field, fieldError } from '../../ui/basics.tsx';
+import { Form } from '../../ui/dialog.tsx';
+import { useTheme } from '../../ui/theme.ts';
+import { useAction } from '../../ui/use-load.ts';
 
 const keyStorage = 'quarry.publishable-key';
 

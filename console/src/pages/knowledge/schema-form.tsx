@@ -1,5 +1,5 @@
-import type { ApiError } from '../api/client.ts';
-import { Field, fieldError } from '../ui/basics.tsx';
+import type { ApiError } from '../../api/client.ts';
+import { Field, fieldError } from '../../ui/basics.tsx';
 
 /** What a person has typed, by member; text until it is read by the schema. */
 export type Typed = Record<string, string | boolean>;

@@ -1,4 +1,4 @@
-import { Empty } from '../ui/basics.tsx';
+import { Empty } from '../../ui/basics.tsx';
 import { layOut, nodeHeight, nodeWidth, type Placed, type Routed } from './layout.ts';
 
 /** What has become of a node in a run. */

@@ -1,11 +1,11 @@
 import { useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
-import { call } from '../api/client.ts';
-import type { KnowledgeDocument } from '../api/generated.ts';
-import { Button, bytes, count, Empty, Json, PageHead, Pager, Shown, Time } from '../ui/basics.tsx';
-import { Confirm } from '../ui/dialog.tsx';
-import { MarkdownText } from '../ui/markdown.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
+import { call } from '../../api/client.ts';
+import type { KnowledgeDocument } from '../../api/generated.ts';
+import { Button, bytes, count, Empty, Json, PageHead, Pager, Shown, Time } from '../../ui/basics.tsx';
+import { Confirm } from '../../ui/dialog.tsx';
+import { MarkdownText } from '../../ui/markdown.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 
 const linesShown = 400;
 type Tab = 'text' | 'chunks' | 'metadata';

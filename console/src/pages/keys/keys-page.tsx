@@ -1,11 +1,23 @@
 import { useState } from 'react';
-import { call } from '../api/client.ts';
-import type { ApiKey, PersonalToken } from '../api/generated.ts';
+import { call } from '../../api/client.ts';
+import type { ApiKey, PersonalToken } from '../../api/generated.ts';
+import { useSession } from '../../session.tsx';
+import {
+  Button,
+  Copy,
+  Empty,
+  Field,
+  fieldError,
+  PageHead,
+  Pager,
+  Shown,
+  State,
+  Table,
+  Time,
+} from '../../ui/basics.tsx';
+import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 import { UserPicker } from '../kv/kv-page.tsx';
-import { useSession } from '../session.tsx';
-import { Button, Copy, Empty, Field, fieldError, PageHead, Pager, Shown, State, Table, Time } from '../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
 
 /** Keys of the app for its developer, and personal tokens of users. */
 export function KeysPage() {

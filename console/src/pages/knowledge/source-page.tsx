@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
-import { call } from '../api/client.ts';
-import type { KnowledgeIngestion, KnowledgeSource } from '../api/generated.ts';
+import { call } from '../../api/client.ts';
+import type { KnowledgeIngestion, KnowledgeSource } from '../../api/generated.ts';
 import {
   Button,
   bytes,
@@ -18,10 +18,11 @@ import {
   State,
   Table,
   Time,
-} from '../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
-import { useDelayed } from '../ui/use-delayed.ts';
-import { useAction, useLoad } from '../ui/use-load.ts';
+} from '../../ui/basics.tsx';
+import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
+import { parseObject } from '../../ui/json.ts';
+import { useDelayed } from '../../ui/use-delayed.ts';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 import { SearchPlayground } from './search-playground.tsx';
 import { sourceName } from './sources-page.tsx';
 
@@ -330,22 +331,6 @@ function Settings({ source, onChange }: { source: KnowledgeSource; onChange: (so
       ) : null}
     </div>
   );
-}
-
-/** The JSON object that somebody typed, or an error that says where it is not one. */
-export function parseObject(text: string): Record<string, unknown> {
-  const value = parseJson(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error('This must be a JSON object, such as {"name": "value"}.');
-  return value as Record<string, unknown>;
-}
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new Error(`This is not JSON: ${error instanceof Error ? error.message : ''}`);
-  }
 }
 
 function AddDocument({ source, onAdded, onClose }: { source: string; onAdded: () => void; onClose: () => void }) {

@@ -1,12 +1,12 @@
 import { useState } from 'react';
 import { Link } from 'wouter';
-import { call } from '../api/client.ts';
-import type { SearchHit } from '../api/generated.ts';
-import { count, Empty, Field, fieldError, State } from '../ui/basics.tsx';
-import { Form } from '../ui/dialog.tsx';
-import { MarkdownText } from '../ui/markdown.tsx';
-import { useAction } from '../ui/use-load.ts';
-import { parseObject } from './source-page.tsx';
+import { call } from '../../api/client.ts';
+import type { SearchHit } from '../../api/generated.ts';
+import { count, Empty, Field, fieldError, State } from '../../ui/basics.tsx';
+import { Form } from '../../ui/dialog.tsx';
+import { parseObject } from '../../ui/json.ts';
+import { MarkdownText } from '../../ui/markdown.tsx';
+import { useAction } from '../../ui/use-load.ts';
 
 type Mode = 'hybrid' | 'fulltext' | 'vector';
 type Explained = {

@@ -1,10 +1,10 @@
 import { useCallback, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import type { ApiError } from '../api/client.ts';
-import type { File as StoredFile } from '../api/generated.ts';
-import { uploadFile } from '../api/upload.ts';
-import { Button, bytes, ErrorNotice, Progress } from '../ui/basics.tsx';
-import { asApiError } from '../ui/use-load.ts';
+import type { ApiError } from '../../api/client.ts';
+import type { File as StoredFile } from '../../api/generated.ts';
+import { uploadFile } from '../../api/upload.ts';
+import { Button, bytes, ErrorNotice, Progress } from '../../ui/basics.tsx';
+import { asApiError } from '../../ui/use-load.ts';
 
 export type Upload = {
   id: number;

@@ -1,13 +1,13 @@
 import { useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
-import { call } from '../api/client.ts';
-import type { Extraction } from '../api/generated.ts';
-import { uploadFile } from '../api/upload.ts';
+import { call } from '../../api/client.ts';
+import type { Extraction } from '../../api/generated.ts';
+import { uploadFile } from '../../api/upload.ts';
+import { useSession } from '../../session.tsx';
+import { Empty, Field, fieldError, PageHead, Pager, Progress, Shown, State, Table, Time } from '../../ui/basics.tsx';
+import { Form } from '../../ui/dialog.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 import { FileName } from '../files/file-name.tsx';
-import { useSession } from '../session.tsx';
-import { Empty, Field, fieldError, PageHead, Pager, Progress, Shown, State, Table, Time } from '../ui/basics.tsx';
-import { Form } from '../ui/dialog.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
 
 const firstPollMs = 700;
 
@@ -171,7 +171,7 @@ function StartForm() {
                     type="file"
                     onChange={(event) => {
                       const [chosen] = event.target.files ?? [];
-                      if (chosen) send.run(chosen);
+                      if (chosen) void send.run(chosen);
                     }}
                   />
                 ) : (

@@ -1,13 +1,13 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { call } from '../api/client.ts';
-import type { Extraction, ExtractionOutput } from '../api/generated.ts';
+import { call } from '../../api/client.ts';
+import type { Extraction, ExtractionOutput } from '../../api/generated.ts';
+import { Button, bytes, Code, count, Empty, PageHead, Progress, Shown, State, Switch, Time } from '../../ui/basics.tsx';
+import { Confirm } from '../../ui/dialog.tsx';
+import { MarkdownText } from '../../ui/markdown.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 import { FileName } from '../files/file-name.tsx';
 import { Preview, readContents } from '../files/preview.tsx';
-import { Button, bytes, Code, count, Empty, PageHead, Progress, Shown, State, Switch, Time } from '../ui/basics.tsx';
-import { Confirm } from '../ui/dialog.tsx';
-import { MarkdownText } from '../ui/markdown.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
 
 const firstPollMs = 400;
 

@@ -1,8 +1,7 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { call } from '../api/client.ts';
-import { parseJson } from '../knowledge/source-page.tsx';
-import { useSession } from '../session.tsx';
+import { call } from '../../api/client.ts';
+import { useSession } from '../../session.tsx';
 import {
   Button,
   CodeField,
@@ -15,9 +14,10 @@ import {
   State,
   Table,
   Time,
-} from '../ui/basics.tsx';
-import { Dialog, Form } from '../ui/dialog.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
+} from '../../ui/basics.tsx';
+import { Dialog, Form } from '../../ui/dialog.tsx';
+import { parseJson } from '../../ui/json.ts';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 import { InvokeForm } from './invoke-form.tsx';
 
 const example = {

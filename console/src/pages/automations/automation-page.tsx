@@ -1,11 +1,11 @@
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import { call } from '../api/client.ts';
-import type { Automation, AutomationRun } from '../api/generated.ts';
-import { parseJson } from '../knowledge/source-page.tsx';
-import { Button, CodeField, Empty, ErrorNotice, PageHead, Pager, Shown, State, Table, Time } from '../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../ui/dialog.tsx';
-import { useAction, useLoad } from '../ui/use-load.ts';
+import { call } from '../../api/client.ts';
+import type { Automation, AutomationRun } from '../../api/generated.ts';
+import { Button, CodeField, Empty, ErrorNotice, PageHead, Pager, Shown, State, Table, Time } from '../../ui/basics.tsx';
+import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
+import { parseJson } from '../../ui/json.ts';
+import { useAction, useLoad } from '../../ui/use-load.ts';
 import { Graph } from './graph.tsx';
 import { InvokeForm, suggestPayload } from './invoke-form.tsx';
 
