@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
 import { type FileLinks, presentPicture } from '../files/present.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import type { Api } from '../http/route.ts';
@@ -21,7 +22,7 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
     tag: 'Agents',
     schema: agentSchema,
     present: (row: AgentRow) => presentAgent(deps, row),
-    create: { callers, body: agentCreateSchema, run: agents.create },
+    create: { callers, body: agentCreateSchema, budget: bodyBudgets.document, run: agents.create },
     list: {
       callers,
       query: Type.Object({
@@ -32,7 +33,7 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
       run: agents.list,
     },
     get: { callers, run: agents.get },
-    update: { callers, body: agentUpdateSchema, run: agents.update },
+    update: { callers, body: agentUpdateSchema, budget: bodyBudgets.document, run: agents.update },
     remove: { callers, run: agents.remove },
   });
 }

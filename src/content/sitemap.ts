@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
 /** One entry of a sitemap: a page, or (in an index) another sitemap. `lastModified` as the site wrote it. */
@@ -68,7 +68,10 @@ export async function* readSitemap(body: AsyncIterable<Uint8Array>): AsyncGenera
     if (bytes > sitemapLimits.bytesMax) return;
     text += decoder.decode(chunk, { stream: true });
     format ??= formatOf(text);
-    if (format === undefined) continue;
+    if (format === undefined) {
+      text = text.trimStart();
+      continue;
+    }
     const { entries, rest } = format === 'xml' ? takeXml(text) : takeLines(text);
     yield* entries;
     text = rest.length > sitemapLimits.entryCharactersMax ? rest.slice(-sitemapLimits.entryCharactersMax) : rest;
@@ -86,10 +89,17 @@ async function* inflated(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   };
   try {
     if (first.value[0] !== 0x1f || first.value[1] !== 0x8b) yield* whole();
-    else yield* Readable.from(whole(), { objectMode: false }).compose(createGunzip()) as AsyncIterable<Uint8Array>;
+    else yield* gunzipped(whole());
   } finally {
     await iterator.return?.();
   }
+}
+
+async function* gunzipped(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const gunzip = createGunzip();
+  // The reader of `gunzip` sees every error; `compose` throws some of them where nobody can catch them.
+  pipeline(Readable.from(bytes, { objectMode: false }), gunzip, () => {});
+  yield* gunzip as AsyncIterable<Uint8Array>;
 }
 
 function formatOf(text: string): 'xml' | 'text' | undefined {

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
@@ -30,7 +31,7 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
     tag,
     schema: teamSchema,
     present: presentTeam,
-    create: { callers, body: teamCreateSchema, run: teams.create },
+    create: { callers, body: teamCreateSchema, budget: bodyBudgets.map, run: teams.create },
     list: {
       callers,
       query: Type.Object({
@@ -40,7 +41,7 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
       run: teams.list,
     },
     get: { callers, run: teams.get },
-    update: { callers, body: teamUpdateSchema, run: teams.update },
+    update: { callers, body: teamUpdateSchema, budget: bodyBudgets.map, run: teams.update },
     remove: { callers, run: teams.remove },
   });
   registerMemberRoutes(api, teams);

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, ref } from '../http/route.ts';
@@ -30,14 +31,14 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     tag,
     schema: userSchema,
     present: presentUser,
-    create: { callers, body: userCreateSchema, run: users.create },
+    create: { callers, body: userCreateSchema, budget: bodyBudgets.map, run: users.create },
     list: {
       callers,
       query: Type.Object({ search: Type.Optional(Type.String()), org: Type.Optional(Type.String()) }),
       run: async (caller, request, query) => users.list(caller, request, query),
     },
     get: { callers: readers, run: users.get },
-    update: { callers, body: userUpdateSchema, run: users.update },
+    update: { callers, body: userUpdateSchema, budget: bodyBudgets.map, run: users.update },
     remove: { callers, run: users.remove },
   });
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { deflateSync } from 'node:zlib';
 import { extractUrl, outputText, type TestExtraction } from '../support/extractions.ts';
 import {
   answers,
@@ -344,4 +345,18 @@ test('wrong requests are 422 on the member, unsafe URLs on url, before anything 
       `${JSON.stringify(body)} → ${answer.text}`,
     );
   }
+});
+
+test('a sitemap of two gzip bytes and a deflated page with bytes after its end cost nobody anything', async () => {
+  const site = await siteOf({
+    '/': html('Home', ['/page']),
+    '/sitemap.xml': Buffer.from([0x1f, 0x8b]),
+    '/page': (_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/html', 'content-encoding': 'deflate' })
+        .end(Buffer.concat([deflateSync(html('Page')), Buffer.from('xy')])),
+  });
+  const done = await extract(`${site.origin}/`);
+  assert.equal(done.state, 'done');
+  assert.deepEqual(paths(done).sort(), ['/', '/page']);
 });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { actionOf } from '../../src/http/audit.ts';
+import { bodyBudgets } from '../../src/http/budgets.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { readProjectFile } from '../support/source.ts';
 
@@ -137,4 +139,48 @@ test('every route takes a wrong request without a 500: its schemas compile', asy
     if (status >= 500 && status !== 501) failed.push(`${method} ${path}: ${status}`);
   }
   assert.deepEqual(failed, []);
+});
+
+test('a route takes bodies of 64 KiB and 2,000 values at most, or stands here with what it needs more for', () => {
+  const larger = new Map([
+    ['createOrg', 'logo'],
+    ['updateOrg', 'logo'],
+    ['createAgent', 'profile picture'],
+    ['updateAgent', 'profile picture'],
+    ['createUser', 'metadata'],
+    ['updateUser', 'metadata'],
+    ['createTeam', 'metadata'],
+    ['updateTeam', 'metadata'],
+    ['createFile', 'contents in base64'],
+    ['updateFile', 'access list and metadata'],
+    ['createExtraction', 'path patterns'],
+    ['createKvEntry', 'value'],
+    ['putKvEntry', 'value'],
+    ['createKnowledgeSource', 'metadata and payload'],
+    ['updateKnowledgeSource', 'metadata and payload'],
+    ['ingestIntoKnowledgeSource', 'contents'],
+    ['ingestBatchIntoKnowledgeSource', 'contents'],
+    ['createThreadMessage', 'content'],
+    ['updateKnowledgeDocument', 'contents'],
+    ['searchKnowledgeSource', 'filter'],
+    ['searchAgentKnowledge', 'filter'],
+    ['createAutomation', 'graph'],
+    ['updateAutomation', 'graph'],
+    ['invokeAutomation', 'payload'],
+    ['signalAutomationRun', 'payload'],
+    ['emitEvent', 'payload'],
+    ['reportAutomationRun', 'result'],
+    ['callMcp', 'what its tools take'],
+  ]);
+  const undeclared: string[] = [];
+  for (const { operationId, access, budget } of server.server.api.routes) {
+    assert.ok(Number.isFinite(budget.bytesMax) && Number.isFinite(budget.valuesMax), operationId);
+    const open = access.kind === 'public' || access.kind === 'key';
+    const usual = open ? bodyBudgets.small : bodyBudgets.plain;
+    const fits = budget.bytesMax <= usual.bytesMax && budget.valuesMax <= usual.valuesMax;
+    const action = actionOf(operationId);
+    if (!fits && (open || !larger.has(action))) undeclared.push(operationId);
+    if (fits && larger.has(action)) undeclared.push(`${operationId} needs no row`);
+  }
+  assert.deepEqual(undeclared, []);
 });

@@ -20,6 +20,14 @@ const routes: Record<string, RequestListener> = {
   '/deflate': (_request, response) => response.setHeader('content-encoding', 'deflate').end(deflateSync('hello')),
   '/deflate-raw': (_request, response) =>
     response.setHeader('content-encoding', 'deflate').end(deflateRawSync('hello')),
+  '/deflate-more': (_request, response) =>
+    response.setHeader('content-encoding', 'deflate').end(Buffer.concat([deflateSync('hello'), Buffer.from('xy')])),
+  '/deflate-empty': (_request, response) => response.setHeader('content-encoding', 'deflate').end(),
+  '/deflate-half': (_request, response) =>
+    response.setHeader('content-encoding', 'deflate').end(deflateSync('hello'.repeat(1000)).subarray(0, 4)),
+  '/deflate-junk': (_request, response) => response.setHeader('content-encoding', 'deflate').end('\xff\xff\xff'),
+  '/deflate-silent': (_request, response) =>
+    response.setHeader('content-encoding', 'deflate').write(deflateSync('hello').subarray(0, 3)),
   '/double': (_request, response) =>
     response.setHeader('content-encoding', 'gzip, gzip').end(gzipSync(gzipSync('hello'))),
   '/many': (_request, response) => response.setHeader('content-encoding', 'gzip, gzip, gzip').end('x'),
@@ -104,6 +112,15 @@ test('every content encoding that is asked for is undone', async () => {
     assert.equal(await text(fetcher, path), 'hello', path);
   await assert.rejects(text(fetcher, '/many'), failsWith('bad_response'));
   await assert.rejects(text(fetcher, '/odd'), failsWith('bad_response'));
+});
+
+test('a deflated body ends with its stream, whatever follows or is missing', async () => {
+  const fetcher = fetcherWith();
+  assert.equal(await text(fetcher, '/deflate-more', { timeoutMs: 5_000 }), 'hello');
+  assert.equal(await text(fetcher, '/deflate-empty'), '');
+  assert.match(await text(fetcher, '/deflate-half'), /^h?(ello)?/);
+  await assert.rejects(text(fetcher, '/deflate-junk'), failsWith('bad_response'));
+  await assert.rejects(text(fetcher, '/deflate-silent', { timeoutMs: 60 }), failsWith('timeout'));
 });
 
 test('a name that resolves to a private address is never connected to', async () => {

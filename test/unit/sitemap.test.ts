@@ -46,6 +46,7 @@ test('the walk ends on junk, loops, endless nesting and page limits', async () =
   );
   assert.deepEqual((await walk({ '/sitemap.xml': gzipSync('<urlset>').subarray(0, 12) })).urls, []);
   assert.deepEqual((await walk({ '/sitemap.xml': Buffer.from([0x1f, 0x8b, 9, 9, 9, 9]) })).urls, []);
+  assert.deepEqual((await walk({ '/sitemap.xml': Buffer.from([0x1f, 0x8b]) })).urls, []);
   const many = `<urlset>${'<url><loc>/p</loc></url>'.repeat(50)}</urlset>`;
   assert.equal((await walk({ '/sitemap.xml': many }, 1)).urls.length, 1);
   let depth = 0;

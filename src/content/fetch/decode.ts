@@ -1,4 +1,4 @@
-import { type Duplex, PassThrough, pipeline, type Readable } from 'node:stream';
+import { type Duplex, pipeline, Readable } from 'node:stream';
 import {
   constants,
   createBrotliDecompress,
@@ -23,11 +23,11 @@ export function decodeBody(body: Readable, contentEncoding: string): Readable {
     .filter((name) => name !== '' && name !== 'identity');
   if (encodings.length > layersMax) throw new FetchError('bad_response', 'The answer is encoded too many times.');
   const decoders = encodings.reverse().map(decoderFor);
-  return decoders.reduce<Readable>(join, body);
+  return decoders.reduce((source, decode) => decode(source), body);
 }
 
 function join(source: Readable, target: Duplex): Readable {
-  // An error anywhere destroys the whole chain; whoever reads the last stream sees it.
+  // An error anywhere destroys the whole chain; the reader of the last stream sees it.
   pipeline(source, target, () => {});
   return target;
 }
@@ -35,7 +35,13 @@ function join(source: Readable, target: Duplex): Readable {
 // Answers that stop short of their trailer are common; what came is kept, as browsers do.
 const lenient = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 
-function decoderFor(encoding: string): Duplex {
+function decoderFor(encoding: string): (source: Readable) => Readable {
+  if (encoding === 'deflate') return (source) => Readable.from(inflateEither(source));
+  const decoder = decompressorFor(encoding);
+  return (source) => join(source, decoder);
+}
+
+function decompressorFor(encoding: string): Duplex {
   switch (encoding) {
     case 'gzip':
     case 'x-gzip':
@@ -48,38 +54,20 @@ function decoderFor(encoding: string): Duplex {
     case 'zstd':
       // A window log of 23 (8 MiB) is what RFC 9659 lets the web use; more is memory at a stranger's wish.
       return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: 23 } });
-    case 'deflate':
-      return inflateEither();
     default:
       throw new FetchError('bad_response', 'The answer has an unknown encoding.');
   }
 }
 
 /** "deflate" means zlib, but some servers send it bare: the first byte tells which. */
-function inflateEither(): Duplex {
-  let inner: Duplex | undefined;
-  const outer = new PassThrough();
-  outer._transform = (chunk: Buffer, _encoding, done) => {
-    if (inner === undefined) {
-      inner = ((chunk[0] ?? 0) & 0x0f) === 8 ? createInflate(lenient) : createInflateRaw(lenient);
-      inner.on('data', (piece: Buffer) => {
-        if (!outer.push(piece)) inner?.pause();
-      });
-      inner.on('error', (error) => outer.destroy(error));
-    }
-    inner.write(chunk, (error) => done(error ?? null));
+async function* inflateEither(source: Readable): AsyncGenerator<Uint8Array> {
+  const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const first = await chunks.next();
+  if (first.done === true) return;
+  const inflate = ((first.value[0] ?? 0) & 0x0f) === 8 ? createInflate(lenient) : createInflateRaw(lenient);
+  const whole = async function* (): AsyncGenerator<Buffer> {
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => chunks };
   };
-  outer._flush = (done) => {
-    if (inner === undefined) return done();
-    inner.on('end', () => done());
-    inner.resume();
-    inner.end();
-  };
-  const read = outer._read.bind(outer);
-  outer._read = (size) => {
-    inner?.resume();
-    read(size);
-  };
-  outer.on('close', () => inner?.destroy());
-  return outer;
+  yield* join(Readable.from(whole()), inflate) as AsyncIterable<Uint8Array>;
 }

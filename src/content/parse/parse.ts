@@ -1,6 +1,6 @@
 import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
 import { parseEpub } from './html/epub.ts';
-import { parseHtml } from './html/html.ts';
+import { parseHtmlDocument } from './html/html.ts';
 import { imageSize } from './image-size.ts';
 import { parseMail } from './mail/mail.ts';
 import { parseCompound } from './office/compound.ts';
@@ -50,7 +50,7 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
     case 'mail':
       return parseMail(bytes);
     case 'html':
-      return parseHtml(bytes, input);
+      return parseHtmlDocument(bytes, input);
     case 'markdown':
       return parseMarkdownText(textOf(input));
     case 'csv':

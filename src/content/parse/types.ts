@@ -58,7 +58,6 @@ export const parseLimits = {
   zipTotalBytesMax: 256 * 1024 * 1024,
   xmlDepthMax: 512,
   xmlNodesMax: 4_000_000,
-  htmlDepthMax: 256,
   sheetRowsMax: 100_000,
   sheetCellsMax: 1_000_000,
   imagePixelsMax: 100_000_000,
