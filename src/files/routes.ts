@@ -4,7 +4,7 @@ import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { iso } from '../http/present.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { formatId } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { CapabilityRole } from '../tenancy/capability.ts';
@@ -25,7 +25,6 @@ import type { FileDeps, FileService, SeenFile } from './service.ts';
 import type { FileRow } from './store.ts';
 
 const tag = 'Files';
-const everybody = ['user', 'server', 'developer'] as const;
 const params = Type.Object({ file: Type.String() });
 const bytesSchema = Type.Any({ description: 'The contents.' });
 
@@ -35,7 +34,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;
   const present = ({ file, grants }: SeenFile) => presentFile(deps, file, clock.now(), grants);
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/files',
     operationId: 'createFile',
@@ -47,7 +46,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     handler: async ({ caller, body }) => present(await files.upload(caller, body)),
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/files',
     operationId: 'listFiles',
@@ -62,7 +61,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     },
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/files/:file',
     operationId: 'getFile',
@@ -73,7 +72,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     handler: async ({ caller, params: { file } }) => present(await files.get(caller, file)),
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'PATCH',
     path: '/api/v1/files/:file',
     operationId: 'updateFile',
@@ -86,7 +85,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     handler: async ({ caller, params: { file }, body }) => present(await files.update(caller, file, body)),
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: '/api/v1/files/:file',
     operationId: 'deleteFile',
@@ -110,7 +109,7 @@ function registerUploadRoutes(
     Type.String({ description: 'RFC 9530, sha-256 or sha-512: the bytes have to have it, or nothing is kept.' }),
   );
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/files/uploads',
     operationId: 'uploadFile',
@@ -138,7 +137,7 @@ function registerUploadRoutes(
     },
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/files/upload_urls',
     operationId: 'createFileUploadUrl',

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import type { Knowledge } from './knowledge.ts';
 import {
   presentChunk,
@@ -12,7 +12,6 @@ import {
 } from './present.ts';
 import * as schema from './schema.ts';
 
-const callers = ['user', 'server', 'developer'] as const;
 const tag = 'Knowledge';
 const sources = '/api/v1/knowledge_sources';
 const source = `${sources}/:source`;
@@ -29,7 +28,7 @@ export function registerKnowledgeRoutes(api: Api, { knowledge }: { knowledge: Kn
 }
 
 function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${sources}/kinds`,
     operationId: 'listKnowledgeSourceKinds',
@@ -39,7 +38,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: () => knowledge.sources.kinds(),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: sources,
     operationId: 'listKnowledgeSources',
@@ -54,7 +53,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: sources,
     operationId: 'createKnowledgeSource',
@@ -66,7 +65,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, body }) => presentSource(await knowledge.sources.create(caller, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: source,
     operationId: 'getKnowledgeSource',
@@ -77,7 +76,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => presentSource(await knowledge.sources.get(caller, params.source)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PATCH',
     path: source,
     operationId: 'updateKnowledgeSource',
@@ -90,7 +89,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
       presentSource(await knowledge.sources.update(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: source,
     operationId: 'deleteKnowledgeSource',
@@ -101,7 +100,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ caller, params }) => knowledge.sources.remove(caller, params.source),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${source}/inbound_url`,
     operationId: 'getInboundUrl',
@@ -112,7 +111,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => ({ url: await knowledge.inbound.getUrl(caller, params.source) }),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/inbound_url`,
     operationId: 'rotateInboundUrl',
@@ -126,7 +125,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
 }
 
 function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest`,
     operationId: 'ingestIntoKnowledgeSource',
@@ -142,7 +141,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
       presentIngestion(await knowledge.ingestions.ingest(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest/batch`,
     operationId: 'ingestBatchIntoKnowledgeSource',
@@ -157,7 +156,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
       presentIngestion(await knowledge.ingestions.ingestBatch(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${source}/ingestions`,
     operationId: 'listKnowledgeIngestions',
@@ -173,7 +172,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/knowledge_ingestions/:ingestion',
     operationId: 'getKnowledgeIngestion',
@@ -197,7 +196,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/threads/:thread/messages',
     operationId: 'createThreadMessage',
@@ -212,7 +211,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
 }
 
 function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: documents,
     operationId: 'listKnowledgeDocuments',
@@ -227,7 +226,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: document,
     operationId: 'getKnowledgeDocument',
@@ -238,7 +237,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => presentDocument(await knowledge.documents.get(caller, params.document)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PATCH',
     path: document,
     operationId: 'updateKnowledgeDocument',
@@ -252,7 +251,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
       presentIngestion(await knowledge.documents.update(caller, params.document, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: document,
     operationId: 'deleteKnowledgeDocument',
@@ -263,7 +262,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ caller, params }) => knowledge.documents.remove(caller, params.document),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${document}/content`,
     operationId: 'getKnowledgeDocumentContent',
@@ -276,7 +275,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
       presentContent(await knowledge.documents.content(caller, params.document, query)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${document}/chunks`,
     operationId: 'listKnowledgeDocumentChunks',
@@ -294,7 +293,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
 }
 
 function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/search`,
     operationId: 'searchKnowledgeSource',
@@ -308,7 +307,7 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
       presentSearch(await knowledge.search.searchSource(caller, params.source, body), body.explain === true),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/agents/:agent/search',
     operationId: 'searchAgentKnowledge',

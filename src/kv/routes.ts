@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { page, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
 import { formatId } from '../ids.ts';
 import { readPathKey } from './paths.ts';
@@ -18,7 +18,6 @@ import type { KvService } from './service.ts';
 import type { KvEntry, KvListEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 
-const callers = ['user', 'server', 'developer'] as const;
 const tag = 'Key-value storage';
 const path = '/api/v1/kv';
 const keyPath = '/api/v1/kv/:key';
@@ -27,7 +26,7 @@ const keyPath = '/api/v1/kv/:key';
 export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
   const { keyBytesMax } = kv.limits;
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path,
     operationId: 'listKvEntries',
@@ -47,7 +46,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path,
     operationId: 'createKvEntry',
@@ -62,7 +61,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: keyPath,
     operationId: 'getKvEntry',
@@ -78,7 +77,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PUT',
     path: keyPath,
     operationId: 'putKvEntry',
@@ -94,7 +93,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: keyPath,
     operationId: 'deleteKvEntry',
