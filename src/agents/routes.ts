@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
 import { type FileLinks, presentPicture } from '../files/present.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller } from '../http/route.ts';
@@ -19,7 +20,7 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
     tag: 'Agents',
     schema: agentSchema,
     present: (row: AgentRow) => presentAgent(deps, row),
-    create: { callers: everyCaller, body: agentCreateSchema, run: agents.create },
+    create: { callers: everyCaller, body: agentCreateSchema, budget: bodyBudgets.document, run: agents.create },
     list: {
       callers: everyCaller,
       query: Type.Object({
@@ -30,7 +31,7 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
       run: agents.list,
     },
     get: { callers: everyCaller, run: agents.get },
-    update: { callers: everyCaller, body: agentUpdateSchema, run: agents.update },
+    update: { callers: everyCaller, body: agentUpdateSchema, budget: bodyBudgets.document, run: agents.update },
     remove: { callers: everyCaller, run: agents.remove },
   });
 }

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, operators, ref } from '../http/route.ts';
@@ -50,14 +51,14 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     tag,
     schema: automationSchema,
     present: presentAutomation,
-    create: { callers: operators, body: automationCreateSchema, run: automations.create },
+    create: { callers: operators, body: automationCreateSchema, budget: bodyBudgets.graph, run: automations.create },
     list: {
       callers: operators,
       query: listAutomationsQuery,
       run: (caller, request, query) => automations.list(caller, query, request),
     },
     get: { callers: operators, run: automations.get },
-    update: { callers: operators, body: automationUpdateSchema, run: automations.update },
+    update: { callers: operators, body: automationUpdateSchema, budget: bodyBudgets.graph, run: automations.update },
     remove: { callers: operators, run: automations.remove },
   });
   for (const [verb, run] of [
@@ -159,6 +160,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     summary: 'Start a run of an invoked automation',
     params: Type.Object({ automation: Type.String() }),
     body: invokeSchema,
+    budget: bodyBudgets.map,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given, body }) =>
       presentRun(await runs.invoke(caller, given.automation, body ?? {})),
@@ -195,6 +197,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     description: 'Kept until a `wait_for_signal` of that name takes it.',
     params,
     body: signalSchema,
+    budget: bodyBudgets.map,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given, body }) =>
       presentRun(await runs.signal(caller, given.automation_run, body.name, body.payload)),
@@ -208,6 +211,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     changesRights: false,
     summary: 'Emit an event that may set off automations',
     body: eventSchema,
+    budget: bodyBudgets.map,
     responses: { 201: eventAnswerSchema },
     async handler({ caller, body }) {
       return { id: formatId('event', await runs.emit(caller, body.name, body.payload)), name: body.name };
@@ -243,6 +247,7 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
     summary: 'Report on a claimed run; `running` renews the claim',
     params: Type.Object({ automation_run: Type.String() }),
     body: statusSchema,
+    budget: bodyBudgets.map,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params, body }) => presentRun(await runs.report(caller, params.automation_run, body)),
   });

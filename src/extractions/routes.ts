@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { FileLinks } from '../files/present.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
 import type { StreamHub } from '../http/sse.ts';
@@ -27,6 +28,7 @@ export function registerExtractionRoutes(
     description:
       'A document is done in the answer (201). A URL is crawled in the background (202): poll the extraction.',
     body: extractionCreateSchema,
+    budget: bodyBudgets.map,
     responses: { 201: ref(extractionSchema), 202: ref(extractionSchema) },
     handler: async ({ caller, body, reply }) => {
       const created = await extractions.create(caller, body);

@@ -2,6 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
+import { refuseEncodedBody } from '../http/body.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { iso } from '../http/present.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
@@ -42,6 +44,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     tag,
     summary: 'Upload a file',
     body: fileCreateSchema,
+    budget: bodyBudgets.document,
     responses: { 201: ref(fileSchema) },
     handler: async ({ caller, body }) => present(await files.upload(caller, body)),
   });
@@ -81,6 +84,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     summary: 'Update a file’s name, metadata, sharing or access list',
     params,
     body: fileUpdateSchema,
+    budget: bodyBudgets.graph,
     responses: { 200: ref(fileSchema) },
     handler: async ({ caller, params: { file }, body }) => present(await files.update(caller, file, body)),
   });
@@ -258,6 +262,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
 
 /** A client that breaks off in the middle of its body is no failure of ours. */
 async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
+  refuseEncodedBody(request);
   try {
     return await work();
   } catch (error) {

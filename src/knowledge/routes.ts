@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
 import type { Knowledge } from './knowledge.ts';
@@ -61,6 +62,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Create a source',
     description: 'Exactly one of `team`, `user`, `agent` and `org` owns it.',
     body: schema.sourceCreateSchema,
+    budget: bodyBudgets.map,
     responses: { 201: ref(schema.sourceSchema) },
     handler: async ({ caller, body }) => presentSource(await knowledge.sources.create(caller, body)),
   });
@@ -84,6 +86,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Update a source',
     params: sourceParams,
     body: schema.sourceUpdateSchema,
+    budget: bodyBudgets.map,
     responses: { 200: ref(schema.sourceSchema) },
     handler: async ({ caller, params, body }) =>
       presentSource(await knowledge.sources.update(caller, params.source, body)),
@@ -136,6 +139,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
       'Exactly one of `content`, `file` and `pull: true`. While another ingestion is active, that one is answered, with `metadata.already_active`.',
     params: sourceParams,
     body: schema.ingestSchema,
+    budget: bodyBudgets.document,
     responses: { 201: ref(schema.ingestionSchema) },
     handler: async ({ caller, params, body }) =>
       presentIngestion(await knowledge.ingestions.ingest(caller, params.source, body)),
@@ -151,6 +155,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     description: "`metadata.items` holds each item's document or error.",
     params: sourceParams,
     body: schema.ingestBatchSchema,
+    budget: bodyBudgets.document,
     responses: { 201: ref(schema.ingestionSchema) },
     handler: async ({ caller, params, body }) =>
       presentIngestion(await knowledge.ingestions.ingestBatch(caller, params.source, body)),
@@ -205,6 +210,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     description: 'Every thread/messages source of the agent of the thread takes it as a document.',
     params: Type.Object({ thread: Type.String() }),
     body: schema.threadMessageSchema,
+    budget: bodyBudgets.document,
     responses: { 201: schema.threadMessageAnswerSchema },
     handler: ({ caller, params, body }) => knowledge.inbound.postMessage(caller, params.thread, body),
   });
@@ -246,6 +252,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     summary: "Replace a document's content",
     params: documentParams,
     body: schema.documentUpdateSchema,
+    budget: bodyBudgets.document,
     responses: { 201: ref(schema.ingestionSchema) },
     handler: async ({ caller, params, body }) =>
       presentIngestion(await knowledge.documents.update(caller, params.document, body)),
@@ -302,6 +309,7 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Search a source',
     params: sourceParams,
     body: schema.searchSchema,
+    budget: bodyBudgets.map,
     responses: { 200: schema.searchResultSchema },
     handler: async ({ caller, params, body }) =>
       presentSearch(await knowledge.search.searchSource(caller, params.source, body), body.explain === true),
@@ -316,6 +324,7 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Search everything that an agent owns',
     params: Type.Object({ agent: Type.String() }),
     body: schema.agentSearchSchema,
+    budget: bodyBudgets.map,
     responses: { 200: schema.searchResultSchema },
     handler: async ({ caller, params, body }) =>
       presentSearch(await knowledge.search.searchAgent(caller, params.agent, body), body.explain === true),

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { textBudget } from '../http/budgets.ts';
 import { page, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
@@ -24,7 +25,8 @@ const keyPath = '/api/v1/kv/:key';
 
 /** Key-value storage. The server must be made with `rewriteUrl: rewriteKvUrl`. */
 export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
-  const { keyBytesMax } = kv.limits;
+  const { keyBytesMax, valueBytesMax } = kv.limits;
+  const budget = textBudget(keyBytesMax + valueBytesMax);
 
   api.app(everyCaller, {
     method: 'GET',
@@ -55,6 +57,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     summary: 'Create an entry',
     description: 'The key must not exist for the user yet; PUT creates or overwrites.',
     body: createKvBody,
+    budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, body, reply }) {
       return answer(reply, await kv.create(caller, body));
@@ -86,6 +89,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     summary: 'Create or overwrite an entry',
     description: '`If-Match` and `If-None-Match` make the write conditional: 412 when the entry is in another state.',
     body: putKvBody,
+    budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, body, request, reply }) {
       const key = readPathKey(keyOf(params), 'write', keyBytesMax);

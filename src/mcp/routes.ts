@@ -3,6 +3,7 @@ import type { ReadableStream } from 'node:stream/web';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { type Api, everyCaller } from '../http/route.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createAsk } from './ask.ts';
@@ -30,6 +31,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     description:
       'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request stands alone.',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
+    budget: bodyBudgets.document,
     // What a tool does is counted and entered as the request that it makes.
     rateGroup: 'reads',
     audit: 'none',

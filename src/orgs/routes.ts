@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
 import { type FileLinks, presentPicture } from '../files/present.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, operators } from '../http/route.ts';
@@ -20,10 +21,10 @@ export function registerOrgRoutes(api: Api, deps: FileLinks & { orgs: OrgService
     tag: 'Organisations',
     schema: orgSchema,
     present: (row: OrgRow) => presentOrg(deps, row),
-    create: { callers: operators, body: orgCreateSchema, run: orgs.create },
+    create: { callers: operators, body: orgCreateSchema, budget: bodyBudgets.document, run: orgs.create },
     list: { callers: everyCaller, query: Type.Object({ search: Type.Optional(Type.String()) }), run: orgs.list },
     get: { callers: everyCaller, run: orgs.get },
-    update: { callers: operators, body: orgUpdateSchema, run: orgs.update },
+    update: { callers: operators, body: orgUpdateSchema, budget: bodyBudgets.document, run: orgs.update },
     remove: { callers: operators, run: orgs.remove },
   });
 }

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
@@ -29,7 +30,7 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
     tag,
     schema: teamSchema,
     present: presentTeam,
-    create: { callers: everyCaller, body: teamCreateSchema, run: teams.create },
+    create: { callers: everyCaller, body: teamCreateSchema, budget: bodyBudgets.map, run: teams.create },
     list: {
       callers: everyCaller,
       query: Type.Object({
@@ -39,7 +40,7 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
       run: teams.list,
     },
     get: { callers: everyCaller, run: teams.get },
-    update: { callers: everyCaller, body: teamUpdateSchema, run: teams.update },
+    update: { callers: everyCaller, body: teamUpdateSchema, budget: bodyBudgets.map, run: teams.update },
     remove: { callers: everyCaller, run: teams.remove },
   });
   registerMemberRoutes(api, teams);

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, operators, ref } from '../http/route.ts';
@@ -28,14 +29,14 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     tag,
     schema: userSchema,
     present: presentUser,
-    create: { callers: operators, body: userCreateSchema, run: users.create },
+    create: { callers: operators, body: userCreateSchema, budget: bodyBudgets.map, run: users.create },
     list: {
       callers: operators,
       query: Type.Object({ search: Type.Optional(Type.String()), org: Type.Optional(Type.String()) }),
       run: async (caller, request, query) => users.list(caller, request, query),
     },
     get: { callers: everyCaller, run: users.get },
-    update: { callers: operators, body: userUpdateSchema, run: users.update },
+    update: { callers: operators, body: userUpdateSchema, budget: bodyBudgets.map, run: users.update },
     remove: { callers: operators, run: users.remove },
   });
 }

@@ -275,7 +275,7 @@ export class ParserPool {
         this.#retryTimer.unref();
       },
     );
-    process.exited.then(() => {
+    void process.exited.then(() => {
       const index = this.#idle.indexOf(process);
       if (index < 0) return;
       this.#idle.splice(index, 1);
