@@ -59,7 +59,7 @@ export function createExpressions(): Expressions {
         input: JSON.stringify(scope.input ?? null),
         bindings: JSON.stringify(bindings),
       } as const;
-      const json = valueOf(
+      const json = readReply(
         await pool.run({ lane, request, killAfterMs: expressionKillMs }),
         `The expression "${shorten(expression)}"`,
       );
@@ -67,14 +67,14 @@ export function createExpressions(): Expressions {
     },
     async checkSchema(lane, schema, value) {
       const request = { kind: 'schema', schema: JSON.stringify(schema), value: JSON.stringify(value ?? null) } as const;
-      const json = valueOf(await pool.run({ lane, request, killAfterMs: schemaKillMs }), 'The schema');
+      const json = readReply(await pool.run({ lane, request, killAfterMs: schemaKillMs }), 'The schema');
       return JSON.parse(json ?? '[]') as SchemaProblem[];
     },
     close: () => pool.close(),
   };
 }
 
-function valueOf(reply: ExpressionReply, what: string): string | undefined {
+function readReply(reply: ExpressionReply, what: string): string | undefined {
   if ('problem' in reply) throw new ExpressionError(`${what} ${reply.problem}.`, reply.limit === true);
   return reply.json;
 }
