@@ -147,7 +147,9 @@ create table agents (
   foreign key (app_id, user_id) references users (app_id, id) on delete cascade,
   check (num_nonnulls(team_id, user_id) <= 1)
 );
-create unique index agents_lookup_key on agents (app_id, sandbox_id, lookup_key) where lookup_key is not null;
+-- A lookup key is unique within its owner: an agent that the caller cannot see is no reason to refuse one.
+create unique index agents_lookup_key on agents (app_id, sandbox_id, lookup_key,
+  coalesce(team_id, user_id, org_id, '00000000-0000-0000-0000-000000000000')) where lookup_key is not null;
 create index agents_org on agents (app_id, org_id);
 create index agents_team on agents (app_id, team_id) where team_id is not null;
 create index agents_user on agents (app_id, user_id) where user_id is not null;

@@ -3,7 +3,7 @@ import { after, test } from 'node:test';
 import { describeSchema } from '../../scripts/describe-schema.ts';
 import type { Db } from '../../src/db/database.ts';
 import { createTestDatabase } from '../support/database.ts';
-import { readProjectFile, readText, sourceFiles } from '../support/source.ts';
+import { readProjectFile, readSources } from '../support/source.ts';
 
 /** Read before the app of a request is known, so it stays whole when the other tables are partitioned by app. */
 const unpartitioned = 'credentials';
@@ -41,9 +41,9 @@ test('the rule finds a key, an index and a reference that lack app_id', async ()
 });
 
 test('the header of a store names the triggers of its tables', async () => {
-  const headers = sourceFiles('src')
-    .filter((file) => file.endsWith('store.ts'))
-    .map((file) => /^\/\*([\s\S]*?)\*\//.exec(readText(file))?.[1] ?? '');
+  const headers = readSources('src')
+    .filter(({ name }) => name.endsWith('store.ts'))
+    .map(({ text }) => /^\/\*([\s\S]*?)\*\//.exec(text)?.[1] ?? '');
   assert.deepEqual(
     findUnnamedTriggers(await listTriggers(db), headers),
     [],
