@@ -28,6 +28,8 @@ export const limits = {
   metadataBytesMax: 262_144,
   aclGrantsMax: 1_000,
   jsonDepthMax: 100,
+  /** Values of any JSON that is checked; each route bounds its bodies more closely. */
+  jsonValuesMax: 1_000_000,
   /** 10 MB as the specification counts it; exactly this many bytes are still accepted. */
   documentExtractionBytesMax: 10 * 1024 * 1024,
 } as const;

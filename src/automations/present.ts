@@ -52,6 +52,7 @@ export function presentRun(row: RunRow) {
     participants: row.participants,
     result: row.result,
     error: row.error,
+    invoked_by: presentInvoker(row),
     event_id: row.eventId && formatId('event', row.eventId),
     retried_from: row.retriedFrom && formatId('automationRun', row.retriedFrom),
     parent_run: row.parentRunId && formatId('automationRun', row.parentRunId),
@@ -65,6 +66,11 @@ export function presentRun(row: RunRow) {
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });
+}
+
+function presentInvoker({ invokedByUserId, invokedByAgentId }: RunRow): string | null {
+  if (invokedByUserId !== null) return formatId('user', invokedByUserId);
+  return invokedByAgentId && formatId('agent', invokedByAgentId);
 }
 
 export function presentJournal(row: RunRow) {

@@ -104,6 +104,9 @@ export const runSchema = Type.Object(
       Type.Object({ code: Type.String(), message: Type.String(), node_id: Type.Optional(Type.String()) }),
     ),
     event_id: optionalText,
+    invoked_by: Type.Optional(
+      Type.String({ description: 'The user or agent; absent for schedules, events and keys.' }),
+    ),
     retried_from: optionalText,
     parent_run: optionalText,
     org: optionalText,

@@ -101,12 +101,12 @@ async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'm
 
 /** A newer release may have migrated the database while this process runs on: it then no longer fits. */
 async function migrationsMatch(db: Database): Promise<boolean> {
-  ownVersion ??= readMigrations().then((migrations) => migrations.length);
+  ownVersion ??= readMigrations().then((migrations) => migrations.at(-1)?.version);
   const [row] = await db<{ version: number }[]>`select max(version) as version from schema_migrations`;
   return row?.version === (await ownVersion);
 }
 
-let ownVersion: Promise<number> | undefined;
+let ownVersion: Promise<number | undefined> | undefined;
 
 async function withinTime<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

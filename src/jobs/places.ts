@@ -1,44 +1,35 @@
-/**
- * Places for work that goes on after a wait. Lanes that wait for one take turns, so that an app with a thousand
- * answers at one time does not keep the others waiting.
- */
+import { Lanes } from '../lanes.ts';
+
+/** Places for work that goes on after a wait, shared by apps: one with a thousand answers keeps no other waiting. */
 export class Places {
-  #free: number;
-  readonly #lanes = new Map<string, (() => void)[]>();
+  readonly #lanes: Lanes<() => void>;
+  #isOpen = false;
 
   constructor(count: number) {
-    this.#free = count;
+    this.#lanes = new Lanes({ slots: count, waitingMax: Number.POSITIVE_INFINITY });
   }
 
-  async take(lane: string): Promise<void> {
-    if (this.#free > 0) {
-      this.#free -= 1;
-      return;
-    }
+  /** Waits for a place. The function it returns gives the place back. */
+  async take(lane: string): Promise<() => void> {
+    if (this.#isOpen) return () => {};
     await new Promise<void>((resolve) => {
-      const queue = this.#lanes.get(lane);
-      if (queue) queue.push(resolve);
-      else this.#lanes.set(lane, [resolve]);
+      this.#lanes.add(lane, resolve);
+      this.#next();
     });
-  }
-
-  giveBack(): void {
-    const [next] = this.#lanes;
-    if (next === undefined) {
-      this.#free += 1;
-      return;
-    }
-    const [lane, queue] = next;
-    const resolve = queue.shift();
-    this.#lanes.delete(lane);
-    if (queue.length > 0) this.#lanes.set(lane, queue);
-    resolve?.();
+    const takenAt = performance.now();
+    return () => {
+      this.#lanes.release(lane, performance.now() - takenAt);
+      this.#next();
+    };
   }
 
   /** Lets everybody through from now on: this process stops, and what waits has to end. */
   open(): void {
-    this.#free = Number.POSITIVE_INFINITY;
-    for (const queue of this.#lanes.values()) for (const resolve of queue) resolve();
-    this.#lanes.clear();
+    this.#isOpen = true;
+    for (const resolve of this.#lanes.drain()) resolve();
+  }
+
+  #next(): void {
+    for (let next = this.#lanes.take(); next !== undefined; next = this.#lanes.take()) next.item();
   }
 }

@@ -126,6 +126,7 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
   }
   const left = Promise.withResolvers<void>();
   let isOutside = false;
+  let giveBack = (): void => {};
   const waitOutside: WaitOutside = async (wait) => {
     const waited = wait();
     // Whoever asked hears of a failure below, after the job has left its place.
@@ -136,11 +137,11 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
       if (!isOutside) return waited;
       waiting.add(named.name, app, ended);
       left.resolve();
-    } else running.places.giveBack();
+    } else giveBack();
     try {
       return await waited;
     } finally {
-      await running.places.take(app);
+      giveBack = await running.places.take(app);
     }
   };
   const ended = runTask(running, named, payload, job, held, waitOutside)
@@ -155,7 +156,7 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
       },
     )
     .finally(() => {
-      if (isOutside) running.places.giveBack();
+      giveBack();
     });
   await Promise.race([ended, left.promise]);
 }

@@ -5,7 +5,7 @@ import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { stringProblem } from '../http/unicode.ts';
 import { newUuid, parseId } from '../ids.ts';
-import type { Caller, Scope, UserCaller } from '../tenancy/caller.ts';
+import { type Caller, type Scope, seesWholeApp, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
 import type { Precondition } from './precondition.ts';
 import {
@@ -106,6 +106,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
 
     /** A page over all users of the app. */
     list(caller: Caller, filter: KvListFilter, page: PageRequest) {
+      if (!seesWholeApp(caller)) throw notFound();
       const userId = filter.user === undefined ? undefined : fieldId('user', 'user', filter.user);
       const userSearch = filter.user_search || undefined;
       const keys = filter.key ? { from: filter.key, before: firstTextAfterPrefix(filter.key) } : undefined;
@@ -187,10 +188,11 @@ const deadlock = '40P01';
 /** SQLSTATE that kv_use raises. */
 const quotaExceeded = 'QK001';
 
-/** Whose storage the caller means. 400 when a developer or server names nobody, 422 when it names no user's id. */
+/** Whose storage the caller means. 400 when a developer or server names nobody, 422 when it names no user's id, 404 for an agent. */
 function targetOwner(caller: Caller, user: unknown): KvOwner {
   const { appId, sandboxId } = caller;
   if (caller.kind === 'user') return { appId, sandboxId, userId: caller.userId };
+  if (!seesWholeApp(caller)) throw new AppError('not_found', 'An agent has no key-value entries.');
   if (user === undefined) throw new AppError('user_required', 'Say whose entry is meant with `user`.');
   const userId = typeof user === 'string' && stringProblem(user) === undefined ? parseId('user', user) : undefined;
   if (userId === undefined) throw invalidField('user', 'is not an id of the right type');

@@ -12,6 +12,7 @@ export type Run = {
   result?: unknown;
   error?: { code: string; message: string; node_id?: string };
   retried_from?: string;
+  invoked_by?: string;
   event_id?: string;
 };
 export type Entry = {

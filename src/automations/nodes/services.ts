@@ -53,7 +53,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
         try {
           return await domains.kv.get(nestedDatabase(tx), caller, key, user);
         } catch (error) {
-          if (isNotFound(error)) return null;
+          if (caller.kind !== 'agent' && isNotFound(error)) return null;
           throw error;
         }
       },
@@ -63,7 +63,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
         try {
           await domains.kv.delete(nestedDatabase(tx), caller, key, user);
         } catch (error) {
-          if (!isNotFound(error)) throw error;
+          if (caller.kind === 'agent' || !isNotFound(error)) throw error;
         }
         return null;
       },

@@ -85,7 +85,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     if (automation.inputSchema === null) return;
     let problems: { path: string; message: string }[];
     try {
-      problems = await expressions.checkSchema(automation.inputSchema, payload);
+      problems = await expressions.checkSchema(automation.appId, automation.inputSchema, payload);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       throw invalidField('payload', `cannot be checked: ${error.message}`);
@@ -206,8 +206,8 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const run = newRun(automation, {
         payload: input.payload ?? {},
         participants: input.participants ?? null,
-        invokedByUserId: caller.kind === 'user' ? caller.userId : null,
-        ...actsAs(automation, caller),
+        ...invokedBy(caller),
+        ...actsAs(automation, invokedBy(caller)),
       });
       if (key === undefined || digest === undefined) return runStore.insertRun(db, run);
       const outcome = await db.begin(async (tx) => {
@@ -232,6 +232,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       childKey: string,
     ): Promise<{ commit(tx: Db): Promise<Child> }> {
       const automation = await getInvocable(caller, input.automation);
+      requireInvokeAuth(caller, automation);
       const payload = (input.payload ?? {}) as Record<string, unknown>;
       await checkInvocation(caller, automation, { payload });
       if (parent.depth + 1 > graphLimits.runDepthMax)
@@ -243,8 +244,8 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         parentCommandId: childKey,
         depth: parent.depth + 1,
         eventDepth: parent.eventDepth,
-        invokedByUserId: caller.kind === 'user' ? caller.userId : null,
-        ...actsAs(automation, caller),
+        ...invokedBy(caller),
+        ...actsAs(automation, invokedBy(caller)),
       });
       return { commit: async (tx) => ({ kind: 'run', id: (await runStore.insertRun(tx, run)).id }) };
     },
@@ -292,11 +293,12 @@ export function createRunService({ db, clock, secrets, expressions, automations,
           participants: run.participants,
           eventId: run.eventId,
           scheduledAt: run.scheduledAt,
+          depth: run.depth,
           eventDepth: run.eventDepth,
           retriedFrom: run.id,
           invokedByUserId: run.invokedByUserId,
-          actsAsUserId: automation.runAsUserId ?? (automation.runAsAgentId === null ? run.invokedByUserId : null),
-          actsAsAgentId: automation.runAsAgentId,
+          invokedByAgentId: run.invokedByAgentId,
+          ...actsAs(automation, run),
         }),
       );
     },
@@ -387,14 +389,21 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   };
 }
 
-/** Whom a run acts as: the automation's own choice, else the user who invoked it, else the app. */
-export function actsAs(automation: AutomationRow, caller: Caller | undefined) {
+type Invoker = Pick<RunRow, 'invokedByUserId' | 'invokedByAgentId'>;
+
+/** The user or agent that invokes a run; neither for keys and developers. */
+function invokedBy(caller: Caller): Invoker {
+  return {
+    invokedByUserId: caller.kind === 'user' ? caller.userId : null,
+    invokedByAgentId: caller.kind === 'agent' ? caller.agentId : null,
+  };
+}
+
+/** Whom a run acts as: the automation's own choice, else the user or agent that invoked it, else the app. */
+export function actsAs(automation: AutomationRow, invoker: Invoker | undefined) {
   if (automation.runAsUserId !== null || automation.runAsAgentId !== null)
     return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId };
-  return {
-    actsAsUserId: caller?.kind === 'user' ? caller.userId : null,
-    actsAsAgentId: caller?.kind === 'agent' ? caller.agentId : null,
-  };
+  return { actsAsUserId: invoker?.invokedByUserId ?? null, actsAsAgentId: invoker?.invokedByAgentId ?? null };
 }
 
 function requireRunning(automation: AutomationRow): void {
@@ -407,7 +416,7 @@ function requireRunning(automation: AutomationRow): void {
 
 function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
   const wanted = automation.invokeAuth;
-  const fits = wanted === 'any' || (wanted === 'user') === (caller.kind === 'user');
+  const fits = wanted === 'any' || (wanted === 'user' ? caller.kind === 'user' : seesWholeApp(caller));
   if (!fits)
     throw new AppError(
       'forbidden',

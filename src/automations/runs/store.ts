@@ -27,6 +27,7 @@ export type RunRow = {
   parentCommandId: string | null;
   retriedFrom: string | null;
   invokedByUserId: string | null;
+  invokedByAgentId: string | null;
   actsAsUserId: string | null;
   actsAsAgentId: string | null;
   orgId: string | null;
@@ -80,6 +81,7 @@ export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'grap
   parentCommandId?: string | null;
   retriedFrom?: string | null;
   invokedByUserId?: string | null;
+  invokedByAgentId?: string | null;
   actsAsUserId?: string | null;
   actsAsAgentId?: string | null;
   orgId?: string | null;
@@ -102,15 +104,16 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
     with made as (
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, input, payload,
         participants, error, event_id, scheduled_at, depth, event_depth, parent_run_id, parent_command_id, retried_from,
-        invoked_by_user_id, acts_as_user_id, acts_as_agent_id, org_id, team_id, user_id, timeout_seconds,
-        completed_at, created_at, updated_at)
+        invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, org_id, team_id, user_id,
+        timeout_seconds, completed_at, created_at, updated_at)
       values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.type}, ${status},
         ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
         ${run.error ? JSON.stringify(run.error) : null}::text::json,
         ${run.eventId ?? null}, ${run.scheduledAt ?? null}, ${run.depth ?? 0}, ${run.eventDepth ?? 0},
         ${run.parentRunId ?? null}, ${run.parentCommandId ?? null}, ${run.retriedFrom ?? null},
-        ${run.invokedByUserId ?? null}, ${run.actsAsUserId ?? null}, ${run.actsAsAgentId ?? null},
+        ${run.invokedByUserId ?? null}, ${run.invokedByAgentId ?? null}, ${run.actsAsUserId ?? null},
+        ${run.actsAsAgentId ?? null},
         ${run.orgId ?? null}, ${run.teamId ?? null}, ${run.userId ?? null}, ${run.timeoutSeconds ?? null},
         ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
       returning *),
