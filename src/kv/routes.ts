@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { textBudget } from '../http/budgets.ts';
 import { page, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
 import { formatId } from '../ids.ts';
 import { readPathKey } from './paths.ts';
@@ -19,7 +19,6 @@ import type { KvService } from './service.ts';
 import type { KvEntry, KvListEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 
-const callers = ['user', 'server', 'developer'] as const;
 const tag = 'Key-value storage';
 const path = '/api/v1/kv';
 const keyPath = '/api/v1/kv/:key';
@@ -29,7 +28,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
   const { keyBytesMax, valueBytesMax } = kv.limits;
   const budget = textBudget(keyBytesMax + valueBytesMax);
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path,
     operationId: 'listKvEntries',
@@ -49,7 +48,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path,
     operationId: 'createKvEntry',
@@ -65,7 +64,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: keyPath,
     operationId: 'getKvEntry',
@@ -81,7 +80,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PUT',
     path: keyPath,
     operationId: 'putKvEntry',
@@ -98,7 +97,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: keyPath,
     operationId: 'deleteKvEntry',

@@ -87,6 +87,13 @@ export type UserChange = {
 
 export async function updateUser(db: Db, scope: Scope, id: string, change: UserChange): Promise<boolean> {
   const changed = await db`
+    with before as (select u.org_id from users u where ${inScope(db, scope, 'u')} and u.id = ${id}),
+    -- Who leaves an org leaves its teams.
+    left_teams as (
+      delete from team_memberships m using teams t, before
+      where ${change.orgId !== undefined} and m.app_id = ${scope.appId} and m.user_id = ${id}
+        and t.app_id = m.app_id and t.id = m.team_id and t.org_id = before.org_id
+        and before.org_id is distinct from ${change.orgId ?? null}::uuid)
     update users u set
       email = coalesce(${change.email ?? null}, u.email),
       name = coalesce(${change.name ?? null}, u.name),
