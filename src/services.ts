@@ -186,6 +186,7 @@ function assemble({ started, ...parts }: Parts): Services {
   let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
   let ready = false;
   let workers: Workers | undefined;
+  const crashed = parts.metrics.counter('quarry_jobs_crashed_total', crashedHelp, ['task']);
   started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
   return {
     ...parts,
@@ -196,7 +197,12 @@ function assemble({ started, ...parts }: Parts): Services {
     },
     async startWorkers(work) {
       if (!runsJobs(config)) return;
-      workers = await startWorkers({ ...work, target: directTarget, concurrency: config.jobWorkers, log });
+      workers = await startWorkers({
+        ...work,
+        ...{ target: directTarget, concurrency: config.jobWorkers, log },
+        waits: limits.jobWaits,
+        onCrash: (task) => crashed.inc({ task }),
+      });
     },
     stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),
     isReady: () => ready,
@@ -207,6 +213,7 @@ function assemble({ started, ...parts }: Parts): Services {
   };
 }
 
+const crashedHelp = 'Jobs that were at work when their process ended, or threw what nobody catches';
 const directPoolSize = 2;
 const databaseEndSeconds = 1;
 
