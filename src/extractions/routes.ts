@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { FileLinks } from '../files/present.ts';
 import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import type { StreamHub } from '../http/sse.ts';
 import { presentExtraction, presentSummary } from './present.ts';
 import { extractionCreateSchema, extractionSchema } from './schema.ts';
@@ -11,7 +11,6 @@ import type { ExtractionService } from './service.ts';
 import { extractionTopic } from './workflow.ts';
 
 const tag = 'Extractions';
-const callers = ['user', 'server', 'developer'] as const;
 
 export function registerExtractionRoutes(
   api: Api,
@@ -19,7 +18,7 @@ export function registerExtractionRoutes(
 ): void {
   const { extractions, clock, streams } = deps;
   const params = Type.Object({ extraction: Type.String() });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/extractions',
     operationId: 'createExtraction',
@@ -37,7 +36,7 @@ export function registerExtractionRoutes(
       return presentExtraction(deps, created, clock.now());
     },
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/extractions/:extraction',
     operationId: 'getExtraction',
@@ -48,7 +47,7 @@ export function registerExtractionRoutes(
     handler: async ({ caller, params }) =>
       presentExtraction(deps, await extractions.get(caller, params.extraction), clock.now()),
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/extractions',
     operationId: 'listExtractions',
@@ -68,7 +67,7 @@ export function registerExtractionRoutes(
       return page(request, rows.map(presentSummary), total);
     },
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: '/api/v1/extractions/:extraction',
     operationId: 'deleteExtraction',
@@ -79,7 +78,7 @@ export function registerExtractionRoutes(
     responses: { 204: null },
     handler: ({ caller, params: { extraction } }) => extractions.remove(caller, extraction),
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/extractions/:extraction/stream',
     operationId: 'streamExtraction',

@@ -19,7 +19,12 @@ export type Access =
   /** Everybody. What the request carries as a credential is not looked at. */
   | { kind: 'public' };
 
-export type AppCallerKind = 'user' | 'server' | 'developer';
+/** Every kind of caller that acts inside an app by a request. */
+export const everyCaller = ['user', 'server', 'developer'] as const;
+/** Those that run the app: secret keys and developers. */
+export const operators = ['server', 'developer'] as const;
+
+export type AppCallerKind = (typeof everyCaller)[number];
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

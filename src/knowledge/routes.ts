@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
-import type { Knowledge } from './knowledge.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
+import type { Knowledge } from './domain.ts';
 import {
   presentChunk,
   presentContent,
@@ -13,7 +13,6 @@ import {
 } from './present.ts';
 import * as schema from './schema.ts';
 
-const callers = ['user', 'server', 'developer'] as const;
 const tag = 'Knowledge';
 const sources = '/api/v1/knowledge_sources';
 const source = `${sources}/:source`;
@@ -30,7 +29,7 @@ export function registerKnowledgeRoutes(api: Api, { knowledge }: { knowledge: Kn
 }
 
 function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${sources}/kinds`,
     operationId: 'listKnowledgeSourceKinds',
@@ -40,7 +39,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: () => knowledge.sources.kinds(),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: sources,
     operationId: 'listKnowledgeSources',
@@ -55,7 +54,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: sources,
     operationId: 'createKnowledgeSource',
@@ -68,7 +67,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, body }) => presentSource(await knowledge.sources.create(caller, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: source,
     operationId: 'getKnowledgeSource',
@@ -79,7 +78,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => presentSource(await knowledge.sources.get(caller, params.source)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PATCH',
     path: source,
     operationId: 'updateKnowledgeSource',
@@ -93,7 +92,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
       presentSource(await knowledge.sources.update(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: source,
     operationId: 'deleteKnowledgeSource',
@@ -104,7 +103,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ caller, params }) => knowledge.sources.remove(caller, params.source),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${source}/inbound_url`,
     operationId: 'getInboundUrl',
@@ -115,7 +114,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => ({ url: await knowledge.inbound.getUrl(caller, params.source) }),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/inbound_url`,
     operationId: 'rotateInboundUrl',
@@ -129,7 +128,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
 }
 
 function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest`,
     operationId: 'ingestIntoKnowledgeSource',
@@ -146,7 +145,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
       presentIngestion(await knowledge.ingestions.ingest(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest/batch`,
     operationId: 'ingestBatchIntoKnowledgeSource',
@@ -162,7 +161,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
       presentIngestion(await knowledge.ingestions.ingestBatch(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${source}/ingestions`,
     operationId: 'listKnowledgeIngestions',
@@ -178,7 +177,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/knowledge_ingestions/:ingestion',
     operationId: 'getKnowledgeIngestion',
@@ -202,7 +201,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/threads/:thread/messages',
     operationId: 'createThreadMessage',
@@ -218,7 +217,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
 }
 
 function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: documents,
     operationId: 'listKnowledgeDocuments',
@@ -233,7 +232,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: document,
     operationId: 'getKnowledgeDocument',
@@ -244,7 +243,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => presentDocument(await knowledge.documents.get(caller, params.document)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PATCH',
     path: document,
     operationId: 'updateKnowledgeDocument',
@@ -259,7 +258,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
       presentIngestion(await knowledge.documents.update(caller, params.document, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: document,
     operationId: 'deleteKnowledgeDocument',
@@ -270,7 +269,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ caller, params }) => knowledge.documents.remove(caller, params.document),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${document}/content`,
     operationId: 'getKnowledgeDocumentContent',
@@ -283,7 +282,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
       presentContent(await knowledge.documents.content(caller, params.document, query)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${document}/chunks`,
     operationId: 'listKnowledgeDocumentChunks',
@@ -301,7 +300,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
 }
 
 function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/search`,
     operationId: 'searchKnowledgeSource',
@@ -316,7 +315,7 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
       presentSearch(await knowledge.search.searchSource(caller, params.source, body), body.explain === true),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/agents/:agent/search',
     operationId: 'searchAgentKnowledge',

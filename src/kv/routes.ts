@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { invalidField } from '../errors.ts';
 import { textBudget } from '../http/budgets.ts';
 import { page, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
 import { formatId } from '../ids.ts';
 import { readPathKey } from './paths.ts';
@@ -20,7 +20,6 @@ import type { KvService } from './service.ts';
 import type { KvEntry, KvListEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 
-const callers = ['user', 'server', 'developer'] as const;
 const tag = 'Key-value storage';
 const path = '/api/v1/kv';
 const keyPath = '/api/v1/kv/:key';
@@ -30,7 +29,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
   const { keyBytesMax, valueBytesMax } = kv.limits;
   const budget = textBudget(keyBytesMax + valueBytesMax);
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path,
     operationId: 'listKvEntries',
@@ -50,7 +49,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path,
     operationId: 'createKvEntry',
@@ -66,7 +65,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: keyPath,
     operationId: 'getKvEntry',
@@ -82,7 +81,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PUT',
     path: keyPath,
     operationId: 'putKvEntry',
@@ -99,7 +98,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: keyPath,
     operationId: 'deleteKvEntry',

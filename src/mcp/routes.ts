@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import { bodyBudgets } from '../http/budgets.ts';
-import type { Api } from '../http/route.ts';
+import { type Api, everyCaller } from '../http/route.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createAsk } from './ask.ts';
 
@@ -22,7 +22,7 @@ export type McpDeps = {
  */
 export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
   const waiting = new Set<AbortController>();
-  api.app(['user', 'server', 'developer'], {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/mcp',
     operationId: 'callMcp',
