@@ -195,6 +195,22 @@ export async function setStats(db: Db, appId: string, id: string, stats: Record<
     where app_id = ${appId} and id = ${id}`;
 }
 
+/** Tells the pull that is under way, if one is, to leave out what was deleted: a page, or (null) the source's file. */
+export async function insertPullRemoval(db: Db, appId: string, sourceId: string, url: string | null): Promise<void> {
+  await db`
+    insert into knowledge_pull_removals (app_id, ingestion_id, url)
+    select app_id, id, ${url ?? ''} from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}
+      and kind = 'pull' and status in ('pending', 'running') and not queued`;
+}
+
+/** Those of these pages whose documents were deleted since the pull began. */
+export async function listPullRemovals(db: Db, appId: string, id: string, urls: string[]): Promise<Set<string>> {
+  const rows = await db<{ url: string }[]>`
+    select url from knowledge_pull_removals
+    where app_id = ${appId} and ingestion_id = ${id} and url = any(${urls}::text[])`;
+  return new Set(rows.map((row) => row.url));
+}
+
 /** Ends the ingestion and drops its items. */
 export async function finishIngestion(
   db: Db,
@@ -214,6 +230,7 @@ export async function finishIngestion(
       lease_holder = null, lease_until = null
     where app_id = ${appId} and id = ${id}`;
   await db`delete from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${id}`;
+  await db`delete from knowledge_pull_removals where app_id = ${appId} and ingestion_id = ${id}`;
 }
 
 /** The oldest queued ingestion of the source becomes the active one. */
