@@ -47,8 +47,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     ...base,
     log,
     uploadBytesMax: config.uploadBytesMax,
-    imageSize: (bytes: Uint8Array) =>
-      parser.imageSize(bytes, { lane: 'images', signal: AbortSignal.timeout(limits.imageSizeTimeoutMs) }),
+    imageSize: (bytes: Uint8Array, lane: string) =>
+      parser.imageSize(bytes, { lane, signal: AbortSignal.timeout(limits.imageSizeTimeoutMs) }),
   };
   const files = createFileService(fileDeps);
   services.tasks[sweepJob.task] = createSweepTask({ db, blobs });

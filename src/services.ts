@@ -189,6 +189,7 @@ function assemble({ started, ...parts }: Parts): Services {
   let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
   let ready = false;
   let workers: Workers | undefined;
+  const crashed = parts.metrics.counter('quarry_jobs_crashed_total', crashedHelp, ['task']);
   started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
   const services: Services = {
     ...parts,
@@ -202,7 +203,11 @@ function assemble({ started, ...parts }: Parts): Services {
     async startWorkers() {
       const { tasks, recurring } = services;
       if (!runsJobs(config) || Object.keys(tasks).length === 0) return;
-      workers = await startWorkers({ target: directTarget, tasks, recurring, concurrency: config.jobWorkers, log });
+      workers = await startWorkers({
+        ...{ target: directTarget, tasks, recurring, concurrency: config.jobWorkers, log },
+        waits: limits.jobWaits,
+        onCrash: (task) => crashed.inc({ task }),
+      });
     },
     stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),
     isReady: () => ready,
@@ -214,6 +219,7 @@ function assemble({ started, ...parts }: Parts): Services {
   return services;
 }
 
+const crashedHelp = 'Jobs that were at work when their process ended, or threw what nobody catches';
 const directPoolSize = 2;
 const databaseEndSeconds = 1;
 

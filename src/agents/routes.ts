@@ -1,15 +1,14 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
 import { type FileLinks, presentPicture } from '../files/present.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
-import type { Api } from '../http/route.ts';
+import { type Api, everyCaller } from '../http/route.ts';
 import { formatId } from '../ids.ts';
 import { agentCreateSchema, agentSchema, agentUpdateSchema } from './schema.ts';
 import type { AgentService } from './service.ts';
 import type { AgentRow } from './store.ts';
-
-const callers = ['user', 'server', 'developer'] as const;
 
 export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentService }): void {
   const { agents } = deps;
@@ -21,9 +20,9 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
     tag: 'Agents',
     schema: agentSchema,
     present: (row: AgentRow) => presentAgent(deps, row),
-    create: { callers, body: agentCreateSchema, run: agents.create },
+    create: { callers: everyCaller, body: agentCreateSchema, budget: bodyBudgets.document, run: agents.create },
     list: {
-      callers,
+      callers: everyCaller,
       query: Type.Object({
         search: Type.Optional(Type.String({ description: 'Part of the name or the lookup key.' })),
         user: Type.Optional(Type.String({ description: 'Agents of this user.' })),
@@ -31,9 +30,9 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
       }),
       run: agents.list,
     },
-    get: { callers, run: agents.get },
-    update: { callers, body: agentUpdateSchema, run: agents.update },
-    remove: { callers, run: agents.remove },
+    get: { callers: everyCaller, run: agents.get },
+    update: { callers: everyCaller, body: agentUpdateSchema, budget: bodyBudgets.document, run: agents.update },
+    remove: { callers: everyCaller, run: agents.remove },
   });
 }
 

@@ -3,7 +3,7 @@ import { production } from '../db/database.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, operators, ref } from '../http/route.ts';
 import { formatId } from '../ids.ts';
 import {
   appCreateSchema,
@@ -72,7 +72,6 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
 }
 
 function registerSandboxRoutes(api: Api, apps: AppService): void {
-  const callers = ['server', 'developer'] as const;
   registerResource(api, {
     path: '/sandboxes',
     param: 'sandbox',
@@ -81,20 +80,23 @@ function registerSandboxRoutes(api: Api, apps: AppService): void {
     tag,
     schema: sandboxSchema,
     present: presentSandbox,
-    create: { callers, body: sandboxCreateSchema, run: (caller, body) => apps.createSandbox(caller, body.name) },
-    list: { callers, run: apps.listSandboxes },
-    get: { callers, run: apps.getSandbox },
+    create: {
+      callers: operators,
+      body: sandboxCreateSchema,
+      run: (caller, body) => apps.createSandbox(caller, body.name),
+    },
+    list: { callers: operators, run: apps.listSandboxes },
+    get: { callers: operators, run: apps.getSandbox },
     update: {
-      callers,
+      callers: operators,
       body: sandboxUpdateSchema,
       run: (caller, id, body) => apps.updateSandbox(caller, id, body.name),
     },
-    remove: { callers, run: apps.removeSandbox },
+    remove: { callers: operators, run: apps.removeSandbox },
   });
 }
 
 function registerKeyRoutes(api: Api, apps: AppService): void {
-  const callers = ['server', 'developer'] as const;
   registerResource(api, {
     path: '/keys',
     param: 'key',
@@ -103,10 +105,10 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
     tag,
     schema: keySchema,
     present: presentKey,
-    create: { callers, body: keyCreateSchema, run: apps.createKey },
-    list: { callers, run: apps.listKeys },
-    get: { callers, run: apps.getKey },
-    remove: { callers, run: apps.revokeKey },
+    create: { callers: operators, body: keyCreateSchema, run: apps.createKey },
+    list: { callers: operators, run: apps.listKeys },
+    get: { callers: operators, run: apps.getKey },
+    remove: { callers: operators, run: apps.revokeKey },
   });
 }
 

@@ -1,6 +1,6 @@
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { compact, iso } from '../http/present.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, operators, ref } from '../http/route.ts';
 import { formatId } from '../ids.ts';
 import type { AuditEntry } from '../tenancy/audit.ts';
 import { auditEntrySchema, auditQuery, credentialUseQuery, credentialUseSchema } from './schema.ts';
@@ -8,11 +8,10 @@ import type { AuditService } from './service.ts';
 import type { CredentialUseRow } from './store.ts';
 
 const tag = 'Audit';
-const callers = ['server', 'developer'] as const;
 
 /** Who changed what, and who used which credential. */
 export function registerAuditRoutes(api: Api, { auditing }: { auditing: AuditService }): void {
-  api.provisioning(callers, {
+  api.provisioning(operators, {
     method: 'GET',
     path: '/audit',
     operationId: 'listAuditEntries',
@@ -27,7 +26,7 @@ export function registerAuditRoutes(api: Api, { auditing }: { auditing: AuditSer
       return page(request, rows.map(presentEntry), total);
     },
   });
-  api.provisioning(callers, {
+  api.provisioning(operators, {
     method: 'GET',
     path: '/credential_uses',
     operationId: 'listCredentialUses',

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { AppError, notFound } from '../errors.ts';
 import { compact, iso } from '../http/present.ts';
-import { type Api, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
+import { formatId, parseId } from '../ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
 import { presentUser } from '../users/routes.ts';
@@ -61,8 +61,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
 
 /** A key or a developer mints sessions for any user; a user makes personal tokens for themselves. */
 function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): void {
-  const callers = ['user', 'server', 'developer'] as const;
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'POST',
     path: '/users/:user/tokens',
     operationId: 'createUserToken',
@@ -73,6 +72,9 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     body: tokenCreateSchema,
     responses: { 201: ref(mintedTokenSchema) },
     handler: async ({ caller, params, body }) => {
+      // A user makes tokens for nobody else, whether or not there is such a user.
+      if (caller.kind === 'user' && params.user !== 'me' && parseId('user', params.user) !== caller.userId)
+        throw new AppError('forbidden', 'You may make tokens for yourself alone.');
       const user = await ownUser(users, caller, params.user);
       if ((body.type ?? (caller.kind === 'user' ? 'personal' : 'session')) === 'session') {
         if (caller.kind === 'user')
@@ -88,7 +90,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
       return { ...presentToken(row), token, token_type: 'Bearer', expires_in: expiresIn };
     },
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'GET',
     path: '/users/:user/tokens',
     operationId: 'listUserTokens',
@@ -101,7 +103,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
       return { data: (await auth.listPersonalTokens(caller, user.id)).map(presentToken) };
     },
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'DELETE',
     path: '/users/:user/tokens/:token',
     operationId: 'revokeUserToken',

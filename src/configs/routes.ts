@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { compact, iso } from '../http/present.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { integerRange } from '../http/validation.ts';
 import { formatId } from '../ids.ts';
 import { configSchema } from './schema.ts';
@@ -9,14 +9,13 @@ import type { ConfigService } from './service.ts';
 import type { ConfigRow } from './store.ts';
 
 const tag = 'Config';
-const callers = ['user', 'server', 'developer'] as const;
 const owner = {
   agent: Type.Optional(Type.String({ description: 'Paths of this agent instead of your own.' })),
   org: Type.Optional(Type.String({ description: 'Paths of this organisation instead of your own.' })),
 };
 
 export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigService }): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/config',
     operationId: 'listConfigs',
@@ -34,7 +33,7 @@ export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigSer
       );
     },
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/config/*',
     operationId: 'getConfig',

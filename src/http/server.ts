@@ -9,13 +9,14 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { AppError, invalidField } from '../errors.ts';
+import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
 import type { AuditLog } from './audit.ts';
+import { readJsonBodies } from './body.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
@@ -73,9 +74,9 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
-  const api = new Api(fastify, audit);
+  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
   fastify.decorateRequest('identity');
-  parseJsonStrictly(fastify);
+  readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
     // Only browsers send an origin, and only they read what answers it.
@@ -210,29 +211,6 @@ function oneHeader(request: FastifyRequest, name: string): string | undefined {
 /** The app that a developer path names. */
 function pathApp(request: FastifyRequest): string | undefined {
   return request.routeOptions.url?.startsWith('/protected/') ? (request.params as { app?: string }).app : undefined;
-}
-
-/** JSON bodies exactly as sent: invalid UTF-8 is an error, an empty body is no body, other media types are 415. */
-function parseJsonStrictly(fastify: FastifyInstance): void {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser(
-    /^application\/(?:[\w.+-]+\+)?json(?:;|$)/i,
-    { parseAs: 'buffer' },
-    (_request, body, done) => {
-      if (body.length === 0) return done(null, undefined);
-      let value: unknown;
-      try {
-        value = JSON.parse(decoder.decode(body as Buffer));
-      } catch (error) {
-        const message = 'The request body is not valid JSON in UTF-8.';
-        return done(new AppError('invalid_json', message, { cause: error }), undefined);
-      }
-      // No operation takes it, and later it could not be told from no body at all.
-      if (value === null) return done(invalidField('body', 'must be object'), undefined);
-      done(null, value);
-    },
-  );
 }
 
 /** The methods that registered routes take at this path. */

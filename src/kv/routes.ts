@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { textBudget } from '../http/budgets.ts';
 import { page, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
 import { formatId } from '../ids.ts';
 import { readPathKey } from './paths.ts';
@@ -18,16 +19,16 @@ import type { KvService } from './service.ts';
 import type { KvEntry, KvListEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 
-const callers = ['user', 'server', 'developer'] as const;
 const tag = 'Key-value storage';
 const path = '/api/v1/kv';
 const keyPath = '/api/v1/kv/:key';
 
 /** Key-value storage. The server must be made with `rewriteUrl: rewriteKvUrl`. */
 export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
-  const { keyBytesMax } = kv.limits;
+  const { keyBytesMax, valueBytesMax } = kv.limits;
+  const budget = textBudget(keyBytesMax + valueBytesMax);
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path,
     operationId: 'listKvEntries',
@@ -47,7 +48,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path,
     operationId: 'createKvEntry',
@@ -56,13 +57,14 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     summary: 'Create an entry',
     description: 'The key must not exist for the user yet; PUT creates or overwrites.',
     body: createKvBody,
+    budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, body, reply }) {
       return answer(reply, await kv.create(caller, body));
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: keyPath,
     operationId: 'getKvEntry',
@@ -78,7 +80,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PUT',
     path: keyPath,
     operationId: 'putKvEntry',
@@ -87,6 +89,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     summary: 'Create or overwrite an entry',
     description: '`If-Match` and `If-None-Match` make the write conditional: 412 when the entry is in another state.',
     body: putKvBody,
+    budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, body, request, reply }) {
       const key = readPathKey(keyOf(params), 'write', keyBytesMax);
@@ -94,7 +97,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: keyPath,
     operationId: 'deleteKvEntry',

@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import { production } from '../db/database.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, operators, ref } from '../http/route.ts';
 import { formatId } from '../ids.ts';
 import { userCreateSchema, userSchema, userUpdateSchema } from './schema.ts';
 import type { UserService } from './service.ts';
@@ -11,9 +12,7 @@ import type { UserRow } from './store.ts';
 const tag = 'Users';
 
 export function registerUserRoutes(api: Api, { users }: { users: UserService }): void {
-  const callers = ['server', 'developer'] as const;
-  const readers = ['user', ...callers] as const;
-  api.app(readers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/users/me',
     operationId: 'getMe',
@@ -30,15 +29,15 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     tag,
     schema: userSchema,
     present: presentUser,
-    create: { callers, body: userCreateSchema, run: users.create },
+    create: { callers: operators, body: userCreateSchema, budget: bodyBudgets.map, run: users.create },
     list: {
-      callers,
+      callers: operators,
       query: Type.Object({ search: Type.Optional(Type.String()), org: Type.Optional(Type.String()) }),
       run: async (caller, request, query) => users.list(caller, request, query),
     },
-    get: { callers: readers, run: users.get },
-    update: { callers, body: userUpdateSchema, run: users.update },
-    remove: { callers, run: users.remove },
+    get: { callers: everyCaller, run: users.get },
+    update: { callers: operators, body: userUpdateSchema, budget: bodyBudgets.map, run: users.update },
+    remove: { callers: operators, run: users.remove },
   });
 }
 

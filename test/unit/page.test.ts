@@ -55,11 +55,11 @@ test('tables, code, lists, quotes, emphasis, links and images become Markdown', 
     ],
     [
       '<table><tr><th>a</th><th>b</th></tr><tr><td rowspan="2">1</td><td>2</td></tr><tr><td>3</td></tr></table>',
-      '| a | b |\n| --- | --- |\n| 1 | 2 |\n|  | 3 |',
+      '| a | b |\n| --- | --- |\n| 1 | 2 |\n| 1 | 3 |',
     ],
     ['<pre><code class="language-js">let a = 1;\n\n  b();</code></pre>', '```js\nlet a = 1;\n\n  b();\n```'],
     ['<pre>a ``` b</pre>', '````\na ``` b\n````'],
-    ['<ol start="3"><li>one<ul><li>two</li></ul></li><li>three</li></ol>', '3. one\n   - two\n4. three'],
+    ['<ol start="3"><li>one<ul><li>two</li></ul></li><li>three</li></ol>', '3. one\n    - two\n4. three'],
     ['<blockquote><p>one</p><p>two</p></blockquote>', '> one\n>\n> two'],
     ['<p>A <b> bold </b>word, <em>light</em> and <code>a`b</code>.</p>', 'A **bold** word, *light* and ``a`b``.'],
     [
@@ -67,9 +67,12 @@ test('tables, code, lists, quotes, emphasis, links and images become Markdown', 
       'See [this page](https://site.test/x%20y?a=%281%29) on it.',
     ],
     ['<p><img data-src="/i.png" src="data:x" alt="A *ship*"></p>', '![A \\*ship\\*](https://site.test/i.png)'],
-    ['<p>1. not a list, # nor *this* &lt;b&gt;</p>', '1\\. not a list, # nor \\*this\\* \\<b>'],
-    ['<dl><dt>Term</dt><dd>Meaning</dd></dl>', '**Term**\n\nMeaning'],
-    ['<p>one<br>two</p>', 'one\ntwo'],
+    ['<p>1. not a list, # nor *this* &lt;b&gt;</p>', '1\\. not a list, # nor \\*this\\* &lt;b>'],
+    ['<dl><dt>Term</dt><dd>Meaning</dd></dl>', '- **Term**\n    - Meaning'],
+    ['<p>one<br>two</p>', 'one  \ntwo'],
+    ['<p>one<br><br>two</p>', 'one\n\ntwo'],
+    ['<p>For more <a href="/a">see [1]</a> on it.</p>', 'For more [see \\[1\\]](https://site.test/a) on it.'],
+    ['<p><ruby>漢字<rp>(</rp><rt>かんじ</rt><rp>)</rp></ruby>を書く</p>', '漢字を書く'],
   ];
   for (const [html, markdown] of cases) {
     const text = parse(article(html)).markdown;
@@ -104,6 +107,7 @@ test('robots directives of the page are read', () => {
 test('hostile and broken pages end quickly and give what text they have', () => {
   assert.match(parse(`${'<div>'.repeat(3_000)}deep words here${'</div>'.repeat(3_000)}`).markdown, /deep words here/);
   parse('<b>'.repeat(300_000));
+  assert.match(parse(`${'<b>'.repeat(5_000)}deeper words`).markdown, /deeper words/);
   parse('<table><tr><td>'.repeat(20_000));
   parse(`<p>${'<a href=x>'.repeat(20_000)}`);
   parse('<ul><li>'.repeat(2_000));

@@ -1,6 +1,6 @@
 import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
 import { parseEpub } from './html/epub.ts';
-import { parseHtml } from './html/html.ts';
+import { parseHtmlDocument } from './html/html.ts';
 import { imageSize } from './image-size.ts';
 import { parseMail } from './mail/mail.ts';
 import { parseCompound } from './office/compound.ts';
@@ -13,11 +13,7 @@ import { parsePdf } from './pdf/pdf.ts';
 import { cleanText, decodeText } from './text/charset.ts';
 import { csvToMarkdown, looksLikeCsv } from './text/csv.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
-import { failed, type ParsedDocument, type ParseInput, parseLimits, unsupported } from './types.ts';
-
-/** A page image in Netpbm form and where its text belongs. */
-export type Scan = { placeholder: string; image: Uint8Array };
-export type ParsedWithScans = ParsedDocument & { scans?: Scan[] };
+import { failed, type ParsedWithScans, type ParseInput, parseLimits, unsupported } from './types.ts';
 
 /** A document of any known format as Markdown. Runs in a parser process. `ocr`: page images may be handed back. Throws ParseError. */
 export async function parseDocument(input: ParseInput, ocr: boolean): Promise<ParsedWithScans> {
@@ -54,7 +50,7 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
     case 'mail':
       return parseMail(bytes);
     case 'html':
-      return parseHtml(bytes, input);
+      return parseHtmlDocument(bytes, input);
     case 'markdown':
       return parseMarkdownText(textOf(input));
     case 'csv':

@@ -22,6 +22,10 @@ export type ParsedDocument = {
   attachments?: string[];
 };
 
+/** A page image in Netpbm form, and the placeholder that its text replaces. */
+export type Scan = { placeholder: string; image: Uint8Array };
+export type ParsedWithScans = ParsedDocument & { scans?: Scan[] };
+
 export type ImageSize = { width: number; height: number };
 
 export type ParseFailure = 'unsupported_content' | 'extraction_failed' | 'timeout';
@@ -54,7 +58,6 @@ export const parseLimits = {
   zipTotalBytesMax: 256 * 1024 * 1024,
   xmlDepthMax: 512,
   xmlNodesMax: 4_000_000,
-  htmlDepthMax: 256,
   sheetRowsMax: 100_000,
   sheetCellsMax: 1_000_000,
   imagePixelsMax: 100_000_000,

@@ -4,6 +4,7 @@ import type { Clock } from '../../clock.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
+import { readBody } from '../../http/body.ts';
 import { iso } from '../../http/present.ts';
 import { formatId, newUuid } from '../../ids.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
@@ -179,17 +180,4 @@ function appOfToken(token: string): string | undefined {
   if (bytes.length !== uuidBytes + 32) return undefined;
   const hex = bytes.subarray(0, uuidBytes).toString('hex');
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
-}
-
-async function readBody(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
-  const tooLarge = () => new AppError('payload_too_large', `Bodies of up to ${bytesMax} bytes are taken here.`);
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge();
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of request.raw) {
-    size += (part as Buffer).length;
-    if (size > bytesMax) throw tooLarge();
-    parts.push(part as Buffer);
-  }
-  return Buffer.concat(parts);
 }

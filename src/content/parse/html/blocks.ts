@@ -1,48 +1,38 @@
 import { type Block, codeSpan, escapeText, link, mark, oneLine, writeInline } from '../markdown.ts';
-import { findElement, type HtmlElement, htmlText } from './block-tree.ts';
+import { isLayoutTable, spreadCells, tableRows } from './tables.ts';
+import { blockNames, collect, findFirst, type HtmlElement, type HtmlNode, textOf } from './tree.ts';
 
-const skipped = new Set([
-  'head',
-  'title',
-  'meta',
-  'link',
-  'input',
-  'select',
-  'datalist',
-  'map',
-  'area',
-  'param',
-  'source',
-  'track',
-]);
-const transparent = new Set(['html', 'body', '']);
-const blockNames = new Set(
-  'address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol p pre search section summary table tbody td tfoot th thead tr ul caption'.split(
-    ' ',
-  ),
+const skipped = new Set(
+  'head title meta link input select textarea button datalist map area param source track rt rp rtc'.split(' '),
 );
-const spanMax = 100;
-const tableColumnsMax = 500;
+
+const urlCharactersMax = 4_096;
+/** Marks a line break inside a paragraph until the paragraph is complete. */
+const lineBreak = '\u2028';
 
 export type HtmlOptions = {
   /** Base for relative links; without it they stay as written. */
   baseUrl?: string | undefined;
+  /** The caller has removed what is hidden, or knows that a script reveals it. */
+  keepHidden?: boolean;
 };
 
 /** The blocks of an element's contents, in order. */
 export function htmlBlocks(element: HtmlElement, options: HtmlOptions = {}): Block[] {
   const writer = new BlockWriter(options);
-  writer.contents(element, { listDepth: -1, marks: '' });
+  writer.contents(element, { listDepth: -1 });
   writer.flush();
   return writer.blocks;
 }
 
-type Context = { listDepth: number; marks: string };
+type Context = { listDepth: number };
 
 class BlockWriter {
   readonly blocks: Block[] = [];
   readonly #options: HtmlOptions;
+  readonly #holdsBlocks = new Map<HtmlElement, boolean>();
   #inline = '';
+  #inLink = false;
   #item: { depth: number; marker: string } | undefined;
 
   constructor(options: HtmlOptions) {
@@ -51,21 +41,37 @@ class BlockWriter {
 
   contents(element: HtmlElement, context: Context): void {
     for (const node of element.children) {
-      if (typeof node === 'string') this.#inline += escapeText(node.replaceAll(/\s+/g, ' '));
-      else if (!isHidden(node) && !skipped.has(node.name)) this.#element(node, context);
+      if (node.kind === 'text') this.#inline += this.#text(node.text);
+      else if (!this.#isLeftOut(node)) this.#element(node, context);
     }
   }
 
-  /** Ends the paragraph (or the first paragraph of a list item) that is being collected. */
+  #text(text: string): string {
+    const escaped = escapeText(plainText(text));
+    return this.#inLink ? escapeBrackets(escaped) : escaped;
+  }
+
+  #isLeftOut(element: HtmlElement): boolean {
+    if (skipped.has(element.name) || isFormulaCopy(element)) return true;
+    return this.#options.keepHidden !== true && isHidden(element);
+  }
+
+  /** Ends the paragraph (or the first paragraph of a list item) that is being collected. Two line breaks end one, too. */
   flush(): void {
-    const text = this.#inline
-      .replaceAll(/[ \t\r\n\f]+/g, ' ')
-      .replaceAll(/ ?\u2028 ?/g, '\u2028')
-      .replaceAll(/^[\s\u2028]+|[\s\u2028]+$/g, '')
-      .replaceAll('\u2028', '  \n');
+    const inline = this.#inline;
     this.#inline = '';
-    const item = this.#item;
+    if (inline === '') return;
+    for (const piece of inline.split(/\u2028(?:\s*\u2028)+/)) this.#paragraph(piece);
+  }
+
+  #paragraph(inline: string): void {
+    const text = inline
+      .replaceAll(/[ \t\r\n\f\u00a0]+/g, ' ')
+      .replaceAll(/ ?\u2028 ?/g, lineBreak)
+      .replaceAll(/^[\s\u2028]+|[\s\u2028]+$/g, '')
+      .replaceAll(lineBreak, '  \n');
     if (text === '') return;
+    const item = this.#item;
     if (item) {
       this.blocks.push({ type: 'item', ...item, text });
       this.#item = undefined;
@@ -81,10 +87,10 @@ class BlockWriter {
     else if (name === 'pre') this.#preformatted(element);
     else if (name === 'blockquote') this.#quote(element);
     else if (name === 'hr') this.#push({ type: 'rule' });
-    else if (name === 'br') this.#inline += '\u2028';
+    else if (name === 'br') this.#inline += lineBreak;
     else if (name === 'img') this.#inline += this.#image(element);
     else if (name === 'math') this.#inline += mathText(element);
-    else if (transparent.has(name) || blockNames.has(name)) {
+    else if (blockNames.has(name)) {
       this.flush();
       this.contents(element, context);
       this.flush();
@@ -96,20 +102,33 @@ class BlockWriter {
     this.blocks.push(block);
   }
 
-  /** Inline elements that hold blocks (a link round a card) are let go of: their blocks matter more than the mark. */
+  /** An inline element that holds blocks (a link round a card) is dropped for them: the blocks matter more than the mark. */
   #inlineElement(element: HtmlElement, context: Context): void {
-    if (hasBlockInside(element)) {
+    if (this.#hasBlockInside(element)) {
       this.contents(element, context);
       return;
     }
     const before = this.#inline;
     this.#inline = '';
-    if (/^(?:code|kbd|samp|tt|var)$/.test(element.name) && element.name !== 'var') {
-      this.#inline = before + codeSpan(oneLine(htmlText(element)));
+    if (/^(?:code|kbd|samp|tt)$/.test(element.name)) {
+      this.#inline = before + spaced(rawText(element), codeSpan);
       return;
     }
+    const wasInLink = this.#inLink;
+    if (element.name === 'a') this.#inLink = true;
     this.contents(element, context);
+    this.#inLink = wasInLink;
     this.#inline = before + this.#marked(element, this.#inline);
+  }
+
+  #hasBlockInside(element: HtmlElement): boolean {
+    const known = this.#holdsBlocks.get(element);
+    if (known !== undefined) return known;
+    const holds = element.children.some(
+      (node) => node.kind === 'element' && (blockNames.has(node.name) || this.#hasBlockInside(node)),
+    );
+    this.#holdsBlocks.set(element, holds);
+    return holds;
   }
 
   #marked(element: HtmlElement, inner: string): string {
@@ -137,16 +156,22 @@ class BlockWriter {
     }
   }
 
+  /** A link to a place on the same page says nothing outside the page. */
   #anchor(element: HtmlElement, inner: string): string {
-    const target = element.attributes.href;
-    if (target === undefined || target.startsWith('#')) return inner;
+    const target = element.attributes.href?.trim();
+    if (target === undefined || target.startsWith('#') || target.length > urlCharactersMax) return inner;
     return link(inner, this.#resolve(target));
   }
 
-  #image(element: HtmlElement): string {
-    const alt = escapeText(oneLine(element.attributes.alt ?? ''));
-    const source = element.attributes.src ?? '';
-    if (source === '' || source.startsWith('data:')) return alt === '' ? '' : ` ${alt} `;
+  /** Pictures that scripts load late keep their address elsewhere. Small ones without words are spacers and trackers. */
+  #image({ attributes }: HtmlElement): string {
+    const alt = escapeBrackets(escapeText(oneLine(plainText(attributes.alt ?? ''))));
+    const candidates = ['data-src', 'data-original', 'data-lazy-src', 'src'].map((name) => attributes[name]?.trim());
+    const source =
+      candidates.find((value) => value !== undefined && value !== '' && !value.startsWith('data:')) ??
+      firstOfSet(attributes.srcset ?? attributes['data-srcset']);
+    if (source === undefined || source.length > urlCharactersMax) return alt === '' ? '' : `![${alt}]()`;
+    if (alt === '' && Math.min(Number(attributes.width ?? 99), Number(attributes.height ?? 99)) < 32) return '';
     return `![${alt}](${this.#resolve(source)
       .replaceAll(/[\s<>]/g, encodeURIComponent)
       .replaceAll('(', '%28')
@@ -160,11 +185,9 @@ class BlockWriter {
 
   #heading(element: HtmlElement, level: number): void {
     this.flush();
-    const inner = new BlockWriter(this.#options);
-    inner.contents(element, { listDepth: -1, marks: '' });
-    inner.flush();
-    const text = inner.blocks.map((block) => ('text' in block ? block.text : writeInline([block]))).join(' ');
-    this.blocks.push({ type: 'heading', level, text: oneLine(text.replaceAll(/\*\*/g, '')) });
+    const blocks = htmlBlocks(element, this.#options);
+    const text = blocks.map((block) => ('text' in block ? block.text : writeInline([block]))).join(' ');
+    if (text.trim() !== '') this.blocks.push({ type: 'heading', level, text: oneLine(text.replaceAll(/\*\*/g, '')) });
   }
 
   #list(element: HtmlElement, context: Context): void {
@@ -173,15 +196,20 @@ class BlockWriter {
     let number = Number.parseInt(element.attributes.start ?? '1', 10);
     if (!Number.isFinite(number)) number = 1;
     for (const child of element.children) {
-      if (typeof child === 'string') continue;
-      if (child.name !== 'li') {
-        this.#element(child, { ...context, listDepth: depth });
+      if (child.kind === 'text') {
+        const text = escapeText(oneLine(plainText(child.text)));
+        if (text !== '') this.blocks.push({ type: 'item', depth, marker: '-', text });
         continue;
       }
-      if (isHidden(child)) continue;
-      const marker = element.name === 'ol' ? `${number}.` : '-';
-      number += 1;
-      this.#entry(child, depth, marker, context);
+      if (this.#isLeftOut(child)) continue;
+      if (child.name === 'li') {
+        const before = this.blocks.length;
+        this.#entry(child, depth, element.name === 'ol' ? `${number}.` : '-', context);
+        if (this.blocks.length > before) number += 1;
+      } else {
+        this.#element(child, { listDepth: depth });
+        this.flush();
+      }
     }
   }
 
@@ -189,14 +217,14 @@ class BlockWriter {
     this.flush();
     const depth = context.listDepth + 1;
     for (const child of element.children) {
-      if (typeof child === 'string') continue;
+      if (child.kind === 'text' || this.#isLeftOut(child)) continue;
       if (child.name === 'div') this.#definitions(child, context);
       else if (child.name === 'dt') {
         const first = this.blocks.length;
         this.#entry(child, depth, '-', context);
         const block = this.blocks[first];
         if (block?.type === 'item' && !block.text.includes('**')) block.text = mark(block.text, '**');
-      } else if (child.name === 'dd') this.#entry(child, depth + 1, '-', { ...context, listDepth: depth });
+      } else if (child.name === 'dd') this.#entry(child, depth + 1, '-', { listDepth: depth });
       else this.#element(child, context);
     }
   }
@@ -217,12 +245,15 @@ class BlockWriter {
   }
 
   #preformatted(element: HtmlElement): void {
-    const text = htmlText(element).replaceAll(/\r\n?/g, '\n').replace(/^\n/, '');
-    if (text.trim() === '') return;
-    const code = findElement(element, 'code');
-    const language = /\b(?:language|lang|highlight-source)-([\w+#-]+)/.exec(
-      `${code?.attributes.class ?? ''} ${element.attributes.class ?? ''}`,
-    )?.[1];
+    const text = rawText(element)
+      .replaceAll(/\r\n?/g, '\n')
+      .replaceAll(/^\n+|\s+$/g, '');
+    if (text === '') return;
+    const classes = [element, ...collect(element, ({ name }) => name === 'code')].map(
+      ({ attributes }) =>
+        `${attributes.class ?? ''} ${attributes['data-lang'] ? `lang-${attributes['data-lang']}` : ''}`,
+    );
+    const language = /(?:^|\s)(?:language|lang|highlight-source|brush:?)[-\s]([\w+#-]+)/.exec(classes.join(' '))?.[1];
     this.#push({ type: 'code', text, ...(language === undefined ? {} : { language }) });
   }
 
@@ -234,7 +265,6 @@ class BlockWriter {
 
   #table(element: HtmlElement, context: Context): void {
     this.flush();
-    const caption = element.children.find((node) => typeof node !== 'string' && node.name === 'caption');
     const rows = tableRows(element);
     if (isLayoutTable(element, rows)) {
       for (const cell of rows.flat()) {
@@ -243,92 +273,70 @@ class BlockWriter {
       }
       return;
     }
-    if (caption && typeof caption !== 'string') {
+    const caption = element.children.find((node) => node.kind === 'element' && node.name === 'caption');
+    if (caption?.kind === 'element') {
       this.contents(caption, context);
       this.flush();
     }
-    this.blocks.push({ type: 'table', rows: spread(rows, (cell) => writeInline(htmlBlocks(cell, this.#options))) });
+    this.blocks.push({
+      type: 'table',
+      rows: spreadCells(rows, (cell) => writeInline(htmlBlocks(cell, this.#options))),
+    });
   }
 }
 
-/** Rows of this table alone, not of tables in its cells. */
-function tableRows(table: HtmlElement): HtmlElement[][] {
-  const rows: HtmlElement[][] = [];
-  const visit = (element: HtmlElement): void => {
-    for (const child of element.children) {
-      if (typeof child === 'string' || isHidden(child)) continue;
-      if (child.name === 'tr')
-        rows.push(
-          child.children.filter(
-            (one): one is HtmlElement => typeof one !== 'string' && (one.name === 'td' || one.name === 'th'),
-          ),
-        );
-      else if (child.name !== 'table' && child.name !== 'caption') visit(child);
-    }
-  };
-  visit(table);
-  return rows.filter((row) => row.length > 0);
+/** Text without the marks that only help to break lines. */
+function plainText(text: string): string {
+  return text
+    .replaceAll(/[\u200b\ufeff\u00ad]/g, '')
+    .replaceAll(/\s+/g, ' ')
+    .toWellFormed();
 }
 
-/** Tables that only place things on the page: one cell, tables inside, or headings and long text in the cells. */
-function isLayoutTable(table: HtmlElement, rows: HtmlElement[][]): boolean {
-  if (table.attributes.role === 'presentation') return true;
-  const cells = rows.flat();
-  if (cells.length <= 1) return true;
-  if (cells.some((cell) => cell.name === 'th')) return false;
-  const heavy = cells.filter((cell) => /^(?:table|h[1-3]|article|section)$/.test(firstHeavy(cell) ?? '')).length;
-  return heavy > 0 && (rows.length === 1 || heavy > cells.length / 2);
-}
-
-function firstHeavy(cell: HtmlElement): string | undefined {
-  return ['table', 'h1', 'h2', 'h3', 'article', 'section'].find((name) => findElement(cell, name));
-}
-
-/** Cells that span rows or columns are repeated in each place, so that every row can be read by itself. */
-function spread(rows: HtmlElement[][], write: (cell: HtmlElement) => string): string[][] {
-  const grid: string[][] = rows.map(() => []);
-  rows.forEach((row, y) => {
-    let x = 0;
-    for (const cell of row) {
-      while (grid[y]?.[x] !== undefined) x += 1;
-      if (x >= tableColumnsMax) break;
-      const text = write(cell);
-      const columns = span(cell.attributes.colspan);
-      const height = Math.min(span(cell.attributes.rowspan), rows.length - y);
-      for (let down = 0; down < height; down++)
-        for (let right = 0; right < columns && x + right < tableColumnsMax; right++) {
-          const target = grid[y + down];
-          if (target) target[x + right] = text;
-        }
-      x += columns;
-    }
-  });
-  return grid.map((row) => Array.from(row, (cell) => cell ?? ''));
-}
-
-function span(value: string | undefined): number {
-  const number = Number.parseInt(value ?? '1', 10);
-  return Number.isFinite(number) ? Math.min(spanMax, Math.max(1, number)) : 1;
-}
-
-function hasBlockInside(element: HtmlElement): boolean {
-  return element.children.some(
-    (node) => typeof node !== 'string' && (blockNames.has(node.name) || hasBlockInside(node)),
-  );
+/** Brackets in the words of a link or picture would end them. */
+function escapeBrackets(text: string): string {
+  return text.replaceAll(/\\?([[\]])/g, '\\$1');
 }
 
 function isHidden(element: HtmlElement): boolean {
-  const { attributes } = element;
+  const { attributes, name } = element;
   return (
     'hidden' in attributes ||
-    (attributes['aria-hidden'] === 'true' && element.name !== 'a' && htmlText(element).trim().length < 3) ||
+    (attributes['aria-hidden'] === 'true' && name !== 'a' && textOf(element).length < 3) ||
     /display\s*:\s*none|visibility\s*:\s*hidden/i.test(attributes.style ?? '')
   );
 }
 
+/** KaTeX writes each formula twice: as MathML, and as boxes for the eye. */
+function isFormulaCopy({ attributes }: HtmlElement): boolean {
+  return attributes['aria-hidden'] === 'true' && /(?:^|\s)katex-html(?:\s|$)/.test(attributes.class ?? '');
+}
+
+/** Text as it is written, with its line breaks. */
+function rawText(node: HtmlNode): string {
+  if (node.kind === 'text') return node.text.toWellFormed();
+  if (node.name === 'br') return '\n';
+  const inner = node.children.map(rawText).join('');
+  const line = node.name === 'div' || node.name === 'p' || node.name === 'tr' || node.name === 'li';
+  return line && !inner.endsWith('\n') ? `${inner}\n` : inner;
+}
+
+/** Marks the words and leaves the space around them outside. */
+function spaced(text: string, write: (words: string) => string): string {
+  const words = oneLine(text);
+  if (words === '') return text === '' ? '' : ' ';
+  return `${/^\s/.test(text) ? ' ' : ''}${write(words)}${/\s$/.test(text) ? ' ' : ''}`;
+}
+
+function firstOfSet(srcset: string | undefined): string | undefined {
+  const first = srcset?.trim().split(/\s+/)[0]?.replace(/,$/, '');
+  return first === '' || first?.startsWith('data:') ? undefined : first;
+}
+
 /** The TeX of a formula when the page carries it, else its symbols. */
 function mathText(element: HtmlElement): string {
-  const tex = findElement(element, 'annotation');
-  if (tex && /tex/i.test(tex.attributes.encoding ?? '')) return `$${oneLine(htmlText(tex))}$`;
-  return escapeText(oneLine(htmlText(element)));
+  const annotation = findFirst(element, 'annotation');
+  const tex = /tex/i.test(annotation?.attributes.encoding ?? '') && annotation ? textOf(annotation) : '';
+  if (tex !== '') return `$${tex}$`;
+  return escapeText(element.attributes.alttext ?? textOf(element));
 }

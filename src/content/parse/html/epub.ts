@@ -4,8 +4,8 @@ import { type Block, writeMarkdown } from '../markdown.ts';
 import { resolvePath } from '../office/ooxml.ts';
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
-import { parseHtmlTree } from './block-tree.ts';
 import { htmlBlocks } from './blocks.ts';
+import { parseHtml } from './tree.ts';
 
 const chaptersMax = 5_000;
 
@@ -24,7 +24,10 @@ export function parseEpub(bytes: Uint8Array): ParsedDocument {
   const blocks: Block[] = [];
   for (const path of chapterPaths(root, folder).slice(0, chaptersMax)) {
     const text = zip.readText(path);
-    if (text !== undefined) blocks.push(...htmlBlocks(parseHtmlTree(text)));
+    if (text === undefined) continue;
+    const chapter = parseHtml(text, { xhtml: true });
+    if (chapter.truncated) throw failed('A chapter of the e-book has more parts than can be read.');
+    blocks.push(...htmlBlocks(chapter.root));
   }
   if (blocks.length === 0 && zip.has('META-INF/encryption.xml'))
     throw unsupported('The e-book is protected against copying and cannot be read.');

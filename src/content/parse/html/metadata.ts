@@ -1,4 +1,4 @@
-import { collect, findAll, type HtmlElement, textOf } from './tree.ts';
+import { collect, type EmbeddedData, findAll, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
 
 export type PageMetadata = {
   title: string | undefined;
@@ -13,10 +13,10 @@ export type PageMetadata = {
 };
 
 /** What a page says about itself in its head, in JSON-LD and in its markup. `base` makes the canonical link absolute. */
-export function readMetadata(root: HtmlElement, base: string): PageMetadata {
+export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMetadata {
   const meta = metaTags(root);
-  const linked = linkedData(root);
-  const html = findAll(root, 'html')[0];
+  const linked = linkedData(embedded);
+  const html = findFirst(root, 'html');
   const directives = [meta.get('robots'), meta.get('quarry')].flatMap((value) =>
     (value ?? '').toLowerCase().split(/[\s,]+/),
   );
@@ -149,11 +149,10 @@ const articleTypes =
   /^(?:\w*Article|BlogPosting|Report|Review|WebPage|ReportageNewsArticle|LiveBlogPosting|Recipe|Question)$/;
 const linkedDataCharactersMax = 512 * 1024;
 
-function linkedData(root: HtmlElement): LinkedData {
+function linkedData(embedded: EmbeddedData[]): LinkedData {
   const found: LinkedData = {};
-  for (const script of findAll(root, 'script')) {
-    const text = script.children.map((child) => (child.kind === 'text' ? child.text : '')).join('');
-    if (text.length > linkedDataCharactersMax) continue;
+  for (const { type, text } of embedded) {
+    if (!/ld\+json/i.test(type) || text.length > linkedDataCharactersMax) continue;
     try {
       // Line breaks inside strings are a common mistake of templates.
       collectLinkedData(JSON.parse(text.replace(/\s+/g, ' ')), found, 0);

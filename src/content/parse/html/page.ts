@@ -1,8 +1,9 @@
+import { writeMarkdown } from '../markdown.ts';
+import { htmlBlocks } from './blocks.ts';
 import { decodeHtml } from './charset.ts';
 import { mainContent } from './main-content.ts';
-import { toMarkdown } from './markdown.ts';
 import { type PageMetadata, readMetadata } from './metadata.ts';
-import { findAll, type HtmlElement, parseHtml } from './tree.ts';
+import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml } from './tree.ts';
 
 export type PageInput = {
   bytes: Uint8Array;
@@ -25,17 +26,26 @@ export const pageLimits = { linksMax: 5_000 } as const;
 
 /** A web page as text and what it says about itself. Pure, and safe on bytes of any kind. */
 export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {
-  const root = parseHtml(decodeHtml(bytes, contentType));
+  return readPage(parseHtml(decodeHtml(bytes, contentType)), url);
+}
+
+/** The same for a page that is parsed already. Leaves the tree as it is. */
+export function readPage(tree: HtmlTree, url: string): ParsedPage {
+  const { root } = tree;
   const base = baseOf(root, url);
-  const metadata = readMetadata(root, base);
+  const metadata = readMetadata(tree, base);
   const links = linksOf(root, base);
-  const body = findAll(root, 'body')[0] ?? root;
+  const body = findFirst(root, 'body') ?? root;
   const content = mainContent(body, metadata.title, metadata.description);
-  return { ...metadata, markdown: toMarkdown(content, base), links };
+  return {
+    ...metadata,
+    markdown: writeMarkdown(htmlBlocks(content, { baseUrl: base, keepHidden: true })).trimEnd(),
+    links,
+  };
 }
 
 function baseOf(root: HtmlElement, url: string): string {
-  const href = findAll(root, 'base')[0]?.attributes.href;
+  const href = findFirst(root, 'base')?.attributes.href;
   return href !== undefined && URL.canParse(href, url) ? new URL(href, url).href : url;
 }
 

@@ -6,7 +6,6 @@ const chromeNames = new Set([
   'nav',
   'dialog',
   'menu',
-  'noscript',
   'button',
   'select',
   'input',
@@ -14,7 +13,6 @@ const chromeNames = new Set([
   'link',
   'meta',
   'head',
-  'script',
   'title',
 ]);
 const chromeRoles = new Set([

@@ -11,68 +11,106 @@ export type HtmlElement = {
 export type HtmlText = { kind: 'text'; text: string; parent: HtmlElement | undefined };
 export type HtmlNode = HtmlElement | HtmlText;
 
+/** Data that a page carries for its scripts: JSON-LD, application state. */
+export type EmbeddedData = { type: string; id: string; text: string };
+
+export type HtmlTree = {
+  root: HtmlElement;
+  embedded: EmbeddedData[];
+  /** What browsers without scripts show; not part of `root`. */
+  noscript: HtmlElement[];
+  /** The page has more elements than are read; the tree ends there. */
+  truncated: boolean;
+};
+
 export const treeLimits = {
   /** Elements nested deeper lose their tags and keep their text. */
   depthMax: 256,
-  /** Nested deeper than this is an attack on parsers; the page ends there. */
-  depthEndsPage: 4_096,
-  nodesMax: 400_000,
+  elementsMax: 400_000,
+  /** The parser's own stack of open elements gets slow when it is deep: deeper tags are removed from the text first. */
+  openTagsMax: 1_000,
+  embeddedCharactersMax: 4 * 1024 * 1024,
 } as const;
 
-/** Reads HTML of any quality. Scripts and styles are left out, but for JSON-LD. Never throws, always ends. */
-export function parseHtml(html: string): HtmlElement {
+/**
+ * Reads HTML of any quality. Scripts, styles and other contents that are never text are left out; JSON in scripts is
+ * kept aside. `xhtml`: a self-closing tag closes, as in e-books. Never throws, always ends.
+ */
+export function parseHtml(html: string, { xhtml = false } = {}): HtmlTree {
+  return buildTree(html, xhtml) ?? buildTree(dropDeepTags(html), xhtml) ?? emptyTree();
+}
+
+function emptyTree(): HtmlTree {
   const root: HtmlElement = { kind: 'element', name: '#root', attributes: {}, children: [], parent: undefined };
-  let current = root;
+  return { root, embedded: [], noscript: [], truncated: false };
+}
+
+/** Undefined when the page nests too deep to be parsed quickly. */
+function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
+  const tree = emptyTree();
+  let current = tree.root;
   let depth = 0;
-  let nodes = 0;
-  let ended = false;
-  // The innermost element whose content is passed over, by its depth.
+  let elements = 0;
+  let embeddedCharacters = 0;
+  let tooDeep = false;
+  // The innermost element whose content is skipped, by its depth.
   let skipFrom = 0;
+  let data: EmbeddedData | undefined;
 
   const parser = new Parser(
     {
       onopentag(name, attributes) {
         depth += 1;
-        nodes += 1;
-        if (depth > treeLimits.depthEndsPage || nodes > treeLimits.nodesMax) {
-          ended = true;
-          return;
-        }
-        if (skipFrom > 0) return;
+        elements += 1;
+        if (depth > treeLimits.openTagsMax * 2) tooDeep = true;
+        if (elements > treeLimits.elementsMax) tree.truncated = true;
+        if (tooDeep || tree.truncated || skipFrom > 0) return;
         if (isSkipped(name, attributes)) {
           skipFrom = depth;
+          if (name === 'script' && /json/i.test(attributes.type ?? ''))
+            data = { type: attributes.type ?? '', id: attributes.id ?? '', text: '' };
           return;
         }
         if (depth > treeLimits.depthMax) return;
         const element: HtmlElement = { kind: 'element', name, attributes, children: [], parent: current };
-        current.children.push(element);
+        (name === 'noscript' ? tree.noscript : current.children).push(element);
         current = element;
       },
       ontext(text) {
-        if (ended || skipFrom > 0) return;
+        if (tooDeep || tree.truncated) return;
+        if (data !== undefined) data.text += text;
+        if (skipFrom > 0) return;
         const last = current.children.at(-1);
         if (last?.kind === 'text') last.text += text;
         else current.children.push({ kind: 'text', text, parent: current });
       },
       onclosetag() {
         if (skipFrom > 0) {
-          if (depth === skipFrom) skipFrom = 0;
+          if (depth === skipFrom) {
+            skipFrom = 0;
+            if (data !== undefined && embeddedCharacters + data.text.length <= treeLimits.embeddedCharactersMax) {
+              embeddedCharacters += data.text.length;
+              tree.embedded.push(data);
+            }
+            data = undefined;
+          }
         } else if (depth <= treeLimits.depthMax && current.parent !== undefined) current = current.parent;
         depth -= 1;
       },
     },
-    { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
+    { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true, recognizeSelfClosing: xhtml },
   );
   // In pieces, so that a hostile page can be left early.
-  for (let at = 0; at < html.length && !ended; at += 65_536) parser.write(html.slice(at, at + 65_536));
-  if (!ended) parser.end();
-  return root;
+  for (let at = 0; at < html.length && !tooDeep && !tree.truncated; at += 65_536)
+    parser.write(html.slice(at, at + 65_536));
+  if (tooDeep) return undefined;
+  if (!tree.truncated) parser.end();
+  return tree;
 }
 
 const skippedNames = new Set([
   'script',
   'style',
-  'noscript',
   'template',
   'iframe',
   'object',
@@ -86,10 +124,32 @@ const skippedNames = new Set([
 ]);
 
 function isSkipped(name: string, attributes: Record<string, string>): boolean {
-  if (!skippedNames.has(name)) return false;
-  if (name === 'script') return !/ld\+json/i.test(attributes.type ?? '');
   // Declarative shadow roots are templates that browsers show.
-  return !(name === 'template' && attributes.shadowrootmode !== undefined);
+  return skippedNames.has(name) && !(name === 'template' && attributes.shadowrootmode !== undefined);
+}
+
+/** Elements that hold nothing, and those that the next of their kind closes: they do not make a page deeper. */
+const flat =
+  /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|dt|dd|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup)$/;
+
+/** The text without the tags that would open elements deeper than the bound. */
+function dropDeepTags(text: string): string {
+  const tag = /<(\/?)([A-Za-z][A-Za-z0-9:-]*)/g;
+  let depth = 0;
+  let kept = '';
+  let from = 0;
+  for (let match = tag.exec(text); match; match = tag.exec(text)) {
+    const closes = match[1] === '/';
+    const name = (match[2] ?? '').toLowerCase();
+    const tooDeep = depth > treeLimits.openTagsMax;
+    if (!flat.test(name)) depth = Math.max(0, depth + (closes ? -1 : 1));
+    if (!tooDeep) continue;
+    const end = text.indexOf('>', match.index);
+    kept += text.slice(from, match.index);
+    from = end < 0 ? text.length : end + 1;
+    tag.lastIndex = from;
+  }
+  return from === 0 ? text : kept + text.slice(from);
 }
 
 /** Every element below `root` in document order, `root` itself not included. */
@@ -99,6 +159,16 @@ export function* descendants(root: HtmlElement): Generator<HtmlElement> {
     yield child;
     yield* descendants(child);
   }
+}
+
+/** The first element of that name below, in document order. */
+export function findFirst(root: HtmlElement, name: string): HtmlElement | undefined {
+  for (const child of root.children) {
+    if (child.kind !== 'element') continue;
+    const found = child.name === name ? child : findFirst(child, name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 export function findAll(root: HtmlElement, name: string): HtmlElement[] {
@@ -163,8 +233,8 @@ export function hasAncestor(element: HtmlElement, wanted: (ancestor: HtmlElement
 
 export const blockNames = new Set(
   (
-    'address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form ' +
-    'h1 h2 h3 h4 h5 h6 header hgroup hr html li main menu nav ol option p pre section summary table tbody td tfoot th ' +
-    'thead tr ul caption'
+    'address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer ' +
+    'form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol option p pre section summary table tbody ' +
+    'td tfoot th thead tr ul caption'
   ).split(' '),
 );

@@ -1,6 +1,6 @@
 import PostalMime, { type Address, type Email } from 'postal-mime';
-import { parseHtmlTree } from '../html/block-tree.ts';
 import { htmlBlocks } from '../html/blocks.ts';
+import { parseHtml } from '../html/tree.ts';
 import { type Block, escapeText, oneLine, writeMarkdown } from '../markdown.ts';
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, parseLimits } from '../types.ts';
@@ -71,7 +71,9 @@ export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
 /** The HTML part when it says something, else the text with its quotes and lines kept. */
 function bodyBlocks(mail: MailFields): Block[] {
   if (mail.html !== undefined && mail.html.trim() !== '') {
-    const blocks = htmlBlocks(parseHtmlTree(mail.html.slice(0, parseLimits.markdownCharactersMax)));
+    const { root, truncated } = parseHtml(mail.html.slice(0, parseLimits.markdownCharactersMax));
+    if (truncated) throw failed('The e-mail has more parts than can be read.');
+    const blocks = htmlBlocks(root);
     if (blocks.length > 0) return blocks;
   }
   return (mail.text ?? '')
