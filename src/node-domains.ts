@@ -6,7 +6,7 @@ import { presentExtraction } from './extractions/present.ts';
 import { createExtractionService, type ExtractionDeps } from './extractions/service.ts';
 import { type FileLinks, presentFile } from './files/present.ts';
 import { createFileService, type FileDeps, type UploadInput } from './files/service.ts';
-import type { Knowledge } from './knowledge/knowledge.ts';
+import type { Knowledge } from './knowledge/domain.ts';
 import { presentIngestion, presentSearch } from './knowledge/present.ts';
 import { presentEntry } from './kv/routes.ts';
 import { createKvService, type KvLimits } from './kv/service.ts';

@@ -14,7 +14,7 @@ const whole: RangeAnswer = { kind: 'whole' };
  * and what is not a range at all are answered with the whole body, as the RFC allows.
  */
 export function parseRange(header: string | undefined, size: number): RangeAnswer {
-  const match = /^bytes=\s*(\d{0,16})-(\d{0,16})\s*$/i.exec(header?.trim() ?? '');
+  const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header?.trim() ?? '');
   const [, first = '', last = ''] = match ?? [];
   if (!match || (first === '' && last === '')) return whole;
   if (first === '') {
@@ -22,7 +22,8 @@ export function parseRange(header: string | undefined, size: number): RangeAnswe
     return suffix === 0 ? { kind: 'unsatisfiable' } : { kind: 'part', start: size - suffix, end: size };
   }
   const start = Number(first);
-  if (last !== '' && Number(last) < start) return whole;
+  // As large as they like: a double would take two of them for equal.
+  if (last !== '' && BigInt(last) < BigInt(first)) return whole;
   if (start >= size) return { kind: 'unsatisfiable' };
   return { kind: 'part', start, end: last === '' ? size : Math.min(Number(last) + 1, size) };
 }

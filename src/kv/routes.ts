@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { invalidField } from '../errors.ts';
 import { textBudget } from '../http/budgets.ts';
 import { page, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
@@ -110,6 +111,8 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     responses: { 204: null },
     async handler({ caller, params, query, body, request }) {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
+      if (caller.kind !== 'user' && query.user !== undefined && body?.user !== undefined && query.user !== body.user)
+        throw invalidField('user', 'is another in the query than in the body');
       await kv.delete(caller, key, query.user ?? body?.user, preconditionOf(request));
     },
   });

@@ -210,6 +210,7 @@ export async function insertPullRemoval(db: Db, appId: string, sourceId: string,
 
 /** Those of these pages whose documents were deleted since the pull began. */
 export async function listPullRemovals(db: Db, appId: string, id: string, urls: string[]): Promise<Set<string>> {
+  if (urls.length === 0) return new Set();
   const rows = await db<{ urlHash: Buffer }[]>`
     select url_hash from knowledge_pull_removals where app_id = ${appId} and ingestion_id = ${id}`;
   const removed = new Set(rows.map((row) => row.urlHash.toString('hex')));
