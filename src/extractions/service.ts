@@ -309,7 +309,7 @@ async function parseOrRefuse(
 
 /** What the file says about itself, for the output. */
 function documentMetadata(document: ParsedDocument): Record<string, unknown> {
-  const { title, language, pages, author, created, modified, attachments, kind } = document;
+  const { title, language, pages, author, created, modified, attachments, truncated, kind } = document;
   const members = {
     kind,
     title: storable(title),
@@ -319,6 +319,7 @@ function documentMetadata(document: ParsedDocument): Record<string, unknown> {
     created,
     modified,
     attachments: attachments?.map(storable),
+    truncated,
   };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

@@ -128,8 +128,14 @@ function newFile(crawl: Crawl, owned: Owned, prepared: PreparedOutput, filename:
 }
 
 function pageMetadata(page: CrawledPage): Record<string, unknown> {
-  const { description, language, published, contentType } = page;
-  const members = { description: storable(description), language, published, content_type: storable(contentType) };
+  const { description, language, published, contentType, truncated } = page;
+  const members = {
+    description: storable(description),
+    language,
+    published,
+    content_type: storable(contentType),
+    truncated,
+  };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== ''));
 }
 
