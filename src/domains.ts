@@ -42,7 +42,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams, credentials, sessions } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
-  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams };
+  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams, credentials };
   const fileDeps = {
     ...base,
     log,
@@ -85,7 +85,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     auditing: createAuditService({ db, audit }),
     users,
     auth,
-    consoleSessions: createConsoleService({ ...base, auth, users, credentials, sessions }),
+    consoleSessions: createConsoleService({ ...base, auth, users, sessions }),
     orgs: createOrgService({ db, files }),
     teams: createTeamService(base),
     agents: createAgentService({ db, files }),

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
+import type { Credential } from '../tenancy/credential.ts';
 import type { AuditLog, AuditMode } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import type { RouteGroup } from './rate-limits.ts';
@@ -89,6 +90,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     identity: Identity;
+    /** What the identity was shown by; undefined where nothing was. */
+    credential: Credential | undefined;
   }
 }
 

@@ -94,6 +94,8 @@ export type Operations = {
   'PATCH /protected/api/v1/developer/apps/{app}/orgs/{org}': { path: { org: string }; query: undefined; body: { name?: string; slug?: string; logo?: Picture | null }; answer: Org };
   'DELETE /protected/api/v1/developer/apps/{app}/orgs/{org}': { path: { org: string }; query: undefined; body: undefined; answer: undefined };
   'GET /api/v1/users/me': { path: undefined; query: undefined; body: undefined; answer: User };
+  'POST /api/v1/users/{user}/sessions/revoke': { path: { user: string }; query: undefined; body: undefined; answer: undefined };
+  'POST /protected/api/v1/developer/apps/{app}/users/{user}/sessions/revoke': { path: { user: string }; query: undefined; body: undefined; answer: undefined };
   'POST /api/v1/users': { path: undefined; query: undefined; body: { email: string; name?: string; password?: string; org?: string; org_role?: 'admin' | 'member' | 'viewer'; is_system_user?: boolean; metadata?: Record<string, unknown> }; answer: User };
   'GET /api/v1/users': { path: undefined; query: { page?: number; page_size?: number; search?: string; org?: string }; body: undefined; answer: { data: Array<User>; page: number; page_size: number; total_entries: number; total_pages: number; has_next: boolean; has_prev: boolean } };
   'POST /protected/api/v1/developer/apps/{app}/users': { path: { app: string }; query: undefined; body: { email: string; name?: string; password?: string; org?: string; org_role?: 'admin' | 'member' | 'viewer'; is_system_user?: boolean; metadata?: Record<string, unknown> }; answer: User };
