@@ -25,13 +25,15 @@ export type SignedIn = { userId: string; epoch: number };
 
 export type AuthService = ReturnType<typeof createAuthService>;
 
-export function createAuthService(deps: {
+export type AuthDeps = {
   db: Database;
   secrets: Secrets;
   clock: Clock;
   users: UserService;
   credentials: Credentials;
-}) {
+};
+
+export function createAuthService(deps: AuthDeps) {
   const { db, secrets, clock, users, credentials } = deps;
   const limiter = createSignInLimiter(deps);
 

@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { deleteOldAddresses, deleteOldFailures } from './attempts-store.ts';
 import { deleteExpiredRefreshTokens } from './store.ts';
 
 /** Removes what signing in leaves: failures that no window counts, addresses of long ago, and tokens that have expired. */
-export const authSweepJob = { task: 'sweep_auth', everySeconds: 3_600 };
+export const authSweepJob = { task: taskNames.sweepAuth, everySeconds: 3_600 };
 
 /** The longest window. */
 const failuresKeptMs = 60 * 60 * 1_000;

@@ -7,7 +7,9 @@ export type ApiKey = Scope & { keyId: string; type: 'secret' | 'publishable' };
 
 export async function findKey(db: Db, text: string): Promise<ApiKey | undefined> {
   const [row] = await db<ApiKey[]>`
-    select app_id, sandbox_id, id as key_id, type from api_keys where digest = ${digest(text)} and revoked_at is null`;
+    select k.app_id, k.sandbox_id, k.id as key_id, k.type
+    from credentials c join api_keys k on k.app_id = c.app_id and k.digest = c.digest
+    where c.digest = ${digest(text)} and k.revoked_at is null`;
   return row;
 }
 
@@ -29,8 +31,9 @@ export type PersonalToken = Scope & { userId: string; epoch: number; expiresAt: 
 export async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
   const [row] = await db<PersonalToken[]>`
     select t.app_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at
-    from personal_tokens t join users u on u.app_id = t.app_id and u.id = t.user_id
-    where t.digest = ${digest(token)} and t.revoked_at is null`;
+    from credentials c join personal_tokens t on t.app_id = c.app_id and t.digest = c.digest
+      join users u on u.app_id = t.app_id and u.id = t.user_id
+    where c.digest = ${digest(token)} and t.revoked_at is null`;
   return row;
 }
 
@@ -79,7 +82,7 @@ async function goodOnes(db: Db, group: Group, shown: readonly Shown[], now: Date
       where g.session_id is null or exists (select from refresh_tokens r
         where r.app_id = g.app_id and r.family_id = g.session_id and r.revoked_at is null)`,
     personal_token: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
-      join personal_tokens t on t.digest = decode(g.digest, 'hex')
+      join personal_tokens t on t.app_id = g.app_id and t.digest = decode(g.digest, 'hex')
       where t.revoked_at is null and (t.expires_at is null or t.expires_at > ${now})`,
     key: () => db<{ place: number }[]>`select g.place from ${given}
       join api_keys k on k.app_id = g.app_id and k.id = g.key_id where k.revoked_at is null`,

@@ -1,4 +1,5 @@
 import { type GraphNode, graphLimits } from '../definitions/graph.ts';
+import { expressionLimitCode } from '../nodes/errors.ts';
 import type { NodeError } from '../nodes/kind.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry, EntryMetadata } from './journal.ts';
@@ -64,7 +65,7 @@ export function failureEntries(
   around: Surroundings,
 ): DraftEntry[] {
   const { retry } = node;
-  if (!retry || execution.attempt >= retry.max_attempts)
+  if (!retry || execution.attempt >= retry.max_attempts || error.code === expressionLimitCode)
     return [nodeDraft(execution, around, 'node_failed', { payload: error })];
   const delayMs = retryDelayMs(retry, execution.attempt);
   return [

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
+import type { Tasks } from '../../domain.ts';
+import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
@@ -30,14 +32,9 @@ export type WorkflowDeps = {
   version: string;
 };
 
-type Context = { signal: AbortSignal; isLastAttempt: boolean };
 /** Work that outlives requests: the jobs by the name they are stored under, and what looks at the clock. */
 export type AutomationWorkflow = {
-  tasks: {
-    advance_run(payload: object, context: Context): Promise<void>;
-    advance_runs(payload: object, context: Context): Promise<void>;
-    dispatch_event(payload: object, context: Context): Promise<void>;
-  };
+  tasks: Tasks;
   /** Begins to look for runs and schedules whose time has come. */
   startTicking(): void;
   stopTicking(): Promise<void>;
@@ -122,7 +119,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
   return {
     tasks: {
-      async advance_run(payload, { signal, isLastAttempt }) {
+      async [taskNames.advanceRun](payload, { signal, isLastAttempt }) {
         const key = payload as { appId: string; runId: string };
         try {
           await advanceRun(advanceDeps, key, signal);
@@ -132,7 +129,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
         }
       },
       /** Many runs that were woken together. One that cannot be advanced gets a job of its own, and its tries with it. */
-      async advance_runs(payload, { signal }) {
+      async [taskNames.advanceRuns](payload, { signal }) {
         const { runs } = payload as { runs: { appId: string; runId: string }[] };
         const advance = async (key: { appId: string; runId: string }) => {
           try {
@@ -150,7 +147,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
         };
         await Promise.all(Array.from({ length: lanes }, work));
       },
-      async dispatch_event(payload) {
+      async [taskNames.dispatchEvent](payload) {
         await dispatchEvent(deps, payload as { appId: string; eventId: string });
       },
     },

@@ -71,7 +71,7 @@ async function matchEvent(deps: DispatchDeps, automation: FullAutomation, event:
   if (automation.filter !== null) {
     try {
       const scope = { input: event.payload, nodes: {}, participants: {}, run: {}, secrets: {} };
-      if (!truthy(await deps.expressions.evaluate(automation.filter, scope))) return false;
+      if (!truthy(await deps.expressions.evaluate(event.appId, automation.filter, scope))) return false;
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       return { code: 'filter_failed', message: error.message };

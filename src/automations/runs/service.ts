@@ -85,7 +85,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     if (automation.inputSchema === null) return;
     let problems: { path: string; message: string }[];
     try {
-      problems = await expressions.checkSchema(automation.inputSchema, payload);
+      problems = await expressions.checkSchema(automation.appId, automation.inputSchema, payload);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       throw invalidField('payload', `cannot be checked: ${error.message}`);

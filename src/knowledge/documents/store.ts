@@ -1,3 +1,7 @@
+/*
+ * Triggers of knowledge_documents: knowledge_documents_placed sets the sandbox; knowledge_documents_counted and
+ * knowledge_documents_given_back keep the quota of documents.
+ */
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';

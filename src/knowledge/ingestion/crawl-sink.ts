@@ -3,6 +3,7 @@ import { normalizeUrl } from '../../content/crawl.ts';
 import { startCrawl } from '../../crawls/jobs.ts';
 import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/types.ts';
 import type { Db, Transaction } from '../../db/database.ts';
+import { taskNames } from '../../jobs/task-names.ts';
 import { findDocumentByUrl, listUnseen, markSeen } from '../documents/store.ts';
 import { removeDocument, writeDocument } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
@@ -72,7 +73,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
           prepared.replaces,
         );
         if (!written) return false;
-        if (written.flushed) await addJob(tx, 'knowledge.merge', key, { key: `knowledge.merge/${key.sourceId}` });
+        if (written.flushed) await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${key.sourceId}` });
         addWritten(stats, prepared, embedder.local);
       } else {
         unchanged.push(page.url);
@@ -132,7 +133,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
         for (const id of await listUnseen(tx, appId, sourceId, crawl.id))
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
       const pending = !embedder.local && stats.documents > 0;
-      if (pending) await addJob(tx, 'knowledge.embed', {}, { key: 'knowledge.embed' });
+      if (pending) await addJob(tx, taskNames.embedDocuments, {}, { key: taskNames.embedDocuments });
       await store.finishIngestion(tx, appId, crawl.id, {
         status: verdict.state === 'done' ? 'succeeded' : 'failed',
         error: verdict.state === 'done' ? null : { code: verdict.failure.code, message: verdict.failure.message },

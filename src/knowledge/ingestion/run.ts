@@ -7,6 +7,7 @@ import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
 import { newUuid } from '../../ids.ts';
+import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
 import { describeDocument, findDocumentByBytes, findDocumentById } from '../documents/store.ts';
@@ -190,7 +191,7 @@ export class IngestionRun {
         ready.replaces,
       );
       if (!written) throw new LeaseLost();
-      if (written.flushed) await addJob(tx, 'knowledge.merge', key, { key: `knowledge.merge/${source.id}` });
+      if (written.flushed) await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${source.id}` });
       await also?.(tx);
       return written;
     });
@@ -349,7 +350,12 @@ export class IngestionRun {
         if (!(error instanceof EmbeddingError)) throw error;
         log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder fails; vectors will follow');
         pending = true;
-        await addJob(db, 'knowledge.embed', {}, { key: 'knowledge.embed', runAt: new Date(Date.now() + 5_000) });
+        await addJob(
+          db,
+          taskNames.embedDocuments,
+          {},
+          { key: taskNames.embedDocuments, runAt: new Date(Date.now() + 5_000) },
+        );
         break;
       }
     }

@@ -1,3 +1,6 @@
+/*
+ * Triggers of knowledge_ingestions: ingestions_ended emits an event when an ingestion has ended.
+ */
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
