@@ -6,8 +6,8 @@ import { accessTokenSeconds, mintAccessToken } from '../tenancy/access-tokens.ts
 import type { Scope } from '../tenancy/caller.ts';
 import { type Credential, epochOf } from '../tenancy/credential.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
-import { verifyPassword } from '../tenancy/passwords.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import { verifyPassword } from '../users/passwords.ts';
 import type { UserService } from '../users/service.ts';
 import { createSignInLimiter } from './attempts.ts';
 import * as store from './store.ts';

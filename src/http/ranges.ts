@@ -33,7 +33,9 @@ export function parseRange(header: string | undefined, size: number): RangeAnswe
 
 /** Whether the client has this body already: If-None-Match, and only without it If-Modified-Since (section 13). */
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
-  return fresh(headers, { etag, 'last-modified': lastModified.toUTCString() });
+  // fetch() adds "Cache-Control: no-cache" to a conditional request, and "fresh" would then never say so.
+  const { 'cache-control': _ignored, ...conditions } = headers;
+  return fresh(conditions, { etag, 'last-modified': lastModified.toUTCString() });
 }
 
 /** Whether a range may be answered: If-Range is absent, or names exactly this body. A weak tag never does. */

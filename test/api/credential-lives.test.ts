@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { after, before, test } from 'node:test';
-import { hashPassword } from '../../src/tenancy/passwords.ts';
+import { hashPassword } from '../../src/users/passwords.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import type { TestApp, TestResource, TestUser } from '../support/provisioner.ts';
 import { type ApiOptions, startTestServer, type TestServer } from '../support/server.ts';
