@@ -82,6 +82,7 @@ async function fetchWhole(
   if (options.known?.lastModified) headers['if-modified-since'] = options.known.lastModified;
   const response = await fetcher.fetch(queued.url, {
     headers,
+    lane: crawl.appId,
     signal: options.signal,
     bytesMax: crawlBytesMax,
     mayFollow: async (target) => {

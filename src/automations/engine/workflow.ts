@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
+import type { WaitOutside } from '../../jobs/workers.ts';
 import type { Logger } from '../../log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
@@ -12,8 +13,9 @@ import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
-import { CommandLocks } from './command-locks.ts';
 import type { Expressions } from './expressions.ts';
+import { RunWatch } from './run-watch.ts';
+import { WorkClaims } from './work-claims.ts';
 
 export type WorkflowDeps = {
   db: Database;
@@ -30,7 +32,7 @@ export type WorkflowDeps = {
   version: string;
 };
 
-type Context = { signal: AbortSignal; isLastAttempt: boolean };
+type Context = { signal: AbortSignal; isLastAttempt: boolean; waitOutside: WaitOutside };
 /** Work that outlives requests: the jobs by the name they are stored under, and what looks at the clock. */
 export type AutomationWorkflow = {
   tasks: {
@@ -56,16 +58,15 @@ const keptInvocationsMs = 7 * 24 * 3_600_000;
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
   const { db, clock, log } = deps;
+  const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const advanceDeps: AdvanceDeps = {
     db,
     clock,
     log,
-    locks: new CommandLocks(deps.session),
+    claims: new WorkClaims(deps.session, worker),
+    watch: new RunWatch(db, log),
     expressions: deps.expressions,
-    environment: {
-      worker: `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`,
-      version: deps.version,
-    },
+    environment: { worker, version: deps.version },
     loadGraph: deps.loadGraph,
     openSecrets: deps.automations.openSecrets,
     servicesFor: deps.servicesFor,
@@ -122,10 +123,10 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
   return {
     tasks: {
-      async advance_run(payload, { signal, isLastAttempt }) {
+      async advance_run(payload, { signal, isLastAttempt, waitOutside }) {
         const key = payload as { appId: string; runId: string };
         try {
-          await advanceRun(advanceDeps, key, signal);
+          await advanceRun(advanceDeps, key, signal, waitOutside);
         } catch (error) {
           if (isLastAttempt && !signal.aborted) await giveUpRun(advanceDeps, key);
           throw error;
