@@ -12,7 +12,7 @@ import { limits } from '../limits.ts';
 import type { CapabilityRole } from '../tenancy/capability.ts';
 import { sendBytes } from './bytes.ts';
 import { readDigestHeader, readFilenameHeader } from './input.ts';
-import { mediaTypePattern } from './media-types.ts';
+import { isMediaType } from './media-types.ts';
 import { downloadHeaders, type FileLinks, presentFile } from './present.ts';
 import {
   fileCreateSchema,
@@ -282,8 +282,7 @@ function bodyOf(request: FastifyRequest): AsyncIterable<Uint8Array> {
 function readContentType(request: FastifyRequest): string {
   const contentType = request.headers['content-type'];
   if (contentType === undefined) throw invalidField('content-type', 'is required');
-  if (contentType.length > 255 || !new RegExp(mediaTypePattern).test(contentType))
-    throw invalidField('content-type', 'is not a media type');
+  if (!isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
   return contentType;
 }
 

@@ -1,10 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
+import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
 import type { AuditLog, AuditMode } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import type { RouteGroup } from './rate-limits.ts';
+import { jsonBytes } from './validation.ts';
 
 /** Who a route is for. */
 export type Access =
@@ -270,7 +272,11 @@ const namedSchemas = new Map<string, TSchema>();
 
 /** A free key-value map, kept as given. */
 export const freeMap = (description: string) =>
-  Type.Record(Type.String(), Type.Unknown(), { description, maxProperties: 1_000 });
+  Type.Record(Type.String(), Type.Unknown(), {
+    description,
+    maxProperties: 1_000,
+    ...jsonBytes(limits.metadataBytesMax),
+  });
 
 export const errorSchema = Type.Object(
   {

@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import { type Server, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
@@ -60,7 +60,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
-    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
+    http: { maxHeaderSize: limits.headerBytesMax },
+    clientErrorHandler: (error, socket) => refuseMalformed(error, socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       sendError(error, request, reply);
@@ -176,16 +177,28 @@ async function identifyCaller(
 }
 
 /** What is not even HTTP gets the one error shape too. */
-function refuseMalformed(socket: Socket): void {
+function refuseMalformed({ code }: { code?: string }, socket: Socket): void {
   if (!socket.writable) return;
-  const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
+  const error = malformed(code);
+  const body = JSON.stringify(errorBody(error));
   const headers = [
     'content-type: application/json; charset=utf-8',
     `x-request-id: ${newUuid()}`,
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
   ];
-  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+}
+
+function malformed(code: string | undefined): AppError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new AppError('headers_too_large', `Path and headers have more than ${limits.headerBytesMax} bytes.`);
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new AppError('request_timeout', 'The request did not come in time.');
+    default:
+      return new AppError('invalid_path', 'The request is not valid HTTP.');
+  }
 }
 
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {

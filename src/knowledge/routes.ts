@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
-import type { Knowledge } from './knowledge.ts';
+import type { Knowledge } from './domain.ts';
 import {
   presentChunk,
   presentContent,

@@ -157,7 +157,9 @@ function invalid(message: string): AppError {
 
 async function findKey(db: Db, text: string): Promise<ApiKey | undefined> {
   const [row] = await db<ApiKey[]>`
-    select app_id, sandbox_id, id as key_id, type from api_keys where digest = ${digest(text)} and revoked_at is null`;
+    select k.app_id, k.sandbox_id, k.id as key_id, k.type
+    from credentials c join api_keys k on k.app_id = c.app_id and k.digest = c.digest
+    where c.digest = ${digest(text)} and k.revoked_at is null`;
   return row;
 }
 
@@ -179,7 +181,8 @@ type PersonalToken = AccessClaims & { expiresAt: Date | null };
 async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
   const [row] = await db<PersonalToken[]>`
     select t.app_id, t.user_id, u.sandbox_id, t.expires_at
-    from personal_tokens t join users u on u.app_id = t.app_id and u.id = t.user_id
-    where t.digest = ${digest(token)} and t.revoked_at is null`;
+    from credentials c join personal_tokens t on t.app_id = c.app_id and t.digest = c.digest
+      join users u on u.app_id = t.app_id and u.id = t.user_id
+    where c.digest = ${digest(token)} and t.revoked_at is null`;
   return row;
 }

@@ -1,3 +1,7 @@
+/*
+ * Triggers of users: users_grants deletes the grants to the user; users_changed tells every process that rights have
+ * changed; pause_automations pauses the automations that run as the user.
+ */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';

@@ -31,6 +31,7 @@ const levels: string[][] = [
   ],
   ['monitoring', 'usage'],
   ['files', 'kv'],
+  ['domain.ts'],
   ['http'],
   ['crawls'],
   ['content', 'tenancy', 'jobs'],

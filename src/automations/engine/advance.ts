@@ -27,6 +27,7 @@ import { type Finished, OutsideWork } from './outside-work.ts';
 import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
 import type { RunWatch } from './run-watch.ts';
 import { SecretValues } from './secret-values.ts';
+import type { TreeBudget } from './tree-budget.ts';
 import type { WorkClaims } from './work-claims.ts';
 
 export type AdvanceDeps = {
@@ -36,6 +37,7 @@ export type AdvanceDeps = {
   claims: WorkClaims;
   watch: RunWatch;
   expressions: Expressions;
+  treeBudget: TreeBudget;
   /** Who writes: shown in every entry's environment. */
   environment: { worker: string; version: string };
   loadGraph(run: RunRow): Promise<Graph>;
@@ -144,6 +146,7 @@ class Advance {
 
   async go(): Promise<void> {
     await this.#journal.load();
+    this.#journal.treeIsSpent = await this.#deps.treeBudget.isSpent(this.#row);
     for (let step = 0; step < stepsMax; step++) {
       const decision = this.#decide();
       if (decision.ended) return;

@@ -4,6 +4,7 @@ import type { Clock } from '../../clock.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
+import { isMediaType } from '../../files/media-types.ts';
 import { readBody } from '../../http/body.ts';
 import { iso } from '../../http/present.ts';
 import { formatId, newUuid } from '../../ids.ts';
@@ -100,6 +101,7 @@ export function createInboundService(deps: InboundDeps) {
       if (source.state === 'paused') throw new AppError('conflict', 'This source is paused.');
       const content = await readBody(request, deps.bodyBytesMax);
       const contentType = request.headers['content-type'] ?? null;
+      if (contentType !== null && !isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
       const ingestion = await ingestions.ingestInternal(source, { ...emptyItem, content, contentType });
       return { ingestion: formatId('ingestion', ingestion.id) };
     },

@@ -1,4 +1,4 @@
--- Extraction jobs, what they produced, and the versioned config entries that some of it is written to.
+-- Extraction jobs and their outputs.
 create table extractions (
   app_id uuid not null,
   id uuid not null,
@@ -11,6 +11,10 @@ create table extractions (
   url text,
   max_pages integer,
   options jsonb not null default '{}',
+  -- The progress of a link or site extraction, in pages.
+  discovered integer,
+  done integer,
+  failed integer,
   failure_reason text,
   error jsonb,
   org_id uuid,
@@ -28,12 +32,18 @@ create table extractions (
   foreign key (app_id, agent_id) references agents (app_id, id) on delete cascade
 );
 create index extractions_newest on extractions (app_id, sandbox_id, created_at desc, id desc);
+-- For /metrics: how many run, and since when.
+create index extractions_running on extractions (created_at) where state = 'running';
+create trigger delete_extractions before delete on orgs
+  for each row execute function delete_org_level_rows('extractions', 'agent');
 
 create table extraction_outputs (
   app_id uuid not null,
   id uuid not null,
   extraction_id uuid not null,
   ordinal integer not null,
+  -- The file name of a page's output; unique within the extraction.
+  name text,
   state text not null check (state in ('done', 'failed')),
   source_url text,
   title text,
@@ -47,46 +57,15 @@ create table extraction_outputs (
   foreign key (app_id, file_id) references files (app_id, id) on delete set null (file_id)
 );
 create index extraction_outputs_file on extraction_outputs (app_id, file_id) where file_id is not null;
+create unique index extraction_outputs_name on extraction_outputs (app_id, extraction_id, name) where name is not null;
 
-create table configs (
+-- The stems of the names that an extraction's outputs have taken.
+create table extraction_names (
   app_id uuid not null,
-  id uuid not null,
-  sandbox_id uuid not null,
-  -- Whose path this is: the nil uuid stands for the app itself.
-  owner_id uuid not null,
-  virtual_path text not null,
-  org_id uuid,
-  team_id uuid,
-  user_id uuid,
-  agent_id uuid,
-  version integer not null,
-  created_at timestamptz not null default now(),
-  updated_at timestamptz not null default now(),
-  primary key (app_id, id),
-  unique (app_id, sandbox_id, owner_id, virtual_path),
-  foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade,
-  foreign key (app_id, org_id) references orgs (app_id, id) on delete set null (org_id),
-  foreign key (app_id, team_id) references teams (app_id, id) on delete cascade,
-  foreign key (app_id, user_id) references users (app_id, id) on delete cascade,
-  foreign key (app_id, agent_id) references agents (app_id, id) on delete cascade
+  extraction_id uuid not null,
+  stem text not null,
+  -- The highest number given to this stem; 1 is the stem itself.
+  number integer not null,
+  primary key (app_id, extraction_id, stem),
+  foreign key (app_id, extraction_id) references extractions (app_id, id) on delete cascade
 );
-
-create table config_versions (
-  app_id uuid not null,
-  id uuid not null,
-  config_id uuid not null,
-  version integer not null,
-  content_type text not null,
-  content_hash bytea not null,
-  file_id uuid not null,
-  created_at timestamptz not null default now(),
-  primary key (app_id, id),
-  unique (app_id, config_id, version),
-  foreign key (app_id, config_id) references configs (app_id, id) on delete cascade,
-  foreign key (app_id, file_id) references files (app_id, id) on delete cascade
-);
-create index config_versions_file on config_versions (app_id, file_id);
-
-create trigger delete_extractions before delete on orgs
-  for each row execute function delete_org_level_rows('extractions', 'agent');
-create trigger delete_configs before delete on orgs for each row execute function delete_org_level_rows('configs', 'agent');

@@ -1,5 +1,5 @@
--- Signed-in browsers of the web console. Only digests of what their cookies hold are kept. A session ends with the user
--- or the developer token that it was opened by, and in any case at expires_at.
+-- Browser sessions of the web console. Only the digests of their cookies are stored. A session ends with the user or the
+-- developer token that opened it, and at expires_at in any case.
 
 create table console_user_sessions (
   app_id uuid not null,

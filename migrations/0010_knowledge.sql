@@ -15,16 +15,16 @@ create table knowledge_sources (
   thread_id uuid,
   installation_id uuid,
   parent_source_id uuid,
-  -- When the schedule in the payload is due next; null without a schedule and while paused.
+  -- When the schedule in the payload is due next. Null without a schedule and while paused.
   next_pull_at timestamptz,
-  -- What an inbound URL of this source must carry: its SHA-256, and itself wrapped by the root secret.
+  -- The token in the inbound URL of this source: its SHA-256, and the token itself wrapped by the root secret.
   inbound_digest bytea,
   inbound_token bytea,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (app_id, id),
   foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade,
-  foreign key (app_id, org_id) references orgs (app_id, id) on delete cascade,
+  foreign key (app_id, org_id) references orgs (app_id, id) on delete set null (org_id),
   foreign key (app_id, team_id) references teams (app_id, id) on delete cascade,
   foreign key (app_id, user_id) references users (app_id, id) on delete cascade,
   foreign key (app_id, agent_id) references agents (app_id, id) on delete cascade,
@@ -46,6 +46,8 @@ create index knowledge_sources_parent on knowledge_sources (app_id, parent_sourc
 create unique index knowledge_sources_inbound on knowledge_sources (app_id, inbound_digest)
   where inbound_digest is not null;
 create index knowledge_sources_due on knowledge_sources (next_pull_at) where next_pull_at is not null;
+create trigger delete_knowledge_sources before delete on orgs
+  for each row execute function delete_org_level_rows('knowledge_sources', 'agent');
 
 create table knowledge_ingestions (
   app_id uuid not null,
@@ -53,13 +55,13 @@ create table knowledge_ingestions (
   source_id uuid not null,
   status text not null default 'pending'
     check (status in ('pending', 'running', 'awaiting_callback', 'succeeded', 'failed')),
-  -- Queued behind an active one; at most one ingestion of a source is active.
+  -- Queued behind the active one: at most one ingestion of a source is active.
   queued boolean not null default false,
   kind text not null check (kind in ('push', 'pull', 'replace', 'batch')),
   metadata jsonb not null default '{}',
   stats jsonb not null default '{}',
   error jsonb,
-  -- Whoever works on it says so again and again; when that stops, another may take over.
+  -- A worker renews its lease. When the lease expires, another worker may take over.
   lease_holder uuid,
   lease_until timestamptz,
   started_at timestamptz,
@@ -75,50 +77,61 @@ create index knowledge_ingestions_newest on knowledge_ingestions (app_id, source
 create index knowledge_ingestions_unfinished on knowledge_ingestions (created_at)
   where status in ('pending', 'running', 'awaiting_callback');
 
--- What an ingestion has to work through: pushed contents, or pages of a pull. Rows go when the ingestion ends.
+-- The items of an ingestion: pushed contents, or pages of a pull. They are deleted when the ingestion ends.
 create table knowledge_ingestion_items (
   app_id uuid not null,
   ingestion_id uuid not null,
   ordinal integer not null,
   state text not null default 'pending' check (state in ('pending', 'done', 'failed')),
-  -- The document to replace, when it is known beforehand.
+  -- The document to replace, when it is known in advance.
   document_id uuid,
   file_id uuid,
   content bytea,
-  -- The content is text that a client sent as text.
+  -- The client sent the content as text.
   is_text boolean not null default false,
   content_type text,
   filename text,
   title text,
   metadata jsonb,
   dedupe boolean not null default false,
-  -- Of the document that came of it: { document, reused } or { error }.
+  -- { document, reused } or { error }.
   result jsonb,
   primary key (app_id, ingestion_id, ordinal),
+  foreign key (app_id, ingestion_id) references knowledge_ingestions (app_id, id) on delete cascade
+);
+
+-- Pages whose document was deleted while a pull of its source was in progress: the pull leaves them out. Rows go with the
+-- end of the pull. The URL of a file/document source is ''.
+create table knowledge_pull_removals (
+  app_id uuid not null,
+  ingestion_id uuid not null,
+  url_hash bytea not null,
+  primary key (app_id, ingestion_id, url_hash),
   foreign key (app_id, ingestion_id) references knowledge_ingestions (app_id, id) on delete cascade
 );
 
 create table knowledge_documents (
   app_id uuid not null,
   id uuid not null,
+  sandbox_id uuid not null,
   source_id uuid not null,
   title text,
   file_id uuid,
   metadata jsonb not null default '{}',
   content_type text,
-  -- SHA-256 of the bytes as they came, and of the text made of them.
+  -- SHA-256 of the bytes as they were received, and of the text extracted from them.
   bytes_hash bytea not null,
   content_hash bytea not null,
   total_lines integer not null,
   total_size integer not null,
   source_url text,
-  -- The last pull that came by its page.
+  -- The last pull that found its page.
   seen_by uuid,
-  -- Its chunks are the ordinals from first_ordinal on.
+  -- Its chunks have the ordinals from first_ordinal.
   first_ordinal integer not null,
   chunk_count integer not null,
   word_count integer not null,
-  -- The model whose vectors are stored; null while they are pending.
+  -- The model whose vectors are stored. Null while they are pending.
   embedding_model text,
   indexed_at timestamptz not null default now(),
   created_at timestamptz not null default now(),
@@ -156,19 +169,19 @@ create table knowledge_chunks (
   start_line integer not null,
   end_line integer not null,
   heading_path jsonb not null,
-  -- SHA-256 of what was embedded; equal chunks share their vectors when a document is replaced.
+  -- SHA-256 of the text that was embedded. Equal chunks keep their vectors when a document is replaced.
   hash bytea not null,
   primary key (app_id, source_id, ordinal)
 );
 create index knowledge_chunks_document on knowledge_chunks (app_id, document_id, ordinal);
 
--- One row per source: the statistics that BM25 needs, and where the next chunk goes. Whoever changes the index of a
--- source locks this row first.
+-- One row per source: the statistics for BM25, and the ordinal of the next chunk. A change to the index of a source locks
+-- this row first.
 create table knowledge_indexes (
   app_id uuid not null,
   source_id uuid not null,
   language text not null,
-  -- Ordinals below are gone from the index.
+  -- The index holds nothing below this ordinal.
   first_ordinal integer not null default 0,
   next_ordinal integer not null default 0,
   chunk_count integer not null default 0,
@@ -180,7 +193,7 @@ create table knowledge_indexes (
   foreign key (app_id, source_id) references knowledge_sources (app_id, id) on delete cascade
 );
 
--- Ordinals whose chunks were replaced or deleted while the index still holds their postings.
+-- Ordinals of replaced or deleted chunks whose postings are still in the index.
 create table knowledge_dead_ranges (
   app_id uuid not null,
   source_id uuid not null,
@@ -189,7 +202,7 @@ create table knowledge_dead_ranges (
   primary key (app_id, source_id, first_ordinal)
 );
 
--- Newly indexed documents, each whole, until enough of them are sorted by term into a segment.
+-- Newly indexed documents, one row each, until enough of them are merged into a segment, sorted by term.
 create table knowledge_bundles (
   app_id uuid not null,
   source_id uuid not null,
@@ -199,7 +212,7 @@ create table knowledge_bundles (
   primary key (app_id, source_id, first_ordinal)
 );
 
--- A segment holds the postings of a run of ordinals and never changes; small ones are merged into larger ones.
+-- A segment holds the postings of a range of ordinals and never changes. Small segments are merged into larger ones.
 create sequence knowledge_segment_numbers;
 
 create table knowledge_segments (
@@ -232,7 +245,7 @@ create table knowledge_vectors (
 ) with (toast_tuple_target = 8160);
 alter table knowledge_vectors alter column content set storage main;
 
--- Sign codes of vectors, packed by runs of ordinals: a search looks through all of a source's.
+-- Sign codes of vectors, packed by ranges of ordinals: a search scans all of a source's.
 create table knowledge_codes (
   app_id uuid not null,
   source_id uuid not null,
@@ -246,7 +259,7 @@ create table knowledge_codes (
 alter table knowledge_codes alter column content set storage external;
 create index knowledge_codes_version on knowledge_codes (app_id, source_id, model, version);
 
--- Sources that are gone, whatever removed them; a job clears what the index holds of them.
+-- Deleted sources, whatever deleted them. A job deletes what the index holds of them.
 create table removed_knowledge_sources (
   app_id uuid not null,
   source_id uuid not null,
@@ -261,3 +274,33 @@ begin
 end $$;
 create trigger knowledge_sources_removed after delete on knowledge_sources
   for each row execute function remember_removed_knowledge_source();
+
+-- Documents copy the sandbox of their source: when the source is deleted, it is too late to read it there.
+create function place_document() returns trigger language plpgsql as $$
+begin
+  select s.sandbox_id into new.sandbox_id from knowledge_sources s
+  where s.app_id = new.app_id and s.id = new.source_id;
+  return new;
+end $$;
+create trigger knowledge_documents_placed before insert on knowledge_documents
+  for each row execute function place_document();
+
+-- The quota of documents.
+create function documents_counted() returns trigger language plpgsql as $$
+begin
+  perform app_use(a.app_id, a.sandbox_id, 'documents', a.documents) from (
+    select app_id, sandbox_id, count(*) as documents from added group by app_id, sandbox_id) a;
+  return null;
+end $$;
+create trigger knowledge_documents_counted after insert on knowledge_documents referencing new table as added
+  for each statement execute function documents_counted();
+
+create function documents_given_back() returns trigger language plpgsql as $$
+begin
+  perform app_use(g.app_id, g.sandbox_id, 'documents', -g.documents) from (
+    select app_id, sandbox_id, count(*) as documents from gone group by app_id, sandbox_id) g
+  where exists (select 1 from sandboxes s where s.app_id = g.app_id and s.id = g.sandbox_id);
+  return null;
+end $$;
+create trigger knowledge_documents_given_back after delete on knowledge_documents referencing old table as gone
+  for each statement execute function documents_given_back();
