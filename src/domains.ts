@@ -2,6 +2,7 @@ import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAudit } from './audit/domain.ts';
+import type { AuditLog } from './audit/log.ts';
 import { createAuth } from './auth/domain.ts';
 import { createAutomations } from './automations/domain.ts';
 import { createConfigService } from './configs/service.ts';
@@ -11,7 +12,6 @@ import { createCrawls } from './crawls/domain.ts';
 import type { Domain, Tasks } from './domain.ts';
 import { createExtractions } from './extractions/domain.ts';
 import { createFiles } from './files/domain.ts';
-import type { AuditLog } from './http/audit.ts';
 import { createInstallationService } from './installations/service.ts';
 import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
@@ -103,7 +103,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),
     agents: createAgentService({ db, files: files.service }),
-    threads: createThreadService(base),
+    threads: createThreadService({ ...base, onMessage: inbound.takeMessage }),
     installations: createInstallationService({ ...base, onInstalled: inbound.install }),
     knowledge: knowledge.service,
     inboundUrl: (row: { appId: string; id: string }) => inbound.urlOfInstallation(row.appId, row.id),

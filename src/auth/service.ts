@@ -5,8 +5,8 @@ import { AppError, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { accessTokenSeconds, mintAccessToken } from '../tenancy/access-tokens.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import { verifyPassword } from '../tenancy/passwords.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import { verifyPassword } from '../users/passwords.ts';
 import type { UserService } from '../users/service.ts';
 import * as store from './store.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
-import { isRetryable, retryDelayMs } from '../content/crawl.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import { allowEverything, allowNothing, parseRobots, type RobotsRules, robotsBytesMax } from '../content/robots.ts';
 import type { Db } from '../db/database.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';

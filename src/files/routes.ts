@@ -4,6 +4,7 @@ import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import { refuseEncodedBody } from '../http/body.ts';
 import { bodyBudgets } from '../http/budgets.ts';
+import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { iso } from '../http/present.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
@@ -289,9 +290,4 @@ function readContentType(request: FastifyRequest): string {
 function lengthOf(request: FastifyRequest): number | undefined {
   const length = request.headers['content-length'];
   return length === undefined ? undefined : Number(length);
-}
-
-function oneHeader(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
 }

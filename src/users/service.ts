@@ -4,8 +4,8 @@ import { invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { formatId, newUuid } from '../ids.ts';
 import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
-import { hashPassword } from '../tenancy/passwords.ts';
 import { fieldId, findNamedOwners, pathId } from '../tenancy/references.ts';
+import { hashPassword } from './passwords.ts';
 import * as store from './store.ts';
 
 export type UserInput = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { hashPassword } from '../../src/tenancy/passwords.ts';
+import { hashPassword } from '../../src/users/passwords.ts';
 import type { TestScope, TestUser } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
 
