@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { isRetryable, normalizeUrl, retryDelayMs } from '../content/crawl.ts';
+import { normalizeUrl } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
+import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { ParseError } from '../content/parse/types.ts';
@@ -93,6 +94,7 @@ async function fetchWhole(
   if (condition?.lastModified) headers['if-modified-since'] = condition.lastModified;
   const response = await fetcher.fetch(queued.url, {
     headers,
+    lane: crawl.appId,
     signal: options.signal,
     bytesMax: crawlBytesMax,
     mayFollow: async (target) => {

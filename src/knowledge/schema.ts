@@ -265,16 +265,3 @@ export const searchResultSchema = Type.Object({
 });
 
 export const inboundUrlSchema = Type.Object({ url: text });
-
-export const threadMessageSchema = strict({
-  content: Type.String({ minLength: 1 }),
-  metadata,
-});
-
-export const threadMessageAnswerSchema = Type.Object({
-  id: Type.String({ description: 'msg_…' }),
-  thread: text,
-  content: text,
-  metadata: Type.Record(Type.String(), Type.Unknown()),
-  created_at: text,
-});

@@ -5,6 +5,7 @@ import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
+import { storableText } from '../../db/text.ts';
 import { findFile } from '../../files/store.ts';
 import { newUuid } from '../../ids.ts';
 import { taskNames } from '../../jobs/task-names.ts';
@@ -453,10 +454,6 @@ export function describeFailure(error: unknown): IngestionError | undefined {
 
 export function hashBytes(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest();
-}
-
-function storableText(text: string): string {
-  return text.replaceAll('\0', '\u{fffd}').toWellFormed();
 }
 
 function numberOf(value: unknown): number {
