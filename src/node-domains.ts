@@ -79,7 +79,9 @@ async function fetchOutside(fetcher: Fetcher, request: HttpRequest): Promise<Htt
       method: request.method as 'GET',
       headers: request.headers,
       bytesMax: responseBytesMax,
-      timeoutMs: httpTimeoutMs,
+      lane: request.lane,
+      // The node's own timeout ends the exchange by its signal.
+      timeoutMs: Number.POSITIVE_INFINITY,
       signal: request.signal,
       ...(request.body === undefined ? {} : { body: request.body }),
     });
@@ -89,6 +91,3 @@ async function fetchOutside(fetcher: Fetcher, request: HttpRequest): Promise<Htt
     throw error;
   }
 }
-
-/** The node's own timeout is the shorter one and ends the exchange by its signal. */
-const httpTimeoutMs = 10 * 60_000;

@@ -94,6 +94,7 @@ async function fetchWhole(
   if (condition?.lastModified) headers['if-modified-since'] = condition.lastModified;
   const response = await fetcher.fetch(queued.url, {
     headers,
+    lane: crawl.appId,
     signal: options.signal,
     bytesMax: crawlBytesMax,
     mayFollow: async (target) => {
