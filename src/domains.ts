@@ -42,7 +42,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams, credentials, sessions } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
-  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams };
+  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams, credentials };
   const fileDeps = {
     ...base,
     log,
@@ -79,7 +79,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   });
   const auditing = createAudit({ db, clock, audit, daysKept: config.auditDays });
   const usage = createUsage(base);
-  const consoleSessions = createConsole({ ...base, auth: auth.service, users, credentials, sessions });
+  const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
   const nodeDomains = createNodeDomains({ ...fileDeps, parser, fetcher }, { kvLimits, knowledge: knowledge.service });
   const automations = createAutomations({ ...services, version }, nodeDomains);
 

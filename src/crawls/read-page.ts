@@ -160,6 +160,7 @@ async function judge(
     language: read.language,
     published: read.published,
     contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
+    truncated: read.truncated,
   };
   const state: PageState = {
     url: queued.url,
@@ -187,7 +188,8 @@ function sha256(text: string): Buffer {
 }
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
-  const facts = { title: undefined, description: undefined, language: undefined, published: undefined };
+  const none = undefined;
+  const facts = { title: none, description: none, language: none, published: none, truncated: none };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -196,6 +198,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
+  truncated: string[] | undefined;
 };
 
 async function readHtml(
@@ -208,7 +211,11 @@ async function readHtml(
 ): Promise<Read> {
   const parsed = await parser.run<ParsedPage>('page', { bytes, contentType, url }, { signal, lane: crawl.appId });
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
-  return { ...parsed, links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))] };
+  return {
+    ...parsed,
+    truncated: parsed.truncated,
+    links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
+  };
 }
 
 async function readDocument(
@@ -235,6 +242,7 @@ async function readDocument(
     published: document.created,
     canonical: undefined,
     links: [],
+    truncated: document.truncated,
   };
 }
 

@@ -152,8 +152,8 @@ function registerUploadRoutes(
     summary: 'Make a URL by which somebody else uploads one file',
     body: uploadLinkCreateSchema,
     responses: { 201: ref(uploadLinkSchema) },
-    handler: async ({ caller, body }) => {
-      const { token, promise } = await files.createUploadLink(caller, body);
+    handler: async ({ caller, body, request }) => {
+      const { token, promise } = await files.createUploadLink(caller, body, request.credential);
       return {
         file: formatId('file', promise.id),
         method: 'PUT',

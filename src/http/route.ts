@@ -3,6 +3,7 @@ import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
+import type { Credential } from '../tenancy/credential.ts';
 import type { AuditMode, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import type { RouteGroup } from './rate-limits.ts';
@@ -91,6 +92,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     identity: Identity;
+    /** What the identity was shown by; undefined where nothing was. */
+    credential: Credential | undefined;
   }
 }
 

@@ -78,6 +78,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const fastify: FastifyInstance = Fastify(settings);
   const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
   fastify.decorateRequest('identity');
+  fastify.decorateRequest('credential');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -167,10 +168,11 @@ async function identifyCaller(
     access.kind !== 'key' &&
     headers.apiKey === undefined &&
     headers.authorization === undefined;
-  const identity = bySession
+  const { identity, credential } = bySession
     ? await sessions.identify(cookie, oneHeader(request, 'x-quarry-csrf'), headers, pathApp(request))
     : await credentials.identify(headers, pathApp(request));
   request.identity = identity;
+  request.credential = credential;
   requireAccess(access, identity);
   // Most requests wait for nothing here.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);

@@ -7,6 +7,7 @@ import { AppError, invalidField, notFound } from '../../errors.ts';
 import { isMediaType } from '../../files/media-types.ts';
 import { readBody } from '../../http/body.ts';
 import { formatId, newUuid } from '../../ids.ts';
+import { readBase64url } from '../../tenancy/base64url.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import type { Owned } from '../../tenancy/visible.ts';
@@ -152,8 +153,8 @@ function digestOf(token: string): Buffer {
 
 function appOfToken(token: string): string | undefined {
   if (!token.startsWith(prefix)) return undefined;
-  const bytes = Buffer.from(token.slice(prefix.length), 'base64url');
-  if (bytes.length !== uuidBytes + 32) return undefined;
+  const bytes = readBase64url(token.slice(prefix.length));
+  if (bytes?.length !== uuidBytes + 32) return undefined;
   const hex = bytes.subarray(0, uuidBytes).toString('hex');
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
