@@ -23,6 +23,8 @@ export const limits = {
   uploadLinkSecondsMax: 24 * 3_600,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
+  /** Of a request, its path included. */
+  headerBytesMax: 64 * 1024,
   virtualPathCharactersMax: 1_000,
   configBytesMax: 64 * 1024 * 1024,
   metadataBytesMax: 262_144,

@@ -6,9 +6,9 @@ import { presentExtraction } from './extractions/present.ts';
 import { createExtractionService, type ExtractionDeps } from './extractions/service.ts';
 import { type FileLinks, presentFile } from './files/present.ts';
 import { createFileService, type FileDeps, type UploadInput } from './files/service.ts';
-import type { Knowledge } from './knowledge/knowledge.ts';
+import type { Knowledge } from './knowledge/domain.ts';
 import { presentIngestion, presentSearch } from './knowledge/present.ts';
-import { presentEntry } from './kv/routes.ts';
+import { presentEntry } from './kv/present.ts';
 import { createKvService, type KvLimits } from './kv/service.ts';
 
 /** The operations of other domains that nodes of workflows carry out, bodies and answers as the API has them. */
@@ -77,7 +77,9 @@ async function fetchOutside(fetcher: Fetcher, request: HttpRequest): Promise<Htt
       method: request.method as 'GET',
       headers: request.headers,
       bytesMax: responseBytesMax,
-      timeoutMs: httpTimeoutMs,
+      lane: request.lane,
+      // The node's own timeout ends the exchange by its signal.
+      timeoutMs: Number.POSITIVE_INFINITY,
       signal: request.signal,
       ...(request.body === undefined ? {} : { body: request.body }),
     });
@@ -87,6 +89,3 @@ async function fetchOutside(fetcher: Fetcher, request: HttpRequest): Promise<Htt
     throw error;
   }
 }
-
-/** The node's own timeout is the shorter one and ends the exchange by its signal. */
-const httpTimeoutMs = 10 * 60_000;

@@ -15,7 +15,7 @@ import { matchBlobStore } from './files/store-identity.ts';
 import { Metrics } from './http/metrics.ts';
 import { StreamHub } from './http/sse.ts';
 import { migrateJobs } from './jobs/migrate.ts';
-import { type Recurring, startWorkers, type Task, type Workers } from './jobs/workers.ts';
+import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.ts';
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
@@ -52,11 +52,8 @@ export type Services = {
   baseUrl(): string;
   /** Says where the server came to listen, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
-  /** What background jobs do, by the name that they are stored under; filled before the workers start. */
-  tasks: Record<string, Task>;
-  recurring: Recurring[];
-  /** Begins to run background jobs, once the server listens. */
-  startWorkers(): Promise<void>;
+  /** Begins to run these background jobs, once the server listens. */
+  startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring'>): Promise<void>;
   /** Finishes or gives back the jobs that run; `close()` does it too. */
   stopWorkers(): Promise<void>;
   /** True from the moment when everything that a request may need is there. */
@@ -96,7 +93,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   if (target === undefined) throw new Error('There is no database to connect to.');
   const directTarget = (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
-  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry' });
+  const prepare = config.prepare === 'on';
+  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry', prepare });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
   const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
@@ -111,10 +109,6 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 
   const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
   started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
-  const streams = new StreamHub({ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds });
-  await streams.start();
-  started.add('event streams', () => streams.close());
-
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
   await matchBlobStore(direct, blobs);
@@ -129,12 +123,19 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('connections to sites', () => fetcher.close());
   const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
   const credentials = new Credentials({ db, secrets, clock });
+  const streams = new StreamHub({
+    ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds },
+    findEnded: (readers) => credentials.findEnded(readers),
+  });
+  await streams.start();
+  started.add('event streams', () => streams.close());
+
   // A connection that was lost may have missed news, so listening anew counts as news too.
-  await direct.listen(
-    'quarry_tenancy',
-    () => credentials.forget(),
-    () => credentials.forget(),
-  );
+  const newRights = () => {
+    credentials.forget();
+    void streams.endRevoked();
+  };
+  await direct.listen('quarry_tenancy', newRights, newRights);
 
   return assemble({
     ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
@@ -191,20 +192,18 @@ function assemble({ started, ...parts }: Parts): Services {
   let workers: Workers | undefined;
   const crashed = parts.metrics.counter('quarry_jobs_crashed_total', crashedHelp, ['task']);
   started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
-  const services: Services = {
+  return {
     ...parts,
     sessions: new Sessions(parts),
     baseUrl: () => config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
     },
-    tasks: {},
-    recurring: [],
-    async startWorkers() {
-      const { tasks, recurring } = services;
-      if (!runsJobs(config) || Object.keys(tasks).length === 0) return;
+    async startWorkers(work) {
+      if (!runsJobs(config)) return;
       workers = await startWorkers({
-        ...{ target: directTarget, tasks, recurring, concurrency: config.jobWorkers, log },
+        ...work,
+        ...{ target: directTarget, concurrency: config.jobWorkers, log },
         waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
       });
@@ -216,7 +215,6 @@ function assemble({ started, ...parts }: Parts): Services {
     },
     close: () => started.end(),
   };
-  return services;
 }
 
 const crashedHelp = 'Jobs that were at work when their process ended, or threw what nobody catches';

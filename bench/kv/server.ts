@@ -1,10 +1,10 @@
 /** One of the two servers that bench/kv.ts compares; prints its URL. */
 import Fastify from 'fastify';
 import postgres from 'postgres';
+import { AuditLog } from '../../src/audit/log.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { DatabaseAddress, DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { AuditLog } from '../../src/http/audit.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { rewriteKvUrl } from '../../src/kv/paths.ts';
@@ -23,7 +23,8 @@ console.log(await fastify.listen({ host: '127.0.0.1', port: 0 }));
 /** The least that does the same: a point select, a durable upsert, both with a schema-serialised answer. */
 function bare() {
   const app = Fastify();
-  const db = typeof target === 'string' ? postgres(target, { max: 10 }) : postgres({ ...target, max: 10, ...socketOf(target) });
+  const db =
+    typeof target === 'string' ? postgres(target, { max: 10 }) : postgres({ ...target, max: 10, ...socketOf(target) });
   const entry = { type: 'object', properties: { key: { type: 'string' }, value: { type: 'string' } } };
   const response = { 200: entry };
   app.get('/kv/:key', { schema: { response } }, async (request) => {

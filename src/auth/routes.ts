@@ -1,13 +1,11 @@
 import { Type } from 'typebox';
 import { AppError, notFound } from '../errors.ts';
-import { compact, iso } from '../http/present.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
-import { formatId, parseId } from '../ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
-import { presentUser } from '../users/routes.ts';
-import type { UserService } from '../users/service.ts';
+import { requireSelf, type UserService } from '../users/service.ts';
 import type { UserRow } from '../users/store.ts';
+import { presentSession, presentToken } from './present.ts';
 import { loginSchema, mintedTokenSchema, personalTokenSchema, refreshSchema, tokenCreateSchema } from './schema.ts';
 import type { AuthService, Session } from './service.ts';
 
@@ -54,7 +52,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     summary: 'End a session',
     body: refreshSchema,
     responses: { 204: null },
-    handler: ({ caller, body }) => auth.logout(caller, body.refresh_token),
+    handler: async ({ caller, body }) => void (await auth.logout(caller, body.refresh_token)),
   });
   registerTokenRoutes(api, users, auth);
 }
@@ -71,22 +69,19 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     params: userParams,
     body: tokenCreateSchema,
     responses: { 201: ref(mintedTokenSchema) },
-    handler: async ({ caller, params, body }) => {
-      // A user makes tokens for nobody else, whether or not there is such a user.
-      if (caller.kind === 'user' && params.user !== 'me' && parseId('user', params.user) !== caller.userId)
-        throw new AppError('forbidden', 'You may make tokens for yourself alone.');
+    handler: async ({ caller, params, body, request }) => {
+      requireSelf(caller, params.user);
       const user = await ownUser(users, caller, params.user);
       if ((body.type ?? (caller.kind === 'user' ? 'personal' : 'session')) === 'session') {
         if (caller.kind === 'user')
           throw new AppError('forbidden', 'Sign in for a new session; here you make personal tokens.');
         return presentSession(await auth.openSession(caller, user.id), user);
       }
-      const { row, token, expiresIn } = await auth.createPersonalToken(
-        caller,
-        user.id,
-        body.name,
-        body.expires_in_days,
-      );
+      const { row, token, expiresIn } = await auth.createPersonalToken(caller, user.id, {
+        name: body.name,
+        days: body.expires_in_days,
+        shown: caller.kind === 'user' ? request.credential : undefined,
+      });
       return { ...presentToken(row), token, token_type: 'Bearer', expires_in: expiresIn };
     },
   });
@@ -123,36 +118,4 @@ async function ownUser(users: UserService, caller: Caller, id: string): Promise<
   const user = await users.get(caller, id);
   if (caller.kind === 'user' && caller.userId !== user.id) throw notFound();
   return user;
-}
-
-type SessionTokens = { accessToken: string; refreshToken: string; expiresIn: number };
-
-/** A session as clients read it: the access token under both of its names. */
-export function presentSession(session: SessionTokens, user: UserRow) {
-  return {
-    token: session.accessToken,
-    access_token: session.accessToken,
-    refresh_token: session.refreshToken,
-    token_type: 'Bearer',
-    expires_in: session.expiresIn,
-    user: presentUser(user),
-  };
-}
-
-function presentToken(row: {
-  id: string;
-  name: string | null;
-  createdAt: Date;
-  lastUsedAt: Date | null;
-  expiresAt: Date | null;
-  revokedAt: Date | null;
-}) {
-  return compact({
-    id: formatId('token', row.id),
-    name: row.name,
-    created_at: iso(row.createdAt),
-    last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
-    expires_at: row.expiresAt && iso(row.expiresAt),
-    revoked_at: row.revokedAt && iso(row.revokedAt),
-  });
 }

@@ -4,7 +4,6 @@ import type { AuthService } from '../auth/service.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { AppError, type FieldError } from '../errors.ts';
-import type { Task } from '../jobs/workers.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
 import { newSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
@@ -17,14 +16,16 @@ export const sessionSeconds = 12 * 3_600;
 
 export type ConsoleService = ReturnType<typeof createConsoleService>;
 
-export function createConsoleService(deps: {
+export type ConsoleDeps = {
   db: Database;
   clock: Clock;
   auth: AuthService;
   users: UserService;
   credentials: Credentials;
   sessions: Sessions;
-}) {
+};
+
+export function createConsoleService(deps: ConsoleDeps) {
   const { db, clock, auth, users, credentials, sessions } = deps;
 
   /** What a session shows of itself, with a new CSRF token. */
@@ -50,16 +51,18 @@ export function createConsoleService(deps: {
     /** Opens a session. Answers the value of its cookie and what it shows of itself. 401 and 429 as in auth/login. */
     async signIn(body: Static<typeof signInSchema>, address: string) {
       const way = readWayIn(body);
-      await auth.limitAddress(address);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
       if (way.kind === 'developer') {
         const value = newSessionValue();
         const row = { digest: digest(value), tokenDigest: digest(way.token), expiresAt };
-        if (!(await store.insertDeveloperSession(db, row)))
-          throw new AppError('invalid_credentials', 'The developer token is unknown or was revoked.');
+        await auth.attemptFrom(address, async () => {
+          if (!(await store.insertDeveloperSession(db, row)))
+            throw new AppError('invalid_credentials', 'The developer token is unknown or was revoked.');
+          return undefined;
+        });
         return { value, session: await get(value) };
       }
-      const scope = await credentials.identify({
+      const { identity: scope } = await credentials.identify({
         apiKey: way.key,
         authorization: undefined,
         app: undefined,
@@ -67,9 +70,9 @@ export function createConsoleService(deps: {
       });
       if (scope.kind !== 'publishable')
         throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
-      const userId = await auth.checkPassword(scope, way.email, way.password);
+      const { userId, epoch } = await auth.checkPassword(scope, address, way.email, way.password);
       const value = newSessionValue(scope.appId);
-      await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, expiresAt });
+      await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, epoch, expiresAt });
       return { value, session: await get(value) };
     },
 
@@ -106,11 +109,4 @@ function invalid(fields: FieldError[]): AppError {
 
 function over(): AppError {
   return new AppError('unauthenticated', 'No session is open. Sign in.');
-}
-
-/** Removes sessions that are over. */
-export const consoleSweepJob = { task: 'sweep_console', everySeconds: 3_600 };
-
-export function createConsoleSweepTask({ db, clock }: { db: Database; clock: Clock }): Task {
-  return () => store.deleteExpiredSessions(db, clock.now());
 }

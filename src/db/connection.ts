@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { type DatabaseTarget, pgConnection } from './address.ts';
-import { ConnectionError } from './errors.ts';
+import { ConnectionError, DatabaseError } from './errors.ts';
 import { type Compiled, type Result, type Row, toCamel, withOrigin } from './sql.ts';
 import { parserOf, serialize } from './values.ts';
 
@@ -29,6 +29,7 @@ export class Connection {
   readonly #prepared = new Map<string, Prepared>();
   readonly openedAt = performance.now();
   #lost: Error | undefined;
+  #isEnding = false;
 
   private constructor({ target, applicationName, prepare }: ConnectionOptions) {
     this.#prepare = prepare;
@@ -44,10 +45,11 @@ export class Connection {
   /** @param onLost is told once when the session ends without `close`. */
   static async open(options: ConnectionOptions, onLost: () => void): Promise<Connection> {
     const connection = new Connection(options);
+    let isOpen = false;
     const lose = (error: Error) => {
       if (connection.#lost !== undefined) return;
       connection.#lost = error;
-      onLost();
+      if (isOpen) onLost();
     };
     connection.#client.on('error', lose);
     connection.#client.on('end', () => lose(new Error('Connection terminated')));
@@ -56,11 +58,12 @@ export class Connection {
     } catch (error) {
       throw ConnectionError.from(error);
     }
+    isOpen = true;
     return connection;
   }
 
   get isLost(): boolean {
-    return this.#lost !== undefined;
+    return this.#lost !== undefined || this.#isEnding;
   }
 
   /** Runs a statement. Throws DatabaseError when PostgreSQL refuses it, ConnectionError when the session is lost. */
@@ -71,6 +74,7 @@ export class Connection {
       const query = new Execution({ text, values: serialized, types, prepared }, (error, rows) => {
         if (rows !== undefined) return resolve(rows);
         if (prepared !== undefined && !query.isParsed) this.#prepared.delete(text);
+        if (endsSession(error)) this.#isEnding = true;
         reject(withOrigin(ConnectionError.fromDriver(error), strings));
       });
       this.#client.query(query as unknown as pg.Submittable);
@@ -115,6 +119,11 @@ export class Connection {
     this.#prepared.set(text, prepared);
     return prepared;
   }
+}
+
+/** PostgreSQL sends these before it closes the connection: it shuts down, or ends the session for its own reasons. */
+function endsSession(error: unknown): boolean {
+  return error instanceof DatabaseError && /^(57P0\d|25P03|08...)$/.test(error.code ?? '');
 }
 
 /** Names are our process's own: behind a pooler, connections are shared with other processes. */

@@ -133,11 +133,7 @@ function createSession(connection: Connection, release: () => void): Session {
   });
 }
 
-async function runTransaction<T>(
-  connection: Connection,
-  mode: TransactionMode | undefined,
-  work: Work<T>,
-): Promise<T> {
+async function runTransaction<T>(connection: Connection, mode: TransactionMode | undefined, work: Work<T>): Promise<T> {
   const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
   // The first statement is sent right behind a plain `begin`, which cannot fail on a session that works.
   if (mode === undefined) begun.catch(() => {});

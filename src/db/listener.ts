@@ -27,7 +27,7 @@ export class Listener {
     onListen?: () => void,
   ): Promise<{ unlisten(): Promise<void> }> {
     const subscription = { hear, onListen };
-    const connection = await (this.#connecting ??= this.#connect());
+    const connection = await this.#connected();
     const known = this.#channels.get(channel);
     if (known) known.add(subscription);
     else {
@@ -36,6 +36,16 @@ export class Listener {
     }
     onListen?.();
     return { unlisten: () => this.#unlisten(channel, subscription) };
+  }
+
+  async #connected(): Promise<Connection> {
+    this.#connecting ??= this.#connect();
+    try {
+      return await this.#connecting;
+    } catch (error) {
+      this.#connecting = undefined;
+      throw error;
+    }
   }
 
   async end(): Promise<void> {
@@ -57,7 +67,7 @@ export class Listener {
     const connection = await Connection.open(this.#options, () => {
       if (this.#stopping.signal.aborted) return;
       this.#connecting = this.#reconnect();
-      // Who waits for it hears of its failure; it only ends when the listener does.
+      // It fails only when the listener ends.
       this.#connecting.catch(() => {});
     });
     connection.onNotification((channel, payload) => {

@@ -59,16 +59,14 @@ export class Pool {
     for (const { reject } of waiting) reject(ended());
     const free = this.#free.splice(0);
     for (const connection of free) this.#open.delete(connection);
-    await Promise.all(free.map((connection) => connection.close().catch(() => {})));
-    if (this.#open.size + this.#opening === 0) return;
-    const empty = new Promise<void>((resolve) => {
-      this.#onEmpty = resolve;
-    });
+    const isEmpty = this.#open.size + this.#opening === 0;
+    const over = Promise.withResolvers<void>();
+    this.#onEmpty = over.resolve;
     const timer = setTimeout(() => {
-      for (const connection of this.#open) connection.destroy();
-      this.#onEmpty?.();
+      for (const connection of [...free, ...this.#open]) connection.destroy();
+      over.resolve();
     }, timeoutSeconds * 1_000);
-    await empty;
+    await Promise.all([...free.map((connection) => connection.close().catch(() => {})), isEmpty || over.promise]);
     clearTimeout(timer);
   }
 
@@ -76,7 +74,8 @@ export class Pool {
     if (this.#open.size + this.#opening >= this.#size || this.#opening >= this.#waiting.length) return;
     this.#opening += 1;
     let opened: Connection | undefined;
-    Connection.open(this.#options, () => opened !== undefined && this.#lose(opened)).then(
+    const lose = () => opened && this.#lose(opened);
+    Connection.open(this.#options, lose).then(
       (connection) => {
         opened = connection;
         this.#opening -= 1;

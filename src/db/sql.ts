@@ -81,7 +81,10 @@ export class Values {
 
 /** What a store writes its SQL with: a pool, a connection or a transaction. */
 export type Sql = {
-  <Rows extends readonly unknown[] = Row[]>(strings: TemplateStringsArray, ...args: readonly unknown[]): Statement<Rows>;
+  <Rows extends readonly unknown[] = Row[]>(
+    strings: TemplateStringsArray,
+    ...args: readonly unknown[]
+  ): Statement<Rows>;
   /** The name of a table or column. */
   (name: string): Identifier;
   /** `insert into t ${db(rows)}`, `update t set ${db(row)}`; all members, or those that are named. */
@@ -155,11 +158,11 @@ function appendArgument(building: Building, arg: unknown): void {
 }
 
 function appendRows(building: Building, { rows, columns }: Values): void {
-  const valueOf = (row: object, column: string) => (row as Record<string, unknown>)[column];
+  const memberOf = (row: object, column: string) => (row as Record<string, unknown>)[column];
   if (/\bset\s*$/i.test(building.text)) {
     for (const [i, column] of columns.entries()) {
       building.text += `${i === 0 ? '' : ', '}${quoteName(column)} = `;
-      appendArgument(building, valueOf(rows[0] ?? {}, column));
+      appendArgument(building, memberOf(rows[0] ?? {}, column));
     }
     return;
   }
@@ -168,7 +171,7 @@ function appendRows(building: Building, { rows, columns }: Values): void {
     building.text += r === 0 ? '(' : ', (';
     for (const [i, column] of columns.entries()) {
       if (i > 0) building.text += ', ';
-      appendArgument(building, valueOf(row, column));
+      appendArgument(building, memberOf(row, column));
     }
     building.text += ')';
   }

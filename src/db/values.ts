@@ -65,15 +65,42 @@ function register(parse: Parse | undefined, types: readonly (readonly [type: num
 }
 
 // int2, int4, int8, oid, float4, float8
-register(Number, [[21, 1005], [23, 1007], [20, 1016], [26, 1028], [700, 1021], [701, 1022]]);
+register(Number, [
+  [21, 1005],
+  [23, 1007],
+  [20, 1016],
+  [26, 1028],
+  [700, 1021],
+  [701, 1022],
+]);
 register((text) => text === 't', [[16, 1000]]);
 // date, timestamp, timestamptz
-register((text) => new Date(text), [[1082, 1182], [1114, 1115], [1184, 1185]]);
+register(
+  (text) => new Date(text),
+  [
+    [1082, 1182],
+    [1114, 1115],
+    [1184, 1185],
+  ],
+);
 register((text) => Buffer.from(text.slice(2), 'hex'), [[17, 1001]]);
 // json, jsonb
-register((text) => JSON.parse(text), [[114, 199], [3802, 3807]]);
+register(
+  (text) => JSON.parse(text),
+  [
+    [114, 199],
+    [3802, 3807],
+  ],
+);
 // text, varchar, char(n), name, uuid, numeric
-register(undefined, [[25, 1009], [1043, 1015], [1042, 1014], [19, 1003], [2950, 2951], [1700, 1231]]);
+register(undefined, [
+  [25, 1009],
+  [1043, 1015],
+  [1042, 1014],
+  [19, 1003],
+  [2950, 2951],
+  [1700, 1231],
+]);
 
 /** PostgreSQL's text of an array: `{a,NULL,"b \"c\"",{…}}`. */
 export function parseArray(text: string, parse: Parse | undefined): unknown[] {

@@ -67,11 +67,6 @@ function readCrawlSettings(body: ExtractionBody, url: string, mode: 'link' | 'si
   };
 }
 
-/** Text that Postgres takes: documents and pages may hold anything. */
-export function storable(text: string | undefined): string | undefined {
-  return text?.replaceAll('\0', '\u{fffd}').toWellFormed();
-}
-
 function readDestination(body: ExtractionBody): Destination {
   const segments = (body.destination_path ?? '').split('/').filter((segment) => !['', '.', '..'].includes(segment));
   const prefix = segments.length > 0 ? segments.join('/') : undefined;

@@ -7,6 +7,7 @@ import { type ParsedDocument, ParseError } from '../content/parse/types.ts';
 import { startCrawl } from '../crawls/jobs.ts';
 import { deleteCrawl, listLeftOut } from '../crawls/store.ts';
 import type { Database, Db } from '../db/database.ts';
+import { storableText } from '../db/text.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { FileService } from '../files/service.ts';
 import { type FileRow, findVisibleFile, listFilesById } from '../files/store.ts';
@@ -32,7 +33,6 @@ import {
   type ExtractionRequest,
   outputPath,
   readExtractionRequest,
-  storable,
 } from './request.ts';
 import * as store from './store.ts';
 import { extractionConsumer, extractionTopic } from './workflow.ts';
@@ -169,7 +169,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         ordinal: 0,
         state: 'done',
         sourceUrl: null,
-        title: storable(document.title) ?? null,
+        title: storableText(document.title) ?? null,
         metadata: documentMetadata(document),
         error: null,
         fileId: file.id,
@@ -312,13 +312,13 @@ function documentMetadata(document: ParsedDocument): Record<string, unknown> {
   const { title, language, pages, author, created, modified, attachments, kind } = document;
   const members = {
     kind,
-    title: storable(title),
-    language: storable(language),
+    title: storableText(title),
+    language: storableText(language),
     pages,
-    author: storable(author),
+    author: storableText(author),
     created,
     modified,
-    attachments: attachments?.map(storable),
+    attachments: attachments?.map(storableText),
   };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

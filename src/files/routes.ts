@@ -4,6 +4,7 @@ import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import { refuseEncodedBody } from '../http/body.ts';
 import { bodyBudgets } from '../http/budgets.ts';
+import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { iso } from '../http/present.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
@@ -12,7 +13,7 @@ import { limits } from '../limits.ts';
 import type { CapabilityRole } from '../tenancy/capability.ts';
 import { sendBytes } from './bytes.ts';
 import { readDigestHeader, readFilenameHeader } from './input.ts';
-import { mediaTypePattern } from './media-types.ts';
+import { isMediaType } from './media-types.ts';
 import { downloadHeaders, type FileLinks, presentFile } from './present.ts';
 import {
   fileCreateSchema,
@@ -151,8 +152,8 @@ function registerUploadRoutes(
     summary: 'Make a URL by which somebody else uploads one file',
     body: uploadLinkCreateSchema,
     responses: { 201: ref(uploadLinkSchema) },
-    handler: async ({ caller, body }) => {
-      const { token, promise } = await files.createUploadLink(caller, body);
+    handler: async ({ caller, body, request }) => {
+      const { token, promise } = await files.createUploadLink(caller, body, request.credential);
       return {
         file: formatId('file', promise.id),
         method: 'PUT',
@@ -282,17 +283,11 @@ function bodyOf(request: FastifyRequest): AsyncIterable<Uint8Array> {
 function readContentType(request: FastifyRequest): string {
   const contentType = request.headers['content-type'];
   if (contentType === undefined) throw invalidField('content-type', 'is required');
-  if (contentType.length > 255 || !new RegExp(mediaTypePattern).test(contentType))
-    throw invalidField('content-type', 'is not a media type');
+  if (!isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
   return contentType;
 }
 
 function lengthOf(request: FastifyRequest): number | undefined {
   const length = request.headers['content-length'];
   return length === undefined ? undefined : Number(length);
-}
-
-function oneHeader(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
 }

@@ -7,6 +7,8 @@ import { newUuid, parseId } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import type { Capabilities, CapabilityRole, SignedLinks } from '../tenancy/capability.ts';
+import type { Credential } from '../tenancy/credential.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
 import { fieldId, type OwnerInput, pathId } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { Grant, Owned } from '../tenancy/visible.ts';
@@ -22,7 +24,7 @@ import {
 import { essenceOf, isImage } from './media-types.ts';
 import { hasOwnerRights, resolveFileOwner, resolveGrants } from './owners.ts';
 import * as store from './store.ts';
-import { openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
+import { isStillPromised, makerOf, openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
 import { type FileContents, forgetBlob, type RecordFile, storeFile, type WriteDeps, writeFile } from './write.ts';
 
 export type FileDeps = WriteDeps & {
@@ -31,6 +33,7 @@ export type FileDeps = WriteDeps & {
   signedLinks: SignedLinks;
   capabilities: Capabilities;
   uploadBytesMax: number;
+  credentials: Pick<Credentials, 'findEnded'>;
 };
 
 export type { PictureInput };
@@ -171,7 +174,11 @@ export function createFileService(deps: FileDeps) {
     },
 
     /** A token that lets its holder upload this one file, once, until it expires. */
-    async createUploadLink(caller: Caller, input: UploadLinkInput): Promise<{ token: string; promise: UploadPromise }> {
+    async createUploadLink(
+      caller: Caller,
+      input: UploadLinkInput,
+      credential: Credential | undefined,
+    ): Promise<{ token: string; promise: UploadPromise }> {
       if (input.share === true) requireSharable(input.content_type);
       if (input.size !== undefined && input.size > deps.uploadBytesMax) throw tooLarge(deps.uploadBytesMax);
       const owned = await resolveFileOwner(db, caller, input);
@@ -186,11 +193,16 @@ export function createFileService(deps: FileDeps) {
         sizeMax: input.size ?? deps.uploadBytesMax,
         ...(input.checksum === undefined ? {} : { checksum: input.checksum.toLowerCase() }),
         expires: nowSeconds(clock) + (input.expires_in ?? limits.uploadLinkSecondsDefault),
+        maker: makerOf(caller, credential),
+        owner: { org: input.org, team: input.team, user: input.user, agent: input.agent },
       };
       return { token: sealUpload(secrets, promise), promise };
     },
 
-    /** Stores the body as the file that the token promises. 403 when it is not ours or too old, 409 when used. */
+    /**
+     * Stores the body as the file that the token promises. 403 when it is not ours, too old, or its maker may not make
+     * that file any more; 409 when used.
+     */
     async uploadByLink(
       token: unknown,
       digest: DigestCheck,
@@ -198,8 +210,12 @@ export function createFileService(deps: FileDeps) {
       body: AsyncIterable<Uint8Array>,
     ): Promise<SeenFile> {
       const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
-      if (promise === undefined || promise.expires < nowSeconds(clock))
-        throw new AppError('forbidden', 'This upload link is not valid or has expired.');
+      if (
+        promise === undefined ||
+        promise.expires < nowSeconds(clock) ||
+        !(await isStillPromised(db, deps.credentials, promise))
+      )
+        throw forbidden('This upload link is not valid or has expired.');
       const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = promise;
       if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
       if (digest.checksum !== undefined && promise.checksum !== undefined && digest.checksum !== promise.checksum)

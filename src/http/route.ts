@@ -1,10 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
+import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
-import type { AuditLog, AuditMode } from './audit.ts';
+import type { Credential } from '../tenancy/credential.ts';
+import type { AuditMode, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import type { RouteGroup } from './rate-limits.ts';
+import { jsonBytes } from './validation.ts';
 
 /** Who a route is for. */
 export type Access =
@@ -89,6 +92,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     identity: Identity;
+    /** What the identity was shown by; undefined where nothing was. */
+    credential: Credential | undefined;
   }
 }
 
@@ -102,9 +107,9 @@ export class Api {
   readonly routes: RouteInfo[] = [];
   readonly #fastify: FastifyInstance;
   readonly #bodyBytesMax: number;
-  readonly #audit: AuditLog | undefined;
+  readonly #audit: Auditor | undefined;
 
-  constructor(fastify: FastifyInstance, options: { bodyBytesMax: number; audit: AuditLog | undefined }) {
+  constructor(fastify: FastifyInstance, options: { bodyBytesMax: number; audit: Auditor | undefined }) {
     this.#fastify = fastify;
     this.#bodyBytesMax = options.bodyBytesMax;
     this.#audit = options.audit;
@@ -270,7 +275,11 @@ const namedSchemas = new Map<string, TSchema>();
 
 /** A free key-value map, kept as given. */
 export const freeMap = (description: string) =>
-  Type.Record(Type.String(), Type.Unknown(), { description, maxProperties: 1_000 });
+  Type.Record(Type.String(), Type.Unknown(), {
+    description,
+    maxProperties: 1_000,
+    ...jsonBytes(limits.metadataBytesMax),
+  });
 
 export const errorSchema = Type.Object(
   {

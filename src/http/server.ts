@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import { type Server, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
@@ -15,9 +15,10 @@ import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
-import type { AuditLog } from './audit.ts';
+import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
+import { oneHeader } from './headers.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
@@ -32,7 +33,7 @@ export type HttpOptions = {
   /** Absent: nobody is limited. */
   rateLimiter?: RateLimiter;
   /** Absent: nothing is kept. */
-  audit?: AuditLog;
+  audit?: Auditor;
   bodyBytesMax: number;
   corsOrigins: string[];
   trustProxy: string[];
@@ -60,7 +61,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
-    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
+    http: { maxHeaderSize: limits.headerBytesMax },
+    clientErrorHandler: (error, socket) => refuseMalformed(error, socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       sendError(error, request, reply);
@@ -76,6 +78,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const fastify: FastifyInstance = Fastify(settings);
   const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
   fastify.decorateRequest('identity');
+  fastify.decorateRequest('credential');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -165,10 +168,11 @@ async function identifyCaller(
     access.kind !== 'key' &&
     headers.apiKey === undefined &&
     headers.authorization === undefined;
-  const identity = bySession
+  const { identity, credential } = bySession
     ? await sessions.identify(cookie, oneHeader(request, 'x-quarry-csrf'), headers, pathApp(request))
     : await credentials.identify(headers, pathApp(request));
   request.identity = identity;
+  request.credential = credential;
   requireAccess(access, identity);
   // Most requests wait for nothing here.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
@@ -176,16 +180,28 @@ async function identifyCaller(
 }
 
 /** What is not even HTTP gets the one error shape too. */
-function refuseMalformed(socket: Socket): void {
+function refuseMalformed({ code }: { code?: string }, socket: Socket): void {
   if (!socket.writable) return;
-  const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
+  const error = malformed(code);
+  const body = JSON.stringify(errorBody(error));
   const headers = [
     'content-type: application/json; charset=utf-8',
     `x-request-id: ${newUuid()}`,
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
   ];
-  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+}
+
+function malformed(code: string | undefined): AppError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new AppError('headers_too_large', `Path and headers have more than ${limits.headerBytesMax} bytes.`);
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new AppError('request_timeout', 'The request did not come in time.');
+    default:
+      return new AppError('invalid_path', 'The request is not valid HTTP.');
+  }
 }
 
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
@@ -201,11 +217,6 @@ function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
     app: one('x-app'),
     sandbox: one('x-sandbox'),
   };
-}
-
-function oneHeader(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
 }
 
 /** The app that a developer path names. */

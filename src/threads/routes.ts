@@ -1,11 +1,10 @@
-import { production } from '../db/database.ts';
-import { compact, iso } from '../http/present.ts';
+import { Type } from 'typebox';
+import { bodyBudgets } from '../http/budgets.ts';
 import { registerResource } from '../http/resource.ts';
-import { type Api, operators } from '../http/route.ts';
-import { formatId } from '../ids.ts';
-import { threadCreateSchema, threadSchema, threadUpdateSchema } from './schema.ts';
+import { type Api, everyCaller, operators } from '../http/route.ts';
+import { presentMessage, presentThread } from './present.ts';
+import { messageResultSchema, messageSchema, threadCreateSchema, threadSchema, threadUpdateSchema } from './schema.ts';
 import type { ThreadService } from './service.ts';
-import type { ThreadRow } from './store.ts';
 
 export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadService }): void {
   registerResource(api, {
@@ -26,19 +25,18 @@ export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadSer
     },
     remove: { callers: operators, run: threads.remove },
   });
-}
 
-function presentThread(row: ThreadRow) {
-  return compact({
-    id: formatId('thread', row.id),
-    app: formatId('app', row.appId),
-    title: row.title,
-    org: row.orgId && formatId('org', row.orgId),
-    team: row.teamId && formatId('team', row.teamId),
-    user: row.userId && formatId('user', row.userId),
-    agent: row.agentId && formatId('agent', row.agentId),
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
+  api.app(everyCaller, {
+    method: 'POST',
+    path: '/api/v1/threads/:thread/messages',
+    operationId: 'createThreadMessage',
+    tag: 'Threads',
+    summary: 'Post a message to a thread',
+    description: 'Every thread/messages source of the agent of the thread takes it as a document.',
+    params: Type.Object({ thread: Type.String() }),
+    body: messageSchema,
+    budget: bodyBudgets.document,
+    responses: { 201: messageResultSchema },
+    handler: async ({ caller, params, body }) => presentMessage(await threads.postMessage(caller, params.thread, body)),
   });
 }

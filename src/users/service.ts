@@ -1,11 +1,11 @@
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
-import { invalidField, notFound } from '../errors.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
-import { formatId, newUuid } from '../ids.ts';
+import { formatId, newUuid, parseId } from '../ids.ts';
 import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
-import { hashPassword } from '../tenancy/passwords.ts';
 import { fieldId, findNamedOwners, pathId } from '../tenancy/references.ts';
+import { hashPassword } from './passwords.ts';
 import * as store from './store.ts';
 
 export type UserInput = {
@@ -66,16 +66,29 @@ export function createUserService({ db }: { db: Database }) {
       if (input.org_role !== undefined && orgAfter === null) throw invalidField('org_role', 'needs an org');
       const passwordHash = input.password === undefined ? undefined : await hashPassword(input.password);
       await uniqueEmail(() =>
-        store.updateUser(db, caller, user.id, {
-          email: input.email,
-          name: input.name,
-          passwordHash,
-          orgId: input.org === undefined ? undefined : (org?.id ?? null),
-          orgRole: input.org_role,
-          metadata: input.metadata,
+        db.begin(async (tx) => {
+          await store.updateUser(tx, caller, user.id, {
+            email: input.email,
+            name: input.name,
+            passwordHash,
+            orgId: input.org === undefined ? undefined : (org?.id ?? null),
+            orgRole: input.org_role,
+            metadata: input.metadata,
+          });
+          if (passwordHash !== undefined) await store.revokePersonalTokens(tx, caller, user.id);
         }),
       );
       return get(caller, id);
+    },
+
+    /** Ends every access, refresh and personal token of the user and their console sessions. Users end their own. */
+    async endSessions(caller: Caller, id: string): Promise<void> {
+      requireSelf(caller, id);
+      const user = await get(caller, id);
+      await db.begin(async (tx) => {
+        await store.beginSessionEpoch(tx, caller, user.id);
+        await store.revokePersonalTokens(tx, caller, user.id);
+      });
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
@@ -89,6 +102,12 @@ export function userPathId(caller: Caller, text: string): string {
   if (text !== 'me') return pathId('user', text);
   if (caller.kind !== 'user') throw notFound();
   return caller.userId;
+}
+
+/** 403 for an end user who names anybody else, whether or not there is such a user. */
+export function requireSelf(caller: Caller, text: string): void {
+  if (caller.kind !== 'user' || text === 'me' || parseId('user', text) === caller.userId) return;
+  throw new AppError('forbidden', 'You may do that for yourself alone.');
 }
 
 function uniqueEmail<T>(write: () => Promise<T>): Promise<T> {

@@ -74,7 +74,8 @@ export function createNodeServices(deps: NodeServiceDeps) {
       async emitEvent(tx, { name, payload }) {
         const { appId, sandboxId } = run;
         const owner = { orgId: run.orgId, teamId: run.teamId, userId: run.userId, agentId: null };
-        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, depth: run.eventDepth + 1 }, true);
+        const origin = { depth: run.eventDepth + 1, treeId: runStore.treeOf(run) };
+        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, ...origin }, true);
         return id === undefined ? '' : formatId('event', id);
       },
       async prepareRun(input, childKey) {
@@ -94,7 +95,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
         return { commit, discard: async () => {} };
       },
       search: (source, body) => domains.knowledge.search(caller, source, body),
-      fetch: (request) => domains.fetch(request),
+      fetch: (request) => domains.fetch({ ...request, lane: run.appId }),
     };
   }
 

@@ -1,14 +1,14 @@
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
-import type { StreamHub } from '../http/sse.ts';
+import type { Domain } from '../domain.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAutomationService } from './definitions/service.ts';
 import { createExpressions } from './engine/expressions.ts';
-import { createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
+import { type AutomationWorkflow, createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
 import { createNodeServices, type NodeDomains } from './nodes/services.ts';
 import { createRunService } from './runs/service.ts';
-import { registerRunStream } from './runs/stream.ts';
+import { runStream } from './runs/stream.ts';
 
 export type AutomationsDeps = {
   db: Database;
@@ -17,11 +17,10 @@ export type AutomationsDeps = {
   clock: Clock;
   log: Logger;
   secrets: Secrets;
-  streams: StreamHub;
   version: string;
 };
 
-/** The domain, put together: its services for routes, and its work for the job workers. */
+/** Definitions, runs and the engine that advances them. */
 export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const { db, clock, log, secrets } = deps;
   const expressions = createExpressions();
@@ -29,7 +28,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const automations = createAutomationService({ db, clock, secrets, expressions });
   const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph });
   const nodes = createNodeServices({ db, runs, domains });
-  const automationWork = createAutomationWorkflow({
+  const workflow = createAutomationWorkflow({
     db,
     session: deps.session,
     clock,
@@ -42,6 +41,13 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     findChildEnd: nodes.findChildEnd,
     version: deps.version,
   });
-  registerRunStream(deps.streams, db);
-  return { automations, runs, automationWork };
+  return {
+    service: { automations, runs },
+    tasks: workflow.tasks,
+    streams: { run: runStream(db) },
+    /** Looks every second for runs and schedules whose time has come. */
+    ticker: workflow,
+  } satisfies Domain & { ticker: Ticker };
 }
+
+type Ticker = Pick<AutomationWorkflow, 'startTicking' | 'stopTicking' | 'tick'>;

@@ -4,13 +4,17 @@ import type { Embedder } from '../content/embed/embedder.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../content/terms.ts';
+import type { CrawlSink } from '../crawls/types.ts';
 import type { Database } from '../db/database.ts';
+import type { Domain, Tasks } from '../domain.ts';
 import { addJob } from '../jobs/queue.ts';
-import type { JobContext, Recurring, Task } from '../jobs/workers.ts';
+import { taskNames } from '../jobs/task-names.ts';
+import type { JobContext, Recurring } from '../jobs/workers.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createDocumentService } from './documents/service.ts';
 import type { SourceKey } from './index/store.ts';
+import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
 import { createIngestService } from './ingestion/service.ts';
 import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
 import { openSearchIndex } from './search/search.ts';
@@ -36,7 +40,7 @@ export type KnowledgeDeps = {
   bodyBytesMax: number;
 };
 
-export type Knowledge = ReturnType<typeof createKnowledge>;
+export type Knowledge = ReturnType<typeof createKnowledge>['service'];
 
 /** Everything about sources, ingestion, documents and search. */
 export function createKnowledge(deps: KnowledgeDeps) {
@@ -71,31 +75,31 @@ export function createKnowledge(deps: KnowledgeDeps) {
     if (await work.runIngestion(appId, ingestionId, context.signal)) return;
     context.signal.throwIfAborted();
     // Somebody holds it: look again when their lease would be over.
-    await addJob(db, 'knowledge.ingest', payload, {
-      key: `knowledge.ingest/${ingestionId}`,
+    await addJob(db, taskNames.ingest, payload, {
+      key: `ingest/${ingestionId}`,
       runAt: new Date(Date.now() + leaseSeconds * 1000),
     });
   }
 
-  const tasks: Record<string, Task> = {
-    'knowledge.ingest': runIngestionJob,
-    'knowledge.merge': (payload) => work.mergeSource(payload as SourceKey),
-    'knowledge.embed': (_payload, context) => work.embedPending(context.signal),
-    'knowledge.compact': (payload, context) => work.compactSource(payload as SourceKey, context.signal),
-    'knowledge.purge': async () => {
+  const tasks: Tasks = {
+    [taskNames.ingest]: runIngestionJob,
+    [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
+    [taskNames.embedDocuments]: (_payload, context) => work.embedPending(context.signal),
+    [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
+    [taskNames.purgeSources]: async () => {
       await work.purgeRemoved();
       await work.compactWasteful();
     },
-    'knowledge.schedule': () => runSchedule(),
+    [taskNames.startPulls]: () => runSchedule(),
   };
 
   const recurring: Recurring[] = [
-    { task: 'knowledge.embed', everySeconds: 30 },
-    { task: 'knowledge.purge', everySeconds: 60 },
-    { task: 'knowledge.schedule', everySeconds: 15 },
+    { task: taskNames.embedDocuments, everySeconds: 30 },
+    { task: taskNames.purgeSources, everySeconds: 60 },
+    { task: taskNames.startPulls, everySeconds: 15 },
   ];
 
-  return {
+  const service = {
     sources,
     ingestions,
     /** The same inside a transaction of the caller's: begun there, worked by its job after the commit. */
@@ -105,7 +109,6 @@ export function createKnowledge(deps: KnowledgeDeps) {
         ...within,
         sources: createSourceService(within),
         work,
-
         onError,
         inlineBytesMax: 0,
       });
@@ -113,11 +116,13 @@ export function createKnowledge(deps: KnowledgeDeps) {
     documents: createDocumentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index }),
     inbound: createInboundService({ ...deps, sources, ingestions }),
-    work,
-    runSchedule,
+  };
+  return {
+    service,
     tasks,
     recurring,
-  };
+    crawlSinks: { [knowledgeConsumer]: work.sink as CrawlSink },
+  } satisfies Domain;
 }
 
 const scheduleBatch = 50;
