@@ -62,16 +62,23 @@ create table crawl_hosts (
   foreign key (app_id, crawl_id) references crawls (app_id, id) on delete cascade
 );
 
--- The validators of a collection's pages from the last fetch, so that the next one asks only for changes.
+-- A collection's pages at the last fetch, so that the next one asks only for changes.
 create table crawled_pages (
   app_id uuid not null,
   sandbox_id uuid not null,
   collection_id uuid not null,
   url_hash bytea not null,
   url text not null,
+  -- The URL after redirects: the validators are those of this one.
+  final_url text not null,
+  canonical text not null,
   etag text,
   last_modified text,
-  content_hash bytea,
+  -- SHA-256 of the text, and of everything that a consumer gets of the page.
+  content_hash bytea not null,
+  page_hash bytea not null,
+  -- One URL a line. A page that is unchanged does not repeat its links.
+  links text not null,
   fetched_at timestamptz not null,
   primary key (app_id, collection_id, url_hash),
   foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade

@@ -100,6 +100,16 @@ create table knowledge_ingestion_items (
   foreign key (app_id, ingestion_id) references knowledge_ingestions (app_id, id) on delete cascade
 );
 
+-- Pages whose document was deleted while a pull of its source was in progress: the pull leaves them out. Rows go with the
+-- end of the pull. The URL of a file/document source is ''.
+create table knowledge_pull_removals (
+  app_id uuid not null,
+  ingestion_id uuid not null,
+  url_hash bytea not null,
+  primary key (app_id, ingestion_id, url_hash),
+  foreign key (app_id, ingestion_id) references knowledge_ingestions (app_id, id) on delete cascade
+);
+
 create table knowledge_documents (
   app_id uuid not null,
   id uuid not null,

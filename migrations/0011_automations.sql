@@ -97,6 +97,8 @@ create table automation_runs (
   -- The number of runs above this one (`depth`), and of events that led to it (`event_depth`).
   depth integer not null default 0,
   event_depth integer not null default 0,
+  -- The run that this run's tree began with; null for that run itself.
+  tree_id uuid,
   parent_run_id uuid,
   parent_command_id text,
   retried_from uuid,
@@ -141,6 +143,7 @@ create index automation_runs_running on automation_runs (app_id, automation_id) 
 create index automation_runs_wake on automation_runs (wake_at) where wake_at is not null;
 create index automation_runs_lease on automation_runs (lease_until) where lease_until is not null;
 create index automation_runs_children on automation_runs (app_id, parent_run_id) where parent_run_id is not null;
+create index automation_runs_of_tree on automation_runs (app_id, tree_id) where tree_id is not null;
 create unique index automation_runs_of_command on automation_runs (app_id, parent_command_id) where parent_command_id is not null;
 create unique index automation_runs_of_tick on automation_runs (app_id, automation_id, scheduled_at)
   where scheduled_at is not null and retried_from is null;
@@ -151,6 +154,15 @@ returns jsonb language sql stable as $$
   select case when jsonb_array_length(changes) >= 100 then changes - 0 else changes end
     || jsonb_build_object('version', version, 'status', status, 'at', at, 'lease_until', lease_until)
 $$;
+
+-- The runs of a tree: the first one, and those that it has led to by child runs and events.
+create table automation_run_trees (
+  app_id uuid not null,
+  id uuid not null,
+  runs integer not null,
+  primary key (app_id, id),
+  foreign key (app_id, id) references automation_runs (app_id, id) on delete cascade
+);
 
 create table automation_run_entries (
   app_id uuid not null,
@@ -200,6 +212,7 @@ create table events (
   name text not null,
   payload json not null,
   depth integer not null default 0,
+  tree_id uuid,
   org_id uuid,
   team_id uuid,
   user_id uuid,

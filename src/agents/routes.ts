@@ -1,11 +1,9 @@
 import { Type } from 'typebox';
-import { production } from '../db/database.ts';
-import { type FileLinks, presentPicture } from '../files/present.ts';
+import type { FileLinks } from '../files/present.ts';
 import { bodyBudgets } from '../http/budgets.ts';
-import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { presentAgent } from './present.ts';
 import { agentCreateSchema, agentSchema, agentUpdateSchema } from './schema.ts';
 import type { AgentService } from './service.ts';
 import type { AgentRow } from './store.ts';
@@ -33,34 +31,5 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
     get: { callers: everyCaller, run: agents.get },
     update: { callers: everyCaller, body: agentUpdateSchema, budget: bodyBudgets.document, run: agents.update },
     remove: { callers: everyCaller, run: agents.remove },
-  });
-}
-
-async function presentAgent(deps: FileLinks, row: AgentRow) {
-  const picture = {
-    fileId: row.profilePictureFileId,
-    contentType: row.pictureContentType,
-    width: row.pictureWidth,
-    height: row.pictureHeight,
-  };
-  return compact({
-    id: formatId('agent', row.id),
-    app: formatId('app', row.appId),
-    name: row.name,
-    lookup_key: row.lookupKey,
-    description: row.description,
-    identity: row.identity,
-    default_model: row.defaultModel,
-    email: row.email,
-    phone_number: row.phoneNumber,
-    originator: row.originator,
-    profile_picture: await presentPicture(deps, row.appId, 'avatar', picture),
-    metadata: row.metadata,
-    org: row.orgId && formatId('org', row.orgId),
-    team: row.teamId && formatId('team', row.teamId),
-    user: row.userId && formatId('user', row.userId),
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
   });
 }

@@ -1,10 +1,8 @@
 import { Type } from 'typebox';
-import { production } from '../db/database.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, operators, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { presentApp, presentKey, presentSandbox } from './present.ts';
 import {
   appCreateSchema,
   appSchema,
@@ -16,7 +14,6 @@ import {
   sandboxUpdateSchema,
 } from './schema.ts';
 import type { AppService } from './service.ts';
-import type { AppRow, KeyRow, SandboxRow } from './store.ts';
 
 const tag = 'Apps';
 const developerApps = '/protected/api/v1/developer/apps';
@@ -109,39 +106,5 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
     list: { callers: operators, run: apps.listKeys },
     get: { callers: operators, run: apps.getKey },
     remove: { callers: operators, run: apps.revokeKey },
-  });
-}
-
-export function presentApp(row: AppRow) {
-  return {
-    id: formatId('app', row.id),
-    name: row.name,
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  };
-}
-
-function presentSandbox(row: SandboxRow) {
-  return {
-    id: formatId('sandbox', row.id),
-    app: formatId('app', row.appId),
-    name: row.name,
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  };
-}
-
-function presentKey(row: KeyRow & { fullKey?: string }) {
-  return compact({
-    id: formatId('key', row.id),
-    app: formatId('app', row.appId),
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    type: row.type,
-    name: row.name,
-    hint: row.hint,
-    full_key: row.fullKey,
-    created_at: iso(row.createdAt),
-    last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
-    revoked_at: row.revokedAt && iso(row.revokedAt),
   });
 }

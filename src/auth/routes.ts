@@ -1,13 +1,12 @@
 import { Type } from 'typebox';
 import { AppError, notFound } from '../errors.ts';
-import { compact, iso } from '../http/present.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
-import { formatId, parseId } from '../ids.ts';
+import { parseId } from '../ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
-import { presentUser } from '../users/routes.ts';
 import type { UserService } from '../users/service.ts';
 import type { UserRow } from '../users/store.ts';
+import { presentSession, presentToken } from './present.ts';
 import { loginSchema, mintedTokenSchema, personalTokenSchema, refreshSchema, tokenCreateSchema } from './schema.ts';
 import type { AuthService, Session } from './service.ts';
 
@@ -123,36 +122,4 @@ async function ownUser(users: UserService, caller: Caller, id: string): Promise<
   const user = await users.get(caller, id);
   if (caller.kind === 'user' && caller.userId !== user.id) throw notFound();
   return user;
-}
-
-type SessionTokens = { accessToken: string; refreshToken: string; expiresIn: number };
-
-/** A session as clients read it: the access token under both of its names. */
-export function presentSession(session: SessionTokens, user: UserRow) {
-  return {
-    token: session.accessToken,
-    access_token: session.accessToken,
-    refresh_token: session.refreshToken,
-    token_type: 'Bearer',
-    expires_in: session.expiresIn,
-    user: presentUser(user),
-  };
-}
-
-function presentToken(row: {
-  id: string;
-  name: string | null;
-  createdAt: Date;
-  lastUsedAt: Date | null;
-  expiresAt: Date | null;
-  revokedAt: Date | null;
-}) {
-  return compact({
-    id: formatId('token', row.id),
-    name: row.name,
-    created_at: iso(row.createdAt),
-    last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
-    expires_at: row.expiresAt && iso(row.expiresAt),
-    revoked_at: row.revokedAt && iso(row.revokedAt),
-  });
 }

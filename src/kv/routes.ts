@@ -4,9 +4,9 @@ import { textBudget } from '../http/budgets.ts';
 import { page, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
-import { formatId } from '../ids.ts';
 import { readPathKey } from './paths.ts';
 import { readPrecondition } from './precondition.ts';
+import { presentEntry, presentListEntry } from './present.ts';
 import {
   createKvBody,
   deleteKvBody,
@@ -17,7 +17,7 @@ import {
   putKvBody,
 } from './schema.ts';
 import type { KvService } from './service.ts';
-import type { KvEntry, KvListEntry } from './store.ts';
+import type { KvEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 
 const tag = 'Key-value storage';
@@ -130,22 +130,4 @@ function preconditionOf({ headers }: FastifyRequest) {
 function answer(reply: FastifyReply, entry: KvEntry) {
   reply.header('etag', entityTag(entry));
   return presentEntry(entry);
-}
-
-export function presentEntry(entry: KvEntry) {
-  return {
-    user: formatId('user', entry.userId),
-    key: entry.key,
-    value: entry.value,
-    created_at: entry.createdAt.toISOString(),
-    updated_at: entry.updatedAt.toISOString(),
-  };
-}
-
-function presentListEntry(entry: KvListEntry) {
-  return {
-    ...presentEntry(entry),
-    ...(entry.userEmail === null ? {} : { user_email: entry.userEmail }),
-    ...(entry.userName === null ? {} : { user_name: entry.userName }),
-  };
 }

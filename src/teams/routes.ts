@@ -1,12 +1,9 @@
 import { Type } from 'typebox';
-import { production } from '../db/database.ts';
 import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
-import type { Caller } from '../tenancy/caller.ts';
+import { presentMembership, presentTeam } from './present.ts';
 import {
   memberCreateSchema,
   memberRemoveSchema,
@@ -17,7 +14,6 @@ import {
   teamUpdateSchema,
 } from './schema.ts';
 import type { TeamService } from './service.ts';
-import type { MembershipRow, TeamRow } from './store.ts';
 
 const tag = 'Teams';
 
@@ -118,42 +114,5 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     params: memberParams,
     responses: { 204: null },
     handler: ({ caller, params: { team, member } }) => teams.removeMember(caller, team, member),
-  });
-}
-
-function presentTeam(row: TeamRow & { joined?: boolean }, caller: Caller) {
-  return compact({
-    id: formatId('team', row.id),
-    app: formatId('app', row.appId),
-    name: row.name,
-    description: row.description,
-    org: row.orgId && formatId('org', row.orgId),
-    membership_status: membershipStatus(row, caller),
-    metadata: row.metadata,
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  });
-}
-
-function membershipStatus(row: TeamRow & { joined?: boolean }, caller: Caller): string | null {
-  if (caller.kind !== 'user') return null;
-  return row.joined || caller.teams.has(row.id) ? 'joined' : 'not_joined';
-}
-
-function presentMembership(row: MembershipRow) {
-  return compact({
-    id: formatId('membership', row.id),
-    team: { id: formatId('team', row.teamId) },
-    type: row.userId ? 'user' : 'agent',
-    user: row.userId && compact({ id: formatId('user', row.userId), email: row.userEmail, name: row.userName }),
-    agent:
-      row.agentId &&
-      compact({ id: formatId('agent', row.agentId), name: row.agentName, lookup_key: row.agentLookupKey }),
-    name: row.userName ?? row.userEmail ?? row.agentName,
-    role: row.role,
-    joined_at: iso(row.createdAt),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
   });
 }

@@ -1,11 +1,8 @@
-import { production } from '../db/database.ts';
-import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, operators } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { presentThread } from './present.ts';
 import { threadCreateSchema, threadSchema, threadUpdateSchema } from './schema.ts';
 import type { ThreadService } from './service.ts';
-import type { ThreadRow } from './store.ts';
 
 export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadService }): void {
   registerResource(api, {
@@ -25,20 +22,5 @@ export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadSer
       run: (caller, id, body) => threads.update(caller, id, body.title),
     },
     remove: { callers: operators, run: threads.remove },
-  });
-}
-
-function presentThread(row: ThreadRow) {
-  return compact({
-    id: formatId('thread', row.id),
-    app: formatId('app', row.appId),
-    title: row.title,
-    org: row.orgId && formatId('org', row.orgId),
-    team: row.teamId && formatId('team', row.teamId),
-    user: row.userId && formatId('user', row.userId),
-    agent: row.agentId && formatId('agent', row.agentId),
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
   });
 }

@@ -1,13 +1,10 @@
 import { Type } from 'typebox';
-import { production } from '../db/database.ts';
 import { bodyBudgets } from '../http/budgets.ts';
-import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, operators, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { presentUser } from './present.ts';
 import { userCreateSchema, userSchema, userUpdateSchema } from './schema.ts';
 import type { UserService } from './service.ts';
-import type { UserRow } from './store.ts';
 
 const tag = 'Users';
 
@@ -38,22 +35,5 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     get: { callers: everyCaller, run: users.get },
     update: { callers: operators, body: userUpdateSchema, budget: bodyBudgets.map, run: users.update },
     remove: { callers: operators, run: users.remove },
-  });
-}
-
-export function presentUser(row: UserRow) {
-  return compact({
-    id: formatId('user', row.id),
-    app: formatId('app', row.appId),
-    email: row.email,
-    name: row.name,
-    org: row.orgId && formatId('org', row.orgId),
-    org_name: row.orgName,
-    org_role: row.orgRole,
-    is_system_user: row.isSystemUser,
-    metadata: row.metadata,
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
   });
 }

@@ -8,6 +8,7 @@ import type { Logger } from '../../log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import * as store from '../definitions/store.ts';
+import { isLostDatabase } from '../nodes/errors.ts';
 import type { NodeServices } from '../nodes/kind.ts';
 import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
 import type { RunService } from '../runs/service.ts';
@@ -16,6 +17,7 @@ import * as runStore from '../runs/store.ts';
 import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
 import { CommandLocks } from './command-locks.ts';
 import type { Expressions } from './expressions.ts';
+import { TreeBudget } from './tree-budget.ts';
 
 export type WorkflowDeps = {
   db: Database;
@@ -48,6 +50,8 @@ const floodConnections = 2;
 const leasesBatchCount = 1_000;
 /** Runs of one job that are advanced at the same time. */
 const lanes = 4;
+/** Tries of a run whose advance throws what no node foresaw; a lost database does not count. */
+const brokenTriesMax = 3;
 const sweepEveryTicks = 600;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
 
@@ -59,6 +63,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     log,
     locks: new CommandLocks(deps.session),
     expressions: deps.expressions,
+    treeBudget: new TreeBudget(db, clock),
     environment: {
       worker: `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`,
       version: deps.version,
@@ -119,13 +124,14 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
   return {
     tasks: {
-      async [taskNames.advanceRun](payload, { signal, isLastAttempt }) {
+      async [taskNames.advanceRun](payload, { signal, attempt, isLastAttempt }) {
         const key = payload as { appId: string; runId: string };
         try {
           await advanceRun(advanceDeps, key, signal);
         } catch (error) {
-          if (isLastAttempt && !signal.aborted) await giveUpRun(advanceDeps, key);
-          throw error;
+          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isLostDatabase(error)))) throw error;
+          log.error({ err: error, run: key.runId, attempt }, 'a run is given up');
+          await giveUpRun(advanceDeps, key);
         }
       },
       /** Many runs that were woken together. One that cannot be advanced gets a job of its own, and its tries with it. */

@@ -18,7 +18,7 @@ import { failed, type ParsedWithScans, type ParseInput, parseLimits, unsupported
 /** A document of any known format as Markdown. Runs in a parser process. `ocr`: page images may be handed back. Throws ParseError. */
 export async function parseDocument(input: ParseInput, ocr: boolean): Promise<ParsedWithScans> {
   if (input.bytes.byteLength === 0) throw failed('The file is empty.');
-  const kind = detectKind(input);
+  const kind = await detectKind(input);
   const document = await parseKind(kind, input, ocr);
   if (document.markdown.trim() === '' && document.scans === undefined) throw failed('The document holds no text.');
   return document;

@@ -145,6 +145,15 @@ export async function findDocumentByUrl(db: Db, appId: string, sourceId: string,
   return row;
 }
 
+/** Those of these pages that the source has a document of. */
+export async function listHeldUrls(db: Db, appId: string, sourceId: string, urls: string[]): Promise<Set<string>> {
+  const rows = await db<{ sourceUrl: string }[]>`
+    select source_url from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId}
+      and md5(source_url) in (select md5(url) from unnest(${urls}::text[]) url) and source_url = any(${urls}::text[])`;
+  return new Set(rows.map((row) => row.sourceUrl));
+}
+
 /** Marks the documents of these pages as still there. */
 export async function markSeen(db: Db, appId: string, sourceId: string, urls: string[], seenBy: string): Promise<void> {
   if (urls.length === 0) return;

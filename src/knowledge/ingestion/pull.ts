@@ -5,7 +5,7 @@ import { usePages } from '../../tenancy/quotas.ts';
 import { findFirstDocument } from '../documents/store.ts';
 import { payloadFile } from '../sources/kinds.ts';
 import type { SourceRow } from '../sources/store.ts';
-import { describeFailure, documentBytesMax, type IngestionRun } from './run.ts';
+import { DocumentDeleted, describeFailure, documentBytesMax, type IngestionRun } from './run.ts';
 import type { IngestionError } from './store.ts';
 
 /**
@@ -39,7 +39,10 @@ export async function pullSource(run: IngestionRun, source: SourceRow): Promise<
       metadata: null,
       fileId: file.id,
     });
-    await run.write(source, ready, (tx) => usePages(tx, source, 1));
+    await run.write(source, ready, async (tx) => {
+      if (await run.wasDeleted(tx)) throw new DocumentDeleted();
+      await usePages(tx, source, 1);
+    });
     return undefined;
   } catch (error) {
     const failure = describeFailure(error);
