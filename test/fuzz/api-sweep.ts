@@ -228,6 +228,8 @@ async function makeThings({ api, provision, db }: TestServer): Promise<Things> {
   return {
     known,
     others: {
+      // Another `lookup_key` would make the agent one of those that an awkward path deletes.
+      updateAgent: { agent: await post('/agents', { name: 'Spare', user: user.id }) },
       updateAutomation: { automation: spare },
       pauseAutomation: { automation: spare },
       cancelAutomationRun: { automation_run: await invoke(spare) },
