@@ -1,7 +1,6 @@
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
-import type { AuditEntry } from '../tenancy/audit.ts';
-import type { CredentialUseRow } from './store.ts';
+import type { AuditEntry, CredentialUseRow } from './store.ts';
 
 export function presentEntry(row: AuditEntry) {
   return {

@@ -51,16 +51,18 @@ export function createConsoleService(deps: ConsoleDeps) {
     /** Opens a session. Answers the value of its cookie and what it shows of itself. 401 and 429 as in auth/login. */
     async signIn(body: Static<typeof signInSchema>, address: string) {
       const way = readWayIn(body);
-      await auth.limitAddress(address);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
       if (way.kind === 'developer') {
         const value = newSessionValue();
         const row = { digest: digest(value), tokenDigest: digest(way.token), expiresAt };
-        if (!(await store.insertDeveloperSession(db, row)))
-          throw new AppError('invalid_credentials', 'The developer token is unknown or was revoked.');
+        await auth.attemptFrom(address, async () => {
+          if (!(await store.insertDeveloperSession(db, row)))
+            throw new AppError('invalid_credentials', 'The developer token is unknown or was revoked.');
+          return undefined;
+        });
         return { value, session: await get(value) };
       }
-      const scope = await credentials.identify({
+      const { identity: scope } = await credentials.identify({
         apiKey: way.key,
         authorization: undefined,
         app: undefined,
@@ -68,9 +70,9 @@ export function createConsoleService(deps: ConsoleDeps) {
       });
       if (scope.kind !== 'publishable')
         throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
-      const userId = await auth.checkPassword(scope, way.email, way.password);
+      const { userId, epoch } = await auth.checkPassword(scope, address, way.email, way.password);
       const value = newSessionValue(scope.appId);
-      await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, expiresAt });
+      await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, epoch, expiresAt });
       return { value, session: await get(value) };
     },
 

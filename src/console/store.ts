@@ -2,10 +2,10 @@ import type { Db } from '../db/database.ts';
 
 export async function insertUserSession(
   db: Db,
-  session: { appId: string; digest: Buffer; userId: string; expiresAt: Date },
+  session: { appId: string; digest: Buffer; userId: string; epoch: number; expiresAt: Date },
 ): Promise<void> {
-  await db`insert into console_user_sessions (app_id, digest, user_id, expires_at)
-    values (${session.appId}, ${session.digest}, ${session.userId}, ${session.expiresAt})`;
+  await db`insert into console_user_sessions (app_id, digest, user_id, session_epoch, expires_at)
+    values (${session.appId}, ${session.digest}, ${session.userId}, ${session.epoch}, ${session.expiresAt})`;
 }
 
 /** False when there is no such token that is in force. */

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
-import { isRetryable, retryDelayMs } from '../content/crawl.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import { allowEverything, allowNothing, parseRobots, type RobotsRules, robotsBytesMax } from '../content/robots.ts';
 import type { Db } from '../db/database.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';
@@ -42,7 +42,7 @@ export class RobotsCache {
   }
 
   async #read(origin: string): Promise<RobotsRules> {
-    const row = await fetchRobots(this.#deps.fetcher, this.#deps.clock, origin, this.#signal);
+    const row = await fetchRobots(this.#deps, this.#crawl.appId, origin, this.#signal);
     await insertHost(this.#deps.db, this.#crawl, row);
     return rulesOf(row);
   }
@@ -54,9 +54,14 @@ function rulesOf(row: HostRow): RobotsRules {
 }
 
 /** RFC 9309, 2.3.1: absent (4xx) means everything is allowed, a server that fails (5xx, 429) that nothing is. */
-async function fetchRobots(fetcher: Fetcher, clock: Clock, origin: string, signal: AbortSignal): Promise<HostRow> {
+async function fetchRobots(
+  { fetcher, clock }: { fetcher: Fetcher; clock: Clock },
+  lane: string,
+  origin: string,
+  signal: AbortSignal,
+): Promise<HostRow> {
   for (let tries = 1; ; tries++) {
-    const response = await fetcher.fetch(`${origin}/robots.txt`, { signal, timeoutMs: robotsTimeoutMs });
+    const response = await fetcher.fetch(`${origin}/robots.txt`, { lane, signal, timeoutMs: robotsTimeoutMs });
     if (response.status >= 200 && response.status < 300)
       return { origin, state: 'found', robots: await readStart(response.body) };
     response.discard();

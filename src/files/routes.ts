@@ -4,6 +4,7 @@ import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import { refuseEncodedBody } from '../http/body.ts';
 import { bodyBudgets } from '../http/budgets.ts';
+import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { iso } from '../http/present.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
@@ -151,8 +152,8 @@ function registerUploadRoutes(
     summary: 'Make a URL by which somebody else uploads one file',
     body: uploadLinkCreateSchema,
     responses: { 201: ref(uploadLinkSchema) },
-    handler: async ({ caller, body }) => {
-      const { token, promise } = await files.createUploadLink(caller, body);
+    handler: async ({ caller, body, request }) => {
+      const { token, promise } = await files.createUploadLink(caller, body, request.credential);
       return {
         file: formatId('file', promise.id),
         method: 'PUT',
@@ -289,9 +290,4 @@ function readContentType(request: FastifyRequest): string {
 function lengthOf(request: FastifyRequest): number | undefined {
   const length = request.headers['content-length'];
   return length === undefined ? undefined : Number(length);
-}
-
-function oneHeader(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
 }

@@ -3,7 +3,8 @@ import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
-import type { AuditLog, AuditMode } from './audit.ts';
+import type { Credential } from '../tenancy/credential.ts';
+import type { AuditMode, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { RouteGroup } from './rate-limits.ts';
@@ -92,6 +93,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     identity: Identity;
+    /** What the identity was shown by; undefined where nothing was. */
+    credential: Credential | undefined;
   }
 }
 
@@ -105,9 +108,9 @@ export class Api {
   readonly routes: RouteInfo[] = [];
   readonly #fastify: FastifyInstance;
   readonly #bodyBytesMax: number;
-  readonly #audit: AuditLog | undefined;
+  readonly #audit: Auditor | undefined;
 
-  constructor(fastify: FastifyInstance, options: { bodyBytesMax: number; audit: AuditLog | undefined }) {
+  constructor(fastify: FastifyInstance, options: { bodyBytesMax: number; audit: Auditor | undefined }) {
     this.#fastify = fastify;
     this.#bodyBytesMax = options.bodyBytesMax;
     this.#audit = options.audit;

@@ -200,20 +200,6 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     responses: { 202: Type.Object({ ingestion: Type.String() }) },
     handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),
   });
-
-  api.app(everyCaller, {
-    method: 'POST',
-    path: '/api/v1/threads/:thread/messages',
-    operationId: 'createThreadMessage',
-    tag: 'Threads',
-    summary: 'Post a message to a thread',
-    description: 'Every thread/messages source of the agent of the thread takes it as a document.',
-    params: Type.Object({ thread: Type.String() }),
-    body: schema.threadMessageSchema,
-    budget: bodyBudgets.document,
-    responses: { 201: schema.threadMessageAnswerSchema },
-    handler: ({ caller, params, body }) => knowledge.inbound.postMessage(caller, params.thread, body),
-  });
 }
 
 function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {

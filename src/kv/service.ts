@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import { Batcher } from '../db/batcher.ts';
 import type { Database } from '../db/database.ts';
 import { isDatabaseError, isForeignKeyViolation, isRefusedStatement } from '../db/database.ts';
@@ -8,6 +9,7 @@ import { newUuid, parseId } from '../ids.ts';
 import { type Caller, type Scope, seesWholeApp, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
 import type { Precondition } from './precondition.ts';
+import type { createKvBody, putKvBody } from './schema.ts';
 import {
   deleteEntry,
   findEntries,
@@ -153,7 +155,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     },
 
     /** 422 `already_exists` when the user has the key. */
-    async create(caller: Caller, input: { key: string; value: string; user?: unknown }): Promise<KvEntry> {
+    async create(caller: Caller, input: Static<typeof createKvBody>): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);
       if (Buffer.byteLength(input.key) > limits.keyBytesMax)
         throw invalidField('key', `must be at most ${limits.keyBytesMax} bytes`);
@@ -170,7 +172,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     async put(
       caller: Caller,
       key: string,
-      input: { value: string; user?: unknown },
+      input: Static<typeof putKvBody>,
       precondition: Precondition | undefined,
     ): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);

@@ -47,6 +47,7 @@ for (const memory of ['heap', 'buffers', 'webassembly'])
     const error = await failureOf(memory);
     assert.ok(error instanceof ParseError);
     assert.equal(error.reason, 'extraction_failed');
+    assert.match(error.message, /needs more than 192 MB of memory/);
     await assertStillServes();
   });
 

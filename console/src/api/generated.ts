@@ -9,10 +9,10 @@ export type WorkflowJournal = { id: string; status: 'pending' | 'running' | 'wai
 export type WorkflowJournalEntry = { id: string; sequence: number; type: string; node_id?: string; command_id?: string; timer_id?: string; record: Record<string, unknown>; created_at: string };
 export type AppSecret = { name: string; created_at: string; updated_at: string };
 export type App = { id: string; name: string; created_at: string; updated_at: string };
-export type KvListEntry = { user: string; key: string; value: string; created_at: string; updated_at: string; user_email?: string; user_name?: string };
 export type File = { id: string; filename: string; content_type: string; size: number; checksum: string; url: string; share_url?: string; shared: boolean; image_source?: ImageSource; app: string; org?: string; team?: string; user?: string; agent?: string; sandbox?: string; acl?: { grants: Array<Grant> }; provider_metadata: Record<string, unknown>; created_at: string; updated_at: string };
 export type ExtractionOutput = { id: string; ordinal: number; source_url?: string; state: 'done' | 'failed'; error?: { code: string; message: string }; title?: string; metadata: Record<string, unknown>; file?: File; created_at: string };
 export type SearchHit = { id: string; kind: 'chunk'; content: string; content_type?: string; raw_content: Record<string, unknown>; metadata: Record<string, unknown>; type: string; document: string; source: string; title?: string; source_url?: string; start_line: number; end_line: number; start_byte: number; end_byte: number; score: number; created_at: string; explain?: Record<string, unknown> };
+export type KvListEntry = { user: string; key: string; value: string; created_at: string; updated_at: string; user_email?: string; user_name?: string };
 export type Error = { error: { type: string; code: string; message: string; fields: Array<{ field: string; message: string }>; details: Record<string, unknown> } };
 export type Sandbox = { id: string; app: string; name: string; created_at: string; updated_at: string };
 export type ApiKey = { id: string; app: string; sandbox?: string; type: 'secret' | 'publishable'; name?: string; hint: string; full_key?: string; created_at: string; last_used_at?: string; revoked_at?: string };
@@ -94,6 +94,8 @@ export type Operations = {
   'PATCH /protected/api/v1/developer/apps/{app}/orgs/{org}': { path: { org: string }; query: undefined; body: { name?: string; slug?: string; logo?: Picture | null }; answer: Org };
   'DELETE /protected/api/v1/developer/apps/{app}/orgs/{org}': { path: { org: string }; query: undefined; body: undefined; answer: undefined };
   'GET /api/v1/users/me': { path: undefined; query: undefined; body: undefined; answer: User };
+  'POST /api/v1/users/{user}/sessions/revoke': { path: { user: string }; query: undefined; body: undefined; answer: undefined };
+  'POST /protected/api/v1/developer/apps/{app}/users/{user}/sessions/revoke': { path: { user: string }; query: undefined; body: undefined; answer: undefined };
   'POST /api/v1/users': { path: undefined; query: undefined; body: { email: string; name?: string; password?: string; org?: string; org_role?: 'admin' | 'member' | 'viewer'; is_system_user?: boolean; metadata?: Record<string, unknown> }; answer: User };
   'GET /api/v1/users': { path: undefined; query: { page?: number; page_size?: number; search?: string; org?: string }; body: undefined; answer: { data: Array<User>; page: number; page_size: number; total_entries: number; total_pages: number; has_next: boolean; has_prev: boolean } };
   'POST /protected/api/v1/developer/apps/{app}/users': { path: { app: string }; query: undefined; body: { email: string; name?: string; password?: string; org?: string; org_role?: 'admin' | 'member' | 'viewer'; is_system_user?: boolean; metadata?: Record<string, unknown> }; answer: User };
@@ -146,6 +148,7 @@ export type Operations = {
   'GET /protected/api/v1/developer/apps/{app}/threads/{thread}': { path: { thread: string }; query: undefined; body: undefined; answer: Thread };
   'PATCH /protected/api/v1/developer/apps/{app}/threads/{thread}': { path: { thread: string }; query: undefined; body: { title?: string }; answer: Thread };
   'DELETE /protected/api/v1/developer/apps/{app}/threads/{thread}': { path: { thread: string }; query: undefined; body: undefined; answer: undefined };
+  'POST /api/v1/threads/{thread}/messages': { path: { thread: string }; query: undefined; body: { content: string; metadata?: Record<string, unknown> }; answer: { id: string; thread: string; content: string; metadata: Record<string, unknown>; created_at: string } };
   'POST /api/v1/installations': { path: undefined; query: undefined; body: { agent: string; kind: 'webhook/inbound' | 'thread/messages' }; answer: Installation };
   'GET /api/v1/installations': { path: undefined; query: { page?: number; page_size?: number }; body: undefined; answer: { data: Array<Installation>; page: number; page_size: number; total_entries: number; total_pages: number; has_next: boolean; has_prev: boolean } };
   'POST /protected/api/v1/developer/apps/{app}/installations': { path: { app: string }; query: undefined; body: { agent: string; kind: 'webhook/inbound' | 'thread/messages' }; answer: Installation };
@@ -190,7 +193,6 @@ export type Operations = {
   'POST /api/v1/knowledge_sources/{source}/ingest/batch': { path: { source: string }; query: undefined; body: { items: Array<{ content?: { data: string; data_encoding?: 'raw' | 'base64'; content_type?: string; filename?: string }; file?: string; title?: string; metadata?: Record<string, unknown>; dedupe?: boolean }>; on_active?: 'return' | 'queue' | 'error' }; answer: KnowledgeIngestion };
   'GET /api/v1/knowledge_sources/{source}/ingestions': { path: { source: string }; query: { page?: number; page_size?: number }; body: undefined; answer: { data: Array<KnowledgeIngestion>; page: number; page_size: number; total_entries: number; total_pages: number; has_next: boolean; has_prev: boolean } };
   'GET /api/v1/knowledge_ingestions/{ingestion}': { path: { ingestion: string }; query: undefined; body: undefined; answer: KnowledgeIngestion };
-  'POST /api/v1/threads/{thread}/messages': { path: { thread: string }; query: undefined; body: { content: string; metadata?: Record<string, unknown> }; answer: { id: string; thread: string; content: string; metadata: Record<string, unknown>; created_at: string } };
   'GET /api/v1/knowledge_documents': { path: undefined; query: { page?: number; page_size?: number; q?: string; source?: Array<string>; installation?: Array<string>; agent?: Array<string> }; body: undefined; answer: { data: Array<KnowledgeDocument>; page: number; page_size: number; total_entries: number; total_pages: number; has_next: boolean; has_prev: boolean } };
   'GET /api/v1/knowledge_documents/{document}': { path: { document: string }; query: undefined; body: undefined; answer: KnowledgeDocument };
   'PATCH /api/v1/knowledge_documents/{document}': { path: { document: string }; query: undefined; body: { content?: { data: string; data_encoding?: 'raw' | 'base64'; content_type?: string; filename?: string }; file?: string; title?: string; metadata?: Record<string, unknown> }; answer: KnowledgeIngestion };

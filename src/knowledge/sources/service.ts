@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database } from '../../db/database.ts';
@@ -10,6 +11,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../../tenancy/references.ts';
 import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
+import type { sourceCreateSchema, sourceListQuery } from '../schema.ts';
 import {
   checkPayload,
   creatableKinds,
@@ -21,30 +23,6 @@ import {
   type UrlCheck,
 } from './kinds.ts';
 import * as store from './store.ts';
-
-export type SourceInput = {
-  type: string;
-  agent?: string | undefined;
-  team?: string | undefined;
-  user?: string | undefined;
-  org?: string | undefined;
-  parent_source?: string | undefined;
-  payload?: Payload | undefined;
-  metadata?: Record<string, unknown> | undefined;
-  state?: 'active' | 'paused' | undefined;
-  thread?: string | undefined;
-};
-
-export type SourceListQuery = {
-  search?: string | undefined;
-  type?: string | undefined;
-  team?: string[] | undefined;
-  thread?: string[] | undefined;
-  installation?: string | undefined;
-  agent?: string | undefined;
-  org?: string | undefined;
-  owner_scope?: 'any' | 'individual' | 'system' | undefined;
-};
 
 export type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
 
@@ -90,7 +68,11 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
       })),
     }),
 
-    async list(caller: Caller, query: SourceListQuery, page: PageRequest): Promise<[store.SourceRow[], number]> {
+    async list(
+      caller: Caller,
+      query: Static<typeof sourceListQuery>,
+      page: PageRequest,
+    ): Promise<[store.SourceRow[], number]> {
       const id = (kind: 'installation' | 'agent' | 'org', text: string | undefined) =>
         text === undefined ? undefined : fieldId(kind, kind, text);
       return store.listSources(
@@ -110,7 +92,7 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
       );
     },
 
-    async create(caller: Caller, input: SourceInput): Promise<store.SourceRow> {
+    async create(caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<store.SourceRow> {
       if (!findCreatableKind(input.type))
         throw invalidField('type', 'is not one of the types that GET /api/v1/knowledge_sources/kinds lists');
       checkMetadata(input.metadata);
@@ -198,7 +180,7 @@ async function optionalReference(
 }
 
 /** Exactly one of team, user, agent and org; the parent organisation comes from the owner. */
-async function resolveOwner(db: Database, caller: Caller, input: SourceInput): Promise<Owned> {
+async function resolveOwner(db: Database, caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<Owned> {
   const members = (['team', 'user', 'agent', 'org'] as const).filter((member) => input[member] !== undefined);
   if (members.length !== 1) {
     const message = members.length === 0 ? 'give exactly one of team, user, agent and org' : 'give only one owner';

@@ -33,6 +33,7 @@ export class ParserProcess {
   #running: Running | undefined;
   #killedFor: ParseError | undefined;
   #ending = false;
+  #residentBytes = 0;
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -42,7 +43,7 @@ export class ParserProcess {
     this.exited = new Promise((resolve) => {
       const end = (why: string): void => {
         this.alive = false;
-        this.#running?.reject(this.#killedFor ?? crashError(why));
+        this.#running?.reject(this.#killedFor ?? (this.#isLarge ? memoryError(options.memoryMb) : crashError(why)));
         this.#running = undefined;
         resolve();
       };
@@ -115,9 +116,15 @@ export class ParserProcess {
     }
     for (const { header, blobs } of frames) {
       const rssBytes = header.rssBytes;
-      this.spent = typeof rssBytes === 'number' && rssBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
+      this.#residentBytes = typeof rssBytes === 'number' ? rssBytes : 0;
+      this.spent = this.#isLarge;
       this.#running?.resolve({ value: header.value, blobs });
     }
+  }
+
+  /** A process of this size that crashes has met its heap limit. */
+  get #isLarge(): boolean {
+    return this.#residentBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
   }
 
   /** The heap limit does not see buffers and WebAssembly memory; the resident set does. Linux only: elsewhere the heap limit stands alone. */
@@ -129,7 +136,8 @@ export class ParserProcess {
     } catch {
       return; // it has just ended; the exit is reported by itself
     }
-    if (pages * 4096 > this.#options.memoryMb * 1024 * 1024) void this.kill(memoryError(this.#options.memoryMb));
+    this.#residentBytes = pages * 4096;
+    if (this.#residentBytes > this.#options.memoryMb * 1024 * 1024) void this.kill(memoryError(this.#options.memoryMb));
   }
 }
 
