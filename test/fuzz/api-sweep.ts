@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
-import { actionOf } from '../../src/http/audit.ts';
-import { hashPassword } from '../../src/tenancy/passwords.ts';
+import { actionOf } from '../../src/audit/log.ts';
+import { hashPassword } from '../../src/users/passwords.ts';
 import type { TestServer } from '../support/server.ts';
 import {
   type ApiDocument,
