@@ -314,7 +314,7 @@ async function parseOrRefuse(
 
 /** What the file says about itself, for the output. */
 function documentMetadata(document: ParsedDocument): Record<string, unknown> {
-  const { title, language, pages, author, created, modified, attachments, kind } = document;
+  const { title, language, pages, author, created, modified, attachments, truncated, kind } = document;
   const members = {
     kind,
     title: storableText(title),
@@ -324,6 +324,7 @@ function documentMetadata(document: ParsedDocument): Record<string, unknown> {
     created,
     modified,
     attachments: attachments?.map(storableText),
+    truncated,
   };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

@@ -7,7 +7,8 @@ import { findDocumentByUrl, listHeldUrls, listUnseen, markSeen } from '../docume
 import { removeDocument, writeDocument } from '../index/indexing.ts';
 import { lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
-import { addError, addWritten, emptyStats, type KnowledgeWorkDeps, makeReady, type Ready, type Stats } from './run.ts';
+import { type KnowledgeWorkDeps, makeReady, type Ready } from './run.ts';
+import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import * as store from './store.ts';
 
 /** How crawls name knowledge as what they work for. Stored. */
@@ -94,6 +95,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
         text: page.markdown,
         title: page.title ?? null,
         metadata: null,
+        truncated: page.truncated,
         contentType: page.contentType === '' ? null : page.contentType,
         fileId: null,
         bytesHash: createHash('sha256').update(text).digest(),
