@@ -6,6 +6,7 @@ import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from
 import type { Credential } from '../tenancy/credential.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
+import { listItemSchema, sendList } from './lists.ts';
 import type { RouteGroup } from './rate-limits.ts';
 import { jsonBytes } from './validation.ts';
 
@@ -176,6 +177,7 @@ export class Api {
     const { bytesMax, valuesMax } = definition.budget ?? defaultBudget(access, definition);
     const budget = { bytesMax: Math.min(bytesMax, this.#bodyBytesMax), valuesMax };
     this.routes.push({ method, path, operationId, access, budget, takesJson: definition.body !== undefined });
+    const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.keeps(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
@@ -219,7 +221,9 @@ export class Api {
               ? await handle()
               : await audit.audited(wanted, request, reply, handle);
           if (reply.sent) return reply;
-          return answer;
+          if (itemSchema === undefined) return answer;
+          const { data, ...rest } = answer as { data: Iterable<unknown> | AsyncIterable<unknown> };
+          return sendList(reply, itemSchema, data, rest);
         },
       });
     if (definition.rawBody === undefined) add(this.#fastify);

@@ -14,7 +14,7 @@ import type { Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
 import type { IngestService } from '../ingestion/service.ts';
 import type { NewItem } from '../ingestion/store.ts';
-import { serverKinds } from './kinds.ts';
+import { serverKinds } from '../kinds/index.ts';
 import { checkMetadata, type SourceService } from './service.ts';
 import * as store from './store.ts';
 
