@@ -8,12 +8,20 @@ import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { ParseError } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
+import type { Places } from '../jobs/places.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
 import type { Crawl, CrawledPage, FailureReason, PageFailure } from './types.ts';
 
-export type ReaderDeps = { fetcher: Fetcher; parser: ParserPool; gate: HostGate; clock: Clock };
+export type ReaderDeps = {
+  fetcher: Fetcher;
+  parser: ParserPool;
+  gate: HostGate;
+  /** For the work on pages that have been fetched. */
+  places: Places;
+  clock: Clock;
+};
 
 /** What came of one try at one page. */
 export type PageOutcome =
@@ -68,7 +76,7 @@ export async function readPage(
     // Validators are those of one URL. When a redirect leads to another now, its 304 says nothing about it.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
-    return await judge(deps, crawl, queued, fetched, options);
+    return await deps.places.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
