@@ -8,12 +8,20 @@ import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { ParseError } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
+import type { Places } from '../jobs/places.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
 import type { Crawl, CrawledPage, FailureReason, PageFailure } from './types.ts';
 
-export type ReaderDeps = { fetcher: Fetcher; parser: ParserPool; gate: HostGate; clock: Clock };
+export type ReaderDeps = {
+  fetcher: Fetcher;
+  parser: ParserPool;
+  gate: HostGate;
+  /** For the work on pages that have been fetched. */
+  places: Places;
+  clock: Clock;
+};
 
 /** What came of one try at one page. */
 export type PageOutcome =
@@ -68,7 +76,7 @@ export async function readPage(
     // Validators are those of one URL. When a redirect leads to another now, its 304 says nothing about it.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
-    return await judge(deps, crawl, queued, fetched, options);
+    return await deps.places.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
@@ -152,6 +160,7 @@ async function judge(
     language: read.language,
     published: read.published,
     contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
+    truncated: read.truncated,
   };
   const state: PageState = {
     url: queued.url,
@@ -179,7 +188,8 @@ function sha256(text: string): Buffer {
 }
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
-  const facts = { title: undefined, description: undefined, language: undefined, published: undefined };
+  const none = undefined;
+  const facts = { title: none, description: none, language: none, published: none, truncated: none };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -188,6 +198,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
+  truncated: string[] | undefined;
 };
 
 async function readHtml(
@@ -200,7 +211,11 @@ async function readHtml(
 ): Promise<Read> {
   const parsed = await parser.run<ParsedPage>('page', { bytes, contentType, url }, { signal, lane: crawl.appId });
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
-  return { ...parsed, links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))] };
+  return {
+    ...parsed,
+    truncated: parsed.truncated,
+    links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
+  };
 }
 
 async function readDocument(
@@ -227,6 +242,7 @@ async function readDocument(
     published: document.created,
     canonical: undefined,
     links: [],
+    truncated: document.truncated,
   };
 }
 

@@ -49,6 +49,8 @@ export type CrawledPage = {
   language: string | undefined;
   published: string | undefined;
   contentType: string;
+  /** What is missing because the page is too large, in words. */
+  truncated: string[] | undefined;
 };
 
 /** A page that could not be had. `gone`: its server says that it is no more (404 or 410). */

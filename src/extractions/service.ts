@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { writeConfigVersion } from '../configs/store.ts';
 import { normalizeUrl } from '../content/crawl.ts';
@@ -29,11 +30,11 @@ import { mayChangeOwned, type Owned } from '../tenancy/visible.ts';
 import {
   type Destination,
   documentOutputName,
-  type ExtractionBody,
   type ExtractionRequest,
   outputPath,
   readExtractionRequest,
 } from './request.ts';
+import type { extractionCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 import { extractionConsumer, extractionTopic } from './workflow.ts';
 
@@ -186,7 +187,11 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
   }
 
   /** Everything about an extraction that takes its time: of a document, its reading. Throws what keeps it from its end. */
-  async function prepare(caller: Caller, body: ExtractionBody, signal?: AbortSignal): Promise<PreparedExtraction> {
+  async function prepare(
+    caller: Caller,
+    body: Static<typeof extractionCreateSchema>,
+    signal?: AbortSignal,
+  ): Promise<PreparedExtraction> {
     const request = readExtractionRequest(body);
     const owned = await resolveOwner(db, caller, body);
     return request.kind === 'document'
@@ -198,7 +203,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     prepare,
 
     /** Runs a document extraction to its end; throws what keeps it from one, and then leaves nothing behind. */
-    async create(caller: Caller, body: ExtractionBody): Promise<ExtractionView> {
+    async create(caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<ExtractionView> {
       const prepared = await prepare(caller, body);
       let id: string;
       try {
@@ -276,7 +281,7 @@ async function writeConfig(tx: Db, owned: Owned, virtualPath: string, file: File
 }
 
 /** The agent's, else the calling user's, else the org's that a server names, else the app's. */
-async function resolveOwner(db: Db, caller: Caller, body: ExtractionBody): Promise<Owned> {
+async function resolveOwner(db: Db, caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<Owned> {
   const named = await findNamedOwners(db, caller, { org: body.org, agent: body.agent });
   const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
   if (named.agent) {
@@ -309,7 +314,7 @@ async function parseOrRefuse(
 
 /** What the file says about itself, for the output. */
 function documentMetadata(document: ParsedDocument): Record<string, unknown> {
-  const { title, language, pages, author, created, modified, attachments, kind } = document;
+  const { title, language, pages, author, created, modified, attachments, truncated, kind } = document;
   const members = {
     kind,
     title: storableText(title),
@@ -319,6 +324,7 @@ function documentMetadata(document: ParsedDocument): Record<string, unknown> {
     created,
     modified,
     attachments: attachments?.map(storableText),
+    truncated,
   };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

@@ -128,12 +128,13 @@ function newFile(crawl: Crawl, owned: Owned, prepared: PreparedOutput, filename:
 }
 
 function pageMetadata(page: CrawledPage): Record<string, unknown> {
-  const { description, language, published, contentType } = page;
+  const { description, language, published, contentType, truncated } = page;
   const members = {
     description: storableText(description),
     language,
     published,
     content_type: storableText(contentType),
+    truncated,
   };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== ''));
 }

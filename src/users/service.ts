@@ -1,22 +1,14 @@
+import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { formatId, newUuid, parseId } from '../ids.ts';
-import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
+import type { Caller, Scope } from '../tenancy/caller.ts';
 import { fieldId, findNamedOwners, pathId } from '../tenancy/references.ts';
 import { hashPassword } from './passwords.ts';
+import type { userCreateSchema, userUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
-
-export type UserInput = {
-  email?: string | undefined;
-  name?: string | undefined;
-  password?: string | undefined;
-  org?: string | null | undefined;
-  org_role?: OrgRole | undefined;
-  is_system_user?: boolean | undefined;
-  metadata?: Record<string, unknown> | undefined;
-};
 
 export type UserService = ReturnType<typeof createUserService>;
 
@@ -34,7 +26,7 @@ export function createUserService({ db }: { db: Database }) {
     findSignedIn: (scope: Scope, id: string) => store.findUserInScope(db, scope, id),
     findPassword: (scope: Scope, email: string) => store.findPassword(db, scope, email),
 
-    async create(caller: Caller, input: UserInput & { email: string }): Promise<store.UserRow> {
+    async create(caller: Caller, input: Static<typeof userCreateSchema>): Promise<store.UserRow> {
       const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
       if (input.org_role !== undefined && !org) throw invalidField('org_role', 'needs an org beside it');
       const id = newUuid();
@@ -59,7 +51,7 @@ export function createUserService({ db }: { db: Database }) {
       return store.listUsers(db, caller, page, { search: query.search, org });
     },
 
-    async update(caller: Caller, id: string, input: UserInput): Promise<store.UserRow> {
+    async update(caller: Caller, id: string, input: Static<typeof userUpdateSchema>): Promise<store.UserRow> {
       const user = await get(caller, id);
       const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
       const orgAfter = input.org === undefined ? user.orgId : (org?.id ?? null);

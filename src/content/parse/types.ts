@@ -20,6 +20,8 @@ export type ParsedDocument = {
   pages?: number;
   /** Names of files inside the document (mail attachments, embedded files); their contents are not read. */
   attachments?: string[];
+  /** What is missing because the document is too large, in words. Absent when it is whole. */
+  truncated?: string[];
 };
 
 /** A page image in Netpbm form, and the placeholder that its text replaces. */

@@ -3,7 +3,7 @@ import { htmlBlocks } from './blocks.ts';
 import { decodeHtml } from './charset.ts';
 import { mainContent } from './main-content.ts';
 import { type PageMetadata, readMetadata } from './metadata.ts';
-import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml } from './tree.ts';
+import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits } from './tree.ts';
 
 export type PageInput = {
   bytes: Uint8Array;
@@ -20,6 +20,8 @@ export type ParsedPage = PageMetadata & {
   markdown: string;
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
+  /** What is missing because the page is too large, in words. Absent when it is whole. */
+  truncated?: string[];
 };
 
 export const pageLimits = { linksMax: 5_000 } as const;
@@ -34,13 +36,22 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const { root } = tree;
   const base = baseOf(root, url);
   const metadata = readMetadata(tree, base);
+  const missing = new Set<string>();
+  if (tree.truncated) missing.add(`everything after the first ${treeLimits.elementsMax} elements`);
   const links = linksOf(root, base);
+  if (links.length > pageLimits.linksMax) {
+    links.length = pageLimits.linksMax;
+    missing.add(`links after the first ${pageLimits.linksMax}`);
+  }
   const body = findFirst(root, 'body') ?? root;
   const content = mainContent(body, metadata.title, metadata.description);
   return {
     ...metadata,
-    markdown: writeMarkdown(htmlBlocks(content, { baseUrl: base, keepHidden: true })).trimEnd(),
+    markdown: writeMarkdown(
+      htmlBlocks(content, { baseUrl: base, keepHidden: true, onCut: (what) => missing.add(what) }),
+    ).trimEnd(),
     links,
+    ...(missing.size === 0 ? {} : { truncated: [...missing] }),
   };
 }
 
@@ -49,6 +60,7 @@ function baseOf(root: HtmlElement, url: string): string {
   return href !== undefined && URL.canParse(href, url) ? new URL(href, url).href : url;
 }
 
+/** One more than there may be shows that there are too many. */
 function linksOf(root: HtmlElement, base: string): PageLink[] {
   const links = new Map<string, PageLink>();
   for (const { name, attributes } of [...findAll(root, 'a'), ...findAll(root, 'area'), ...findAll(root, 'frame')]) {
@@ -60,7 +72,7 @@ function linksOf(root: HtmlElement, base: string): PageLink[] {
     const known = links.get(url.href);
     if (known === undefined) links.set(url.href, { url: url.href, nofollow });
     else if (!nofollow) known.nofollow = false;
-    if (links.size >= pageLimits.linksMax) break;
+    if (links.size > pageLimits.linksMax) break;
   }
   return [...links.values()];
 }
