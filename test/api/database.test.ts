@@ -49,7 +49,13 @@ test('values come back as they went', async () => {
   const bytes = fc.uint8Array().map((value) => Buffer.from(value));
   const values = fc.record(
     {
-      ...{ text, bytes, yes: fc.boolean(), count: fc.maxSafeInteger(), half: fc.double({ noNaN: true }).map((value) => value || 0) },
+      ...{
+        text,
+        bytes,
+        yes: fc.boolean(),
+        count: fc.maxSafeInteger(),
+        half: fc.double({ noNaN: true }).map((value) => value || 0),
+      },
       ...{
         at: fc.date({ noInvalidDate: true, min: new Date(0), max: new Date('9999-12-31') }),
         texts: fc.array(fc.option(text)),
