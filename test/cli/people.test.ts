@@ -202,7 +202,11 @@ test('ingest says when a source cannot be ingested into, and pulls what it is to
 test('kv keeps values byte for byte, through pipes, under any key', async () => {
   const user = ['--user', member.id];
   const value = 'line one\nline two\n';
-  assert.deepEqual(await quarry(['kv', 'put', 'a/b ?#%', ...user], { input: value }), { code: 0, stdout: '', stderr: '' });
+  assert.deepEqual(await quarry(['kv', 'put', 'a/b ?#%', ...user], { input: value }), {
+    code: 0,
+    stdout: '',
+    stderr: '',
+  });
   assert.equal((await quarry(['kv', 'get', 'a/b ?#%', ...user])).stdout, value);
   for (const key of ['..', '.', 'ключ']) {
     assert.equal((await quarry(['kv', 'put', key, 'v', ...user])).code, 0);
