@@ -2,7 +2,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
-import { allowEverything, allowNothing, parseRobots, type RobotsRules, robotsBytesMax } from '../content/robots.ts';
+import {
+  allowEverything,
+  allowNothing,
+  decodeRobots,
+  parseRobots,
+  type RobotsRules,
+  robotsBytesMax,
+} from '../content/robots.ts';
 import type { Db } from '../db/database.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';
 import type { Crawl } from './types.ts';
@@ -61,7 +68,13 @@ async function fetchRobots(
   signal: AbortSignal,
 ): Promise<HostRow> {
   for (let tries = 1; ; tries++) {
-    const response = await fetcher.fetch(`${origin}/robots.txt`, { lane, signal, timeoutMs: robotsTimeoutMs });
+    const response = await fetcher.fetch(`${origin}/robots.txt`, {
+      lane,
+      signal,
+      timeoutMs: robotsTimeoutMs,
+      // Only the start of it is read.
+      bytesMax: Number.POSITIVE_INFINITY,
+    });
     if (response.status >= 200 && response.status < 300)
       return { origin, state: 'found', robots: await readStart(response.body) };
     response.discard();
@@ -83,6 +96,6 @@ async function readStart(body: AsyncIterable<Uint8Array>): Promise<string> {
     bytes += chunk.byteLength;
     if (bytes >= robotsBytesMax) break;
   }
-  // Postgres text takes no NUL, and a rule has no use for one.
-  return Buffer.concat(chunks).subarray(0, robotsBytesMax).toString('utf8').replaceAll('\0', '');
+  // PostgreSQL's text holds no NUL, and a rule has no use for one.
+  return decodeRobots(Buffer.concat(chunks)).replaceAll('\0', '');
 }

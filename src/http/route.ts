@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
 import type { Credential } from '../tenancy/credential.ts';
-import type { AuditMode, Auditor } from './audit.ts';
+import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { RouteGroup } from './rate-limits.ts';
@@ -95,6 +95,8 @@ declare module 'fastify' {
     identity: Identity;
     /** What the identity was shown by; undefined where nothing was. */
     credential: Credential | undefined;
+    /** What the handler tells the audit log. */
+    auditNote: AuditNote | undefined;
   }
 }
 

@@ -83,6 +83,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   fastify.decorateRequest('credential');
   fastify.decorateRequest('response');
   fastify.decorate('intake', options.intake);
+  fastify.decorateRequest('auditNote');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -133,7 +134,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     metrics.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
     const line = { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) };
     request.log.info(line, 'request');
-    if (request.identity !== undefined) audit?.count(request.identity, request.headers.authorization, reply.statusCode);
+    if (request.identity !== undefined) audit?.count(request, reply.statusCode);
     done();
   });
   fastify.setErrorHandler((error, request, reply) => {
