@@ -1,8 +1,10 @@
 import { writeMarkdown } from '../markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { decodeHtml } from './charset.ts';
-import { mainContent } from './main-content.ts';
-import { type PageMetadata, readMetadata } from './metadata.ts';
+import { linkedThings } from './linked-data.ts';
+import { mainContent } from './main/content.ts';
+import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
+import { type PageType, pageTypeOf } from './page-type.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml } from './tree.ts';
 
 export type PageInput = {
@@ -18,6 +20,7 @@ export type PageLink = { url: string; nofollow: boolean };
 export type ParsedPage = PageMetadata & {
   /** The main text as GitHub-flavoured Markdown, without the title. */
   markdown: string;
+  pageType: PageType;
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
 };
@@ -35,10 +38,12 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const base = baseOf(root, url);
   const metadata = readMetadata(tree, base);
   const links = linksOf(root, base);
-  const body = findFirst(root, 'body') ?? root;
-  const content = mainContent(body, metadata.title, metadata.description);
+  const { title, description } = metadata;
+  const pageType = pageTypeOf({ tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title });
+  const content = mainContent(tree, pageType, title, description);
   return {
     ...metadata,
+    pageType,
     markdown: writeMarkdown(htmlBlocks(content, { baseUrl: base, keepHidden: true })).trimEnd(),
     links,
   };

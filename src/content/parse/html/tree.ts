@@ -37,7 +37,9 @@ export const treeLimits = {
  * kept aside. `xhtml`: a self-closing tag closes, as in e-books. Never throws, always ends.
  */
 export function parseHtml(html: string, { xhtml = false } = {}): HtmlTree {
-  return buildTree(html, xhtml) ?? buildTree(dropDeepTags(html), xhtml) ?? emptyTree();
+  // HTML knows no CDATA; the parser would read one to its end as a comment.
+  const text = xhtml ? html : html.replaceAll('<![CDATA[', '');
+  return buildTree(text, xhtml) ?? buildTree(dropDeepTags(text), xhtml) ?? emptyTree();
 }
 
 function emptyTree(): HtmlTree {
