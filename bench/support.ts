@@ -18,7 +18,7 @@ export async function startBenchServer(env: Record<string, string> = {}) {
   const server = await createServer(services);
   const baseUrl = await server.listen();
   services.setReady();
-  await services.startWorkers();
+  await services.startWorkers(server.work);
   const db = openDatabase(services.target, { poolSize: 2, applicationName: 'bench' });
   const provision = new Provisioner(db, services.secrets, services.clock);
   const app = await provision.app();

@@ -1,6 +1,7 @@
--- Who there is: developers and their apps, sandboxes, keys, organisations, users, teams, agents, threads, installations,
--- and every credential. All ids are UUIDv7. Every tenant table's key begins with app_id, and every foreign key carries
--- it. The nil uuid as sandbox_id is production; each app has that row, never shown.
+-- Developers and their apps, sandboxes, organisations, users, teams, agents, threads and installations, and every
+-- credential. All ids are UUIDv7. The primary key of a tenant table begins with app_id, and each of its unique indexes
+-- and foreign keys carries app_id, so that the database can be partitioned by app. The nil uuid as sandbox_id stands for
+-- production; each app has that row, and no response shows it.
 
 create table developers (
   id uuid primary key,
@@ -48,12 +49,14 @@ create table api_keys (
   sandbox_id uuid not null,
   type text not null check (type in ('secret', 'publishable')),
   name text,
-  digest bytea not null unique,
+  digest bytea not null,
   -- The first characters, enough to recognise a key in a list.
   hint text not null,
   created_at timestamptz not null default now(),
+  last_used_at timestamptz,
   revoked_at timestamptz,
   primary key (app_id, id),
+  unique (app_id, digest),
   foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade
 );
 
@@ -91,6 +94,16 @@ create table users (
 );
 create unique index users_email on users (app_id, sandbox_id, lower(email)) where email is not null;
 create index users_org on users (app_id, org_id);
+
+-- Substring search over users without an extension: an inverted index over hashes of every piece of e-mail and name of
+-- one to three letters. The app is part of the hash, so a search in one app never meets the users of another.
+create function text_pieces(the_app uuid, the_text text, shortest integer, longest integer) returns bigint[]
+language sql immutable parallel safe cost 10000 as $$
+  select coalesce(array_agg(distinct hashtextextended(substr(lower(the_text), start, size), uuid_hash_extended(the_app, size))), '{}')
+  from generate_series(shortest, longest) size, generate_series(1, length(the_text) - size + 1) start
+$$;
+create index users_search on users using gin (
+  text_pieces(app_id, coalesce(email, '') || chr(10) || coalesce(name, ''), 1, 3)) with (fastupdate = off);
 
 create table teams (
   app_id uuid not null,
@@ -134,7 +147,9 @@ create table agents (
   foreign key (app_id, user_id) references users (app_id, id) on delete cascade,
   check (num_nonnulls(team_id, user_id) <= 1)
 );
-create unique index agents_lookup_key on agents (app_id, sandbox_id, lookup_key) where lookup_key is not null;
+-- A lookup key is unique within its owner: an agent that the caller cannot see is no reason to refuse one.
+create unique index agents_lookup_key on agents (app_id, sandbox_id, lookup_key,
+  coalesce(team_id, user_id, org_id, '00000000-0000-0000-0000-000000000000')) where lookup_key is not null;
 create index agents_org on agents (app_id, org_id);
 create index agents_team on agents (app_id, team_id) where team_id is not null;
 create index agents_user on agents (app_id, user_id) where user_id is not null;
@@ -194,7 +209,7 @@ create table installations (
 );
 create index installations_agent on installations (app_id, agent_id);
 
--- Single use; a row that was used already and comes again ends its whole family.
+-- A refresh token works once. When one that was used comes again, its whole family is revoked.
 create table refresh_tokens (
   app_id uuid not null,
   digest bytea not null,
@@ -207,7 +222,6 @@ create table refresh_tokens (
   primary key (app_id, digest),
   foreign key (app_id, user_id) references users (app_id, id) on delete cascade
 );
-create unique index refresh_tokens_digest on refresh_tokens (digest);
 create index refresh_tokens_family on refresh_tokens (app_id, family_id);
 create index refresh_tokens_user on refresh_tokens (app_id, user_id);
 
@@ -216,26 +230,51 @@ create table personal_tokens (
   id uuid not null,
   user_id uuid not null,
   name text,
-  digest bytea not null unique,
+  digest bytea not null,
   created_at timestamptz not null default now(),
   expires_at timestamptz,
   last_used_at timestamptz,
   revoked_at timestamptz,
   primary key (app_id, id),
+  unique (app_id, digest),
   foreign key (app_id, user_id) references users (app_id, id) on delete cascade
 );
 create index personal_tokens_user on personal_tokens (app_id, user_id);
 
--- Counts within fixed windows, shared by all processes (login attempts; rate limits).
-create unlogged table rate_counters (
-  bucket text not null,
-  window_start timestamptz not null,
-  hits integer not null,
-  primary key (bucket, window_start)
+-- The app that an API key, a refresh token or a personal token belongs to, by the SHA-256 of the credential. This is the
+-- only table with an app_id that stays whole when the others are partitioned by app: a request shows its credential
+-- before anyone knows the app. Its primary key also makes a credential unique in the whole installation. The session
+-- cookies of the console name their app themselves, so they need no row here.
+create table credentials (
+  digest bytea primary key,
+  app_id uuid not null
 );
-create index rate_counters_window on rate_counters (window_start);
 
--- Every process keeps what it knows of callers for a moment; a change tells all of them to look again.
+-- Keeps it in step with the three tables, however their rows come and go.
+create function add_credentials() returns trigger language plpgsql as $$
+begin
+  insert into credentials (digest, app_id) select digest, app_id from added;
+  return null;
+end $$;
+create function remove_credentials() returns trigger language plpgsql as $$
+begin
+  delete from credentials c using gone g where c.digest = g.digest;
+  return null;
+end $$;
+create trigger api_keys_added after insert on api_keys referencing new table as added
+  for each statement execute function add_credentials();
+create trigger api_keys_removed after delete on api_keys referencing old table as gone
+  for each statement execute function remove_credentials();
+create trigger refresh_tokens_added after insert on refresh_tokens referencing new table as added
+  for each statement execute function add_credentials();
+create trigger refresh_tokens_removed after delete on refresh_tokens referencing old table as gone
+  for each statement execute function remove_credentials();
+create trigger personal_tokens_added after insert on personal_tokens referencing new table as added
+  for each statement execute function add_credentials();
+create trigger personal_tokens_removed after delete on personal_tokens referencing old table as gone
+  for each statement execute function remove_credentials();
+
+-- Every process caches callers for a short time. A change tells all of them to read again.
 create function announce_tenancy_change() returns trigger language plpgsql as $$
 begin
   perform pg_notify('quarry_tenancy', '');
@@ -254,8 +293,8 @@ create trigger team_memberships_changed after insert or update or delete on team
 create trigger sandboxes_changed after insert or delete on sandboxes
   for each statement execute function announce_tenancy_change();
 
--- Deleting an org deletes what is org-level in the table that the trigger names; what a team, user or agent owns only
--- loses its org (by the foreign key). The second argument says whether the table has agents as owners.
+-- Deleting an org deletes the org-level rows of the table that the trigger names. Rows that a team, user or agent owns
+-- only lose their org, by the foreign key. The second argument says whether agents can own rows of the table.
 create function delete_org_level_rows() returns trigger language plpgsql as $$
 begin
   execute format(

@@ -1,17 +1,29 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readMigrations } from '../src/db/migrate.ts';
+import { openDatabase } from '../src/db/database.ts';
+import { startEmbeddedPostgres } from '../src/db/embedded.ts';
+import { migrate, readMigrations } from '../src/db/migrate.ts';
+import { createLogger } from '../src/log.ts';
+import { describeSchema } from './describe-schema.ts';
 
 /*
- * Records the checksums of new migrations in migrations/checksums.json.
+ * Records the checksums of new migrations in migrations/checksums.json, and the schema that all of them make in
+ * migrations/schema.txt.
  *
- *   npm run migrations                            what is recorded stays; one that was edited since is reported
- *   npm run migrations -- --again 0007_name.sql   records it anew: only while no release has it
+ *   npm run migrations                            keeps what is recorded, and reports a file that was edited since
+ *   npm run migrations -- --again 0007_name.sql   records it again, or forgets it when it was removed: only while no
+ *                                                 release has it
  */
-const file = fileURLToPath(new URL('../migrations/checksums.json', import.meta.url));
-const recorded: Record<string, string> = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+const directory = fileURLToPath(new URL('../migrations/', import.meta.url));
+const checksums = join(directory, 'checksums.json');
+const recorded: Record<string, string> = existsSync(checksums) ? JSON.parse(readFileSync(checksums, 'utf8')) : {};
 const again = process.argv[2] === '--again' ? process.argv.slice(3) : [];
-for (const { name, checksum } of await readMigrations()) {
+const migrations = await readMigrations();
+const names = new Set(migrations.map(({ name }) => name));
+for (const name of again) if (!names.has(name)) delete recorded[name];
+for (const { name, checksum } of migrations) {
   if (recorded[name] === checksum) continue;
   if (name in recorded && !again.includes(name)) {
     process.stderr.write(
@@ -23,4 +35,22 @@ for (const { name, checksum } of await readMigrations()) {
   recorded[name] = checksum;
   process.stdout.write(`recorded ${name}\n`);
 }
-writeFileSync(file, `${JSON.stringify(recorded, null, 2)}\n`);
+if (process.exitCode === undefined) {
+  writeFileSync(checksums, `${JSON.stringify(recorded, null, 2)}\n`);
+  writeFileSync(join(directory, 'schema.txt'), await readSchema());
+}
+
+async function readSchema(): Promise<string> {
+  const dataDir = mkdtempSync(join(realpathSync(tmpdir()), 'quarry-schema-'));
+  const server = await startEmbeddedPostgres({ dataDir, log: createLogger('error'), settings: { fsync: 'off' } });
+  try {
+    const db = openDatabase(server.address, { poolSize: 2, applicationName: 'quarry-schema' });
+    await migrate(db, migrations);
+    const text = await describeSchema(db);
+    await db.end();
+    return text;
+  } finally {
+    await server.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}

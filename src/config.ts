@@ -95,7 +95,7 @@ const settings = {
     'QUARRY_PARSE_WORKERS',
     Math.max(1, Math.min(8, availableParallelism())),
     { min: 1, max: 64 },
-    'Parser child processes.',
+    'Documents of one app that are parsed at the same time, each in a child process; as many more for other apps.',
   ),
   parseMemoryMb: integer(
     'QUARRY_PARSE_MEMORY_MB',

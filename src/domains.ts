@@ -1,26 +1,20 @@
 import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
-import { createAuditService } from './audit/service.ts';
-import { auditSweepJob, createAuditSweepTask } from './audit/sweep.ts';
-import { createAuthService } from './auth/service.ts';
-import { authSweepJob, createAuthSweepTask } from './auth/sweep.ts';
-import { createAutomations } from './automations/automations.ts';
+import { createAudit } from './audit/domain.ts';
+import { createAuth } from './auth/domain.ts';
+import { createAutomations } from './automations/domain.ts';
 import { createConfigService } from './configs/service.ts';
-import { consoleSweepJob, createConsoleService, createConsoleSweepTask } from './console/service.ts';
+import { createConsole } from './console/domain.ts';
 import { openEmbedder } from './content/embed/open.ts';
-import { HostGate } from './crawls/host-gate.ts';
-import { crawlJob, crawlTask } from './crawls/jobs.ts';
-import type { CrawlSink } from './crawls/types.ts';
-import { createExtractionService } from './extractions/service.ts';
-import { extractionStream } from './extractions/stream.ts';
-import { extractionConsumer, extractionSink, extractionTopic } from './extractions/workflow.ts';
-import { createFileService } from './files/service.ts';
-import { createSweepTask, sweepJob } from './files/sweep.ts';
+import { createCrawls } from './crawls/domain.ts';
+import type { Domain, Tasks } from './domain.ts';
+import { createExtractions } from './extractions/domain.ts';
+import { createFiles } from './files/domain.ts';
 import type { AuditLog } from './http/audit.ts';
 import { createInstallationService } from './installations/service.ts';
-import { knowledgeConsumer } from './knowledge/ingestion/crawl-sink.ts';
-import { createKnowledge } from './knowledge/knowledge.ts';
+import type { Recurring } from './jobs/workers.ts';
+import { createKnowledge } from './knowledge/domain.ts';
 import { createKvService } from './kv/service.ts';
 import { limits } from './limits.ts';
 import { createNodeDomains } from './node-domains.ts';
@@ -29,15 +23,21 @@ import type { Services } from './services.ts';
 import { createTeamService } from './teams/service.ts';
 import { Capabilities, SignedLinks } from './tenancy/capability.ts';
 import { createThreadService } from './threads/service.ts';
-import { createUsageService } from './usage/service.ts';
-import { createUsageSweepTask, usageSweepJob } from './usage/sweep.ts';
+import { createUsage } from './usage/domain.ts';
 import { createUserService } from './users/service.ts';
 
 const { version } = packageFile;
 
 export type Domains = ReturnType<typeof createDomains>;
 
-/** Each domain's service, given what it needs of what the server stands on. Routes and background work share them. */
+/** What runs in the background: the jobs of every domain, and what looks at the clock. */
+export type BackgroundWork = {
+  tasks: Tasks;
+  recurring: Recurring[];
+  ticker: ReturnType<typeof createAutomations>['ticker'];
+};
+
+/** Every domain, given what it needs of what the server stands on. Routes and background work share their services. */
 export function createDomains(services: Services, audit?: AuditLog) {
   const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams, credentials, sessions } = services;
   const signedLinks = new SignedLinks(secrets);
@@ -47,24 +47,19 @@ export function createDomains(services: Services, audit?: AuditLog) {
     ...base,
     log,
     uploadBytesMax: config.uploadBytesMax,
-    imageSize: (bytes: Uint8Array) =>
-      parser.imageSize(bytes, { lane: 'images', signal: AbortSignal.timeout(limits.imageSizeTimeoutMs) }),
+    imageSize: (bytes: Uint8Array, lane: string) =>
+      parser.imageSize(bytes, { lane, signal: AbortSignal.timeout(limits.imageSizeTimeoutMs) }),
   };
-  const files = createFileService(fileDeps);
-  services.tasks[sweepJob.task] = createSweepTask({ db, blobs });
-  services.tasks[authSweepJob.task] = createAuthSweepTask({ db, clock });
-  services.tasks[auditSweepJob.task] = createAuditSweepTask({ db, clock, daysKept: config.auditDays });
-  services.tasks[usageSweepJob.task] = createUsageSweepTask({ db });
-  services.tasks[consoleSweepJob.task] = createConsoleSweepTask({ db, clock });
-  services.recurring.push(sweepJob, authSweepJob, usageSweepJob, auditSweepJob, consoleSweepJob);
   const kvLimits = {
     keyBytesMax: config.kvKeyBytesMax,
     valueBytesMax: config.kvValueBytesMax,
     userBytesMax: config.kvUserBytesMax,
   };
+
+  const files = createFiles(fileDeps);
   const users = createUserService(base);
-  const auth = createAuthService({ ...base, users });
-  streams.register(extractionTopic, extractionStream(base));
+  const auth = createAuth({ ...base, users });
+  const extractions = createExtractions({ db, blobs, parser, files: files.service, fetcher });
   const knowledge = createKnowledge({
     ...base,
     log,
@@ -75,40 +70,47 @@ export function createDomains(services: Services, audit?: AuditLog) {
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     bodyBytesMax: config.bodyBytesMax,
   });
-  registerCrawls(services, [knowledgeConsumer, knowledge.work.sink as CrawlSink]);
-  Object.assign(services.tasks, knowledge.tasks);
-  services.recurring.push(...knowledge.recurring);
+  const { inbound } = knowledge.service;
+  const crawls = createCrawls({
+    ...{ db, log, clock, parser, fetcher, concurrency: config.crawlConcurrency },
+    hostConcurrency: config.crawlHostConcurrency,
+    hostDelayMs: config.crawlHostDelayMs,
+    sinks: new Map(Object.entries({ ...extractions.crawlSinks, ...knowledge.crawlSinks })),
+  });
+  const auditing = createAudit({ db, clock, audit, daysKept: config.auditDays });
+  const usage = createUsage(base);
+  const consoleSessions = createConsole({ ...base, auth: auth.service, users, credentials, sessions });
+  const nodeDomains = createNodeDomains({ ...fileDeps, parser, fetcher }, { kvLimits, knowledge: knowledge.service });
+  const automations = createAutomations({ ...services, version }, nodeDomains);
+
+  const all: Domain[] = [files, auth, extractions, knowledge, crawls, auditing, usage, consoleSessions, automations];
+  for (const domain of all)
+    for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
+  const work: BackgroundWork = {
+    tasks: Object.assign({}, ...all.map((domain) => domain.tasks)),
+    recurring: all.flatMap((domain) => domain.recurring ?? []),
+    ticker: automations.ticker,
+  };
   return {
     ...base,
+    work,
     apps: createAppService(base),
-    usage: createUsageService(base),
-    auditing: createAuditService({ db, audit }),
+    usage: usage.service,
+    auditing: auditing.service,
     users,
-    auth,
-    consoleSessions: createConsoleService({ ...base, auth, users, credentials, sessions }),
-    orgs: createOrgService({ db, files }),
+    auth: auth.service,
+    consoleSessions: consoleSessions.service,
+    orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),
-    agents: createAgentService({ db, files }),
+    agents: createAgentService({ db, files: files.service }),
     threads: createThreadService(base),
-    installations: createInstallationService({ ...base, onInstalled: knowledge.inbound.install }),
-    knowledge,
-    inboundUrl: (row: { appId: string; id: string }) => knowledge.inbound.urlOfInstallation(row.appId, row.id),
-    files,
+    installations: createInstallationService({ ...base, onInstalled: inbound.install }),
+    knowledge: knowledge.service,
+    inboundUrl: (row: { appId: string; id: string }) => inbound.urlOfInstallation(row.appId, row.id),
+    files: files.service,
     configs: createConfigService(base),
-    extractions: createExtractionService({ db, blobs, parser, files, fetcher }),
+    extractions: extractions.service,
     kv: createKvService({ db, limits: kvLimits }),
-    ...createAutomations(
-      { ...services, version },
-      createNodeDomains({ ...fileDeps, parser, fetcher }, { kvLimits, knowledge }),
-    ),
+    ...automations.service,
   };
-}
-
-/** The job that crawls, for everything that crawls work for. */
-function registerCrawls(services: Services, ...others: [consumer: string, sink: CrawlSink][]): void {
-  const { tasks, config, log, db, clock, blobs, parser, fetcher } = services;
-  const gate = new HostGate({ concurrencyMax: config.crawlHostConcurrency, delayMs: config.crawlHostDelayMs });
-  const sinks = new Map<string, CrawlSink>([[extractionConsumer, extractionSink({ blobs }) as CrawlSink], ...others]);
-  const concurrency = config.crawlConcurrency;
-  tasks[crawlTask] = crawlJob({ db, log, clock, parser, fetcher, gate, sinks, concurrency });
 }

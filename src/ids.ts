@@ -125,6 +125,11 @@ export function parseId(kind: IdKind, text: string): string | undefined {
   return dashed(value.toString(16).padStart(32, '0'));
 }
 
+/** Whether a client could take the text for an id of any kind. */
+export function looksLikeId(text: string): boolean {
+  return /^[a-z]{2,8}_[0-9A-Za-z]{22}$/.test(text);
+}
+
 /** The 16 bytes of a uuid. */
 export function uuidBytes(uuid: string): Buffer {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex');

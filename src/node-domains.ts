@@ -6,9 +6,9 @@ import { presentExtraction } from './extractions/present.ts';
 import { createExtractionService, type ExtractionDeps } from './extractions/service.ts';
 import { type FileLinks, presentFile } from './files/present.ts';
 import { createFileService, type FileDeps, type UploadInput } from './files/service.ts';
-import type { Knowledge } from './knowledge/knowledge.ts';
+import type { Knowledge } from './knowledge/domain.ts';
 import { presentIngestion, presentSearch } from './knowledge/present.ts';
-import { presentEntry } from './kv/routes.ts';
+import { presentEntry } from './kv/present.ts';
 import { createKvService, type KvLimits } from './kv/service.ts';
 
 /** The operations of other domains that nodes of workflows carry out, bodies and answers as the API has them. */

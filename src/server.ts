@@ -8,7 +8,7 @@ import { runsJobs } from './config.ts';
 import { registerConfigRoutes } from './configs/routes.ts';
 import { registerConsoleRoutes } from './console/routes.ts';
 import { registerConsole } from './console/static.ts';
-import { createDomains, type Domains } from './domains.ts';
+import { type BackgroundWork, createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
 import { AuditLog } from './http/audit.ts';
@@ -35,6 +35,8 @@ import { registerUserRoutes } from './users/routes.ts';
 export type QuarryServer = {
   fastify: FastifyInstance;
   api: Api;
+  /** For the job workers of the process. */
+  work: BackgroundWork;
   /** Takes connections. Answers the URL that it listens on. */
   listen(): Promise<string>;
   /** Takes no more, finishes the requests under way within the drain time, and ends what streams are left. */
@@ -78,18 +80,16 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     await registerDocs(fastify);
     await registerConsole(fastify, services);
   }
-  const { automationWork } = domains;
-  Object.assign(services.tasks, automationWork.tasks);
-
   let closing: Promise<void> | undefined;
   const stopWork = async () => {
     mcp?.stopWaiting();
     await services.streams.close();
-    await automationWork.stopTicking();
+    await domains.work.ticker.stopTicking();
   };
   return {
     fastify,
     api,
+    work: domains.work,
     async listen() {
       const wanted = answers ? config.port : config.workerPort;
       await fastify.listen({ host: config.host, port: wanted });
@@ -97,7 +97,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       const port = typeof address === 'object' && address !== null ? address.port : wanted;
       const url = `http://${urlHost(config.host)}:${port}`;
       services.setListeningUrl(url);
-      if (runsJobs(config)) automationWork.startTicking();
+      if (runsJobs(config)) domains.work.ticker.startTicking();
       return url;
     },
     close() {

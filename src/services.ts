@@ -15,7 +15,7 @@ import { matchBlobStore } from './files/store-identity.ts';
 import { Metrics } from './http/metrics.ts';
 import { StreamHub } from './http/sse.ts';
 import { migrateJobs } from './jobs/migrate.ts';
-import { type Recurring, startWorkers, type Task, type Workers } from './jobs/workers.ts';
+import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.ts';
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
@@ -52,11 +52,8 @@ export type Services = {
   baseUrl(): string;
   /** Says where the server came to listen, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
-  /** What background jobs do, by the name that they are stored under; filled before the workers start. */
-  tasks: Record<string, Task>;
-  recurring: Recurring[];
-  /** Begins to run background jobs, once the server listens. */
-  startWorkers(): Promise<void>;
+  /** Begins to run these background jobs, once the server listens. */
+  startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring'>): Promise<void>;
   /** Finishes or gives back the jobs that run; `close()` does it too. */
   stopWorkers(): Promise<void>;
   /** True from the moment when everything that a request may need is there. */
@@ -189,20 +186,23 @@ function assemble({ started, ...parts }: Parts): Services {
   let listeningUrl = `http://${urlHost(config.host)}:${config.port}`;
   let ready = false;
   let workers: Workers | undefined;
+  const crashed = parts.metrics.counter('quarry_jobs_crashed_total', crashedHelp, ['task']);
   started.add('job workers', async () => workers?.stop(limits.jobStopTimeoutMs));
-  const services: Services = {
+  return {
     ...parts,
     sessions: new Sessions(parts),
     baseUrl: () => config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
     },
-    tasks: {},
-    recurring: [],
-    async startWorkers() {
-      const { tasks, recurring } = services;
-      if (!runsJobs(config) || Object.keys(tasks).length === 0) return;
-      workers = await startWorkers({ target: directTarget, tasks, recurring, concurrency: config.jobWorkers, log });
+    async startWorkers(work) {
+      if (!runsJobs(config)) return;
+      workers = await startWorkers({
+        ...work,
+        ...{ target: directTarget, concurrency: config.jobWorkers, log },
+        waits: limits.jobWaits,
+        onCrash: (task) => crashed.inc({ task }),
+      });
     },
     stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),
     isReady: () => ready,
@@ -211,9 +211,9 @@ function assemble({ started, ...parts }: Parts): Services {
     },
     close: () => started.end(),
   };
-  return services;
 }
 
+const crashedHelp = 'Jobs that were at work when their process ended, or threw what nobody catches';
 const directPoolSize = 2;
 const databaseEndSeconds = 1;
 

@@ -2,7 +2,7 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
 import { App } from './app.tsx';
-import { SignIn } from './pages/sign-in.tsx';
+import { SignIn } from './pages/sign-in/sign-in-page.tsx';
 import { SessionProvider } from './session.tsx';
 
 const root = document.getElementById('root');

@@ -35,7 +35,11 @@ const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
 
 const details = {
   lookup_key: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 200, description: 'Your own name for it, unique in the app.' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Your own name for it, unique for its owner; not of the shape of an id.',
+    }),
   ),
   description: text(10_000),
   identity: text(100_000, 'Who the agent is, in words for a language model.'),

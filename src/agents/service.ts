@@ -3,9 +3,9 @@ import { refuseDuplicate } from '../db/unique.ts';
 import { AppError, found, invalidField } from '../errors.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
 import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
+import { looksLikeId, newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
-import { fieldId, findNamedOwners, getPathAgent, requireCreateFor } from '../tenancy/references.ts';
+import { fieldId, findAgentByKey, findNamedOwners, getPathAgent, requireCreateFor } from '../tenancy/references.ts';
 import { mayChangeOwned } from '../tenancy/visible.ts';
 import * as store from './store.ts';
 
@@ -78,12 +78,24 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     return owner;
   }
 
+  /** 422 for a key that could be taken for an id, or that another agent has which the caller sees. */
+  async function checkLookupKey(caller: Caller, lookupKey: string | undefined, own?: string): Promise<void> {
+    if (lookupKey === undefined) return;
+    if (looksLikeId(lookupKey)) throw invalidField('lookup_key', 'must not look like an id');
+    const other = await findAgentByKey(db, caller, lookupKey);
+    if (other && other.id !== own)
+      throw new AppError('already_exists', duplicateKey.message, {
+        fields: [{ field: duplicateKey.field, message: 'is taken' }],
+      });
+  }
+
   return {
     get,
 
     async create(caller: Caller, input: AgentInput & AgentOwnerInput & { name: string }): Promise<store.AgentRow> {
       if (input.profile_picture) files.checkPicture('profile_picture', input.profile_picture);
       const owner = await resolveOwner(caller, input);
+      await checkLookupKey(caller, input.lookup_key);
       const id = newUuid();
       await uniqueLookupKey(() =>
         store.insertAgent(db, caller, {
@@ -119,6 +131,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     async update(caller: Caller, idOrKey: string, input: AgentInput): Promise<store.AgentRow> {
       const agent = await getChangeable(caller, idOrKey, 'update');
       if (input.profile_picture) files.checkPicture('profile_picture', input.profile_picture);
+      await checkLookupKey(caller, input.lookup_key, agent.id);
       await uniqueLookupKey(() =>
         store.updateAgent(db, caller, agent.id, {
           name: input.name,
@@ -144,10 +157,9 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
   };
 }
 
+const duplicateKey = { field: 'lookup_key', message: 'Another agent has this lookup key.' };
+
+/** The same for an agent that another request makes in this moment. */
 function uniqueLookupKey<T>(write: () => Promise<T>): Promise<T> {
-  return refuseDuplicate(
-    'agents_lookup_key',
-    { field: 'lookup_key', message: 'Another agent has this lookup key.' },
-    write,
-  );
+  return refuseDuplicate('agents_lookup_key', duplicateKey, write);
 }

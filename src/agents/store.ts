@@ -1,3 +1,7 @@
+/*
+ * Triggers of agents: agents_grants deletes the grants to the agent; agents_picture_replaced and agents_picture_removed
+ * delete the file of its picture; pause_automations pauses the automations that run as it.
+ */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';

@@ -1,10 +1,8 @@
 import { Type } from 'typebox';
-import { production } from '../db/database.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
-import { type Api, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { type Api, operators, ref } from '../http/route.ts';
+import { presentApp, presentKey, presentSandbox } from './present.ts';
 import {
   appCreateSchema,
   appSchema,
@@ -16,7 +14,6 @@ import {
   sandboxUpdateSchema,
 } from './schema.ts';
 import type { AppService } from './service.ts';
-import type { AppRow, KeyRow, SandboxRow } from './store.ts';
 
 const tag = 'Apps';
 const developerApps = '/protected/api/v1/developer/apps';
@@ -72,7 +69,6 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
 }
 
 function registerSandboxRoutes(api: Api, apps: AppService): void {
-  const callers = ['server', 'developer'] as const;
   registerResource(api, {
     path: '/sandboxes',
     param: 'sandbox',
@@ -81,20 +77,23 @@ function registerSandboxRoutes(api: Api, apps: AppService): void {
     tag,
     schema: sandboxSchema,
     present: presentSandbox,
-    create: { callers, body: sandboxCreateSchema, run: (caller, body) => apps.createSandbox(caller, body.name) },
-    list: { callers, run: apps.listSandboxes },
-    get: { callers, run: apps.getSandbox },
+    create: {
+      callers: operators,
+      body: sandboxCreateSchema,
+      run: (caller, body) => apps.createSandbox(caller, body.name),
+    },
+    list: { callers: operators, run: apps.listSandboxes },
+    get: { callers: operators, run: apps.getSandbox },
     update: {
-      callers,
+      callers: operators,
       body: sandboxUpdateSchema,
       run: (caller, id, body) => apps.updateSandbox(caller, id, body.name),
     },
-    remove: { callers, run: apps.removeSandbox },
+    remove: { callers: operators, run: apps.removeSandbox },
   });
 }
 
 function registerKeyRoutes(api: Api, apps: AppService): void {
-  const callers = ['server', 'developer'] as const;
   registerResource(api, {
     path: '/keys',
     param: 'key',
@@ -103,43 +102,9 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
     tag,
     schema: keySchema,
     present: presentKey,
-    create: { callers, body: keyCreateSchema, run: apps.createKey },
-    list: { callers, run: apps.listKeys },
-    get: { callers, run: apps.getKey },
-    remove: { callers, run: apps.revokeKey },
-  });
-}
-
-export function presentApp(row: AppRow) {
-  return {
-    id: formatId('app', row.id),
-    name: row.name,
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  };
-}
-
-function presentSandbox(row: SandboxRow) {
-  return {
-    id: formatId('sandbox', row.id),
-    app: formatId('app', row.appId),
-    name: row.name,
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  };
-}
-
-function presentKey(row: KeyRow & { fullKey?: string }) {
-  return compact({
-    id: formatId('key', row.id),
-    app: formatId('app', row.appId),
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    type: row.type,
-    name: row.name,
-    hint: row.hint,
-    full_key: row.fullKey,
-    created_at: iso(row.createdAt),
-    last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
-    revoked_at: row.revokedAt && iso(row.revokedAt),
+    create: { callers: operators, body: keyCreateSchema, run: apps.createKey },
+    list: { callers: operators, run: apps.listKeys },
+    get: { callers: operators, run: apps.getKey },
+    remove: { callers: operators, run: apps.revokeKey },
   });
 }

@@ -1,3 +1,10 @@
+/*
+ * Triggers of sandboxes: sandboxes_counted and sandboxes_given_back keep the quota of sandboxes; sandboxes_changed tells
+ * every process that rights have changed; sandboxes_kv_counters_gone deletes the counters of entries.
+ * Triggers of api_keys: api_keys_added and api_keys_removed keep `credentials`, where a key's app is looked up;
+ * api_keys_changed tells every process that rights have changed.
+ * Triggers of developer_tokens: developer_tokens_changed does the same.
+ */
 import { type Db, production } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';

@@ -45,7 +45,12 @@ function readId(field: string, text: string | undefined, kinds: IdKind[]): strin
 
 function readTime(field: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
-  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : undefined;
-  if (time === undefined || Number.isNaN(time.getTime())) throw invalidField(field, 'must be a time as ISO 8601');
-  return time;
+  const time = isoTime.test(text) ? Date.parse(text) : Number.NaN;
+  if (!(time >= earliestTime && time <= latestTime))
+    throw invalidField(field, 'must be a time as ISO 8601, of the years 1 to 9999');
+  return new Date(time);
 }
+
+const isoTime = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
+const earliestTime = Date.parse('0001-01-01T00:00:00Z');
+const latestTime = Date.parse('9999-12-31T23:59:59.999Z');

@@ -1,10 +1,11 @@
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { deleteOlder } from './store.ts';
 
 /** Removes entries and counts that have been kept for as long as the settings say. */
-export const auditSweepJob = { task: 'sweep_audit', everySeconds: 3_600 };
+export const auditSweepJob = { task: taskNames.sweepAudit, everySeconds: 3_600 };
 
 const dayMs = 24 * 60 * 60 * 1_000;
 

@@ -1,13 +1,12 @@
 import { Type } from 'typebox';
 import { AppError, notFound } from '../errors.ts';
-import { compact, iso } from '../http/present.ts';
-import { type Api, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
+import { parseId } from '../ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
-import { presentUser } from '../users/routes.ts';
 import type { UserService } from '../users/service.ts';
 import type { UserRow } from '../users/store.ts';
+import { presentSession, presentToken } from './present.ts';
 import { loginSchema, mintedTokenSchema, personalTokenSchema, refreshSchema, tokenCreateSchema } from './schema.ts';
 import type { AuthService, Session } from './service.ts';
 
@@ -61,8 +60,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
 
 /** A key or a developer mints sessions for any user; a user makes personal tokens for themselves. */
 function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): void {
-  const callers = ['user', 'server', 'developer'] as const;
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'POST',
     path: '/users/:user/tokens',
     operationId: 'createUserToken',
@@ -73,6 +71,9 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     body: tokenCreateSchema,
     responses: { 201: ref(mintedTokenSchema) },
     handler: async ({ caller, params, body }) => {
+      // A user makes tokens for nobody else, whether or not there is such a user.
+      if (caller.kind === 'user' && params.user !== 'me' && parseId('user', params.user) !== caller.userId)
+        throw new AppError('forbidden', 'You may make tokens for yourself alone.');
       const user = await ownUser(users, caller, params.user);
       if ((body.type ?? (caller.kind === 'user' ? 'personal' : 'session')) === 'session') {
         if (caller.kind === 'user')
@@ -88,7 +89,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
       return { ...presentToken(row), token, token_type: 'Bearer', expires_in: expiresIn };
     },
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'GET',
     path: '/users/:user/tokens',
     operationId: 'listUserTokens',
@@ -101,7 +102,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
       return { data: (await auth.listPersonalTokens(caller, user.id)).map(presentToken) };
     },
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'DELETE',
     path: '/users/:user/tokens/:token',
     operationId: 'revokeUserToken',
@@ -121,36 +122,4 @@ async function ownUser(users: UserService, caller: Caller, id: string): Promise<
   const user = await users.get(caller, id);
   if (caller.kind === 'user' && caller.userId !== user.id) throw notFound();
   return user;
-}
-
-type SessionTokens = { accessToken: string; refreshToken: string; expiresIn: number };
-
-/** A session as clients read it: the access token under both of its names. */
-export function presentSession(session: SessionTokens, user: UserRow) {
-  return {
-    token: session.accessToken,
-    access_token: session.accessToken,
-    refresh_token: session.refreshToken,
-    token_type: 'Bearer',
-    expires_in: session.expiresIn,
-    user: presentUser(user),
-  };
-}
-
-function presentToken(row: {
-  id: string;
-  name: string | null;
-  createdAt: Date;
-  lastUsedAt: Date | null;
-  expiresAt: Date | null;
-  revokedAt: Date | null;
-}) {
-  return compact({
-    id: formatId('token', row.id),
-    name: row.name,
-    created_at: iso(row.createdAt),
-    last_used_at: row.lastUsedAt && iso(row.lastUsedAt),
-    expires_at: row.expiresAt && iso(row.expiresAt),
-    revoked_at: row.revokedAt && iso(row.revokedAt),
-  });
 }

@@ -22,7 +22,9 @@ export type Session = { accessToken: string; refreshToken: string; expiresIn: nu
 
 export type AuthService = ReturnType<typeof createAuthService>;
 
-export function createAuthService(deps: { db: Database; secrets: Secrets; clock: Clock; users: UserService }) {
+export type AuthDeps = { db: Database; secrets: Secrets; clock: Clock; users: UserService };
+
+export function createAuthService(deps: AuthDeps) {
   const { db, secrets, clock, users } = deps;
 
   async function openSession(scope: Scope, userId: string): Promise<Session> {

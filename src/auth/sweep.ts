@@ -1,10 +1,11 @@
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { deleteExpiredRefreshTokens, deleteOldHits } from './store.ts';
 
 /** Removes what signing in leaves: counts of windows that are over, and tokens that can no longer be used. */
-export const authSweepJob = { task: 'sweep_auth', everySeconds: 3_600 };
+export const authSweepJob = { task: taskNames.sweepAuth, everySeconds: 3_600 };
 
 /** No window of attempts is as long. */
 const hitsKeptMs = 60 * 60 * 1_000;

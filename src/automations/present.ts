@@ -1,5 +1,4 @@
-import { production } from '../db/database.ts';
-import { compact, iso } from '../http/present.ts';
+import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import { pausedReason } from './definitions/service.ts';
 import type { FullAutomation, SecretRow } from './definitions/store.ts';
@@ -28,7 +27,7 @@ export function presentAutomation(row: FullAutomation) {
       org: row.orgId && formatId('org', row.orgId),
       team: row.teamId && formatId('team', row.teamId),
       user: row.userId && formatId('user', row.userId),
-      sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+      sandbox: presentSandboxId(row.sandboxId),
       max_concurrent_runs: row.maxConcurrentRuns,
       timeout_seconds: row.timeoutSeconds,
       next_run_at: row.nextTickAt && iso(row.nextTickAt),
@@ -59,7 +58,7 @@ export function presentRun(row: RunRow) {
     org: row.orgId && formatId('org', row.orgId),
     team: row.teamId && formatId('team', row.teamId),
     user: row.userId && formatId('user', row.userId),
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+    sandbox: presentSandboxId(row.sandboxId),
     lease_until: row.leaseUntil && iso(row.leaseUntil),
     started_at: row.startedAt && iso(row.startedAt),
     completed_at: row.completedAt && iso(row.completedAt),

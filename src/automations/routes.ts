@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { registerResource } from '../http/resource.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, operators, ref } from '../http/route.ts';
 import type { StreamHub } from '../http/sse.ts';
 import { formatId } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
@@ -29,8 +30,6 @@ import {
 } from './schema.ts';
 
 const tag = 'Automations';
-const everybody = ['user', 'server', 'developer'] as const;
-const managers = ['server', 'developer'] as const;
 const legacyRun = '/protected/api/v1/developer/apps/:app/automations/runs/:automation_run';
 
 export type AutomationRouteDeps = { automations: AutomationService; runs: RunService; streams: StreamHub };
@@ -52,21 +51,21 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     tag,
     schema: automationSchema,
     present: presentAutomation,
-    create: { callers: managers, body: automationCreateSchema, run: automations.create },
+    create: { callers: operators, body: automationCreateSchema, budget: bodyBudgets.graph, run: automations.create },
     list: {
-      callers: managers,
+      callers: operators,
       query: listAutomationsQuery,
       run: (caller, request, query) => automations.list(caller, query, request),
     },
-    get: { callers: managers, run: automations.get },
-    update: { callers: managers, body: automationUpdateSchema, run: automations.update },
-    remove: { callers: managers, run: automations.remove },
+    get: { callers: operators, run: automations.get },
+    update: { callers: operators, body: automationUpdateSchema, budget: bodyBudgets.graph, run: automations.update },
+    remove: { callers: operators, run: automations.remove },
   });
   for (const [verb, run] of [
     ['activate', automations.activate],
     ['pause', automations.pause],
   ] as const)
-    api.provisioning(managers, {
+    api.provisioning(operators, {
       method: 'POST',
       path: `/automations/:automation/${verb}`,
       operationId: `${verb}Automation`,
@@ -77,7 +76,7 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
       responses: { 200: ref(automationSchema) },
       handler: async ({ caller, params }) => presentAutomation(await run(caller, params.automation)),
     });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'GET',
     path: '/automations/:automation/runs',
     operationId: 'listAutomationRuns',
@@ -108,7 +107,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     };
   };
   for (const [path, prefix, callers] of [
-    ['/api/v1/automation_runs/:automation_run', 'get', everybody],
+    ['/api/v1/automation_runs/:automation_run', 'get', everyCaller],
     [legacyRun, 'developerGet', ['developer']],
   ] as const) {
     api.app(callers, {
@@ -133,7 +132,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
       handler: ({ caller, params: given, query }) => journalOf(caller, given.automation_run, query),
     });
   }
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/automation_runs/:automation_run/stream',
     operationId: 'streamAutomationRun',
@@ -152,7 +151,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
 
 function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
   const params = Type.Object({ automation_run: Type.String() });
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/automations/:automation/invoke',
     operationId: 'invokeAutomation',
@@ -161,11 +160,12 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     summary: 'Start a run of an invoked automation',
     params: Type.Object({ automation: Type.String() }),
     body: invokeSchema,
+    budget: bodyBudgets.map,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given, body }) =>
       presentRun(await runs.invoke(caller, given.automation, body ?? {})),
   });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'POST',
     path: '/automation_runs/:automation_run/cancel',
     operationId: 'cancelAutomationRun',
@@ -176,7 +176,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given }) => presentRun(await runs.cancel(caller, given.automation_run)),
   });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'POST',
     path: '/automation_runs/:automation_run/retry',
     operationId: 'retryAutomationRun',
@@ -187,7 +187,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     responses: { 201: ref(runSchema) },
     handler: async ({ caller, params: given }) => presentRun(await runs.retry(caller, given.automation_run)),
   });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'POST',
     path: '/automation_runs/:automation_run/signal',
     operationId: 'signalAutomationRun',
@@ -197,11 +197,12 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     description: 'Kept until a `wait_for_signal` of that name takes it.',
     params,
     body: signalSchema,
+    budget: bodyBudgets.map,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given, body }) =>
       presentRun(await runs.signal(caller, given.automation_run, body.name, body.payload)),
   });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'POST',
     path: '/events',
     operationId: 'emitEvent',
@@ -210,6 +211,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     changesRights: false,
     summary: 'Emit an event that may set off automations',
     body: eventSchema,
+    budget: bodyBudgets.map,
     responses: { 201: eventAnswerSchema },
     async handler({ caller, body }) {
       return { id: formatId('event', await runs.emit(caller, body.name, body.payload)), name: body.name };
@@ -219,7 +221,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
 
 /** For automations without a workflow: the user's own program claims runs and reports on them. */
 function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'POST',
     path: '/automations/:automation/claim',
     operationId: 'claimAutomationRun',
@@ -236,7 +238,7 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
       return null;
     },
   });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'POST',
     path: '/automation_runs/:automation_run/status',
     operationId: 'reportAutomationRun',
@@ -245,6 +247,7 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
     summary: 'Report on a claimed run; `running` renews the claim',
     params: Type.Object({ automation_run: Type.String() }),
     body: statusSchema,
+    budget: bodyBudgets.map,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params, body }) => presentRun(await runs.report(caller, params.automation_run, body)),
   });
@@ -252,7 +255,7 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
 
 function registerSecrets(api: Api, { automations }: AutomationRouteDeps): void {
   const params = Type.Object({ name: Type.String() });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'GET',
     path: '/secrets',
     operationId: 'listAppSecrets',
@@ -261,7 +264,7 @@ function registerSecrets(api: Api, { automations }: AutomationRouteDeps): void {
     responses: { 200: secretListSchema },
     handler: async ({ caller }) => ({ data: (await automations.listSecrets(caller)).map(presentSecret) }),
   });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'PUT',
     path: '/secrets/:name',
     operationId: 'putAppSecret',
@@ -275,7 +278,7 @@ function registerSecrets(api: Api, { automations }: AutomationRouteDeps): void {
     handler: async ({ caller, params: given, body }) =>
       presentSecret(await automations.putSecret(caller, given.name, body.value)),
   });
-  api.provisioning(managers, {
+  api.provisioning(operators, {
     method: 'DELETE',
     path: '/secrets/:name',
     operationId: 'deleteAppSecret',

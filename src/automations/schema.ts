@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { freeMap, ref, strict } from '../http/route.ts';
+import { jsonBytes } from '../http/validation.ts';
 import { limits } from '../limits.ts';
 
 const optionalText = Type.Optional(Type.String());
@@ -58,6 +59,7 @@ const graphInput = Type.Unsafe<unknown>({
 });
 const schemaInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
+  ...jsonBytes(limits.metadataBytesMax),
   description: 'A JSON Schema that the payload of an invocation must fit, or null.',
 });
 
@@ -175,7 +177,7 @@ export const listRunsQuery = Type.Object({ status: Type.Optional(runStatus) });
 
 const invokeMembers = strict({
   payload: Type.Optional(freeMap('What the graph sees as `$`; checked against the input_schema.')),
-  participants: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 100 })),
+  participants: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 100, ...jsonBytes(65_536) })),
   idempotency_key: Type.Optional(bounded(255, 'The same key gives the first run again, for a day at least.')),
 });
 /** All members are optional, and so is the body: the server hands its absence on as null. */

@@ -4,7 +4,15 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Database } from '../db/database.ts';
-import { type Migration, migrate, readMigrations } from '../db/migrate.ts';
+import {
+  findMismatch,
+  hasOldNumbering,
+  type Migration,
+  migrate,
+  oldMigrationsCount,
+  readMigrations,
+  replacingVersion,
+} from '../db/migrate.ts';
 import { createFacts, putFact } from '../db/server-facts.ts';
 import { migrateJobs } from '../jobs/migrate.ts';
 import type { Logger } from '../log.ts';
@@ -47,7 +55,7 @@ export async function restoreBackup(
   const { db, target, blobs, log, progress } = deps;
   const manifest = await readManifest(directory);
   const own = await readMigrations();
-  const level = matchMigrations(manifest, own);
+  const base = selectMigrations(manifest, own);
   const archivedSecret = manifest.secret && (await readPart(directory, manifest.secret)).toString('utf8').trim();
   const secrets = openSecrets(archivedSecret);
   if (!opens(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecret();
@@ -70,7 +78,7 @@ export async function restoreBackup(
     await createFacts(db);
     await putFact(db, 'restoring', manifest.id);
     await restoreBlobs(deps, directory, manifest, reuseBlobs, goesOn);
-    await migrate(db, own.slice(0, level), { restoring: manifest.id });
+    await migrate(db, base, { restoring: manifest.id });
     await migrateJobs(db, target, log);
     await load(session, directory, manifest, secrets, progress);
     await session.query('analyze');
@@ -81,17 +89,21 @@ export async function restoreBackup(
   return manifest;
 }
 
-/** How many of this release's migrations the backup has. Throws when it has others. */
-function matchMigrations(manifest: Manifest, own: readonly Migration[]): number {
-  for (const { version, name, checksum } of manifest.migrations) {
-    const known = own.find((migration) => migration.version === version);
-    if (!known)
+/** Those of this release's migrations that make the tables of the backup. Throws when none of its schemas fits. */
+function selectMigrations({ migrations, quarry }: Manifest, own: readonly Migration[]): Migration[] {
+  if (hasOldNumbering(migrations)) {
+    if (migrations.length !== oldMigrationsCount)
       throw new BackupError(
-        `The backup is of a newer release (${manifest.quarry}): it has migration ${name}. Restore it with that release.`,
+        `The backup has ${migrations.length} of the ${oldMigrationsCount} migrations from before the first release. Run \`quarry migrate\` with the version that took it, and take it again.`,
       );
-    if (known.checksum !== checksum) throw new BackupError(`The backup was made with another migration ${name}.`);
+    return own.filter(({ version }) => version <= replacingVersion);
   }
-  return manifest.migrations.length;
+  const last = migrations.at(-1)?.version ?? 0;
+  if (last > (own.at(-1)?.version ?? 0))
+    throw new BackupError(`The backup is of a newer release (${quarry}). Restore it with that release.`);
+  const mismatch = findMismatch(migrations, own);
+  if (mismatch !== undefined) throw new BackupError(`The backup does not fit this release (${quarry}): ${mismatch}`);
+  return own.filter(({ version }) => version <= last);
 }
 
 async function restoreBlobs(
@@ -129,6 +141,7 @@ async function load(
       await loadRows(session, directory, store.copyIn(table), table);
       progress.sometimes(() => `rows: ${table.name} has ${table.rows}`);
     }
+    if (manifest.tables.every(({ name }) => name !== 'credentials')) await store.fillCredentials(session);
     await store.finishLoad(session, await store.listTables(session), keys);
     for (const sequence of manifest.sequences) await store.setSequence(session, sequence);
     await store.makeJobsTable(session);

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { type DatabaseTarget, pgConnection } from '../db/address.ts';
-import type { Migration } from '../db/migrate.ts';
+import type { AppliedMigration, Migration } from '../db/migrate.ts';
 import { backupLockKey } from '../files/store.ts';
 
 /*
@@ -37,7 +37,7 @@ export async function releaseBackupLock(session: Session): Promise<void> {
 /** Server version, and the migrations that the database has; none when it was never used. */
 export async function readState(session: Session): Promise<{
   postgres: string;
-  migrations: { version: number; name: string; checksum: string }[];
+  migrations: AppliedMigration[];
   restoring: string | undefined;
 }> {
   const postgres = await session.query("select current_setting('server_version') as version");
@@ -187,6 +187,13 @@ export async function finishLoad(
   for (const { name } of tables) await session.query(`alter table ${quote(name)} enable trigger user`);
   for (const { table, name, definition } of keys)
     await session.query(`alter table ${quote(table)} add constraint ${quote(name)} ${definition}`);
+}
+
+/** For a backup from before this table: each credential's app, read from the tables that own the credentials. */
+export async function fillCredentials(session: Session): Promise<void> {
+  await session.query(`insert into credentials (digest, app_id)
+    select digest, app_id from api_keys union all select digest, app_id from refresh_tokens
+    union all select digest, app_id from personal_tokens`);
 }
 
 /** The wrapped key of some app, to try the root secret on. */

@@ -5,7 +5,7 @@ import type { BlobStore } from '../blob/blob-store.ts';
 import { openDiskBlobStore } from '../blob/disk.ts';
 import type { Clock } from '../clock.ts';
 import type { DatabaseTarget } from '../db/address.ts';
-import { readMigrations } from '../db/migrate.ts';
+import { findMismatch, readMigrations } from '../db/migrate.ts';
 import { newUuid } from '../ids.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { copyBlobs } from './blobs.ts';
@@ -74,8 +74,8 @@ async function write(
   const { postgres, migrations, restoring } = await store.readState(session);
   const own = await readMigrations();
   if (migrations.length === 0) throw new BackupError('This database was never used by Quarry.');
-  if (migrations.length > own.length)
-    throw new BackupError('The database is newer than this release: take the backup with the release that serves it.');
+  const mismatch = findMismatch(migrations, own);
+  if (mismatch !== undefined) throw new BackupError(`${mismatch} Take the backup with the release that serves it.`);
   if (restoring !== undefined) throw new BackupError('A restore into this database has not ended.');
   const rows = await dumpRows(session, directory, store.ownTables(own), progress);
   const takenAt = clock.now().toISOString();

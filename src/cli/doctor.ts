@@ -5,7 +5,7 @@ import { systemClock } from '../clock.ts';
 import { type Config, readConfig } from '../config.ts';
 import { ParserPool } from '../content/parse/pool/pool.ts';
 import type { Database } from '../db/database.ts';
-import { readMigrations } from '../db/migrate.ts';
+import { type AppliedMigration, findMismatch, readMigrations } from '../db/migrate.ts';
 import { newUuid } from '../ids.ts';
 import { createLogger } from '../log.ts';
 import { findSecret } from '../services.ts';
@@ -134,10 +134,13 @@ async function lookAtMigrations(db: Database): Promise<Finding> {
   const own = await readMigrations();
   const [{ exists } = { exists: false }] = await db<{ exists: boolean }[]>`
     select to_regclass('schema_migrations') is not null as exists`;
-  const applied = exists ? await db<{ name: string }[]>`select name from schema_migrations order by version` : [];
+  const applied = exists
+    ? await db<AppliedMigration[]>`select version, name, checksum from schema_migrations order by version`
+    : [];
+  const mismatch = findMismatch(applied, own);
+  if (mismatch !== undefined)
+    return { level: 'fail', words: mismatch, cure: 'Use the release that made it, or a newer one.' };
   if (applied.length === own.length) return { level: 'ok', words: `all ${own.length} migrations are applied` };
-  if (applied.length > own.length)
-    return { level: 'fail', words: 'it was migrated by a newer release', cure: 'Run that release or a newer one.' };
   return {
     level: 'warn',
     words: `${own.length - applied.length} of ${own.length} migrations are not applied`,

@@ -1,12 +1,20 @@
 import { BackupError } from '../backup/error.ts';
 import { ConfigError } from '../config.ts';
 import { DirectoryLockedError } from '../db/directory-lock.ts';
+import { SchemaMismatchError } from '../db/migrate.ts';
 import { EmbeddedPostgresError } from '../db/postgres-error.ts';
 import { BlobStoreMismatchError } from '../files/store-identity.ts';
 import { redact } from '../log.ts';
 
 /** Errors whose message is all that there is to say. */
-const plain = [ConfigError, DirectoryLockedError, EmbeddedPostgresError, BackupError, BlobStoreMismatchError];
+const plain = [
+  ConfigError,
+  DirectoryLockedError,
+  EmbeddedPostgresError,
+  SchemaMismatchError,
+  BackupError,
+  BlobStoreMismatchError,
+];
 
 /** An error in words for whoever typed the command: what is wrong and how to mend it. */
 export function explain(error: unknown): string {

@@ -29,7 +29,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
       const rewrapped = await rewrapKeys(services.db, services.secrets);
       log.info({ rewrapped }, 'Stored keys are wrapped by the current secret');
     }
-    await services.startWorkers();
+    await services.startWorkers(server.work);
     services.setReady();
     services.parser.warm();
     process.stdout.write(isWorker ? workerGreeting(url) : greeting(url, services.baseUrl(), credentials));

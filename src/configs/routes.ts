@@ -1,22 +1,19 @@
 import { Type } from 'typebox';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { compact, iso } from '../http/present.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { integerRange } from '../http/validation.ts';
-import { formatId } from '../ids.ts';
+import { presentConfig } from './present.ts';
 import { configSchema } from './schema.ts';
 import type { ConfigService } from './service.ts';
-import type { ConfigRow } from './store.ts';
 
 const tag = 'Config';
-const callers = ['user', 'server', 'developer'] as const;
 const owner = {
   agent: Type.Optional(Type.String({ description: 'Paths of this agent instead of your own.' })),
   org: Type.Optional(Type.String({ description: 'Paths of this organisation instead of your own.' })),
 };
 
 export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigService }): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/config',
     operationId: 'listConfigs',
@@ -34,7 +31,7 @@ export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigSer
       );
     },
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/config/*',
     operationId: 'getConfig',
@@ -47,26 +44,5 @@ export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigSer
       const { row, content } = await configs.get(caller, params['*'], query);
       return presentConfig(row, content);
     },
-  });
-}
-
-function presentConfig(row: ConfigRow, content?: string) {
-  return compact({
-    id: formatId('config', row.id),
-    virtual_path: row.virtualPath,
-    content_type: row.contentType,
-    content,
-    version: row.version,
-    current_version: {
-      id: formatId('configVersion', row.versionId),
-      version_number: row.version,
-      content_hash: row.contentHash.toString('hex'),
-      created_at: iso(row.versionCreatedAt),
-    },
-    file: formatId('file', row.fileId),
-    org: row.orgId && formatId('org', row.orgId),
-    agent: row.agentId && formatId('agent', row.agentId),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
   });
 }

@@ -1,10 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { presentApp } from '../apps/routes.ts';
-import { compact, iso } from '../http/present.ts';
 import { type Api, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
 import { readSessionCookie, sessionCookie } from '../tenancy/sessions.ts';
-import { presentUser } from '../users/routes.ts';
+import { presentConsoleSession } from './present.ts';
 import { consoleSessionSchema, signInSchema } from './schema.ts';
 import { type ConsoleService, sessionSeconds } from './service.ts';
 
@@ -30,7 +27,7 @@ export function registerConsoleRoutes(
     handler: async ({ body, request, reply }) => {
       const { value, session } = await consoleSessions.signIn(body, request.ip);
       setCookie(request, reply, value, sessionSeconds);
-      return present(session);
+      return presentConsoleSession(session);
     },
   });
   api.public({
@@ -40,7 +37,8 @@ export function registerConsoleRoutes(
     tag,
     summary: 'Get who is signed in, and a fresh CSRF token',
     responses: { 200: ref(consoleSessionSchema) },
-    handler: async ({ request }) => present(await consoleSessions.get(readSessionCookie(request.headers.cookie))),
+    handler: async ({ request }) =>
+      presentConsoleSession(await consoleSessions.get(readSessionCookie(request.headers.cookie))),
   });
   api.public({
     method: 'DELETE',
@@ -61,18 +59,4 @@ export function registerConsoleRoutes(
     const attributes = ['Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Strict', ...(secure ? ['Secure'] : [])];
     reply.header('set-cookie', [`${sessionCookie}=${value}`, ...attributes].join('; '));
   }
-}
-
-function present(session: Awaited<ReturnType<ConsoleService['get']>>) {
-  return compact({
-    kind: session.kind,
-    csrf_token: session.csrfToken,
-    expires_at: iso(session.expiresAt),
-    user: session.kind === 'user' ? presentUser(session.user) : undefined,
-    app: session.kind === 'user' ? presentApp(session.app) : undefined,
-    developer:
-      session.kind === 'developer'
-        ? { id: formatId('developer', session.developer.id), name: session.developer.name }
-        : undefined,
-  });
 }

@@ -4,7 +4,6 @@ import type { AuthService } from '../auth/service.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { AppError, type FieldError } from '../errors.ts';
-import type { Task } from '../jobs/workers.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
 import { newSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
@@ -17,14 +16,16 @@ export const sessionSeconds = 12 * 3_600;
 
 export type ConsoleService = ReturnType<typeof createConsoleService>;
 
-export function createConsoleService(deps: {
+export type ConsoleDeps = {
   db: Database;
   clock: Clock;
   auth: AuthService;
   users: UserService;
   credentials: Credentials;
   sessions: Sessions;
-}) {
+};
+
+export function createConsoleService(deps: ConsoleDeps) {
   const { db, clock, auth, users, credentials, sessions } = deps;
 
   /** What a session shows of itself, with a new CSRF token. */
@@ -106,11 +107,4 @@ function invalid(fields: FieldError[]): AppError {
 
 function over(): AppError {
   return new AppError('unauthenticated', 'No session is open. Sign in.');
-}
-
-/** Removes sessions that are over. */
-export const consoleSweepJob = { task: 'sweep_console', everySeconds: 3_600 };
-
-export function createConsoleSweepTask({ db, clock }: { db: Database; clock: Clock }): Task {
-  return () => store.deleteExpiredSessions(db, clock.now());
 }

@@ -102,6 +102,7 @@ type Unit = {
 
 const headingPattern = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
 const fencePattern = /^\s{0,3}(`{3,}|~{3,})/;
+const underlinePattern = /^ {0,3}(?:(=+)|-+)[ \t]*$/;
 const itemPattern = /^\s*(?:[-*+]|\d{1,9}[.)])\s/;
 const headingCharactersMax = 200;
 
@@ -111,8 +112,13 @@ function readUnits(text: string, maxTokens: number): Unit[] {
   let path: { level: number; title: string }[] = [];
   let headingPath: string[] = [];
   let fence: string | undefined;
+  let underlineFollows = false;
   let before: Unit['kind'] | 'blank' = 'blank';
   let start = 0;
+  const enterSection = (level: number, title: string): void => {
+    path = [...path.filter((above) => above.level < level), { level, title: title.slice(0, headingCharactersMax) }];
+    headingPath = path.map((above) => above.title);
+  };
   for (let line = 1; start < text.length; line++) {
     const end = endOfLine(text, start);
     const content = text.slice(start, end);
@@ -125,6 +131,10 @@ function readUnits(text: string, maxTokens: number): Unit[] {
         fence = undefined;
     } else if (content.trim() === '') {
       kind = 'blank';
+    } else if (underlineFollows) {
+      kind = 'heading';
+      opens = false;
+      underlineFollows = false;
     } else {
       const opening = fencePattern.exec(content)?.[1];
       const heading = opening === undefined ? headingPattern.exec(content)?.[1] : undefined;
@@ -133,13 +143,11 @@ function readUnits(text: string, maxTokens: number): Unit[] {
         kind = 'fence';
       } else if (heading !== undefined) {
         kind = 'heading';
-        const level = heading.length;
         const title = content
           .replace(headingPattern, '')
           .replace(/[ \t]#+[ \t]*$/, '')
           .trim();
-        path = [...path.filter((above) => above.level < level), { level, title: title.slice(0, headingCharactersMax) }];
-        headingPath = path.map((above) => above.title);
+        enterSection(heading.length, title);
       } else if (content.trimStart().startsWith('|')) {
         kind = 'table';
         opens = before !== 'table';
@@ -148,6 +156,12 @@ function readUnits(text: string, maxTokens: number): Unit[] {
       } else {
         kind = before === 'item' && /^\s/.test(content) ? 'item' : 'text';
         opens = before !== kind;
+        const level = kind === 'text' && opens ? underlinedLevel(text, end + 1) : undefined;
+        if (level !== undefined) {
+          kind = 'heading';
+          underlineFollows = true;
+          enterSection(level, content.trim());
+        }
       }
     }
     if (kind !== 'blank') {
@@ -170,6 +184,14 @@ function readUnits(text: string, maxTokens: number): Unit[] {
     start = end + 1;
   }
   return units;
+}
+
+/** The level of a heading whose underline (setext) is the line at `start`. Only headings of one line are recognised. */
+function underlinedLevel(text: string, start: number): 1 | 2 | undefined {
+  const match = underlinePattern.exec(
+    text.slice(start, Math.min(endOfLine(text, start), start + headingCharactersMax)),
+  );
+  return match ? (match[1] === undefined ? 2 : 1) : undefined;
 }
 
 /** Where the line that begins at `start` ends: at its line break or at the end of the text. */

@@ -5,7 +5,7 @@ import type { AppError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
 import { sortLinks } from './frontier.ts';
-import { failedPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
+import { failedPage, type KnownPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
 import { readSitemaps } from './sitemaps.ts';
 import * as store from './store.ts';
@@ -59,7 +59,12 @@ export async function runCrawlTurn(
 /** Somebody else has taken the crawl up, or it was deleted. */
 class CrawlLost extends Error {}
 
-type Settled = { queued: store.QueuedPage; outcome: PageOutcome; prepared?: unknown };
+type Settled = {
+  queued: store.QueuedPage;
+  known: store.PageState | undefined;
+  outcome: PageOutcome;
+  prepared?: unknown;
+};
 
 class Turn {
   readonly #deps: EngineDeps;
@@ -68,7 +73,7 @@ class Turn {
   readonly #robots: RobotsCache;
   readonly #stop = new AbortController();
   readonly #inFlight = new Map<number, Promise<void>>();
-  readonly #due: { queued: store.QueuedPage; known: store.PageState | undefined }[] = [];
+  readonly #due: { queued: store.QueuedPage; known: KnownPage | undefined }[] = [];
   readonly #settled: Settled[] = [];
   #exhausted = false;
   #crawl: Crawl;
@@ -169,18 +174,25 @@ class Turn {
     const held = [...this.#inFlight.keys(), ...this.#due.map(({ queued }) => queued.position)];
     const due = await store.listDuePages(this.#deps.db, this.#crawl, held, lookAhead);
     const urls = due.map((page) => page.url);
-    const known = await store.listKnownPages(this.#deps.db, this.#crawl, urls);
+    const known = await this.#listKnown(urls);
     this.#due.push(...due.map((queued) => ({ queued, known: known.get(queued.url) })));
     // Nothing more comes before something is committed or a pause is over.
     this.#exhausted = due.length === 0;
   }
 
+  async #listKnown(urls: string[]): Promise<Map<string, KnownPage>> {
+    const known = await store.listKnownPages(this.#deps.db, this.#crawl, urls);
+    const finalUrls = [...known.values()].map((state) => state.finalUrl);
+    const held = known.size === 0 ? undefined : await this.#sink.listHeld?.(this.#crawl, finalUrls);
+    return new Map([...known].map(([url, state]) => [url, { state, isHeld: held?.has(state.finalUrl) ?? true }]));
+  }
+
   /** One page from its URL to its commit. */
-  async #process(queued: store.QueuedPage, known: store.PageState | undefined): Promise<void> {
+  async #process(queued: store.QueuedPage, known: KnownPage | undefined): Promise<void> {
     const robotsOf = (url: URL) => this.#robots.rulesFor(url);
     const { signal, unlink } = linkedSignal(this.#stop.signal);
     const outcome = await readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal }).finally(unlink);
-    const settled: Settled = { queued, outcome };
+    const settled: Settled = { queued, known: known?.state, outcome };
     if (outcome.kind === 'page' && outcome.page.change !== 'unchanged') await this.#prepare(settled, outcome.page);
     this.#settled.push(settled);
     // Pages that finish while a commit is under way share the next one.
@@ -261,7 +273,14 @@ class Turn {
     const failures: FailedPage[] = [];
     const rows: Parameters<typeof store.settlePages>[2] = [];
     const states: store.PageState[] = [];
+    const unchanged: string[] = [];
     const gone: string[] = [];
+    const follow = (links: string[], depth: number): void => {
+      if (crawl.settings.mode !== 'site' || crawl.settings.sitemap === 'only') return;
+      const sorted = sortLinks(crawl, links, depth + 1);
+      found.push(...sorted.pages);
+      leftOut.push(...sorted.leftOut);
+    };
     const leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[] = [];
     const found: { url: string; depth: number }[] = [];
     const twins = await store.listTwins(
@@ -271,7 +290,7 @@ class Turn {
     );
 
     for (const settled of batch) {
-      const { queued, outcome } = settled;
+      const { queued, known, outcome } = settled;
       const row = { urlHash: queued.urlHash, reason: null, canonicalHash: null, contentHash: null };
       if (outcome.kind === 'retry') await store.postponePage(tx, crawl, queued.urlHash, outcome.delayMs);
       else if (outcome.kind === 'left_out') {
@@ -283,10 +302,18 @@ class Turn {
         rows.push({ ...row, state: 'failed', reason: outcome.failure.code });
         crawl.failed += 1;
         if (outcome.gone) gone.push(queued.url);
-        failures.push({ url: queued.url, isStart: queued.depth === 0, failure: outcome.failure, gone: outcome.gone });
+        // What the page led to is there although it cannot be read now.
+        else if (known !== undefined) follow(known.links, queued.depth);
+        failures.push({
+          url: queued.url,
+          lastUrl: known?.finalUrl,
+          isStart: queued.depth === 0,
+          failure: outcome.failure,
+          gone: outcome.gone,
+        });
       } else {
         const canonicalHash = store.hashUrl(outcome.canonical);
-        const contentHash = outcome.state.contentHash ?? canonicalHash;
+        const { contentHash } = outcome.state;
         const twin = store.twinKey(canonicalHash, contentHash);
         const isStart = queued.depth === 0;
         // A redirect to a page that has a row of its own brings nothing new; neither does the same text of one page.
@@ -305,18 +332,16 @@ class Turn {
           pages.push({ page: outcome.page, prepared: settled.prepared });
           accepted.add(settled);
         }
-        states.push(outcome.state);
-        if (crawl.settings.mode === 'site' && crawl.settings.sitemap !== 'only') {
-          const sorted = sortLinks(crawl, outcome.links, queued.depth + 1);
-          found.push(...sorted.pages);
-          leftOut.push(...sorted.leftOut);
-        }
+        if (outcome.state === known) unchanged.push(queued.url);
+        else states.push(outcome.state);
+        follow(outcome.state.links, queued.depth);
       }
     }
     await store.settlePages(tx, crawl, rows);
-    await store.rememberPages(tx, crawl, states);
+    await store.savePageStates(tx, crawl, states);
+    await store.touchPageStates(tx, crawl, unchanged);
     if (crawl.collectionId !== null && gone.length > 0)
-      await store.forgetPages(tx, crawl.appId, crawl.collectionId, gone);
+      await store.dropPageStates(tx, crawl.appId, crawl.collectionId, gone);
     await this.#addPages(tx, crawl, found, leftOut);
     const progress = { discovered: crawl.discovered, done: crawl.done, failed: crawl.failed };
     await store.updateCrawl(tx, crawl);
@@ -353,7 +378,7 @@ class Turn {
     ]);
   }
 
-  /** After the start page: what sitemaps name, and what an earlier crawl of the same collection had. */
+  /** After the start page: what sitemaps name. */
   async #readListsOfPages(): Promise<void> {
     const { settings } = this.#crawl;
     if (this.#crawl.sitemapRead || this.#crawl.scopeUrl === null || settings.mode !== 'site') return;
@@ -371,7 +396,6 @@ class Turn {
       this.#crawl = crawl;
       return crawl.discovered + crawl.dropped < settings.maxPages;
     };
-    await add(await store.listCollectionUrls(this.#deps.db, this.#crawl, settings.maxPages), false);
     if (settings.sitemap !== 'skip' && this.#crawl.discovered + this.#crawl.dropped < settings.maxPages)
       await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (urls) =>
         add(
@@ -398,6 +422,7 @@ class Turn {
   async #finish(): Promise<void> {
     await this.#deps.db.begin(async (tx) => {
       const crawl = await this.#lock(tx);
+      await store.dropUnvisitedStates(tx, crawl);
       await store.finishCrawl(tx, crawl);
       await this.#sink.finish(tx, crawl, { state: 'done' });
     });

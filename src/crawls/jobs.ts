@@ -1,11 +1,11 @@
 import type { Db } from '../db/database.ts';
 import { addJob, areJobsWaiting } from '../jobs/queue.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { type EngineDeps, runCrawlTurn } from './engine.ts';
 import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
 
-/** The job's name and payload are stored: public names. */
-export const crawlTask = 'crawl';
+/** Stored with the job. */
 type CrawlPayload = { app_id: string; crawl_id: string };
 
 /** How long a crawl works before it looks whether others wait for a worker. */
@@ -23,7 +23,7 @@ export async function startCrawl(db: Db, crawl: NewCrawl): Promise<void> {
 
 function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Date): Promise<void> {
   const payload: CrawlPayload = { app_id: appId, crawl_id: id };
-  return addJob(db, crawlTask, payload, {
+  return addJob(db, taskNames.crawl, payload, {
     key: `crawl/${id}`,
     priority,
     maxAttempts: attemptsMax,

@@ -22,13 +22,21 @@ export type PageOutcome =
       /** Where it was found after redirects, normalised. */
       finalUrl: string;
       canonical: string;
-      /** Normalised; empty when the page asks not to be followed. */
-      links: string[];
+      /** Of what is unchanged by its server's word the very state that was known. Its links are normalised, and none when the page asks not to be followed. */
       state: PageState;
     }
   | { kind: 'failed'; failure: PageFailure; gone: boolean }
   | { kind: 'retry'; delayMs: number }
   | { kind: 'left_out'; reason: 'robots' | 'redirected_away'; fetched: boolean };
+
+/** What the collection knows of a page, and whether the crawl's consumer has it: only then a condition makes sense. */
+export type KnownPage = { state: PageState; isHeld: boolean };
+
+type ReadOptions = {
+  robotsOf: (url: URL) => Promise<RobotsRules>;
+  known: KnownPage | undefined;
+  signal: AbortSignal;
+};
 
 export const crawlBytesMax = 10 * 1024 * 1024;
 
@@ -40,11 +48,7 @@ export async function readPage(
   deps: ReaderDeps,
   crawl: Crawl,
   queued: QueuedPage,
-  options: {
-    robotsOf: (url: URL) => Promise<RobotsRules>;
-    known: PageState | undefined;
-    signal: AbortSignal;
-  },
+  options: ReadOptions,
 ): Promise<PageOutcome> {
   const url = new URL(queued.url);
   const isStart = queued.depth === 0;
@@ -54,9 +58,15 @@ export async function readPage(
       if (!isStart) return { kind: 'left_out', reason: 'robots', fetched: false };
       return failedPage('fetch_failed', 'robots_disallowed', 'robots.txt of the site does not allow this page.');
     }
-    const fetched = await deps.gate.run(url.host, robots.crawlDelayMs, options.signal, () =>
-      fetchWhole(deps.fetcher, crawl, queued, options),
-    );
+    const fetchOnce = (condition: PageState | undefined): Promise<Fetched> =>
+      deps.gate.run(url.host, robots.crawlDelayMs, options.signal, () =>
+        fetchWhole(deps.fetcher, crawl, queued, condition, options),
+      );
+    const condition = options.known?.isHeld ? options.known.state : undefined;
+    let fetched = await fetchOnce(condition);
+    // Validators are those of one URL. When a redirect leads to another now, its 304 says nothing about it.
+    if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
+      fetched = await fetchOnce(undefined);
     return await judge(deps, crawl, queued, fetched, options);
   } catch (error) {
     options.signal.throwIfAborted();
@@ -72,14 +82,15 @@ async function fetchWhole(
   fetcher: Fetcher,
   crawl: Crawl,
   queued: QueuedPage,
-  options: { robotsOf: (url: URL) => Promise<RobotsRules>; known: PageState | undefined; signal: AbortSignal },
+  condition: PageState | undefined,
+  options: ReadOptions,
 ): Promise<Fetched> {
   const headers: Record<string, string> = {
     accept: 'text/html,application/xhtml+xml,application/pdf;q=0.9,*/*;q=0.8',
     'accept-language': '*',
   };
-  if (options.known?.etag) headers['if-none-match'] = options.known.etag;
-  if (options.known?.lastModified) headers['if-modified-since'] = options.known.lastModified;
+  if (condition?.etag) headers['if-none-match'] = condition.etag;
+  if (condition?.lastModified) headers['if-modified-since'] = condition.lastModified;
   const response = await fetcher.fetch(queued.url, {
     headers,
     signal: options.signal,
@@ -106,7 +117,7 @@ async function judge(
   crawl: Crawl,
   queued: QueuedPage,
   { response, bytes }: Fetched,
-  options: { known: PageState | undefined; signal: AbortSignal },
+  options: ReadOptions,
 ): Promise<PageOutcome> {
   const { status, headers } = response;
   if (response.stopped !== undefined)
@@ -118,7 +129,8 @@ async function judge(
         )
       : { kind: 'left_out', reason: 'redirected_away', fetched: true };
   const finalUrl = normalizeUrl(response.url) ?? queued.url;
-  if (status === 304 && options.known !== undefined) return unchanged(queued, finalUrl, options.known);
+  const known = options.known?.isHeld ? options.known.state : undefined;
+  if (status === 304 && finalUrl === known?.finalUrl) return unchanged(queued, known);
   if (status < 200 || status >= 300) {
     const delayMs = isRetryable(status)
       ? retryDelayMs(queued.tries + 1, headers['retry-after'], deps.clock.now())
@@ -131,47 +143,45 @@ async function judge(
   const read = looksLikeHtml(contentType, bytes)
     ? await readHtml(deps.parser, crawl, bytes, contentType, response.url, options.signal)
     : await readDocument(deps.parser, crawl, bytes, headers, response.url, options.signal);
-  const digest = createHash('sha256').update(read.markdown).digest();
-  const same = options.known?.contentHash !== null && options.known?.contentHash?.equals(digest) === true;
   const blocked = /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');
+  const facts = {
+    title: read.title,
+    description: read.description,
+    language: read.language,
+    published: read.published,
+    contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
+  };
+  const state: PageState = {
+    url: queued.url,
+    finalUrl,
+    canonical: canonicalOf(read.canonical, finalUrl),
+    etag: headers.etag ?? null,
+    lastModified: headers['last-modified'] ?? null,
+    contentHash: sha256(read.markdown),
+    pageHash: sha256(JSON.stringify([read.markdown, facts])),
+    links: blocked ? [] : read.links,
+  };
+  const same = known?.finalUrl === finalUrl && known.pageHash.equals(state.pageHash);
+  const change = known === undefined ? 'new' : same ? 'unchanged' : 'changed';
   return {
     kind: 'page',
     finalUrl,
-    canonical: canonicalOf(read.canonical, finalUrl),
-    links: blocked ? [] : read.links,
-    state: {
-      url: queued.url,
-      etag: headers.etag ?? null,
-      lastModified: headers['last-modified'] ?? null,
-      contentHash: digest,
-    },
-    page: {
-      url: finalUrl,
-      isStart: queued.depth === 0,
-      change: options.known === undefined ? 'new' : same ? 'unchanged' : 'changed',
-      markdown: read.markdown,
-      title: read.title,
-      description: read.description,
-      language: read.language,
-      published: read.published,
-      contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
-      contentHash: digest.toString('hex'),
-    },
+    canonical: state.canonical,
+    state,
+    page: { url: finalUrl, isStart: queued.depth === 0, change, markdown: read.markdown, ...facts },
   };
 }
 
-function unchanged(queued: QueuedPage, finalUrl: string, known: PageState): PageOutcome {
-  const none = { title: undefined, description: undefined, language: undefined, published: undefined };
-  const contentHash = known.contentHash?.toString('hex') ?? '';
-  const page = {
-    url: finalUrl,
-    isStart: queued.depth === 0,
-    change: 'unchanged' as const,
-    markdown: '',
-    contentType: '',
-    contentHash,
-  };
-  return { kind: 'page', page: { ...page, ...none }, finalUrl, canonical: finalUrl, links: [], state: known };
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
+  const facts = { title: undefined, description: undefined, language: undefined, published: undefined };
+  const { finalUrl, canonical } = known;
+  const isStart = queued.depth === 0;
+  const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
+  return { kind: 'page', page, finalUrl, canonical, state: known };
 }
 
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {

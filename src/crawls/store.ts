@@ -13,7 +13,20 @@ export type NewCrawl = {
 
 export type QueuedPage = { url: string; urlHash: Buffer; position: number; depth: number; tries: number };
 export type HostRow = { origin: string; state: 'found' | 'open' | 'closed'; robots: string | null };
-export type PageState = { url: string; etag: string | null; lastModified: string | null; contentHash: Buffer | null };
+/** What a collection keeps of a page: how to ask whether it changed, and what it then still stands for. */
+export type PageState = {
+  url: string;
+  /** Where it was found after redirects: the validators are those of this URL. */
+  finalUrl: string;
+  canonical: string;
+  etag: string | null;
+  lastModified: string | null;
+  /** SHA-256 of the text, which tells twins. */
+  contentHash: Buffer;
+  /** SHA-256 of everything that a consumer gets of the page. */
+  pageHash: Buffer;
+  links: string[];
+};
 
 export function hashUrl(url: string): Buffer {
   return createHash('sha256').update(url).digest();
@@ -196,35 +209,50 @@ export async function insertHost(db: Db, crawl: Crawl, host: HostRow): Promise<v
 /** What the crawl's collection knows of these URLs. */
 export async function listKnownPages(db: Db, crawl: Crawl, urls: string[]): Promise<Map<string, PageState>> {
   if (crawl.collectionId === null || urls.length === 0) return new Map();
-  const rows = await db<PageState[]>`
-    select url, etag, last_modified, content_hash from crawled_pages
+  const rows = await db<(Omit<PageState, 'links'> & { links: string })[]>`
+    select url, final_url, canonical, etag, last_modified, content_hash, page_hash, links from crawled_pages
     where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
-  return new Map(rows.map((row) => [row.url, row]));
+  return new Map(rows.map((row) => [row.url, { ...row, links: row.links === '' ? [] : row.links.split('\n') }]));
 }
 
-/** URLs that an earlier crawl of the same collection had: a page that is unchanged does not tell its links again. */
-export async function listCollectionUrls(db: Db, crawl: Crawl, count: number): Promise<string[]> {
-  if (crawl.collectionId === null) return [];
-  const rows = await db<{ url: string }[]>`
-    select url from crawled_pages where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId}
-    order by fetched_at desc, url limit ${count}`;
-  return rows.map((row) => row.url);
-}
-
-export async function rememberPages(tx: Transaction, crawl: Crawl, pages: PageState[]): Promise<void> {
+export async function savePageStates(tx: Transaction, crawl: Crawl, pages: PageState[]): Promise<void> {
   if (crawl.collectionId === null || pages.length === 0) return;
   await tx`
-    insert into crawled_pages (app_id, sandbox_id, collection_id, url_hash, url, etag, last_modified, content_hash, fetched_at)
+    insert into crawled_pages (app_id, sandbox_id, collection_id, url_hash, url, final_url, canonical, etag,
+      last_modified, content_hash, page_hash, links, fetched_at)
     select ${crawl.appId}, ${crawl.sandboxId}, ${crawl.collectionId}, given.*, now()
     from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[], ${pages.map((page) => page.url)}::text[],
+      ${pages.map((page) => page.finalUrl)}::text[], ${pages.map((page) => page.canonical)}::text[],
       ${pages.map((page) => page.etag)}::text[], ${pages.map((page) => page.lastModified)}::text[],
-      ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[]) as given
-    on conflict (app_id, collection_id, url_hash) do update set etag = excluded.etag,
-      last_modified = excluded.last_modified, content_hash = excluded.content_hash, fetched_at = excluded.fetched_at`;
+      ${byteas(pages.map((page) => page.contentHash))}::text[]::bytea[],
+      ${byteas(pages.map((page) => page.pageHash))}::text[]::bytea[],
+      ${pages.map((page) => page.links.join('\n'))}::text[]) as given
+    on conflict (app_id, collection_id, url_hash) do update set final_url = excluded.final_url,
+      canonical = excluded.canonical, etag = excluded.etag, last_modified = excluded.last_modified,
+      content_hash = excluded.content_hash, page_hash = excluded.page_hash, links = excluded.links,
+      fetched_at = excluded.fetched_at`;
 }
 
-/** Forgets pages of a collection, so that they are fetched in full when they come up again. */
-export async function forgetPages(db: Db, appId: string, collectionId: string, urls: string[]): Promise<void> {
+/** Notes that these pages are still what they were. Their rows are not written again: links can be long. */
+export async function touchPageStates(tx: Transaction, crawl: Crawl, urls: string[]): Promise<void> {
+  if (crawl.collectionId === null || urls.length === 0) return;
+  await tx`
+    update crawled_pages set fetched_at = now() where app_id = ${crawl.appId}
+      and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
+}
+
+/** Drops what the collection knows of pages that this crawl, which is about to end, did not come by or left out. */
+export async function dropUnvisitedStates(tx: Transaction, crawl: Crawl): Promise<void> {
+  if (crawl.collectionId === null) return;
+  await tx`
+    delete from crawled_pages known where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId}
+      and not exists (select 1 from crawl_pages page
+        where page.app_id = known.app_id and page.crawl_id = ${crawl.id} and page.url_hash = known.url_hash
+          and (page.state in ('done', 'failed') or page.reason = 'duplicate'))`;
+}
+
+/** Drops what a collection knows of pages that are gone. */
+export async function dropPageStates(db: Db, appId: string, collectionId: string, urls: string[]): Promise<void> {
   await db`delete from crawled_pages
     where app_id = ${appId} and collection_id = ${collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
 }

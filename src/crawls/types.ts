@@ -49,11 +49,17 @@ export type CrawledPage = {
   language: string | undefined;
   published: string | undefined;
   contentType: string;
-  contentHash: string;
 };
 
 /** A page that could not be had. `gone`: its server says that it is no more (404 or 410). */
-export type FailedPage = { url: string; isStart: boolean; failure: PageFailure; gone: boolean };
+export type FailedPage = {
+  url: string;
+  /** Where it was found the last time, in a collection that has it. */
+  lastUrl: string | undefined;
+  isStart: boolean;
+  failure: PageFailure;
+  gone: boolean;
+};
 
 export type Progress = { discovered: number; done: number; failed: number };
 
@@ -65,6 +71,11 @@ export type CrawlVerdict = { state: 'done' } | { state: 'failed'; failure: PageF
  * write is in the same transaction as the crawl's own rows, so it happens exactly once.
  */
 export type CrawlSink<Prepared = unknown> = {
+  /**
+   * Which of these pages (where they were found the last time) the consumer still has. Only those are asked for
+   * conditionally. Absent: all that the collection knows.
+   */
+  listHeld?(crawl: Crawl, urls: string[]): Promise<Set<string>>;
   /** Rejects soon after `signal` is aborted: the crawl is over, or its process stops. */
   prepare(crawl: Crawl, page: CrawledPage, signal: AbortSignal): Promise<Prepared>;
   /** A page that was prepared but is not committed after all. */

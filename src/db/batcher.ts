@@ -47,7 +47,7 @@ export class Batcher<Item, Result> {
     group.woken = false;
     while (group.waiting.length > 0 && group.running < this.#options.batchesMax) {
       group.running += 1;
-      this.#run(this.#take(group)).finally(() => {
+      void this.#run(this.#take(group)).finally(() => {
         group.running -= 1;
         if (group.waiting.length > 0) this.#start(name, group);
         else if (group.running === 0 && !group.woken) this.#groups.delete(name);

@@ -4,7 +4,9 @@ import { fileURLToPath } from 'node:url';
 import type { Database } from './database.ts';
 import { createFacts, findFact } from './server-facts.ts';
 
-export type Migration = { version: number; name: string; checksum: string; sql: string };
+/** A migration as a database or a backup records it. */
+export type AppliedMigration = { version: number; name: string; checksum: string };
+export type Migration = AppliedMigration & { sql: string };
 
 const directory = fileURLToPath(new URL('../../migrations/', import.meta.url));
 /** One process migrates at a time; the number only has to be ours. */
@@ -26,9 +28,9 @@ export async function readMigrations(from = directory): Promise<Migration[]> {
 
 /**
  * Brings the database to this release: each migration in a transaction of its own, in order, once, however many
- * processes start together. Answers the names that were applied. Throws when the database holds a migration that
- * this release does not know or that was edited after it was applied, or that a restore was begun in and not ended.
- * @param options.restoring the backup that is being restored by whoever calls.
+ * processes start together. Returns the names that were applied. Throws when the database has migrations that do
+ * not match this release, or when a restore into it has not ended.
+ * @param options.restoring the backup that the caller is restoring.
  */
 export async function migrate(
   db: Database,
@@ -49,13 +51,10 @@ export async function migrate(
       create table if not exists schema_migrations (
         version integer primary key, name text not null, checksum text not null,
         applied_at timestamptz not null default now())`;
-    const applied = await connection<{ version: number; name: string; checksum: string }[]>`
+    const applied = await connection<AppliedMigration[]>`
       select version, name, checksum from schema_migrations order by version`;
-    for (const row of applied) {
-      const known = wanted.find((migration) => migration.version === row.version);
-      if (!known) throw new Error(`The database is newer than this release: it has migration ${row.name}.`);
-      if (known.checksum !== row.checksum) throw new Error(`Migration ${row.name} was edited after it was applied.`);
-    }
+    const mismatch = findMismatch(applied, wanted);
+    if (mismatch !== undefined) throw new SchemaMismatchError(mismatch);
     const names: string[] = [];
     for (const migration of wanted.filter(({ version }) => !applied.some((row) => row.version === version))) {
       await connection`begin`;
@@ -76,3 +75,32 @@ export async function migrate(
     connection.release();
   }
 }
+
+/** The message says why this release cannot use the database, and what to do. */
+export class SchemaMismatchError extends Error {}
+
+/** Why this release cannot use a database with these migrations; undefined when it can. */
+export function findMismatch(
+  applied: readonly AppliedMigration[],
+  known: readonly AppliedMigration[],
+): string | undefined {
+  if (hasOldNumbering(applied))
+    return 'The database was made by a version of Quarry from before its first release, whose migrations had other numbers. Nothing was changed. To keep its data, run `quarry backup DIRECTORY --include-secret` with the version that made it, then `quarry restore DIRECTORY` with this one into a new database and a new data directory or bucket. See docs/upgrading.md.';
+  for (const row of applied) {
+    const same = known.find(({ version }) => version === row.version);
+    if (same === undefined) return `The database is newer than this release: it has migration ${row.name}.`;
+    if (same.checksum !== row.checksum) return `Migration ${row.name} was edited after it was applied.`;
+  }
+  return undefined;
+}
+
+/**
+ * Before the first release the schema was made by 14 other migrations, with the same tables and columns. Their first one
+ * tells them apart.
+ */
+export function hasOldNumbering([first]: readonly AppliedMigration[]): boolean {
+  return first?.checksum === '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
+}
+export const oldMigrationsCount = 14;
+/** The last of the migrations that replaced them. */
+export const replacingVersion = 11;

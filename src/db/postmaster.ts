@@ -89,7 +89,7 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
   closeSync(output);
   const ended = endOf(child);
   let hasEnded = false;
-  ended.then(() => {
+  void ended.then(() => {
     hasEnded = true;
   });
   const { pid } = child;
@@ -108,7 +108,7 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
 
   let stopping: Promise<void> | undefined;
   const logTimer = setInterval(() => boundLog(options.logFile), logCheckMs).unref();
-  ended.then(() => {
+  void ended.then(() => {
     clearInterval(logTimer);
     if (!stopping) log.fatal({ postgresPid: pid, logFile: options.logFile }, 'The embedded PostgreSQL ended by itself');
   });

@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { FileLinks } from '../files/present.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import type { StreamHub } from '../http/sse.ts';
 import { presentExtraction, presentSummary } from './present.ts';
 import { extractionCreateSchema, extractionSchema } from './schema.ts';
@@ -10,7 +11,6 @@ import type { ExtractionService } from './service.ts';
 import { extractionTopic } from './workflow.ts';
 
 const tag = 'Extractions';
-const callers = ['user', 'server', 'developer'] as const;
 
 export function registerExtractionRoutes(
   api: Api,
@@ -18,7 +18,7 @@ export function registerExtractionRoutes(
 ): void {
   const { extractions, clock, streams } = deps;
   const params = Type.Object({ extraction: Type.String() });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/extractions',
     operationId: 'createExtraction',
@@ -28,6 +28,7 @@ export function registerExtractionRoutes(
     description:
       'A document is done in the answer (201). A URL is crawled in the background (202): poll the extraction.',
     body: extractionCreateSchema,
+    budget: bodyBudgets.map,
     responses: { 201: ref(extractionSchema), 202: ref(extractionSchema) },
     handler: async ({ caller, body, reply }) => {
       const created = await extractions.create(caller, body);
@@ -35,7 +36,7 @@ export function registerExtractionRoutes(
       return presentExtraction(deps, created, clock.now());
     },
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/extractions/:extraction',
     operationId: 'getExtraction',
@@ -46,7 +47,7 @@ export function registerExtractionRoutes(
     handler: async ({ caller, params }) =>
       presentExtraction(deps, await extractions.get(caller, params.extraction), clock.now()),
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/extractions',
     operationId: 'listExtractions',
@@ -66,7 +67,7 @@ export function registerExtractionRoutes(
       return page(request, rows.map(presentSummary), total);
     },
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: '/api/v1/extractions/:extraction',
     operationId: 'deleteExtraction',
@@ -77,7 +78,7 @@ export function registerExtractionRoutes(
     responses: { 204: null },
     handler: ({ caller, params: { extraction } }) => extractions.remove(caller, extraction),
   });
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/extractions/:extraction/stream',
     operationId: 'streamExtraction',

@@ -1,3 +1,6 @@
+/*
+ * Triggers of extractions: extractions_created and extractions_ended emit an event when an extraction has ended.
+ */
 import type { Db, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';

@@ -78,7 +78,10 @@ export function applyAclChange(before: readonly Grant[], change: AclChange): Gra
     after.set(principalKey(principal), { ...principal, actions: [...new Set([...known, ...actions])] });
   }
   if (after.size > limits.aclGrantsMax) throw invalidField('acl', `has more than ${limits.aclGrantsMax} grants`);
-  return [...after.values()];
+  const grants = [...after.values()];
+  if (Buffer.byteLength(JSON.stringify(grants)) > limits.metadataBytesMax)
+    throw invalidField('acl', `is larger than ${limits.metadataBytesMax} bytes`);
+  return grants;
 }
 
 /** The principals that a change names and the file's grants do not know yet: those have to exist. */

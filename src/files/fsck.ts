@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto';
 import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { formatId } from '../ids.ts';
-import { deleteDoomedBlob, deleteFile, findUnreferredBlobs, pageFilesByBlob } from './store.ts';
+import {
+  deleteDoomedBlob,
+  deleteFile,
+  findUnreferredBlobs,
+  isBlobReferred,
+  pageFilesByBlob,
+  type StoredBlob,
+} from './store.ts';
 
 /** One thing that is not as it should be, and what `repair` did about it. */
 export type Finding = {
@@ -42,8 +49,8 @@ export async function checkFiles(
     report(finding);
   };
 
-  const missing: { appId: string; id: string; blobKey: string }[] = [];
-  for (let after = ''; ; ) {
+  const missing: StoredBlob[] = [];
+  for (let after: StoredBlob | undefined; ; ) {
     const files = await pageFilesByBlob(db, after, batchSize);
     for (const file of files) {
       totals.files += 1;
@@ -70,17 +77,17 @@ export async function checkFiles(
     }
     const last = files.at(-1);
     if (last === undefined || files.length < batchSize) break;
-    after = last.blobKey;
+    after = last;
   }
 
   if (repair && missing.length >= wrongStoreFiles && missing.length * 2 > totals.files)
     throw new WrongBlobStoreError(
       `${missing.length} of ${totals.files} files have no contents here. This looks like the wrong blob store, so nothing was repaired: check QUARRY_BLOB_STORE, QUARRY_DATA_DIR and the S3 settings.`,
     );
-  for (const { appId, id, blobKey } of missing) {
-    // Looked at once more: the file may have been deleted since its row was read.
-    const [still] = await pageFilesByBlob(db, blobKey, 1, true);
-    if (still === undefined) continue;
+  for (const file of missing) {
+    // Read again: the file may have been deleted in the meantime.
+    if (!(await isBlobReferred(db, file))) continue;
+    const { appId, id, blobKey } = file;
     if (repair) {
       await deleteFile(db, appId, id);
       await deleteDoomedBlob(db, appId, blobKey);

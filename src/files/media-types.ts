@@ -4,6 +4,12 @@ import { create as contentDisposition } from 'content-disposition';
 export const mediaTypePattern =
   "^[\\w!#$%&'*+.^`|~-]+/[\\w!#$%&'*+.^`|~-]+(?:[ \\t]*;[ \\t]*[\\w!#$%&'*+.^`|~-]+=(?:[\\w!#$%&'*+.^`|~-]+|\"(?:[\\t !#-\\[\\]-~]|\\\\[\\t -~])*\"))*$";
 
+export function isMediaType(text: string): boolean {
+  return text.length <= 255 && mediaType.test(text);
+}
+
+const mediaType = new RegExp(mediaTypePattern);
+
 /** The `type/subtype` of a media type, in lower case, without parameters. */
 export function essenceOf(contentType: string): string {
   return (contentType.split(';', 1)[0] ?? '').trim().toLowerCase();

@@ -1,6 +1,5 @@
 import type { BlobStore } from '../blob/blob-store.ts';
-import { production } from '../db/database.ts';
-import { compact, iso } from '../http/present.ts';
+import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId, type IdKind } from '../ids.ts';
 import type { Capabilities, CapabilityRole, SignedLinks } from '../tenancy/capability.ts';
 import type { Grant } from '../tenancy/visible.ts';
@@ -75,7 +74,7 @@ export async function presentFile(deps: FileLinks, file: FileRow, now: Date, gra
     team: file.teamId && formatId('team', file.teamId, 'team'),
     user: file.userId && formatId('user', file.userId),
     agent: file.agentId && formatId('agent', file.agentId),
-    sandbox: file.sandboxId === production ? null : formatId('sandbox', file.sandboxId),
+    sandbox: presentSandboxId(file.sandboxId),
     acl: grants && { grants: grants.map(presentGrant) },
     provider_metadata: file.providerMetadata,
     created_at: iso(file.createdAt),

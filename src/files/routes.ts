@@ -2,15 +2,17 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
+import { refuseEncodedBody } from '../http/body.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { iso } from '../http/present.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { formatId } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { CapabilityRole } from '../tenancy/capability.ts';
 import { sendBytes } from './bytes.ts';
 import { readDigestHeader, readFilenameHeader } from './input.ts';
-import { mediaTypePattern } from './media-types.ts';
+import { isMediaType } from './media-types.ts';
 import { downloadHeaders, type FileLinks, presentFile } from './present.ts';
 import {
   fileCreateSchema,
@@ -25,7 +27,6 @@ import type { FileDeps, FileService, SeenFile } from './service.ts';
 import type { FileRow } from './store.ts';
 
 const tag = 'Files';
-const everybody = ['user', 'server', 'developer'] as const;
 const params = Type.Object({ file: Type.String() });
 const bytesSchema = Type.Any({ description: 'The contents.' });
 
@@ -35,7 +36,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;
   const present = ({ file, grants }: SeenFile) => presentFile(deps, file, clock.now(), grants);
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/files',
     operationId: 'createFile',
@@ -43,11 +44,12 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     tag,
     summary: 'Upload a file',
     body: fileCreateSchema,
+    budget: bodyBudgets.document,
     responses: { 201: ref(fileSchema) },
     handler: async ({ caller, body }) => present(await files.upload(caller, body)),
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/files',
     operationId: 'listFiles',
@@ -62,7 +64,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     },
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/files/:file',
     operationId: 'getFile',
@@ -73,7 +75,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     handler: async ({ caller, params: { file } }) => present(await files.get(caller, file)),
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'PATCH',
     path: '/api/v1/files/:file',
     operationId: 'updateFile',
@@ -82,11 +84,12 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     summary: 'Update a file’s name, metadata, sharing or access list',
     params,
     body: fileUpdateSchema,
+    budget: bodyBudgets.graph,
     responses: { 200: ref(fileSchema) },
     handler: async ({ caller, params: { file }, body }) => present(await files.update(caller, file, body)),
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: '/api/v1/files/:file',
     operationId: 'deleteFile',
@@ -110,7 +113,7 @@ function registerUploadRoutes(
     Type.String({ description: 'RFC 9530, sha-256 or sha-512: the bytes have to have it, or nothing is kept.' }),
   );
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/files/uploads',
     operationId: 'uploadFile',
@@ -138,7 +141,7 @@ function registerUploadRoutes(
     },
   });
 
-  api.app(everybody, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/files/upload_urls',
     operationId: 'createFileUploadUrl',
@@ -259,6 +262,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
 
 /** A client that breaks off in the middle of its body is no failure of ours. */
 async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
+  refuseEncodedBody(request);
   try {
     return await work();
   } catch (error) {
@@ -278,8 +282,7 @@ function bodyOf(request: FastifyRequest): AsyncIterable<Uint8Array> {
 function readContentType(request: FastifyRequest): string {
   const contentType = request.headers['content-type'];
   if (contentType === undefined) throw invalidField('content-type', 'is required');
-  if (contentType.length > 255 || !new RegExp(mediaTypePattern).test(contentType))
-    throw invalidField('content-type', 'is not a media type');
+  if (!isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
   return contentType;
 }
 

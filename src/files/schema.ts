@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { pageQuery } from '../http/pages.ts';
 import { freeMap, ref, strict } from '../http/route.ts';
+import { jsonBytes } from '../http/validation.ts';
 import { limits } from '../limits.ts';
 import { mediaTypePattern } from './media-types.ts';
 
@@ -44,7 +45,11 @@ export const aclInputSchema = strict(
     add: Type.Optional(grantList),
     remove: Type.Optional(Type.Array(ref(removalSchema), { maxItems: limits.aclGrantsMax })),
   },
-  { $id: 'AclInput', description: 'Either `grants`, the whole new list, or `add` and `remove`, a change to it.' },
+  {
+    $id: 'AclInput',
+    ...jsonBytes(limits.metadataBytesMax),
+    description: 'Either `grants`, the whole new list, or `add` and `remove`, a change to it.',
+  },
 );
 
 export const fileSchema = Type.Object(

@@ -1,3 +1,7 @@
+/*
+ * Triggers of files: files_counted and files_given_back keep the quota of bytes; files_removed lists the blob for
+ * deletion; files_created and files_updated emit events.
+ */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
@@ -219,7 +223,7 @@ export async function deleteDoomedBlob(db: Db, appId: string, blobKey: string): 
 /** Takes some of the blobs that are due for this transaction; another sweep passes them over. */
 export function takeDueBlobs(db: Db, limit: number): Promise<{ appId: string; blobKey: string; referred: boolean }[]> {
   return db`
-    select d.app_id, d.blob_key, exists (select 1 from files f where f.blob_key = d.blob_key) as referred
+    select d.app_id, d.blob_key, exists (select 1 from files f where f.app_id = d.app_id and f.blob_key = d.blob_key) as referred
     from doomed_blobs d where d.due_at <= now() order by d.due_at limit ${limit} for update of d skip locked`;
 }
 
@@ -236,26 +240,40 @@ export async function findVisiblePrincipals(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Some files by their blobs' keys, those after `after` (or exactly it), in the order of the keys. */
+export type StoredBlob = Pick<FileRow, 'appId' | 'id' | 'blobKey' | 'size' | 'checksum'>;
+
+/** The files of all apps by app and blob, `limit` of them after the given one. */
 export function pageFilesByBlob(
   db: Db,
-  after: string,
+  after: { appId: string; blobKey: string } | undefined,
   limit: number,
-  exactly = false,
-): Promise<Pick<FileRow, 'appId' | 'id' | 'blobKey' | 'size' | 'checksum'>[]> {
+): Promise<StoredBlob[]> {
   return db`
     select app_id, id, blob_key, size, checksum from files
-    where ${exactly ? db`blob_key = ${after}` : db`blob_key > ${after}`} order by blob_key limit ${limit}`;
+    where ${after === undefined ? db`true` : db`(app_id, blob_key) > (${after.appId}, ${after.blobKey})`}
+    order by app_id, blob_key limit ${limit}`;
 }
 
-/** Those of these blobs that no file refers to and no note says are being written or about to go. */
+/** Whether the blob still belongs to a file. */
+export async function isBlobReferred(db: Db, { appId, blobKey }: { appId: string; blobKey: string }): Promise<boolean> {
+  const rows = await db`select 1 from files where app_id = ${appId} and blob_key = ${blobKey}`;
+  return rows.length > 0;
+}
+
+/** Those of these blobs that no file refers to and that are not listed as being written or about to be deleted. */
 export async function findUnreferredBlobs(db: Db, blobKeys: readonly string[]): Promise<string[]> {
   if (blobKeys.length === 0) return [];
   const rows = await db<{ blobKey: string }[]>`
-    select k.blob_key from unnest(${[...blobKeys]}::text[]) k (blob_key)
-    where not exists (select 1 from files f where f.blob_key = k.blob_key)
-      and not exists (select 1 from doomed_blobs d where d.blob_key = k.blob_key)`;
+    select k.blob_key from unnest(${blobKeys.map(appOfBlob)}::uuid[], ${[...blobKeys]}::text[]) k (app_id, blob_key)
+    where not exists (select 1 from files f where f.app_id = k.app_id and f.blob_key = k.blob_key)
+      and not exists (select 1 from doomed_blobs d where d.app_id = k.app_id and d.blob_key = k.blob_key)`;
   return rows.map(({ blobKey }) => blobKey);
+}
+
+/** The app that the key of a blob begins with. Null for a stray file in the blob store. */
+function appOfBlob(blobKey: string): string | null {
+  const [, appId] = /^([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\//.exec(blobKey) ?? [];
+  return appId ?? null;
 }
 
 /** The keys of some blobs that files refer to, the newest first. */

@@ -1,5 +1,6 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { deleteDoomedBlob, isBackupRunning, takeDueBlobs } from './store.ts';
 
@@ -8,8 +9,7 @@ const batchesMax = 1_000;
 /** A write that is still going on touches its temporary file; nothing is silent for this long and alive. */
 const temporaryAgeMs = 24 * 60 * 60 * 1_000;
 
-/** How often the recurring job runs, and the name that it is stored under. */
-export const sweepJob = { task: 'sweep_blobs', everySeconds: 600 };
+export const sweepJob = { task: taskNames.sweepBlobs, everySeconds: 600 };
 
 export type Swept = { blobs: number; temporary: number };
 

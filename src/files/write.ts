@@ -31,8 +31,8 @@ export type WriteDeps = {
   db: Database;
   blobs: BlobStore;
   log: Logger;
-  /** Reads the size from an image's first bytes; undefined when it cannot be told. */
-  imageSize: (bytes: Uint8Array) => Promise<ImageSize | undefined>;
+  /** Reads the size from the first bytes of an image of this app; undefined when it cannot be told. */
+  imageSize: (bytes: Uint8Array, appId: string) => Promise<ImageSize | undefined>;
 };
 
 /** After this a blob that still has no row was left by a process that died; no upload takes as long. */
@@ -85,7 +85,9 @@ export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileCon
       ...(sizeMax === undefined ? {} : { sizeMax }),
       ...(checksum === undefined ? {} : { checksum }),
     });
-    image = isImage(contentType) ? await readImageSize(deps, blobKey, contents.bytes, blob.size) : undefined;
+    image = isImage(contentType)
+      ? await readImageSize(deps, scope.appId, blobKey, contents.bytes, blob.size)
+      : undefined;
   } catch (error) {
     await discard();
     throw refusalOf(error);
@@ -150,16 +152,17 @@ export async function forgetBlob(
 /** Width and height are worth having, never worth losing an upload for. */
 async function readImageSize(
   { blobs, imageSize, log }: WriteDeps,
+  appId: string,
   blobKey: string,
   bytes: FileContents['bytes'],
   size: number,
 ): Promise<ImageSize | undefined> {
   try {
-    if (bytes instanceof Uint8Array) return await imageSize(bytes.subarray(0, imageHeadBytes));
+    if (bytes instanceof Uint8Array) return await imageSize(bytes.subarray(0, imageHeadBytes), appId);
     const chunks: Buffer[] = [];
     const head = await blobs.read(blobKey, { start: 0, end: Math.min(size, imageHeadBytes) });
     for await (const chunk of head) chunks.push(chunk);
-    return await imageSize(Buffer.concat(chunks));
+    return await imageSize(Buffer.concat(chunks), appId);
   } catch (error) {
     log.info({ err: error, blobKey }, 'The size of an image could not be read');
     return undefined;

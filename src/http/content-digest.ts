@@ -1,24 +1,34 @@
+import { parseDictionary } from 'structured-headers';
+
 /** The digests of a body that a client sent along, as raw bytes. */
 export type ContentDigest = { sha256?: Buffer; sha512?: Buffer };
 
 const digestBytes = { 'sha-256': 32, 'sha-512': 64 } as const;
 
 /**
- * Reads a Content-Digest header (RFC 9530): a dictionary of algorithms, each with a byte sequence between colons
- * (RFC 8941). Algorithms that we do not check are passed over as long as one that we check is there. Undefined for
- * anything else.
+ * Reads a Content-Digest header (RFC 9530): a dictionary of algorithms, each with a byte sequence. Unknown algorithms
+ * are ignored as long as a known one is there. Undefined for anything else.
  */
 export function parseContentDigest(header: string): ContentDigest | undefined {
-  const digest: ContentDigest = {};
-  for (const member of header.split(',')) {
-    const match = /^\s*([a-z0-9*][a-z0-9_.*-]*)=:([A-Za-z0-9+/]*={0,2}):\s*$/.exec(member);
-    if (!match) return undefined;
-    const [, algorithm, text = ''] = match;
-    if (algorithm !== 'sha-256' && algorithm !== 'sha-512') continue;
-    const bytes = Buffer.from(text, 'base64');
-    if (bytes.length !== digestBytes[algorithm]) return undefined;
-    if (algorithm === 'sha-256') digest.sha256 = bytes;
-    else digest.sha512 = bytes;
+  const members = readDictionary(header);
+  const sha256 = members?.get('sha-256');
+  const sha512 = members?.get('sha-512');
+  if (members === undefined || (sha256 === undefined && sha512 === undefined)) return undefined;
+  if (sha256 !== undefined && sha256.length !== digestBytes['sha-256']) return undefined;
+  if (sha512 !== undefined && sha512.length !== digestBytes['sha-512']) return undefined;
+  return { ...(sha256 === undefined ? {} : { sha256 }), ...(sha512 === undefined ? {} : { sha512 }) };
+}
+
+/** The members of a structured dictionary (RFC 9651) that are all byte sequences; undefined if any is not. */
+function readDictionary(header: string): Map<string, Buffer> | undefined {
+  try {
+    const members = new Map<string, Buffer>();
+    for (const [name, [value]] of parseDictionary(header)) {
+      if (!(value instanceof ArrayBuffer)) return undefined;
+      members.set(name, Buffer.from(value));
+    }
+    return members;
+  } catch {
+    return undefined;
   }
-  return digest.sha256 === undefined && digest.sha512 === undefined ? undefined : digest;
 }

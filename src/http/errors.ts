@@ -42,6 +42,7 @@ const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_json', 'The body is not as long as Content-Length says.'],
   FST_ERR_CTP_EMPTY_JSON_BODY: ['invalid_json', 'The request body is empty.'],
   FST_ERR_CTP_INVALID_JSON_BODY: ['invalid_json', 'The request body is not valid JSON.'],
+  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'There is no such resource, or you may not see it.'],
   FST_ERR_BAD_URL: ['invalid_path', 'The path has an escape that is not valid.'],
 };
 

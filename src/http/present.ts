@@ -1,3 +1,6 @@
+import { production } from '../db/database.ts';
+import { formatId } from '../ids.ts';
+
 /** ISO 8601 in UTC with milliseconds, as every timestamp of an answer. */
 export function iso(date: Date): string {
   return date.toISOString();
@@ -12,4 +15,9 @@ export function compact<T extends Record<string, unknown>>(members: T): Compact<
   return Object.fromEntries(
     Object.entries(members).filter(([, value]) => value !== null && value !== undefined),
   ) as Compact<T>;
+}
+
+/** The sandbox that a row belongs to; null for production. */
+export function presentSandboxId(sandboxId: string): string | null {
+  return sandboxId === production ? null : formatId('sandbox', sandboxId);
 }

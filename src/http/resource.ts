@@ -1,5 +1,6 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import type { Caller } from '../tenancy/caller.ts';
+import type { BodyBudget } from './budgets.ts';
 import { type PageRequest, page, pageOf, pageQuery, pageRequest } from './pages.ts';
 import { type Api, type AppCallerKind, ref } from './route.ts';
 
@@ -17,14 +18,24 @@ export type Resource<Row, Create extends TSchema, Update extends TSchema, Query 
   tag: string;
   schema: TSchema & { $id?: string };
   present: (row: Row, caller: Caller) => unknown | Promise<unknown>;
-  create?: { callers: Callers; body: Create; run: (caller: Caller, body: Static<Create>) => Promise<Row> };
+  create?: {
+    callers: Callers;
+    body: Create;
+    budget?: BodyBudget;
+    run: (caller: Caller, body: Static<Create>) => Promise<Row>;
+  };
   list?: {
     callers: Callers;
     query?: Query;
     run: (caller: Caller, request: PageRequest, query: Static<Query>) => Promise<[Row[], number]>;
   };
   get?: { callers: Callers; run: (caller: Caller, id: string) => Promise<Row> };
-  update?: { callers: Callers; body: Update; run: (caller: Caller, id: string, body: Static<Update>) => Promise<Row> };
+  update?: {
+    callers: Callers;
+    body: Update;
+    budget?: BodyBudget;
+    run: (caller: Caller, id: string, body: Static<Update>) => Promise<Row>;
+  };
   remove?: { callers: Callers; run: (caller: Caller, id: string) => Promise<void> };
 };
 
@@ -48,6 +59,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       tag,
       summary: `Create ${oneWord}`,
       body: create.body,
+      ...(create.budget === undefined ? {} : { budget: create.budget }),
       responses: { 201: item },
       handler: async ({ caller, body }) => present(await create.run(caller, body as Static<Create>), caller),
     });
@@ -86,6 +98,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       summary: `Update ${oneWord}`,
       params,
       body: update.body,
+      ...(update.budget === undefined ? {} : { budget: update.budget }),
       responses: { 200: item },
       handler: async ({ caller, params: given, body }) =>
         present(await update.run(caller, idOf(given), body as Static<Update>), caller),

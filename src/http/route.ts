@@ -1,9 +1,12 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
+import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
 import type { AuditLog, AuditMode } from './audit.ts';
+import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import type { RouteGroup } from './rate-limits.ts';
+import { jsonBytes } from './validation.ts';
 
 /** Who a route is for. */
 export type Access =
@@ -16,7 +19,12 @@ export type Access =
   /** Everybody. What the request carries as a credential is not looked at. */
   | { kind: 'public' };
 
-export type AppCallerKind = 'user' | 'server' | 'developer';
+/** Every kind of caller that acts inside an app by a request. */
+export const everyCaller = ['user', 'server', 'developer'] as const;
+/** Those that run the app: secret keys and developers. */
+export const operators = ['server', 'developer'] as const;
+
+export type AppCallerKind = (typeof everyCaller)[number];
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -25,6 +33,9 @@ export type RouteInfo = {
   path: string;
   operationId: string;
   access: Access;
+  budget: BodyBudget;
+  /** Whether it takes a JSON body. */
+  takesJson: boolean;
 };
 
 type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (input: {
@@ -60,7 +71,8 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   rateGroup?: RouteGroup;
   /** How its changes are kept in the audit log: `durable` for changes of rights, `batched` for the rest, unless said otherwise. */
   audit?: AuditMode | 'none';
-  options?: Pick<RouteShorthandOptions, 'bodyLimit'>;
+  /** How large its body may be: see `bodyBudgets`. */
+  budget?: BodyBudget;
   handler: Handler<C, P, Q, B>;
 };
 
@@ -72,6 +84,8 @@ declare module 'fastify' {
     rateGroup?: RouteGroup;
     /** The media types of a body that the handler reads itself, and the headers that go with it. */
     rawBody?: string;
+    /** Absent where no route is: then it is the smallest. */
+    budget?: BodyBudget;
     headers?: TObject;
     operationId?: string;
   }
@@ -89,11 +103,13 @@ const developerPrefix = '/protected/api/v1/developer/apps/:app';
 export class Api {
   readonly routes: RouteInfo[] = [];
   readonly #fastify: FastifyInstance;
+  readonly #bodyBytesMax: number;
   readonly #audit: AuditLog | undefined;
 
-  constructor(fastify: FastifyInstance, audit?: AuditLog) {
+  constructor(fastify: FastifyInstance, options: { bodyBytesMax: number; audit: AuditLog | undefined }) {
     this.#fastify = fastify;
-    this.#audit = audit;
+    this.#bodyBytesMax = options.bodyBytesMax;
+    this.#audit = options.audit;
   }
 
   /** An operation inside one app. */
@@ -152,18 +168,20 @@ export class Api {
     const { method, path, operationId } = definition;
     for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
     const success = Number(Object.keys(definition.responses)[0]);
-    this.routes.push({ method, path, operationId, access });
+    const { bytesMax, valuesMax } = definition.budget ?? defaultBudget(access, definition);
+    const budget = { bytesMax: Math.min(bytesMax, this.#bodyBytesMax), valuesMax };
+    this.routes.push({ method, path, operationId, access, budget, takesJson: definition.body !== undefined });
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.keeps(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,
         url: path,
-        ...definition.options,
         ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
         config: {
           access,
           operationId,
+          budget,
           changesRights: definition.changesRights ?? false,
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
           ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
@@ -208,6 +226,11 @@ export class Api {
   }
 }
 
+function defaultBudget(access: Access, { body }: { body?: TSchema }): BodyBudget {
+  const isOpen = access.kind === 'public' || access.kind === 'key';
+  return isOpen || body === undefined ? bodyBudgets.small : bodyBudgets.plain;
+}
+
 function rateGroupOf({ method, rateGroup }: { method: Method; rateGroup?: RouteGroup }): RouteGroup {
   return rateGroup ?? (method === 'GET' ? 'reads' : 'writes');
 }
@@ -249,7 +272,11 @@ const namedSchemas = new Map<string, TSchema>();
 
 /** A free key-value map, kept as given. */
 export const freeMap = (description: string) =>
-  Type.Record(Type.String(), Type.Unknown(), { description, maxProperties: 1_000 });
+  Type.Record(Type.String(), Type.Unknown(), {
+    description,
+    maxProperties: 1_000,
+    ...jsonBytes(limits.metadataBytesMax),
+  });
 
 export const errorSchema = Type.Object(
   {

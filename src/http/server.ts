@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import { type Server, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
@@ -9,13 +9,14 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { AppError, invalidField } from '../errors.ts';
+import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
 import type { AuditLog } from './audit.ts';
+import { readJsonBodies } from './body.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
@@ -59,7 +60,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
-    clientErrorHandler: (_error, socket) => refuseMalformed(socket),
+    http: { maxHeaderSize: limits.headerBytesMax },
+    clientErrorHandler: (error, socket) => refuseMalformed(error, socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       sendError(error, request, reply);
@@ -73,9 +75,9 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
-  const api = new Api(fastify, audit);
+  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
   fastify.decorateRequest('identity');
-  parseJsonStrictly(fastify);
+  readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
     // Only browsers send an origin, and only they read what answers it.
@@ -175,16 +177,28 @@ async function identifyCaller(
 }
 
 /** What is not even HTTP gets the one error shape too. */
-function refuseMalformed(socket: Socket): void {
+function refuseMalformed({ code }: { code?: string }, socket: Socket): void {
   if (!socket.writable) return;
-  const body = JSON.stringify(errorBody(new AppError('invalid_path', 'The request is not valid HTTP.')));
+  const error = malformed(code);
+  const body = JSON.stringify(errorBody(error));
   const headers = [
     'content-type: application/json; charset=utf-8',
     `x-request-id: ${newUuid()}`,
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
   ];
-  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+}
+
+function malformed(code: string | undefined): AppError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new AppError('headers_too_large', `Path and headers have more than ${limits.headerBytesMax} bytes.`);
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new AppError('request_timeout', 'The request did not come in time.');
+    default:
+      return new AppError('invalid_path', 'The request is not valid HTTP.');
+  }
 }
 
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
@@ -210,29 +224,6 @@ function oneHeader(request: FastifyRequest, name: string): string | undefined {
 /** The app that a developer path names. */
 function pathApp(request: FastifyRequest): string | undefined {
   return request.routeOptions.url?.startsWith('/protected/') ? (request.params as { app?: string }).app : undefined;
-}
-
-/** JSON bodies exactly as sent: invalid UTF-8 is an error, an empty body is no body, other media types are 415. */
-function parseJsonStrictly(fastify: FastifyInstance): void {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  fastify.removeAllContentTypeParsers();
-  fastify.addContentTypeParser(
-    /^application\/(?:[\w.+-]+\+)?json(?:;|$)/i,
-    { parseAs: 'buffer' },
-    (_request, body, done) => {
-      if (body.length === 0) return done(null, undefined);
-      let value: unknown;
-      try {
-        value = JSON.parse(decoder.decode(body as Buffer));
-      } catch (error) {
-        const message = 'The request body is not valid JSON in UTF-8.';
-        return done(new AppError('invalid_json', message, { cause: error }), undefined);
-      }
-      // No operation takes it, and later it could not be told from no body at all.
-      if (value === null) return done(invalidField('body', 'must be object'), undefined);
-      done(null, value);
-    },
-  );
 }
 
 /** The methods that registered routes take at this path. */

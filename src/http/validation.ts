@@ -36,6 +36,7 @@ export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown
   });
   addFormats.default(ajv);
   ajv.addKeyword(documentTextKeyword);
+  ajv.addKeyword(jsonBytesKeyword);
   const added = new Set<string>();
   return (sharedSchemas) => {
     for (const [id, schema] of Object.entries(sharedSchemas)) {
@@ -45,6 +46,18 @@ export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown
     return ({ schema, httpPart }) => createCheck(ajv, schema as JsonSchema, (httpPart ?? 'body') as HttpPart);
   };
 }
+
+/** What a schema says of a value that is kept as given: how many bytes it may have, written as JSON. */
+export function jsonBytes(bytesMax: number): Record<string, number> {
+  return { [jsonBytesKeyword.keyword]: bytesMax };
+}
+
+const jsonBytesKeyword = {
+  keyword: 'x-json-bytes-max',
+  schemaType: 'number',
+  error: { message: ({ schema }: { schema: number }) => `must be at most ${schema} bytes as JSON` },
+  validate: (bytesMax: number, value: unknown) => Buffer.byteLength(JSON.stringify(value)) <= bytesMax,
+} as const;
 
 /** A body schema with it takes documents in its members `content.data`: text of any kind, which may hold U+0000. */
 export const documentTextKeyword = 'x-document-text';

@@ -1,13 +1,9 @@
-import { production } from '../db/database.ts';
-import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
-import type { Api } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { type Api, operators } from '../http/route.ts';
+import { presentInstallation } from './present.ts';
 import { installationCreateSchema, installationSchema, installationUpdateSchema } from './schema.ts';
 import type { InstallationService } from './service.ts';
 import type { InstallationRow } from './store.ts';
-
-const callers = ['server', 'developer'] as const;
 
 export type InstallationRouteDeps = {
   installations: InstallationService;
@@ -24,24 +20,11 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
     tag: 'Installations',
     schema: installationSchema,
     present: async (row) => presentInstallation(row, await inboundUrl(row)),
-    create: { callers, body: installationCreateSchema, run: installations.create },
-    list: { callers, run: installations.list },
-    get: { callers, run: installations.get },
+    create: { callers: operators, body: installationCreateSchema, run: installations.create },
+    list: { callers: operators, run: installations.list },
+    get: { callers: operators, run: installations.get },
     // Nothing of an installation changes; the operation is there so that every resource has the same five.
-    update: { callers, body: installationUpdateSchema, run: (caller, id) => installations.get(caller, id) },
-    remove: { callers, run: installations.remove },
-  });
-}
-
-function presentInstallation(row: InstallationRow, inboundUrl: string | undefined) {
-  return compact({
-    id: formatId('installation', row.id),
-    app: formatId('app', row.appId),
-    agent: formatId('agent', row.agentId),
-    kind: row.kind,
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    inbound_url: inboundUrl,
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
+    update: { callers: operators, body: installationUpdateSchema, run: (caller, id) => installations.get(caller, id) },
+    remove: { callers: operators, run: installations.remove },
   });
 }

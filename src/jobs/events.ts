@@ -17,6 +17,8 @@ export type NewEvent = {
   subject?: { kind: 'extraction' | 'ingestion'; id: string };
   /** How many runs, set off by each other's events, led to this one. */
   depth?: number;
+  /** The tree of runs that it comes from. */
+  treeId?: string;
 };
 
 /**
@@ -27,10 +29,11 @@ export async function emitEvent(db: Db, event: NewEvent, always = false): Promis
   const { owner, subject } = event;
   const rows = await db<{ id: string }[]>`
     with written as (
-      insert into events (app_id, id, sandbox_id, name, payload, depth, org_id, team_id, user_id, agent_id,
+      insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id, agent_id,
         subject_kind, subject_id)
       select ${event.appId}::uuid, ${newUuid()}::uuid, ${event.sandboxId}::uuid, ${event.name},
-        ${JSON.stringify(event.payload ?? null)}::text::json, ${event.depth ?? 0}::integer, ${owner?.orgId ?? null}::uuid,
+        ${JSON.stringify(event.payload ?? null)}::text::json, ${event.depth ?? 0}::integer,
+        ${event.treeId ?? null}::uuid, ${owner?.orgId ?? null}::uuid,
         ${owner?.teamId ?? null}::uuid, ${owner?.userId ?? null}::uuid, ${owner?.agentId ?? null}::uuid,
         ${subject?.kind ?? null}::text, ${subject?.id ?? null}::uuid
       where ${always}

@@ -2,10 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { type DatabaseTarget, pgConnection } from '../db/address.ts';
 import type { Logger } from '../log.ts';
+import { announceJobs, crashColumns, suspectsQueue } from './held-job.ts';
 
 /** Half of a 64-bit advisory lock key; the other half is the hash of the worker pool's name. */
 export const presenceLockSpace = 7_130_241;
 const sweepMs = 1_500;
+/** The library takes a job that has been locked for four hours from its holder. */
+const keepMs = 30 * 60_000;
 const reconnectMs = 500;
 
 /**
@@ -21,8 +24,12 @@ export class Presence {
   readonly #done: Promise<void>;
   #client: pg.Client | undefined;
   #suspects = new Set<string>();
+  #keptAt = performance.now();
+  readonly #onCrash: (task: string) => void;
 
-  constructor(target: DatabaseTarget, poolId: string, log: Logger) {
+  /** @param onCrash hears of each job that was at work when its process ended. */
+  constructor(target: DatabaseTarget, poolId: string, log: Logger, onCrash: (task: string) => void) {
+    this.#onCrash = onCrash;
     this.#target = target;
     this.#poolId = poolId;
     this.#log = log;
@@ -40,6 +47,7 @@ export class Presence {
       try {
         const client = await this.#connect();
         await this.#sweep(client);
+        await this.#keep(client);
         await this.#pause(sweepMs);
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
@@ -75,15 +83,48 @@ export class Presence {
     const dead = missing.filter((poolId) => this.#suspects.has(poolId));
     this.#suspects = new Set(missing);
     if (dead.length === 0) return;
+    await this.#noteCrashes(client, dead);
     await client.query('select graphile_worker.force_unlock_workers($1)', [dead]);
     await client.query(announceJobs);
     this.#log.warn({ workerPools: dead }, 'Took back the jobs of workers that died');
+  }
+
+  /** What only waited did not end its process. What was at work may have: of the second time on, one after the other. */
+  async #noteCrashes(client: pg.Client, dead: string[]): Promise<void> {
+    await client.query(
+      'insert into graphile_worker._private_job_queues (queue_name) values ($1) on conflict do nothing',
+      [suspectsQueue],
+    );
+    const { rows } = await client.query<{ id: string; task: string; setAside: boolean }>(
+      `with waited as (
+         update graphile_worker._private_jobs set flags = flags - 'waits'
+         where locked_by = any ($1) and flags ? 'waits'),
+       crashed as (
+         update graphile_worker._private_jobs set ${crashColumns}, job_queue_id = coalesce(job_queue_id,
+           case when flags ? 'crashes' then (select id from graphile_worker._private_job_queues where queue_name = $2) end)
+         where locked_by = any ($1) and not coalesce(flags ? 'waits', false)
+         returning id, task_id, attempts >= max_attempts as set_aside)
+       select crashed.id, tasks.identifier as task, crashed.set_aside as "setAside"
+       from crashed join graphile_worker._private_tasks tasks on tasks.id = crashed.task_id`,
+      [dead, suspectsQueue, 'The process that did this job ended meanwhile.'],
+    );
+    for (const { id, task, setAside } of rows) {
+      this.#onCrash(task);
+      if (setAside)
+        this.#log.error({ jobId: id, task }, 'A job has been at work at too many ends of its process and is set aside');
+    }
+  }
+
+  /** Shows the library that the jobs of this pool are not stale. */
+  async #keep(client: pg.Client): Promise<void> {
+    if (performance.now() - this.#keptAt < keepMs) return;
+    await client.query('update graphile_worker._private_jobs set locked_at = now() where locked_by = $1', [
+      this.#poolId,
+    ]);
+    this.#keptAt = performance.now();
   }
 
   async #pause(ms: number): Promise<void> {
     await wait(ms, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {});
   }
 }
-
-/** Wakes idle workers, as the library does when a job is added. */
-export const announceJobs = `select pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":100}')`;

@@ -1,11 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Job, type JobHelpers, runTaskList, type TaskList, type WorkerPool } from 'graphile-worker';
+import { type Job, runTaskList, type TaskList, type WorkerPool } from 'graphile-worker';
 import type pg from 'pg';
+import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Logger } from '../log.ts';
 import { openJobPool, workerLogger } from './connection.ts';
-import { announceJobs, Presence } from './presence.ts';
+import { HeldJob, releaseJobs } from './held-job.ts';
+import { Places } from './places.ts';
+import { Presence } from './presence.ts';
 import type { JobPayload } from './queue.ts';
+import { type WaitBounds, WaitingJobs } from './waiting-jobs.ts';
 
 export type JobContext = {
   jobId: string;
@@ -15,7 +19,14 @@ export type JobContext = {
   /** Aborted when this process stops: keep what is done and throw, and the job goes on elsewhere, not counted as failed. */
   signal: AbortSignal;
   log: Logger;
+  /**
+   * Waits for what happens elsewhere without holding a place among the jobs that this process runs. Thousands may wait
+   * so; a process that dies loses the job like any other, and it is done again elsewhere.
+   */
+  waitOutside: WaitOutside;
 };
+
+export type WaitOutside = <T>(wait: () => Promise<T>) => Promise<T>;
 
 /** Does one job. May run more than once for the same job, also at the same time in rare cases: be safe to repeat. */
 export type Task = TaskShape['run'];
@@ -32,6 +43,10 @@ export type WorkersOptions = {
   recurring?: Recurring[];
   /** Jobs that this process runs at the same time. */
   concurrency: number;
+  /** By task: how many of its jobs may wait outside at the same time. One that is over is taken up again later. */
+  waits?: Record<string, WaitBounds>;
+  /** Hears of each job that ended its process, or would have. */
+  onCrash?: (task: string) => void;
   log: Logger;
 };
 
@@ -42,8 +57,7 @@ export type Workers = {
 
 /** Runs jobs of these tasks until stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
-  const { target, tasks, recurring = [], concurrency, log } = options;
-  const stopping = new AbortController();
+  const { target, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, log } = options;
   const pool = openJobPool(target, connections(concurrency), log);
   try {
     for (const each of recurring) await addNext(pool, each);
@@ -51,12 +65,16 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     await pool.end();
     throw error;
   }
-  const release = (jobIds: string[] | undefined) => releaseJobs(pool, workerPool.id, jobIds);
+  const running: Running = {
+    ...{ pool, log, onCrash, stopping: new AbortController() },
+    poolId: () => workerPool.id,
+    places: new Places(concurrency),
+    waiting: new WaitingJobs(waits),
+  };
   const taskList: TaskList = {};
   for (const [name, task] of Object.entries(tasks)) {
     const repeat = recurring.find((each) => each.task === name);
-    taskList[name] = (payload, helpers) =>
-      runTask({ name, task, repeat, pool, log, signal: stopping.signal, release }, payload, helpers);
+    taskList[name] = (payload, { job }) => startTask(running, { name, task, repeat }, payload as JobPayload, job);
   }
   const workerPool = runTaskList(
     { concurrency, pollInterval: pollMs, noHandleSignals: true, logger: workerLogger(log) },
@@ -65,11 +83,11 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   );
   // A pool that gives up, say because the tables are of a newer release, must not end the process by a lost rejection.
   workerPool.promise.catch((error: unknown) => log.error({ err: error }, 'The job workers stopped'));
-  const presence = new Presence(target, workerPool.id, log);
+  const presence = new Presence(target, workerPool.id, log, onCrash);
   let stopped: Promise<void> | undefined;
   return {
     stop(patienceMs) {
-      stopped ??= stop(workerPool, pool, presence, stopping, patienceMs, log);
+      stopped ??= stop(running, workerPool, presence, patienceMs);
       return stopped;
     },
   };
@@ -84,33 +102,112 @@ function connections(concurrency: number): number {
   return 1 + Math.min(concurrency, 4);
 }
 
-type TaskRun = {
-  name: string;
-  task: Task;
-  repeat: Recurring | undefined;
+type Running = {
   pool: pg.Pool;
+  poolId(): string;
   log: Logger;
-  signal: AbortSignal;
-  release(jobIds: string[]): Promise<void>;
+  onCrash(task: string): void;
+  stopping: AbortController;
+  /** For jobs that go on after a wait. */
+  places: Places;
+  waiting: WaitingJobs;
 };
 
-async function runTask(run: TaskRun, payload: unknown, helpers: JobHelpers): Promise<void> {
-  const { job } = helpers;
-  const log = run.log.child({ task: run.name, jobId: job.id });
+type NamedTask = { name: string; task: Task; repeat: Recurring | undefined };
+
+/** Resolves when the job has ended, or when it waits outside and the library may take the next one. */
+async function startTask(running: Running, named: NamedTask, payload: JobPayload, job: Job): Promise<void> {
+  const { stopping, waiting } = running;
+  const held = new HeldJob(running.pool, running.poolId(), job);
+  const app = appOf(payload);
+  if (!stopping.signal.aborted && !waiting.hasRoom(named.name, app)) {
+    await held.release(waiting.retryMs());
+    throw new Error('As many jobs of this app wait outside as may: this one is taken up later.');
+  }
+  const left = Promise.withResolvers<void>();
+  let isOutside = false;
+  let giveBack = (): void => {};
+  const waitOutside: WaitOutside = async (wait) => {
+    const waited = wait();
+    // Whoever asked hears of a failure below, after the job has left its place.
+    waited.catch(() => {});
+    if (!isOutside) {
+      isOutside = await held.detach().catch(() => false);
+      // A job that cannot leave its place waits in it.
+      if (!isOutside) return waited;
+      waiting.add(named.name, app, ended);
+      left.resolve();
+    } else giveBack();
+    try {
+      return await waited;
+    } finally {
+      giveBack = await running.places.take(app);
+    }
+  };
+  const ended = runTask(running, named, payload, job, held, waitOutside)
+    .then(
+      async () => {
+        if (isOutside) await untilDone(running, () => held.complete());
+      },
+      async (error: unknown) => {
+        if (!isOutside) throw error;
+        if (!stopping.signal.aborted)
+          await untilDone(running, () => held.fail(error instanceof Error ? error.message : String(error)));
+      },
+    )
+    .finally(() => {
+      giveBack();
+    });
+  await Promise.race([ended, left.promise]);
+}
+
+async function runTask(
+  running: Running,
+  { name, task, repeat }: NamedTask,
+  payload: JobPayload,
+  job: Job,
+  held: HeldJob,
+  waitOutside: WaitOutside,
+): Promise<void> {
+  const { signal } = running.stopping;
+  const log = running.log.child({ task: name, jobId: job.id });
   try {
-    // Fetched in the very moment of stopping: whoever has more time does it.
-    run.signal.throwIfAborted();
-    await run.task(payload as JobPayload, { ...describe(job), signal: run.signal, log });
+    // Fetched in the very moment of stopping: a process that has more time does it.
+    signal.throwIfAborted();
+    await contain(() => task(payload, { ...describe(job), signal, log, waitOutside }));
   } catch (error) {
-    if (run.signal.aborted) {
-      await run.release([job.id]);
+    if (signal.aborted) {
+      await held.release();
       log.info({ err: error }, 'Job given back, because this process stops');
     } else {
       log.error({ err: error, attempt: job.attempts, attemptsMax: job.max_attempts }, 'Job failed');
+      if (error instanceof UncaughtError) {
+        running.onCrash(name);
+        await held.noteCrash(error.message);
+      }
     }
     throw error;
   } finally {
-    if (run.repeat) await addNext(run.pool, run.repeat);
+    if (repeat) await addNext(running.pool, repeat);
+  }
+}
+
+/** The app that a job is for, as its payload names it. */
+function appOf(payload: JobPayload): string {
+  const { appId, app_id } = payload as { appId?: string; app_id?: string };
+  return appId ?? app_id ?? '';
+}
+
+/** A job that has ended must not stay locked because the database was away at that moment. */
+async function untilDone({ stopping, log }: Running, write: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await write();
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      log.warn({ err: error }, 'The end of a job could not be written');
+      await wait(pollMs, undefined, { ref: false });
+    }
   }
 }
 
@@ -131,32 +228,15 @@ async function addNext(pool: pg.Pool, { task, everySeconds }: Recurring): Promis
   );
 }
 
-/** Gives running jobs back as if they had not begun; all of this pool's when none are named. */
-async function releaseJobs(pool: pg.Pool, poolId: string, jobIds: string[] | undefined): Promise<void> {
-  await pool.query(
-    `with released as (
-       update graphile_worker._private_jobs set locked_at = null, locked_by = null, attempts = greatest(attempts - 1, 0)
-       where locked_by = $1 and ($2::bigint[] is null or id = any ($2::bigint[])) returning job_queue_id)
-     update graphile_worker._private_job_queues queues set locked_at = null, locked_by = null
-     from released where queues.id = released.job_queue_id`,
-    [poolId, jobIds ?? null],
-  );
-  await pool.query(announceJobs);
-}
-
 async function stop(
+  { pool, stopping, places, waiting, log }: Running,
   workerPool: WorkerPool,
-  pool: pg.Pool,
   presence: Presence,
-  stopping: AbortController,
   patienceMs: number,
-  log: Logger,
 ): Promise<void> {
   stopping.abort();
-  const finished = Promise.resolve(workerPool.gracefulShutdown()).then(
-    () => true,
-    () => true,
-  );
+  places.open();
+  const finished = Promise.allSettled([workerPool.gracefulShutdown(), waiting.ended()]).then(() => true);
   if (!(await Promise.race([finished, wait(patienceMs, false, { ref: false })]))) {
     log.warn('Jobs did not finish in time and are given back');
     await releaseJobs(pool, workerPool.id, undefined).catch(() => {});

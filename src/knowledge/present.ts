@@ -1,5 +1,4 @@
-import { production } from '../db/database.ts';
-import { compact, iso } from '../http/present.ts';
+import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import type { DocumentContent } from './documents/service.ts';
 import type { ChunkRow, DocumentView } from './documents/store.ts';
@@ -20,7 +19,7 @@ export function presentSource(row: SourceRow) {
     org: row.orgId && formatId('org', row.orgId),
     parent_source: row.parentSourceId && formatId('source', row.parentSourceId),
     payload: row.payload,
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
+    sandbox: presentSandboxId(row.sandboxId),
     team: row.teamId && formatId('team', row.teamId, 'tea'),
     thread: row.threadId && formatId('thread', row.threadId),
     user: row.userId && formatId('user', row.userId),

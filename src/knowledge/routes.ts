@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
-import type { Knowledge } from './knowledge.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
+import type { Knowledge } from './domain.ts';
 import {
   presentChunk,
   presentContent,
@@ -12,7 +13,6 @@ import {
 } from './present.ts';
 import * as schema from './schema.ts';
 
-const callers = ['user', 'server', 'developer'] as const;
 const tag = 'Knowledge';
 const sources = '/api/v1/knowledge_sources';
 const source = `${sources}/:source`;
@@ -29,7 +29,7 @@ export function registerKnowledgeRoutes(api: Api, { knowledge }: { knowledge: Kn
 }
 
 function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${sources}/kinds`,
     operationId: 'listKnowledgeSourceKinds',
@@ -39,7 +39,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: () => knowledge.sources.kinds(),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: sources,
     operationId: 'listKnowledgeSources',
@@ -54,7 +54,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: sources,
     operationId: 'createKnowledgeSource',
@@ -62,11 +62,12 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Create a source',
     description: 'Exactly one of `team`, `user`, `agent` and `org` owns it.',
     body: schema.sourceCreateSchema,
+    budget: bodyBudgets.map,
     responses: { 201: ref(schema.sourceSchema) },
     handler: async ({ caller, body }) => presentSource(await knowledge.sources.create(caller, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: source,
     operationId: 'getKnowledgeSource',
@@ -77,7 +78,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => presentSource(await knowledge.sources.get(caller, params.source)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PATCH',
     path: source,
     operationId: 'updateKnowledgeSource',
@@ -85,12 +86,13 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Update a source',
     params: sourceParams,
     body: schema.sourceUpdateSchema,
+    budget: bodyBudgets.map,
     responses: { 200: ref(schema.sourceSchema) },
     handler: async ({ caller, params, body }) =>
       presentSource(await knowledge.sources.update(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: source,
     operationId: 'deleteKnowledgeSource',
@@ -101,7 +103,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ caller, params }) => knowledge.sources.remove(caller, params.source),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${source}/inbound_url`,
     operationId: 'getInboundUrl',
@@ -112,7 +114,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => ({ url: await knowledge.inbound.getUrl(caller, params.source) }),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/inbound_url`,
     operationId: 'rotateInboundUrl',
@@ -126,7 +128,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
 }
 
 function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest`,
     operationId: 'ingestIntoKnowledgeSource',
@@ -137,12 +139,13 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
       'Exactly one of `content`, `file` and `pull: true`. While another ingestion is active, that one is answered, with `metadata.already_active`.',
     params: sourceParams,
     body: schema.ingestSchema,
+    budget: bodyBudgets.document,
     responses: { 201: ref(schema.ingestionSchema) },
     handler: async ({ caller, params, body }) =>
       presentIngestion(await knowledge.ingestions.ingest(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest/batch`,
     operationId: 'ingestBatchIntoKnowledgeSource',
@@ -152,12 +155,13 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     description: "`metadata.items` holds each item's document or error.",
     params: sourceParams,
     body: schema.ingestBatchSchema,
+    budget: bodyBudgets.document,
     responses: { 201: ref(schema.ingestionSchema) },
     handler: async ({ caller, params, body }) =>
       presentIngestion(await knowledge.ingestions.ingestBatch(caller, params.source, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${source}/ingestions`,
     operationId: 'listKnowledgeIngestions',
@@ -173,7 +177,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/knowledge_ingestions/:ingestion',
     operationId: 'getKnowledgeIngestion',
@@ -197,7 +201,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/threads/:thread/messages',
     operationId: 'createThreadMessage',
@@ -206,13 +210,14 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     description: 'Every thread/messages source of the agent of the thread takes it as a document.',
     params: Type.Object({ thread: Type.String() }),
     body: schema.threadMessageSchema,
+    budget: bodyBudgets.document,
     responses: { 201: schema.threadMessageAnswerSchema },
     handler: ({ caller, params, body }) => knowledge.inbound.postMessage(caller, params.thread, body),
   });
 }
 
 function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: documents,
     operationId: 'listKnowledgeDocuments',
@@ -227,7 +232,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: document,
     operationId: 'getKnowledgeDocument',
@@ -238,7 +243,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     handler: async ({ caller, params }) => presentDocument(await knowledge.documents.get(caller, params.document)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PATCH',
     path: document,
     operationId: 'updateKnowledgeDocument',
@@ -247,12 +252,13 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     summary: "Replace a document's content",
     params: documentParams,
     body: schema.documentUpdateSchema,
+    budget: bodyBudgets.document,
     responses: { 201: ref(schema.ingestionSchema) },
     handler: async ({ caller, params, body }) =>
       presentIngestion(await knowledge.documents.update(caller, params.document, body)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: document,
     operationId: 'deleteKnowledgeDocument',
@@ -263,7 +269,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ caller, params }) => knowledge.documents.remove(caller, params.document),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${document}/content`,
     operationId: 'getKnowledgeDocumentContent',
@@ -276,7 +282,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
       presentContent(await knowledge.documents.content(caller, params.document, query)),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: `${document}/chunks`,
     operationId: 'listKnowledgeDocumentChunks',
@@ -294,7 +300,7 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
 }
 
 function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: `${source}/search`,
     operationId: 'searchKnowledgeSource',
@@ -303,12 +309,13 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Search a source',
     params: sourceParams,
     body: schema.searchSchema,
+    budget: bodyBudgets.map,
     responses: { 200: schema.searchResultSchema },
     handler: async ({ caller, params, body }) =>
       presentSearch(await knowledge.search.searchSource(caller, params.source, body), body.explain === true),
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/agents/:agent/search',
     operationId: 'searchAgentKnowledge',
@@ -317,6 +324,7 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Search everything that an agent owns',
     params: Type.Object({ agent: Type.String() }),
     body: schema.agentSearchSchema,
+    budget: bodyBudgets.map,
     responses: { 200: schema.searchResultSchema },
     handler: async ({ caller, params, body }) =>
       presentSearch(await knowledge.search.searchAgent(caller, params.agent, body), body.explain === true),

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { mediaTypePattern } from '../files/media-types.ts';
 import { pageQuery } from '../http/pages.ts';
 import { freeMap, ref, strict } from '../http/route.ts';
 import { documentTextKeyword } from '../http/validation.ts';
@@ -80,7 +81,7 @@ export const sourceUpdateSchema = strict({
 const contentSchema = strict({
   data: Type.String({ description: 'The document: text, or its bytes in base64.' }),
   data_encoding: Type.Optional(Type.Enum(['raw', 'base64'], { description: 'Default raw.' })),
-  content_type: Type.Optional(Type.String({ maxLength: 255 })),
+  content_type: Type.Optional(Type.String({ maxLength: 255, pattern: mediaTypePattern })),
   filename: Type.Optional(Type.String({ maxLength: 500 })),
 });
 

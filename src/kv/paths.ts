@@ -1,25 +1,32 @@
 import { AppError, notFound } from '../errors.ts';
 
-const prefix = '/api/v1/kv/';
 /** Longer than any key may be; what exceeds it is not carried further, only that it does. */
 const carriedBytesMax = 4_096;
 
 /**
  * Makes the path of a key one that any router takes: everything after `/kv/` up to the query becomes one segment that
- * `readPathKey` turns back. Slashes, dots and stray percent signs are part of the key.
+ * `readPathKey` turns back. Slashes, dots and stray percent signs are part of the key. Whatever spelling of the path
+ * the router takes for `/api/v1/kv/` has to be rewritten: with the scheme and host before it, or with escaped letters.
  */
-export function rewriteKvUrl(url: string): string {
-  if (!url.startsWith(prefix)) return url;
+export function rewriteKvUrl(target: string): string {
+  const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const [prefix] = kvPrefix.exec(url) ?? [];
+  if (prefix === undefined || unescapeBytes(prefix).toString('latin1') !== '/api/v1/kv/') return url;
   const queryStart = url.indexOf('?');
   const raw = queryStart < 0 ? url.slice(prefix.length) : url.slice(prefix.length, queryStart);
   const query = queryStart < 0 ? '' : url.slice(queryStart);
-  return `${prefix}${carry(raw)}${query}`;
+  return `/api/v1/kv/${carry(raw)}${query}`;
 }
+
+/** Three segments, escaped or not. An escaped slash separates none. */
+const kvPrefix = /^(?:\/(?:[a-z0-9]|%(?!2f)[0-9a-f]{2}){2,3}){3}\//i;
 
 /** What a path parameter made by `rewriteKvUrl` says. */
 export type PathKey = { kind: 'key'; key: string } | { kind: 'not-utf8' } | { kind: 'too-long' };
 
 export function parsePathKey(segment: string): PathKey {
+  // Another segment did not come through `rewriteKvUrl`: to take it for a key would be to take another key.
+  if (!/^(?:x|l|k[\w-]*)$/.test(segment)) throw new Error('The path of a key was not rewritten.');
   if (segment === notUtf8) return { kind: 'not-utf8' };
   if (segment === tooLong) return { kind: 'too-long' };
   return { kind: 'key', key: Buffer.from(segment.slice(1), 'base64url').toString('utf8') };

@@ -1,10 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { invalidField } from '../errors.ts';
+import { textBudget } from '../http/budgets.ts';
 import { page, pageRequest } from '../http/pages.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
-import { formatId } from '../ids.ts';
 import { readPathKey } from './paths.ts';
 import { readPrecondition } from './precondition.ts';
+import { presentEntry, presentListEntry } from './present.ts';
 import {
   createKvBody,
   deleteKvBody,
@@ -15,19 +17,19 @@ import {
   putKvBody,
 } from './schema.ts';
 import type { KvService } from './service.ts';
-import type { KvEntry, KvListEntry } from './store.ts';
+import type { KvEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 
-const callers = ['user', 'server', 'developer'] as const;
 const tag = 'Key-value storage';
 const path = '/api/v1/kv';
 const keyPath = '/api/v1/kv/:key';
 
 /** Key-value storage. The server must be made with `rewriteUrl: rewriteKvUrl`. */
 export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
-  const { keyBytesMax } = kv.limits;
+  const { keyBytesMax, valueBytesMax } = kv.limits;
+  const budget = textBudget(keyBytesMax + valueBytesMax);
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path,
     operationId: 'listKvEntries',
@@ -47,7 +49,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'POST',
     path,
     operationId: 'createKvEntry',
@@ -56,13 +58,14 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     summary: 'Create an entry',
     description: 'The key must not exist for the user yet; PUT creates or overwrites.',
     body: createKvBody,
+    budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, body, reply }) {
       return answer(reply, await kv.create(caller, body));
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: keyPath,
     operationId: 'getKvEntry',
@@ -78,7 +81,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'PUT',
     path: keyPath,
     operationId: 'putKvEntry',
@@ -87,6 +90,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     summary: 'Create or overwrite an entry',
     description: '`If-Match` and `If-None-Match` make the write conditional: 412 when the entry is in another state.',
     body: putKvBody,
+    budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, body, request, reply }) {
       const key = readPathKey(keyOf(params), 'write', keyBytesMax);
@@ -94,7 +98,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     },
   });
 
-  api.app(callers, {
+  api.app(everyCaller, {
     method: 'DELETE',
     path: keyPath,
     operationId: 'deleteKvEntry',
@@ -107,6 +111,8 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     responses: { 204: null },
     async handler({ caller, params, query, body, request }) {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
+      if (caller.kind !== 'user' && query.user !== undefined && body?.user !== undefined && query.user !== body.user)
+        throw invalidField('user', 'is another in the query than in the body');
       await kv.delete(caller, key, query.user ?? body?.user, preconditionOf(request));
     },
   });
@@ -124,22 +130,4 @@ function preconditionOf({ headers }: FastifyRequest) {
 function answer(reply: FastifyReply, entry: KvEntry) {
   reply.header('etag', entityTag(entry));
   return presentEntry(entry);
-}
-
-export function presentEntry(entry: KvEntry) {
-  return {
-    user: formatId('user', entry.userId),
-    key: entry.key,
-    value: entry.value,
-    created_at: entry.createdAt.toISOString(),
-    updated_at: entry.updatedAt.toISOString(),
-  };
-}
-
-function presentListEntry(entry: KvListEntry) {
-  return {
-    ...presentEntry(entry),
-    ...(entry.userEmail === null ? {} : { user_email: entry.userEmail }),
-    ...(entry.userName === null ? {} : { user_name: entry.userName }),
-  };
 }

@@ -1,3 +1,7 @@
+/*
+ * Triggers of kv_entries: kv_entries_added, kv_entries_resized and kv_entries_removed keep the number of an app's entries
+ * and the bytes of each user, and refuse a write that would exceed the user's quota (SQLSTATE QK001).
+ */
 import type { Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 

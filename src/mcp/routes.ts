@@ -3,7 +3,8 @@ import type { ReadableStream } from 'node:stream/web';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
-import type { Api } from '../http/route.ts';
+import { bodyBudgets } from '../http/budgets.ts';
+import { type Api, everyCaller } from '../http/route.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createAsk } from './ask.ts';
 
@@ -21,7 +22,7 @@ export type McpDeps = {
  */
 export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
   const waiting = new Set<AbortController>();
-  api.app(['user', 'server', 'developer'], {
+  api.app(everyCaller, {
     method: 'POST',
     path: '/mcp',
     operationId: 'callMcp',
@@ -30,6 +31,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     description:
       'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request stands alone.',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
+    budget: bodyBudgets.document,
     // What a tool does is counted and entered as the request that it makes.
     rateGroup: 'reads',
     audit: 'none',

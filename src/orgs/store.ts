@@ -1,3 +1,8 @@
+/*
+ * Triggers of orgs: delete_agents, delete_automations, delete_configs, delete_extractions, delete_files,
+ * delete_knowledge_sources and delete_threads delete what is org-level; orgs_grants deletes the grants to the org;
+ * orgs_logo_replaced and orgs_logo_removed delete the file of its logo.
+ */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';

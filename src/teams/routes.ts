@@ -1,11 +1,9 @@
 import { Type } from 'typebox';
-import { production } from '../db/database.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
-import { compact, iso } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
-import { type Api, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
-import type { Caller } from '../tenancy/caller.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
+import { presentMembership, presentTeam } from './present.ts';
 import {
   memberCreateSchema,
   memberRemoveSchema,
@@ -16,10 +14,8 @@ import {
   teamUpdateSchema,
 } from './schema.ts';
 import type { TeamService } from './service.ts';
-import type { MembershipRow, TeamRow } from './store.ts';
 
 const tag = 'Teams';
-const callers = ['user', 'server', 'developer'] as const;
 
 export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }): void {
   registerResource(api, {
@@ -30,18 +26,18 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
     tag,
     schema: teamSchema,
     present: presentTeam,
-    create: { callers, body: teamCreateSchema, run: teams.create },
+    create: { callers: everyCaller, body: teamCreateSchema, budget: bodyBudgets.map, run: teams.create },
     list: {
-      callers,
+      callers: everyCaller,
       query: Type.Object({
         search: Type.Optional(Type.String({ description: 'Part of the name or the description.' })),
         membership: Type.Optional(Type.Enum(['joined', 'joinable'])),
       }),
       run: teams.list,
     },
-    get: { callers, run: teams.get },
-    update: { callers, body: teamUpdateSchema, run: teams.update },
-    remove: { callers, run: teams.remove },
+    get: { callers: everyCaller, run: teams.get },
+    update: { callers: everyCaller, body: teamUpdateSchema, budget: bodyBudgets.map, run: teams.update },
+    remove: { callers: everyCaller, run: teams.remove },
   });
   registerMemberRoutes(api, teams);
 }
@@ -49,7 +45,7 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
 function registerMemberRoutes(api: Api, teams: TeamService): void {
   const params = Type.Object({ team: Type.String() });
   const memberParams = Type.Object({ team: Type.String(), member: Type.String() });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'GET',
     path: '/teams/:team/members',
     operationId: 'listTeamMembers',
@@ -64,7 +60,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
       return page(request, rows.map(presentMembership), total);
     },
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'POST',
     path: '/teams/:team/members',
     operationId: 'addTeamMember',
@@ -75,7 +71,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     responses: { 201: ref(membershipSchema) },
     handler: async ({ caller, params: { team }, body }) => presentMembership(await teams.addMember(caller, team, body)),
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'DELETE',
     path: '/teams/:team/members',
     operationId: 'removeNamedTeamMember',
@@ -86,7 +82,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     responses: { 204: null },
     handler: ({ caller, params: { team }, body }) => teams.removeNamedMember(caller, team, body),
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'GET',
     path: '/teams/:team/members/:member',
     operationId: 'getTeamMember',
@@ -97,7 +93,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     handler: async ({ caller, params: { team, member } }) =>
       presentMembership(await teams.getMember(caller, team, member)),
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'PATCH',
     path: '/teams/:team/members/:member',
     operationId: 'updateTeamMember',
@@ -109,7 +105,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     handler: async ({ caller, params: { team, member }, body }) =>
       presentMembership(await teams.updateMember(caller, team, member, body.role)),
   });
-  api.provisioning(callers, {
+  api.provisioning(everyCaller, {
     method: 'DELETE',
     path: '/teams/:team/members/:member',
     operationId: 'removeTeamMember',
@@ -118,42 +114,5 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     params: memberParams,
     responses: { 204: null },
     handler: ({ caller, params: { team, member } }) => teams.removeMember(caller, team, member),
-  });
-}
-
-function presentTeam(row: TeamRow & { joined?: boolean }, caller: Caller) {
-  return compact({
-    id: formatId('team', row.id),
-    app: formatId('app', row.appId),
-    name: row.name,
-    description: row.description,
-    org: row.orgId && formatId('org', row.orgId),
-    membership_status: membershipStatus(row, caller),
-    metadata: row.metadata,
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
-  });
-}
-
-function membershipStatus(row: TeamRow & { joined?: boolean }, caller: Caller): string | null {
-  if (caller.kind !== 'user') return null;
-  return row.joined || caller.teams.has(row.id) ? 'joined' : 'not_joined';
-}
-
-function presentMembership(row: MembershipRow) {
-  return compact({
-    id: formatId('membership', row.id),
-    team: { id: formatId('team', row.teamId) },
-    type: row.userId ? 'user' : 'agent',
-    user: row.userId && compact({ id: formatId('user', row.userId), email: row.userEmail, name: row.userName }),
-    agent:
-      row.agentId &&
-      compact({ id: formatId('agent', row.agentId), name: row.agentName, lookup_key: row.agentLookupKey }),
-    name: row.userName ?? row.userEmail ?? row.agentName,
-    role: row.role,
-    joined_at: iso(row.createdAt),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
   });
 }

@@ -33,7 +33,7 @@ export function createTeamService({ db }: { db: Database }) {
 
   async function removeMembership(caller: Caller, team: store.TeamRow, member: store.MembershipRow): Promise<void> {
     const leaving = caller.kind === 'user' && member.userId === caller.userId;
-    if (!leaving) requireManages(caller, team);
+    if (!leaving) requireManages(caller, team, member.role);
     await store.deleteMembership(db, caller.appId, member.id);
   }
 
@@ -88,7 +88,7 @@ export function createTeamService({ db }: { db: Database }) {
 
     async addMember(caller: Caller, teamId: string, input: MemberInput): Promise<store.MembershipRow> {
       const team = await get(caller, teamId);
-      requireManages(caller, team);
+      requireManages(caller, team, input.role);
       const field = oneMember(input);
       const named = await findNamedOwners(db, caller, { user: input.user, agent: input.agent });
       const id = newUuid();
@@ -119,7 +119,8 @@ export function createTeamService({ db }: { db: Database }) {
     async updateMember(caller: Caller, teamId: string, member: string, role: TeamRole): Promise<store.MembershipRow> {
       const team = await get(caller, teamId);
       const row = await getMembership(caller, team, member);
-      requireManages(caller, team);
+      requireManages(caller, team, row.role);
+      requireManages(caller, team, role);
       await store.updateMembership(db, caller.appId, row.id, role);
       return { ...row, role };
     },
@@ -140,14 +141,18 @@ export function createTeamService({ db }: { db: Database }) {
   };
 }
 
-/** Owners and admins of the team manage it, and admins of its organisation. Other members see it: 403. */
-function requireManages(caller: Caller, team: store.TeamRow): void {
+/**
+ * Owners and admins of the team manage it, and admins of its organisation. Other members see it: 403. An admin of the
+ * team neither makes an owner nor changes one: `memberRole` is the role that is given or taken.
+ */
+function requireManages(caller: Caller, team: store.TeamRow, memberRole?: TeamRole): void {
   if (seesWholeApp(caller)) return;
   const role = caller.teams.get(team.id);
   const orgAdmin =
     caller.kind === 'user' && caller.orgRole === 'admin' && team.orgId !== null && caller.orgId === team.orgId;
-  if (role === 'owner' || role === 'admin' || orgAdmin) return;
-  throw new AppError('forbidden', 'Only owners and admins of the team may do that.');
+  if (role === 'owner' || orgAdmin) return;
+  if (role !== 'admin') throw new AppError('forbidden', 'Only owners and admins of the team may do that.');
+  if (memberRole === 'owner') throw new AppError('forbidden', 'Only owners of the team may make or change an owner.');
 }
 
 function oneMember(input: MemberInput): 'user' | 'agent' {

@@ -1,3 +1,7 @@
+/*
+ * Triggers of teams: teams_grants deletes the grants to the team.
+ * Triggers of team_memberships: team_memberships_changed tells every process that rights have changed.
+ */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope, TeamRole } from '../tenancy/caller.ts';

@@ -84,17 +84,26 @@ export async function addCredentialUses(db: Db, uses: readonly CredentialUse[]):
       ofKind.filter(({ scope }) => scope !== undefined),
       table,
     );
+    // A developer's token may be used in several apps, and its table has none.
+    const app = table === 'personal_tokens' ? db`app_id, ` : db``;
     await db`
       update ${db(table)} t set last_used_at = greatest(t.last_used_at, given.at)
-      from (select credential, max(at) as at from ${rowsOf(db, ofKind)} group by credential) given
-      where t.digest = decode(given.credential, 'hex')`;
+      from (select ${app} credential, max(at) as at from ${rowsOf(db, ofKind)} group by ${app} credential) given
+      where ${isTokenOf(db, table)}`;
   }
 }
 
-async function countUses(db: Db, uses: readonly CredentialUse[], tokens: string | null): Promise<void> {
+type TokenTable = 'personal_tokens' | 'developer_tokens';
+
+function isTokenOf(db: Db, table: TokenTable) {
+  const inApp = table === 'personal_tokens' ? db`and t.app_id = given.app_id` : db``;
+  return db`t.digest = decode(given.credential, 'hex') ${inApp}`;
+}
+
+async function countUses(db: Db, uses: readonly CredentialUse[], tokens: TokenTable | null): Promise<void> {
   if (uses.length === 0) return;
   const id = tokens === null ? db`given.credential::uuid` : db`t.id`;
-  const join = tokens === null ? db`` : db`join ${db(tokens)} t on t.digest = decode(given.credential, 'hex')`;
+  const join = tokens === null ? db`` : db`join ${db(tokens)} t on ${isTokenOf(db, tokens)}`;
   await db`
     insert into credential_uses as u
       (app_id, sandbox_id, day, kind, credential_id, first_at, last_at, requests, refused)

@@ -4,16 +4,8 @@ import { production } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { parseId } from '../ids.ts';
 import { type AccessClaims, expiredToken, readAccessToken } from './access-tokens.ts';
-import type {
-  Caller,
-  DeveloperIdentity,
-  Identity,
-  OrgRole,
-  PublishableCaller,
-  Scope,
-  TeamRole,
-  UserCaller,
-} from './caller.ts';
+import type { Caller, DeveloperIdentity, Identity, PublishableCaller, Scope, UserCaller } from './caller.ts';
+import { loadUserCaller } from './callers.ts';
 import { digest, type Secrets } from './secrets.ts';
 
 /** The credential headers of a request, as sent. */
@@ -165,7 +157,9 @@ function invalid(message: string): AppError {
 
 async function findKey(db: Db, text: string): Promise<ApiKey | undefined> {
   const [row] = await db<ApiKey[]>`
-    select app_id, sandbox_id, id as key_id, type from api_keys where digest = ${digest(text)} and revoked_at is null`;
+    select k.app_id, k.sandbox_id, k.id as key_id, k.type
+    from credentials c join api_keys k on k.app_id = c.app_id and k.digest = c.digest
+    where c.digest = ${digest(text)} and k.revoked_at is null`;
   return row;
 }
 
@@ -187,27 +181,8 @@ type PersonalToken = AccessClaims & { expiresAt: Date | null };
 async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
   const [row] = await db<PersonalToken[]>`
     select t.app_id, t.user_id, u.sandbox_id, t.expires_at
-    from personal_tokens t join users u on u.app_id = t.app_id and u.id = t.user_id
-    where t.digest = ${digest(token)} and t.revoked_at is null`;
+    from credentials c join personal_tokens t on t.app_id = c.app_id and t.digest = c.digest
+      join users u on u.app_id = t.app_id and u.id = t.user_id
+    where c.digest = ${digest(token)} and t.revoked_at is null`;
   return row;
-}
-
-/** A user's rights from the database. */
-export async function loadUserCaller(db: Db, claims: AccessClaims): Promise<UserCaller | undefined> {
-  const [row] = await db<{ orgId: string | null; orgRole: OrgRole | null; teams: Record<string, TeamRole> | null }[]>`
-    select u.org_id, u.org_role,
-      (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
-        where m.app_id = u.app_id and m.user_id = u.id) as teams
-    from users u
-    where u.app_id = ${claims.appId} and u.id = ${claims.userId} and u.sandbox_id = ${claims.sandboxId}`;
-  if (!row) return undefined;
-  return {
-    kind: 'user',
-    appId: claims.appId,
-    sandboxId: claims.sandboxId,
-    userId: claims.userId,
-    orgId: row.orgId ?? undefined,
-    orgRole: row.orgId === null ? undefined : (row.orgRole ?? 'member'),
-    teams: new Map(Object.entries(row.teams ?? {})),
-  };
 }

@@ -56,10 +56,21 @@ export async function getPathAgent(db: Db, caller: Caller, text: string): Promis
   const id = parseId('agent', text);
   const byId = id === undefined ? undefined : await findAgent(db, caller, id);
   if (byId) return byId;
+  const byKey = await findAgentByKey(db, caller, text);
+  if (!byKey) throw notFound();
+  return byKey;
+}
+
+/**
+ * The agent with this lookup key among those that the caller sees. Of several, each of another owner, the one whose
+ * owner is the widest and which is the oldest: nobody takes a key away from others by using it too.
+ */
+export async function findAgentByKey(db: Db, caller: Caller, lookupKey: string): Promise<AgentRow | undefined> {
   const [row] = await db<AgentRow[]>`
     select a.id, a.org_id, a.team_id, a.user_id from agents a
-    where a.lookup_key = ${text} and ${agentVisible(db, caller, 'a')}`;
-  if (!row) throw notFound();
+    where a.lookup_key = ${lookupKey} and ${agentVisible(db, caller, 'a')}
+    order by case when a.user_id is not null then 3 when a.team_id is not null then 2 when a.org_id is not null then 1
+      else 0 end, a.created_at, a.id limit 1`;
   return row;
 }
 

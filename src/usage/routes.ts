@@ -1,11 +1,11 @@
 import { iso } from '../http/present.ts';
-import { type Api, ref } from '../http/route.ts';
+import { type Api, operators, ref } from '../http/route.ts';
 import { usageSchema } from './schema.ts';
 import type { UsageService } from './service.ts';
 
 /** What an app uses of its quotas. */
 export function registerUsageRoutes(api: Api, { usage }: { usage: UsageService }): void {
-  api.provisioning(['server', 'developer'], {
+  api.provisioning(operators, {
     method: 'GET',
     path: '/usage',
     operationId: 'getUsage',

@@ -1,9 +1,10 @@
 import type { Database } from '../db/database.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { deleteOldCounts } from './store.ts';
 
 /** Removes counts that nobody will ask for again. */
-export const usageSweepJob = { task: 'sweep_usage', everySeconds: 3_600 };
+export const usageSweepJob = { task: taskNames.sweepUsage, everySeconds: 3_600 };
 
 const pageDaysKept = 31;
 

@@ -1,19 +1,15 @@
 import { Type } from 'typebox';
-import { production } from '../db/database.ts';
-import { compact, iso } from '../http/present.ts';
+import { bodyBudgets } from '../http/budgets.ts';
 import { registerResource } from '../http/resource.ts';
-import { type Api, ref } from '../http/route.ts';
-import { formatId } from '../ids.ts';
+import { type Api, everyCaller, operators, ref } from '../http/route.ts';
+import { presentUser } from './present.ts';
 import { userCreateSchema, userSchema, userUpdateSchema } from './schema.ts';
 import type { UserService } from './service.ts';
-import type { UserRow } from './store.ts';
 
 const tag = 'Users';
 
 export function registerUserRoutes(api: Api, { users }: { users: UserService }): void {
-  const callers = ['server', 'developer'] as const;
-  const readers = ['user', ...callers] as const;
-  api.app(readers, {
+  api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/users/me',
     operationId: 'getMe',
@@ -30,31 +26,14 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     tag,
     schema: userSchema,
     present: presentUser,
-    create: { callers, body: userCreateSchema, run: users.create },
+    create: { callers: operators, body: userCreateSchema, budget: bodyBudgets.map, run: users.create },
     list: {
-      callers,
+      callers: operators,
       query: Type.Object({ search: Type.Optional(Type.String()), org: Type.Optional(Type.String()) }),
       run: async (caller, request, query) => users.list(caller, request, query),
     },
-    get: { callers: readers, run: users.get },
-    update: { callers, body: userUpdateSchema, run: users.update },
-    remove: { callers, run: users.remove },
-  });
-}
-
-export function presentUser(row: UserRow) {
-  return compact({
-    id: formatId('user', row.id),
-    app: formatId('app', row.appId),
-    email: row.email,
-    name: row.name,
-    org: row.orgId && formatId('org', row.orgId),
-    org_name: row.orgName,
-    org_role: row.orgRole,
-    is_system_user: row.isSystemUser,
-    metadata: row.metadata,
-    sandbox: row.sandboxId === production ? null : formatId('sandbox', row.sandboxId),
-    created_at: iso(row.createdAt),
-    updated_at: iso(row.updatedAt),
+    get: { callers: everyCaller, run: users.get },
+    update: { callers: operators, body: userUpdateSchema, budget: bodyBudgets.map, run: users.update },
+    remove: { callers: operators, run: users.remove },
   });
 }

@@ -1,3 +1,7 @@
+/*
+ * Triggers of users: users_grants deletes the grants to the user; users_changed tells every process that rights have
+ * changed; pause_automations pauses the automations that run as the user.
+ */
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
@@ -87,6 +91,13 @@ export type UserChange = {
 
 export async function updateUser(db: Db, scope: Scope, id: string, change: UserChange): Promise<boolean> {
   const changed = await db`
+    with before as (select u.org_id from users u where ${inScope(db, scope, 'u')} and u.id = ${id}),
+    -- Who leaves an org leaves its teams.
+    left_teams as (
+      delete from team_memberships m using teams t, before
+      where ${change.orgId !== undefined} and m.app_id = ${scope.appId} and m.user_id = ${id}
+        and t.app_id = m.app_id and t.id = m.team_id and t.org_id = before.org_id
+        and before.org_id is distinct from ${change.orgId ?? null}::uuid)
     update users u set
       email = coalesce(${change.email ?? null}, u.email),
       name = coalesce(${change.name ?? null}, u.name),

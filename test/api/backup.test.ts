@@ -311,6 +311,34 @@ test('another root secret, a newer release and a database in use are refused bef
   assert.equal((await empty.db`select 1 from pg_class where relnamespace = 'public'::regnamespace`).length, 0);
 });
 
+test('a backup from before the first release, with other migrations and without the table of credentials, is restored', async () => {
+  const from = join(directory, 'old-numbering');
+  cpSync(whole, from, { recursive: true });
+  const manifest = await readManifest(from);
+  const old = { ...manifest, tables: manifest.tables.filter(({ name }) => name !== 'credentials') };
+  const checksum = '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
+  const writeWith = (count: number) => {
+    const migrations = Array.from({ length: count }, (_, n) => ({ version: n + 1, name: `${n + 1}`, checksum }));
+    const { text, sum } = writtenManifest({ ...old, migrations });
+    writeFileSync(join(from, 'manifest.json'), text);
+    writeFileSync(join(from, 'manifest.sha256'), sum);
+  };
+  writeWith(13);
+  await assert.rejects(restore(from, await makeEmpty()), /13 of the 14 migrations/);
+  writeWith(14);
+  const empty = await makeEmpty();
+  await restore(from, empty);
+  assert.deepEqual(await shapeOf(empty.db), await shapeOf(server.db));
+  assert.deepEqual(await credentialsOf(empty.db), await credentialsOf(server.db));
+});
+
+async function credentialsOf(db: Database): Promise<string[]> {
+  const rows = await db<{ line: string }[]>`
+    select encode(digest, 'hex') || app_id as line from credentials order by digest`;
+  assert.ok(rows.length > 0);
+  return rows.map(({ line }) => line);
+}
+
 test('a backup of an older release is brought to this one', async () => {
   const own = await readMigrations();
   const old = await makeEmpty();

@@ -162,7 +162,7 @@ test('a session ends when its time is over, and its row goes', async () => {
   assert.equal((await api('GET', '/protected/api/v1/developer/apps', { headers })).status, 200);
   now = new Date(now.getTime() + 2_000);
   assert.equal((await api('GET', '/protected/api/v1/developer/apps', { headers })).status, 401);
-  await server.services.tasks.sweep_console?.({}, { signal: AbortSignal.timeout(10_000) } as never);
+  await server.server.work.tasks.sweep_console?.({}, { signal: AbortSignal.timeout(10_000) } as never);
   const [row] = await db`select count(*)::int as left_over from console_developer_sessions where expires_at <= ${now}`;
   assert.equal(row?.leftOver, 0);
 });

@@ -143,7 +143,7 @@ test('a schedule pulls an active source by itself, and never a paused one', asyn
     const active = await app.makeSource({ ...org, type: 'web/link', payload });
     const paused = await app.makeSource({ ...org, type: 'web/link', payload, state: 'paused' });
     await server.db`update knowledge_sources set next_pull_at = now() - interval '1 minute' where next_pull_at is not null`;
-    await server.services.tasks['knowledge.schedule']?.({}, {} as never);
+    await server.server.work.tasks.start_pulls?.({}, {} as never);
     const list = async (source: string) =>
       (await app.send<{ data: { id: string }[] }>('GET', `/knowledge_sources/${source}/ingestions`)).body.data;
     const [pull] = await list(active);

@@ -206,7 +206,7 @@ test('statistics and results are right after many documents, replacements, delet
   const [row] = await server.db<{ appId: string; sourceId: string }[]>`
     select app_id, id as source_id from knowledge_sources order by created_at desc limit 1`;
   const run = { signal: new AbortController().signal } as never;
-  await server.services.tasks['knowledge.compact']?.(row ?? {}, run);
+  await server.server.work.tasks.compact_index?.(row ?? {}, run);
   const [left] = await server.db<{ dead: number; rows: number }[]>`
     select (select count(*) from knowledge_dead_ranges where source_id = i.source_id) as dead,
       next_ordinal - first_ordinal as rows from knowledge_indexes i where source_id = ${row?.sourceId ?? ''}`;

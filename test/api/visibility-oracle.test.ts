@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type Database, production } from '../../src/db/database.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import type { AgentCaller, Caller, OrgRole, Scope, TeamRole } from '../../src/tenancy/caller.ts';
-import { loadUserCaller } from '../../src/tenancy/credentials.ts';
+import { loadUserCaller } from '../../src/tenancy/callers.ts';
 import {
   type AgentOwners,
   agentVisible,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
-import { connect } from 'node:net';
 import { after, test } from 'node:test';
+import { sendRaw } from '../support/raw-request.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
 
 /** The one shape of errors, strict bodies and queries, and what each kind of broken request is answered. */
@@ -34,17 +34,7 @@ async function refusedField(field: string, method: string, path: string, options
 }
 
 /** A request exactly as written, for what fetch would not send. */
-function raw(text: string | Buffer): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(baseUrl);
-    const socket = connect(Number(port), hostname);
-    const chunks: Buffer[] = [];
-    socket.on('data', (chunk) => chunks.push(chunk));
-    socket.on('error', reject);
-    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
-    socket.write(text);
-  });
-}
+const raw = (text: string | Buffer) => sendRaw(baseUrl, text);
 
 test('a valid incoming request id is kept, another one replaced, on success and on errors alike', async () => {
   for (const path of ['/healthz', '/api/v1/orgs', '/api/v1/nowhere']) {

@@ -21,10 +21,10 @@ const dockerfile = readProjectFile('Dockerfile');
 const compose = parse(readProjectFile('compose.yaml'), { merge: true }) as Compose;
 const units = readdirSync(join(projectRoot, 'deploy')).filter((name) => /\.(service|timer)$/.test(name));
 const settings = new Set(describeConfig(readConfig({}), {}).map(({ variable }) => variable));
-/** Variables that programs beside Quarry read. */
-const others = new Set(['NODE_ENV', 'KEEP_DAYS']);
+/** Node's own variable, which no setting of Quarry is. */
+const others = new Set(['NODE_ENV']);
 
-/** Throws unless the words, from `serve` on, are a command of ours with options that it has. */
+/** Throws unless the words, from `serve` on, name a command and options that it has. */
 function assertCommand(words: string[], where: string): void {
   const { program } = buildProgram();
   let command: Command = program;
@@ -54,11 +54,14 @@ test('Dockerfile, compose.yaml and units name settings that exist', () => {
     for (const [, variable = ''] of readProjectFile(`deploy/${unit}`).matchAll(/\b((?:QUARRY|DATABASE)_[A-Z_]+)=/g))
       named.push([unit, variable]);
   assert.ok(named.length > 15);
-  assert.deepEqual(
-    named.filter(([, variable]) => !settings.has(variable) && !others.has(variable)),
-    [],
-  );
+  assert.deepEqual(unknownSettings(named), []);
+
+  assert.deepEqual(unknownSettings([['compose.yaml, http', 'QUARRY_PROT']]), [['compose.yaml, http', 'QUARRY_PROT']]);
 });
+
+function unknownSettings(named: [where: string, variable: string][]) {
+  return named.filter(([, variable]) => !settings.has(variable) && !others.has(variable));
+}
 
 test('the settings of compose.yaml are ones that a process starts with', () => {
   const given = { QUARRY_SECRET: '0f1e2d3c4b5a69788796a5b4c3d2e1f0', POSTGRES_PASSWORD: 'p', S3_SECRET: 's' };
@@ -73,6 +76,7 @@ test('the settings of compose.yaml are ones that a process starts with', () => {
     );
     const config = readConfig({ HOST: '0.0.0.0', ...environment });
     assert.equal(config.role, name);
+    assert.throws(() => readConfig({ ...environment, PORT: 'many' }));
   }
 });
 
@@ -86,6 +90,9 @@ test('the commands that they run exist', () => {
       assertCommand(words.split(' '), unit);
   for (const [, words = ''] of readProjectFile('deploy/backup.sh').matchAll(/^quarry (.*)$/gm))
     assertCommand(words.split(' '), 'backup.sh');
+
+  assert.throws(() => assertCommand(['sreve'], 'a typing mistake'));
+  assert.throws(() => assertCommand(['serve', '--no-such-option'], 'a typing mistake'));
 });
 
 test('what they copy, mount and wait for is there', () => {
@@ -116,10 +123,20 @@ test('images are named without a registry, and nothing secret is written down', 
     ...[...dockerfile.matchAll(/^FROM (\S+)/gm)].map((match) => match[1] ?? ''),
     ...Object.values(compose.services).map((service) => service.image ?? ''),
   ];
-  for (const image of images) assert.ok(!image.includes('/') || !/[.:]/.test(image.split('/')[0] ?? ''), image);
-  for (const service of Object.values(compose.services))
-    for (const [variable, value] of Object.entries(service.environment ?? {}))
-      if (/SECRET|PASSWORD/.test(variable)) assert.match(String(value), /^\$\{\w+:\?/, variable);
+  assert.deepEqual(images.filter(namesRegistry), []);
+  const variables = Object.values(compose.services).flatMap((service) => Object.entries(service.environment ?? {}));
+  assert.deepEqual(variables.filter(isWrittenSecret), []);
   assert.doesNotMatch(dockerfile, /SECRET|PASSWORD|DATABASE_URL=/);
   assert.match(dockerfile, /^USER (?!root)\w+$/m);
+
+  assert.ok(namesRegistry('registry.example.com/node:24') && !namesRegistry('minio/minio:1'));
+  assert.ok(isWrittenSecret(['QUARRY_SECRET', 'abc']) && !isWrittenSecret(['QUARRY_SECRET', `\${QUARRY_SECRET:?}`]));
 });
+
+function namesRegistry(image: string): boolean {
+  return image.includes('/') && /[.:]/.test(image.split('/')[0] ?? '');
+}
+
+function isWrittenSecret([variable, value]: [string, unknown]): boolean {
+  return /SECRET|PASSWORD/.test(variable) && !/^\$\{\w+:\?/.test(String(value));
+}

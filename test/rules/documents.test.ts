@@ -7,32 +7,51 @@ import { errorCodes } from '../../src/errors.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
 
 test('docs/errors.md explains every error code with its status, and no other', () => {
-  const rows = [...readProjectFile('docs/errors.md').matchAll(/^\| `(\w+)` +\| +(\d{3}) +\|/gm)];
-  const documented = Object.fromEntries(rows.map(([, code, status]) => [code, Number(status)]));
+  const text = readProjectFile('docs/errors.md');
   const actual = Object.fromEntries(Object.entries(errorCodes).map(([code, { status }]) => [code, status]));
   assert.deepEqual(
-    documented,
+    documentedErrors(text),
     actual,
     'Give each code of src/errors.ts one row in docs/errors.md: | `code` | status | …',
   );
+
+  assert.notDeepEqual(documentedErrors(text.replace(/^\| `not_found`.*$/m, '')), actual);
 });
 
+function documentedErrors(text: string): Record<string, number> {
+  const rows = text.matchAll(/^\| `(\w+)` +\| +(\d{3}) +\|/gm);
+  return Object.fromEntries([...rows].map(([, code, status]) => [code, Number(status)]));
+}
+
+const settings = describeConfig(readConfig({}), {});
+
 test('docs/configuration.md lists every setting, and no other', () => {
-  const documented = [...readProjectFile('docs/configuration.md').matchAll(/^\| `([A-Z0-9_]+)` +\|/gm)].map(
-    (row) => row[1],
-  );
-  const actual = describeConfig(readConfig({}), {}).map((setting) => setting.variable);
+  const text = readProjectFile('docs/configuration.md');
+  const actual = settings.map(({ variable }) => variable).sort();
   assert.deepEqual(
-    documented.sort(),
-    actual.sort(),
+    [...documentedDefaults(text).keys()].sort(),
+    actual,
     'Give each setting of src/config.ts one row in docs/configuration.md: | `NAME` | default | …',
   );
+
+  assert.notDeepEqual([...documentedDefaults(text.replace(/^\| `PORT`.*$/m, '')).keys()].sort(), actual);
 });
 
 test('docs/configuration.md gives every simple default as src/config.ts has it', () => {
-  const rows = [...readProjectFile('docs/configuration.md').matchAll(/^\| `([A-Z0-9_]+)` +\| (.*?) +\|/gm)];
-  const documented = new Map(rows.map(([, variable, written]) => [variable, written ?? '']));
-  const wrong = describeConfig(readConfig({}), {})
+  const text = readProjectFile('docs/configuration.md');
+  assert.deepEqual(wrongDefaults(text), []);
+
+  assert.deepEqual(wrongDefaults(text.replace(/^(\| `PORT` +\| )`\d+`/m, '$1`1`')), ['PORT: 8080']);
+});
+
+/** What each row says in its second column. */
+function documentedDefaults(text: string): Map<string | undefined, string> {
+  return new Map([...text.matchAll(/^\| `([A-Z0-9_]+)` +\| (.*?) +\|/gm)].map((row) => [row[1], row[2] ?? '']));
+}
+
+function wrongDefaults(text: string): string[] {
+  const documented = documentedDefaults(text);
+  return settings
     .filter(({ variable, value }) => {
       const written = documented.get(variable) ?? '';
       const [, count, unit] = /^(\d+) ([KMG])iB$/.exec(written) ?? [];
@@ -42,30 +61,41 @@ test('docs/configuration.md gives every simple default as src/config.ts has it',
       return (literal.startsWith('./') ? resolve(literal) : literal) !== value;
     })
     .map(({ variable, value }) => `${variable}: ${value}`);
-  assert.deepEqual(wrong, []);
-});
+}
 
 test('every link between our documents leads to a file, and to a heading where it names one', () => {
   const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...markdownIn('docs')];
-  const broken = documents.flatMap((document) =>
-    [...readProjectFile(document).matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?[^)]*\)/g)]
-      .filter(([, path, anchor]) => {
-        const target = path ? join(dirname(document), path) : document;
-        if (!existsSync(join(projectRoot, target))) return true;
-        return anchor !== undefined && !anchorsOf(readProjectFile(target)).has(anchor);
-      })
-      .map(([link]) => `${document}: ${link.slice(1)}`),
+  assert.deepEqual(
+    documents.flatMap((document) => brokenLinks(document, readProjectFile(document))),
+    [],
   );
-  assert.deepEqual(broken, []);
+
+  const text = '[a](errors.md) [b](gone.md) [c](errors.md#gone) [d](#there)\n\n# There';
+  assert.deepEqual(brokenLinks('docs/new.md', text), ['docs/new.md: ](gone.md)', 'docs/new.md: ](errors.md#gone)']);
 });
 
+function brokenLinks(document: string, markdown: string): string[] {
+  return [...markdown.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?[^)]*\)/g)]
+    .filter(([, path, anchor]) => {
+      const target = path ? join(dirname(document), path) : document;
+      if (path && !existsSync(join(projectRoot, target))) return true;
+      return anchor !== undefined && !anchorsOf(path ? readProjectFile(target) : markdown).has(anchor);
+    })
+    .map(([link]) => `${document}: ${link}`);
+}
+
 test('every decision has a number of its own', () => {
-  const names = readdirSync(join(projectRoot, 'docs/decisions')).sort();
+  const names = readdirSync(join(projectRoot, 'docs/decisions'));
   for (const name of names) assert.match(name, /^\d{4}-[a-z0-9-]+\.md$/);
-  const numbers = names.map((name) => name.slice(0, 4));
-  const twice = numbers.filter((number, index) => numbers.indexOf(number) !== index);
-  assert.deepEqual(twice, [], 'Give the newer decision the next free number.');
+  assert.deepEqual(repeatedNumbers(names), [], 'Give the newer decision the next free number.');
+
+  assert.deepEqual(repeatedNumbers(['0001-a.md', '0002-b.md', '0001-c.md']), ['0001']);
 });
+
+function repeatedNumbers(names: string[]): string[] {
+  const numbers = names.map((name) => name.slice(0, 4));
+  return numbers.filter((number, index) => numbers.indexOf(number) !== index);
+}
 
 function markdownIn(directory: string): string[] {
   return readdirSync(join(projectRoot, directory), { recursive: true, encoding: 'utf8' })

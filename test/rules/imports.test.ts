@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { projectRoot, readText, sourceFiles } from '../support/source.ts';
+import { namesOf, readSources, type Source } from '../support/source.ts';
 
 /** From the top down. A file imports its own folder and what stands below it, never beside it or above. */
 const levels: string[][] = [
@@ -31,12 +30,13 @@ const levels: string[][] = [
     'users',
   ],
   ['monitoring', 'usage'],
-  ['crawls', 'files', 'kv'],
+  ['files', 'kv'],
+  ['domain.ts'],
   ['http'],
   ['crawls'],
   ['content', 'tenancy', 'jobs'],
   ['db', 'blob'],
-  ['clock.ts', 'config.ts', 'errors.ts', 'ids.ts', 'limits.ts', 'log.ts', 'private-file.ts'],
+  ['clock.ts', 'config.ts', 'contain.ts', 'errors.ts', 'ids.ts', 'lanes.ts', 'limits.ts', 'log.ts', 'private-file.ts'],
 ];
 
 /** Folders of one level that may import each other after all, each with the reason. */
@@ -47,71 +47,86 @@ const allowed: Record<string, string> = {
 };
 
 const level = new Map(levels.flatMap((names, index) => names.map((name) => [name, index] as const)));
+const sources = readSources('src');
 
+type Import = { file: string; target: string };
+
+/** The file or folder of src that a path belongs to. */
 function partOf(path: string): string {
-  return relative(join(projectRoot, 'src'), path).split('/')[0] ?? '';
+  return path.split('/')[1] ?? '';
 }
 
-function importsOf(file: string): string[] {
-  const text = readText(file);
-  return [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+\.ts)'/g)].map((match) =>
-    join(file, '..', match[1] ?? ''),
-  );
+function importsOf({ name, text }: Source): Import[] {
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+\.ts)'/g)].map((match) => ({
+    file: name,
+    target: join(name, '..', match[1] ?? ''),
+  }));
 }
+
+const isUnknown = (part: string) => !level.has(part);
 
 test('every file and folder of src has its level', () => {
-  const unknown = [...new Set(sourceFiles('src').map(partOf))].filter((part) => !level.has(part));
+  const unknown = [...new Set(namesOf(sources).map(partOf))].filter(isUnknown);
   assert.deepEqual(unknown, [], 'Give each of these its level in test/rules/imports.test.ts and docs/architecture.md.');
+
+  assert.ok(isUnknown(partOf('src/novelties/service.ts')));
 });
 
+/** `from -> to` when the import points up, or sideways to another folder. */
+function wrongDirection({ file, target }: Import): string | undefined {
+  const [from, to] = [partOf(file), partOf(target)];
+  return from !== to && (level.get(from) ?? -1) >= (level.get(to) ?? -1) ? `${from} -> ${to}` : undefined;
+}
+
 test('imports point down only', () => {
-  const wrong: string[] = [];
-  const used = new Set<string>();
-  for (const file of sourceFiles('src')) {
-    for (const target of importsOf(file)) {
-      const [from, to] = [partOf(file), partOf(target)];
-      if (from === to) continue;
-      const pair = `${from} -> ${to}`;
-      if ((level.get(from) ?? -1) < (level.get(to) ?? -1)) continue;
-      if (pair in allowed) used.add(pair);
-      else wrong.push(`${relative(projectRoot, file)} imports ${relative(projectRoot, target)} (${pair})`);
-    }
-  }
+  const wrong = sources.flatMap(importsOf).flatMap((each) => {
+    const pair = wrongDirection(each);
+    return pair === undefined ? [] : [{ ...each, pair }];
+  });
   assert.deepEqual(
-    wrong,
+    wrong.filter(({ pair }) => !(pair in allowed)),
     [],
-    'Move what is shared to a level below both, or hand it in as an argument. Only where neither is simpler, add the pair with its reason to test/rules/imports.test.ts.',
+    'Move what is shared to a level below both, or pass it in as an argument. Only where neither is simpler, add the pair with its reason to test/rules/imports.test.ts.',
   );
+  const used = new Set(wrong.map(({ pair }) => pair));
   assert.deepEqual(
     Object.keys(allowed).filter((pair) => !used.has(pair)),
     [],
-    'These exceptions are not needed any more: remove them from test/rules/imports.test.ts.',
+    'These exceptions are no longer needed: remove them from test/rules/imports.test.ts.',
   );
+
+  const pairOf = (name: string, text: string) => importsOf({ name, text }).map(wrongDirection);
+  assert.deepEqual(pairOf('src/db/database.ts', "import { a } from '../http/route.ts';"), ['db -> http']);
+  assert.deepEqual(pairOf('src/kv/service.ts', "await import('../files/service.ts')"), ['kv -> files']);
+  assert.deepEqual(pairOf('src/kv/service.ts', "import type { A } from '../db/database.ts';"), [undefined]);
 });
 
-test('every relative import names a file that exists', () => {
-  const missing = sourceFiles('src').flatMap((file) => importsOf(file).filter((target) => !existsSync(target)));
-  assert.deepEqual(missing, []);
-});
+const knowsTheServer = ({ text }: Source) =>
+  /from '(?:fastify|pg|postgres)[/']|from '(?:\.\.\/)+(?:db|tenancy|http)\//.test(text);
 
 test('content/ knows no tenant, no HTTP server and no SQL', () => {
-  const wrong = sourceFiles('src/content').filter((file) =>
-    /from 'fastify|from 'postgres'|\/(db|tenancy|http)\//.test(readText(file)),
-  );
+  const wrong = sources.filter(({ name }) => name.startsWith('src/content/')).filter(knowsTheServer);
   assert.deepEqual(
-    wrong.map((file) => relative(projectRoot, file)),
+    namesOf(wrong),
     [],
-    'Hand in what these need as arguments: content/ must stay usable without the server.',
+    'Pass in what these need as arguments: content/ must stay usable without the server.',
   );
+
+  assert.ok(knowsTheServer({ name: 'src/content/a.ts', text: "import { sql } from '../db/database.ts';" }));
+  assert.ok(knowsTheServer({ name: 'src/content/a.ts', text: "import Fastify from 'fastify';" }));
 });
 
+const importsItsService = ({ name, text }: Source) =>
+  name.endsWith('/workflow.ts') && /^import (?!type\b)[^;]*'\.\/service\.ts'/m.test(text);
+
 test('a workflow never imports its service', () => {
-  const wrong = sourceFiles('src').filter(
-    (file) => file.endsWith('/workflow.ts') && /^import (?!type\b)[^;]*'\.\/service\.ts'/m.test(readText(file)),
-  );
   assert.deepEqual(
-    wrong,
+    namesOf(sources.filter(importsItsService)),
     [],
-    'A service starts workflows; what both need belongs into the store or a file of its own.',
+    'A service starts workflows. What both need belongs in the store or in a file of its own.',
   );
+
+  const text = "import { create } from './service.ts';";
+  assert.ok(importsItsService({ name: 'src/kv/workflow.ts', text }));
+  assert.ok(!importsItsService({ name: 'src/kv/routes.ts', text }));
 });

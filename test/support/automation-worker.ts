@@ -14,5 +14,5 @@ const services = await createServices(config, createLogger('fatal'), {
 });
 const server = await createServer(services);
 await server.listen();
-await services.startWorkers();
+await services.startWorkers(server.work);
 process.stdout.write('ready\n');

@@ -170,7 +170,7 @@ export function placeRoutes(
     'GET /api/v1/users/:user': { table: users.read, make: make.user },
     'PATCH /api/v1/users/:user': { table: tenantRows('mine'), make: make.user },
     'DELETE /api/v1/users/:user': { table: tenantRows('mine'), make: make.spareUser, consumes: true },
-    'POST /api/v1/users/:user/tokens': { table: users.tokens, make: make.user },
+    'POST /api/v1/users/:user/tokens': { table: users.mintTokens, make: make.user },
     'GET /api/v1/users/:user/tokens': { table: users.tokens, make: make.user },
     'DELETE /api/v1/users/:user/tokens/:token': { table: users.tokens, make: make.token, consumes: true },
 

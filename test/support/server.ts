@@ -99,7 +99,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     });
     const server = await createServer(services);
     const baseUrl = await server.listen();
-    await services.startWorkers();
+    await services.startWorkers(server.work);
     services.setReady();
     const opened = services;
     return {

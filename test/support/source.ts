@@ -1,23 +1,27 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const projectRoot = fileURLToPath(new URL('../../', import.meta.url));
 
-/** The TypeScript files below a directory of the project, as absolute paths. */
-export function sourceFiles(directory: string): string[] {
-  const from = join(projectRoot, directory);
-  if (!existsSync(from)) return [];
-  return readdirSync(from, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
-    .sort()
-    .map((name) => join(from, name));
+/** A source file: its path from the project's root, and its text. */
+export type Source = { name: string; text: string };
+
+/** Every TypeScript file below these directories of the project. */
+export function readSources(...directories: string[]): Source[] {
+  return directories.flatMap((directory) =>
+    readdirSync(join(projectRoot, directory), { recursive: true, encoding: 'utf8' })
+      .filter((name) => /\.tsx?$/.test(name) && !name.includes('node_modules'))
+      .sort()
+      .map((name) => join(directory, name))
+      .map((name) => ({ name, text: readProjectFile(name) })),
+  );
 }
 
-export function readText(file: string): string {
-  return readFileSync(file, 'utf8');
+export function namesOf(sources: Source[]): string[] {
+  return sources.map(({ name }) => name);
 }
 
 export function readProjectFile(path: string): string {
-  return readText(join(projectRoot, path));
+  return readFileSync(join(projectRoot, path), 'utf8');
 }

@@ -92,6 +92,14 @@ export const users = {
   other-app   404   404   404    404    404      404      ok       404       404  404        ok
   sandbox     404   404   404    404    404      404      404      ok        404  ok         404
   `),
+  /** Users make tokens for nobody but themselves, whomever they name. */
+  mintTokens: readMatrix(`
+              owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
+  mine        ok    403   403    403    403      403      403      403       ok   404        404
+  other-org   403   403   403    403    403      ok       403      403       ok   404        404
+  other-app   403   403   403    403    403      403      ok       403       404  404        ok
+  sandbox     403   403   403    403    403      403      403      ok        404  ok         404
+  `),
   /** Tokens are a matter of the user alone. */
   tokens: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey

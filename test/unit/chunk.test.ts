@@ -10,6 +10,8 @@ const line = fc.oneof(
     '# One',
     '## Two',
     '### Three ###',
+    '====',
+    '---',
     '- item one',
     '  more of it',
     '| a | b |',
@@ -76,6 +78,22 @@ test('a heading stays with the text below it and names the chunk', () => {
   );
   assert.ok(chunks[1]?.text.startsWith('## Install'));
   assert.ok(!chunks[0]?.text.includes('## Install'));
+});
+
+test('an underlined heading opens a section like one with number signs', () => {
+  const text = 'Harbour\n=======\n\nShips.\n\nFees\n---\n\nFive a day.\n\nNo heading:\n\n---\n\n- item\n---\n\nEnd.\n';
+  const paths = chunkMarkdown(text, { targetTokens: 4, overlapTokens: 0 }).map(({ text, headingPath }) => [
+    text.split('\n').at(-1),
+    headingPath.join(' > '),
+  ]);
+  assert.deepEqual(
+    paths.filter(([last]) => ['Ships.', 'Five a day.', 'End.'].includes(last ?? '')),
+    [
+      ['Ships.', 'Harbour'],
+      ['Five a day.', 'Harbour > Fees'],
+      ['End.', 'Harbour > Fees'],
+    ],
+  );
 });
 
 test('a table row and a code fence that fit are not cut, and what looks like a heading in code is none', () => {

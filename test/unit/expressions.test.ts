@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import jsonata from 'jsonata';
-import { createExpressions, plainPath, type Scope } from '../../src/automations/engine/expressions.ts';
+import {
+  createExpressions,
+  ExpressionError,
+  type Expressions,
+  plainPath,
+  type Scope,
+} from '../../src/automations/engine/expressions.ts';
 import { SecretValues } from '../../src/automations/engine/secret-values.ts';
 import {
   ExpressionSyntaxError,
@@ -23,7 +29,7 @@ const scope: Scope = {
   item: { name: 'x' },
   index: 3,
 };
-const evaluate = (expression: string) => expressions.evaluate(expression, scope);
+const evaluate = (expression: string) => expressions.evaluate('app', expression, scope);
 const resolve = async (value: unknown) => (await resolveTemplates(value, evaluate)).value;
 
 test('every binding can be named', async () => {
@@ -74,6 +80,54 @@ test('a deep recursion, an endless loop and a memory hog end, and the next expre
   await assert.rejects(evaluate('$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)'), /deadline/);
   await assert.rejects(evaluate('$map([1..500000], function($v){ $pad("x", 1000) & $v })'), /expression/);
   assert.equal(await evaluate('1 + 1'), 2);
+});
+
+/** How many of another app's evaluations, started before, have ended when `other` has. */
+async function endedBefore(
+  hostile: (own: Expressions) => Promise<unknown>,
+  other: (own: Expressions) => Promise<unknown>,
+): Promise<number> {
+  const own = createExpressions();
+  let ended = 0;
+  const count = () => {
+    ended += 1;
+  };
+  try {
+    for (let n = 0; n < 12; n++) hostile(own).then(count, count);
+    await other(own);
+    return ended;
+  } finally {
+    await own.close();
+  }
+}
+
+test('an app whose expressions run into their deadline keeps no other app waiting', async () => {
+  const catastrophic = '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)';
+  const ended = await endedBefore(
+    (own) => own.evaluate('hostile', catastrophic, scope),
+    async (own) => assert.equal(await own.evaluate('other', '1 + 1', scope), 2),
+  );
+  assert.ok(ended <= 4, `${ended} of 12`);
+});
+
+test('an app whose payloads need minutes of a pattern keeps no other app waiting', async () => {
+  const schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
+  const ended = await endedBefore(
+    (own) => own.checkSchema('hostile', schema, { a: `${'a'.repeat(40)}!` }),
+    async (own) => assert.deepEqual(await own.checkSchema('other', schema, { a: 'aaa' }), []),
+  );
+  assert.ok(ended <= 4, `${ended} of 12`);
+});
+
+test('an expression that a bound has ended says so, one that is wrong does not', async () => {
+  const limitOf = async (expression: string) =>
+    evaluate(expression).then(
+      () => assert.fail('it gave a value'),
+      (error: unknown) => error instanceof ExpressionError && error.limit,
+    );
+  assert.equal(await limitOf('($f := function($n){ $f($n + 1) }; $f(0))'), true);
+  assert.equal(await limitOf('$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)'), true);
+  assert.equal(await limitOf('1 + "a"'), false);
 });
 
 test('many expressions at once are all answered', async () => {
@@ -129,10 +183,10 @@ test('a payload is checked against a schema, however odd', async () => {
     properties: { bug: { type: 'integer' } },
     additionalProperties: false,
   };
-  assert.deepEqual(await expressions.checkSchema(schema, { bug: 1 }), []);
-  assert.deepEqual(await expressions.checkSchema(schema, { bug: 'x', other: 1 }), [
+  assert.deepEqual(await expressions.checkSchema('app', schema, { bug: 1 }), []);
+  assert.deepEqual(await expressions.checkSchema('app', schema, { bug: 'x', other: 1 }), [
     { path: '/other', message: 'is not a known member' },
     { path: '/bug', message: 'must be integer' },
   ]);
-  await assert.rejects(expressions.checkSchema({ type: 'nonsense' }, {}), /schema/);
+  await assert.rejects(expressions.checkSchema('app', { type: 'nonsense' }, {}), /schema/);
 });

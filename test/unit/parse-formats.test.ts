@@ -209,6 +209,42 @@ test('elements nested without end are refused or cut, never followed', async () 
   assert.match((await parse(text(page), 'a.html')).markdown, /deep/);
 });
 
+test('an archive in the ZIP64 form is read, and one with bytes after its end', async () => {
+  const plain = Buffer.from(docx());
+  assert.match((await parse(asZip64(plain))).markdown, /Harbour report/);
+  assert.match((await parse(Buffer.concat([plain, Buffer.alloc(300, 'x')]))).markdown, /Harbour report/);
+});
+
+test('an archive that claims more entries than it has is refused', async () => {
+  const claiming = asZip64(Buffer.from(docx()), 2 ** 40);
+  await assertFails(claiming, 'extraction_failed', /far more|cannot be opened/);
+});
+
+test('a megabyte of attributes in one tag is read in linear time', async () => {
+  const attributes = Array.from({ length: 100_000 }, (_, at) => `a${at}="x"`).join(' ');
+  const { markdown } = await parse(docx(docxBody.replace('<w:p>', `<w:p ${attributes}>`)));
+  assert.match(markdown, /Harbour report/);
+});
+
+/** The archive with a ZIP64 end record, in which alone the count and place of its entries stand. */
+function asZip64(archive: Buffer, claimedEntries?: number): Uint8Array {
+  const end = archive.lastIndexOf(Buffer.from([0x50, 0x4b, 5, 6]));
+  const record = Buffer.alloc(56);
+  record.writeUInt32LE(0x06064b50, 0);
+  record.writeBigUInt64LE(44n, 4);
+  record.writeBigUInt64LE(BigInt(archive.readUInt16LE(end + 8)), 24);
+  record.writeBigUInt64LE(BigInt(claimedEntries ?? archive.readUInt16LE(end + 10)), 32);
+  record.writeBigUInt64LE(BigInt(archive.readUInt32LE(end + 12)), 40);
+  record.writeBigUInt64LE(BigInt(archive.readUInt32LE(end + 16)), 48);
+  const locator = Buffer.alloc(20);
+  locator.writeUInt32LE(0x07064b50, 0);
+  locator.writeBigUInt64LE(BigInt(end), 8);
+  locator.writeUInt32LE(1, 16);
+  const oldEnd = Buffer.from(archive.subarray(end));
+  oldEnd.fill(0xff, 8, 20);
+  return Buffer.concat([archive.subarray(0, end), record, locator, oldEnd]);
+}
+
 /** A stored archive header around a deflated entry, as zip tools would not write it. */
 function archiveWith(name: string, packed: Buffer, size: number): Uint8Array {
   const local = Buffer.alloc(30 + name.length);

@@ -8,8 +8,12 @@ export const graphLimits = {
   graphBytesMax: 1024 * 1024,
   journalEntriesMax: 10_000,
   outputBytesMax: 256 * 1024,
+  outputDepthMax: 200,
   itemsMax: 1_000,
   runDepthMax: 8,
+  /** Of a run and all that it leads to, by child runs and by events. */
+  treeRunsMax: 10_000,
+  treeEntriesMax: 250_000,
   nestingMax: 4,
 } as const;
 

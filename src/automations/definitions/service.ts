@@ -7,7 +7,7 @@ import { formatId, newUuid, parseId } from '../../ids.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { fieldId, findAgent, findNamedOwners, findUser, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
-import type { Expressions } from '../engine/expressions.ts';
+import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { queuePendingRuns } from '../runs/store.ts';
 import { checkSchedule, nextTick, ScheduleError } from './cron.ts';
@@ -96,7 +96,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     if (next.runAsUserId !== null && next.runAsAgentId !== null)
       throw invalidField('run_as_agent', 'cannot stand beside run_as_user');
     if (input.input_schema !== undefined) {
-      await checkInputSchema(input.input_schema);
+      await checkInputSchema(caller, input.input_schema);
       next.inputSchema = input.input_schema === null ? null : JSON.stringify(input.input_schema);
     }
     checkStart(next);
@@ -120,13 +120,14 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     return agent.id;
   }
 
-  async function checkInputSchema(schema: unknown): Promise<void> {
+  async function checkInputSchema({ appId }: Scope, schema: unknown): Promise<void> {
     if (schema === null) return;
     try {
-      await expressions.checkSchema(schema, {});
+      await expressions.checkSchema(appId, schema, {});
     } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
       throw new AppError('invalid_parameters', 'input_schema: is not a JSON Schema', {
-        fields: [{ field: 'input_schema', message: error instanceof Error ? error.message : 'is not a JSON Schema' }],
+        fields: [{ field: 'input_schema', message: error.message }],
       });
     }
   }

@@ -26,6 +26,7 @@ import type { DraftEntry } from './journal.ts';
 import { type Finished, OutsideWork } from './outside-work.ts';
 import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
 import { SecretValues } from './secret-values.ts';
+import type { TreeBudget } from './tree-budget.ts';
 
 export type AdvanceDeps = {
   db: Database;
@@ -33,6 +34,7 @@ export type AdvanceDeps = {
   log: Logger;
   locks: CommandLocks;
   expressions: Expressions;
+  treeBudget: TreeBudget;
   /** Who writes: shown in every entry's environment. */
   environment: { worker: string; version: string };
   loadGraph(run: RunRow): Promise<Graph>;
@@ -128,6 +130,7 @@ class Advance {
 
   async go(): Promise<void> {
     await this.#journal.load();
+    this.#journal.treeIsSpent = await this.#deps.treeBudget.isSpent(this.#row);
     for (let step = 0; step < stepsMax; step++) {
       const decision = this.#decide();
       if (decision.ended) return;

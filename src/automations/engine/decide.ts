@@ -1,4 +1,5 @@
 import { type Graph, type GraphNode, graphLimits, nestedNodes } from '../definitions/graph.ts';
+import { treeLimit } from '../nodes/errors.ts';
 import { draft, endEntries, failureEntries, nodeDraft, type Start, type Surroundings, timerOf } from './draft.ts';
 import type { Execution, RunState } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
@@ -46,6 +47,7 @@ export function decide(graph: Graph, state: RunState, around: Surroundings): Dec
         payload: { code: 'journal_limit', message: `The run's journal reached its limit of ${entriesMax} entries.` },
       }),
     );
+  if (around.treeIsSpent) return write(draft(around, 'run_failed', { payload: treeLimit }));
 
   const commands: Command[] = [];
   const dues: number[] = runDueMs === undefined ? [] : [runDueMs];

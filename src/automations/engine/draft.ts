@@ -1,4 +1,5 @@
 import { type GraphNode, graphLimits } from '../definitions/graph.ts';
+import { finalCodes } from '../nodes/errors.ts';
 import type { NodeError } from '../nodes/kind.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry, EntryMetadata } from './journal.ts';
@@ -13,6 +14,8 @@ export type Surroundings = {
   journalEntriesMax?: number;
   newCommandId(): string;
   newTimerId(): string;
+  /** The tree that the run is part of has used up its journal entries. */
+  treeIsSpent?: boolean;
 };
 
 /** An attempt of a node that is to begin: inside the execution `parent`, at its place there, or at the top. */
@@ -40,7 +43,7 @@ export function attemptOf(start: Start, around: Surroundings): Attempt {
 
 export type Attempt = Pick<Execution, 'commandId' | 'nodeId' | 'attempt' | 'startedAtMs'>;
 
-/** The entries that end a node with an output; an output over the limit makes it a failed attempt. */
+/** The entries that end a node with an output; an output over a limit makes it a failed attempt. */
 export function endEntries(
   node: GraphNode,
   attempt: Attempt,
@@ -49,11 +52,25 @@ export function endEntries(
   metadata: EntryMetadata = {},
 ): DraftEntry[] {
   const payload = output ?? null;
+  if (isDeeperThan(payload, graphLimits.outputDepthMax)) {
+    const message = `The output is nested more than ${graphLimits.outputDepthMax} deep.`;
+    return failureEntries(node, attempt, { code: 'output_too_deep', message }, around);
+  }
   if (Buffer.byteLength(JSON.stringify(payload)) > graphLimits.outputBytesMax) {
     const message = `The output is larger than ${graphLimits.outputBytesMax} bytes.`;
     return failureEntries(node, attempt, { code: 'output_too_large', message }, around);
   }
   return [nodeDraft(attempt, around, 'node_completed', { payload, metadata })];
+}
+
+/** Without recursion: a value that is too deep must not end what looks at it. */
+function isDeeperThan(value: unknown, levels: number): boolean {
+  let layer: object[] = typeof value === 'object' && value !== null ? [value] : [];
+  for (let level = 1; layer.length > 0; level++) {
+    if (level > levels) return true;
+    layer = layer.flatMap((one) => Object.values(one).filter((inner) => typeof inner === 'object' && inner !== null));
+  }
+  return false;
 }
 
 /** The entries of a failed attempt: the next one scheduled if the node has any left, else the node's end. */
@@ -64,7 +81,7 @@ export function failureEntries(
   around: Surroundings,
 ): DraftEntry[] {
   const { retry } = node;
-  if (!retry || execution.attempt >= retry.max_attempts)
+  if (!retry || execution.attempt >= retry.max_attempts || finalCodes.has(error.code))
     return [nodeDraft(execution, around, 'node_failed', { payload: error })];
   const delayMs = retryDelayMs(retry, execution.attempt);
   return [

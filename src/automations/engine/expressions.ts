@@ -1,5 +1,5 @@
-import { Worker } from 'node:worker_threads';
-import type { ExpressionReply, ExpressionRequest } from './expression-thread.ts';
+import { ExpressionPool } from './expression-pool.ts';
+import type { ExpressionReply } from './expression-thread.ts';
 
 /** What an expression sees: `$` is `input`; the rest is bound by name. */
 export type Scope = {
@@ -14,40 +14,40 @@ export type Scope = {
 
 /** An expression that did not give a value. The message is for the author of the graph. */
 export class ExpressionError extends Error {
-  constructor(message: string) {
+  /** It was ended by its deadline or another bound, where it would end again. */
+  readonly limit: boolean;
+
+  constructor(message: string, limit: boolean) {
     super(message);
     this.name = 'ExpressionError';
+    this.limit = limit;
   }
 }
 
 export type SchemaProblem = { path: string; message: string };
 
 export type Expressions = {
-  /** The value of an expression; undefined where it selects nothing. Throws ExpressionError. */
-  evaluate(expression: string, scope: Scope): Promise<unknown>;
-  /** What of `value` breaks a user's JSON Schema. Throws ExpressionError when the schema itself is none. */
-  checkSchema(schema: unknown, value: unknown): Promise<SchemaProblem[]>;
+  /**
+   * The value of an expression; undefined where it selects nothing. `lane` is the app that it belongs to.
+   * Throws ExpressionError, and AppError `unavailable` when too much of this lane waits.
+   */
+  evaluate(lane: string, expression: string, scope: Scope): Promise<unknown>;
+  /** What of `value` breaks a user's JSON Schema. Throws like `evaluate`, also when the schema itself is none. */
+  checkSchema(lane: string, schema: unknown, value: unknown): Promise<SchemaProblem[]>;
   close(): Promise<void>;
 };
 
-const threadCount = 2;
-const threadMemoryMb = 64;
-/**
- * The guardrails in the thread end most at 100 ms; the thread itself is ended when even they get no turn. Both read
- * the wall clock, so on a machine that is busy with other things the first verdict is not trusted.
- */
-const killAfterMs = 1_000;
-const schemaKillAfterMs = 3_000;
-const triesMax = 2;
-const queueMax = 10_000;
+/** What looks at no clock (a regular expression, a native loop) ends with its thread after this processor time. */
+const expressionKillMs = 200;
+const schemaKillMs = 1_000;
 
 const names = ['nodes', 'participants', 'run', 'secrets', 'item', 'index'] as const;
 
 /** Starts no thread until the first expression that needs one. */
 export function createExpressions(): Expressions {
-  const pool = createPool();
+  const pool = new ExpressionPool();
   return {
-    async evaluate(expression, scope) {
+    async evaluate(lane, expression, scope) {
       const fast = plainPath(expression, scope);
       if (fast) return fast.value;
       const bindings = Object.fromEntries(
@@ -59,28 +59,24 @@ export function createExpressions(): Expressions {
         input: JSON.stringify(scope.input ?? null),
         bindings: JSON.stringify(bindings),
       } as const;
-      let reply = await pool.ask(request, killAfterMs);
-      for (let tries = 1; tries < triesMax && ranOutOfTime(reply); tries++)
-        reply = await pool.ask(request, killAfterMs);
-      if ('problem' in reply) throw new ExpressionError(`The expression "${shorten(expression)}" ${reply.problem}.`);
-      return reply.json === undefined ? undefined : JSON.parse(reply.json);
+      const json = readReply(
+        await pool.run({ lane, request, killAfterMs: expressionKillMs }),
+        `The expression "${shorten(expression)}"`,
+      );
+      return json === undefined ? undefined : JSON.parse(json);
     },
-    async checkSchema(schema, value) {
-      const request = {
-        kind: 'schema',
-        schema: JSON.stringify(schema),
-        value: JSON.stringify(value ?? null),
-      } as const;
-      const reply = await pool.ask(request, schemaKillAfterMs);
-      if ('problem' in reply) throw new ExpressionError(`The schema ${reply.problem}.`);
-      return JSON.parse(reply.json ?? '[]') as SchemaProblem[];
+    async checkSchema(lane, schema, value) {
+      const request = { kind: 'schema', schema: JSON.stringify(schema), value: JSON.stringify(value ?? null) } as const;
+      const json = readReply(await pool.run({ lane, request, killAfterMs: schemaKillMs }), 'The schema');
+      return JSON.parse(json ?? '[]') as SchemaProblem[];
     },
     close: () => pool.close(),
   };
 }
 
-function ranOutOfTime(reply: ExpressionReply): boolean {
-  return 'problem' in reply && /timeout|deadline/i.test(reply.problem);
+function readReply(reply: ExpressionReply, what: string): string | undefined {
+  if ('problem' in reply) throw new ExpressionError(`${what} ${reply.problem}.`, reply.limit === true);
+  return reply.json;
 }
 
 /** Only those outputs go to the thread that the expression can name. */
@@ -118,96 +114,6 @@ export function plainPath(expression: string, scope: Scope): { value: unknown } 
   }
   // All outputs at once are a picture of now: the object itself goes on to grow, even around what is made of it.
   return { value: value === scope.nodes ? { ...scope.nodes } : value };
-}
-
-type Task = {
-  request: ExpressionRequest;
-  killAfterMs: number;
-  resolve(reply: ExpressionReply): void;
-};
-
-type Thread = { worker: Worker; ready: Promise<void>; current: Task | undefined; timer: NodeJS.Timeout | undefined };
-
-function createPool() {
-  const threads: Thread[] = [];
-  const waiting: Task[] = [];
-  let closed = false;
-
-  function start(): Thread {
-    const worker = new Worker(new URL('./expression-thread.ts', import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
-      env: {},
-      execArgv: [],
-      stdout: true,
-      stderr: true,
-    });
-    // Its first message says that what it imports is loaded.
-    const ready = new Promise<void>((resolve) => worker.once('message', () => resolve()));
-    const thread: Thread = { worker, ready, current: undefined, timer: undefined };
-    worker.on('message', (reply: ExpressionReply | 'ready') => {
-      if (reply === 'ready') return;
-      settle(thread, reply);
-      next(thread);
-    });
-    worker.on('error', (error) => {
-      const memory = 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      replace(thread, memory ? `needs more than ${threadMemoryMb} MiB of memory` : 'ended its thread');
-    });
-    worker.on('exit', () => replace(thread, 'ended its thread'));
-    worker.unref();
-    threads.push(thread);
-    return thread;
-  }
-
-  function settle(thread: Thread, reply: ExpressionReply): void {
-    clearTimeout(thread.timer);
-    const task = thread.current;
-    thread.current = undefined;
-    task?.resolve(reply);
-  }
-
-  function replace(thread: Thread, problem: string): void {
-    const at = threads.indexOf(thread);
-    if (at < 0) return;
-    threads.splice(at, 1);
-    void thread.worker.terminate();
-    settle(thread, { problem });
-    if (!closed && waiting.length > 0) next(start());
-  }
-
-  function next(thread: Thread): void {
-    const task = waiting.shift();
-    if (task) void run(thread, task);
-  }
-
-  async function run(thread: Thread, task: Task): Promise<void> {
-    thread.current = task;
-    await thread.ready;
-    if (thread.current !== task) return;
-    thread.timer = setTimeout(() => replace(thread, `took longer than its deadline`), task.killAfterMs);
-    thread.worker.postMessage(task.request);
-  }
-
-  return {
-    ask(request: ExpressionRequest, killMs: number): Promise<ExpressionReply> {
-      if (closed) return Promise.resolve({ problem: 'came while the server was closing' });
-      if (waiting.length >= queueMax) return Promise.resolve({ problem: 'found the queue of expressions full' });
-      return new Promise((resolve) => {
-        const task: Task = { request, killAfterMs: killMs, resolve };
-        const idle = threads.find((thread) => thread.current === undefined);
-        if (idle) void run(idle, task);
-        else if (threads.length < threadCount) void run(start(), task);
-        else waiting.push(task);
-      });
-    },
-    async close(): Promise<void> {
-      closed = true;
-      for (const task of waiting.splice(0)) task.resolve({ problem: 'came while the server was closing' });
-      const all = threads.splice(0);
-      for (const thread of all) settle(thread, { problem: 'came while the server was closing' });
-      await Promise.all(all.map((thread) => thread.worker.terminate()));
-    },
-  };
 }
 
 function shorten(text: string): string {

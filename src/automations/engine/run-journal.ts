@@ -43,6 +43,8 @@ export class RunJournal {
   /** Secrets that outputs hold and that do not exist any more, by the output's node. */
   readonly goneSecrets = new Map<string, string>();
   #state: RunState;
+  /** The tree that the run is part of has used up its journal entries. */
+  treeIsSpent = false;
   /** Entries that are decided and go into the next commit. */
   #held: DraftEntry[] = [];
   /** What was last written of the run's sleep. */
@@ -225,6 +227,7 @@ export class RunJournal {
       timeoutSeconds: this.row.timeoutSeconds ?? undefined,
       newCommandId: () => formatId('command', newUuid()),
       newTimerId: () => formatId('timer', newUuid()),
+      treeIsSpent: this.treeIsSpent,
     };
   }
 }

@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
+import type { Tasks } from '../../domain.ts';
+import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import * as store from '../definitions/store.ts';
+import { isLostDatabase } from '../nodes/errors.ts';
 import type { NodeServices } from '../nodes/kind.ts';
 import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
 import type { RunService } from '../runs/service.ts';
@@ -14,6 +17,7 @@ import * as runStore from '../runs/store.ts';
 import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
 import { CommandLocks } from './command-locks.ts';
 import type { Expressions } from './expressions.ts';
+import { TreeBudget } from './tree-budget.ts';
 
 export type WorkflowDeps = {
   db: Database;
@@ -30,14 +34,9 @@ export type WorkflowDeps = {
   version: string;
 };
 
-type Context = { signal: AbortSignal; isLastAttempt: boolean };
 /** Work that outlives requests: the jobs by the name they are stored under, and what looks at the clock. */
 export type AutomationWorkflow = {
-  tasks: {
-    advance_run(payload: object, context: Context): Promise<void>;
-    advance_runs(payload: object, context: Context): Promise<void>;
-    dispatch_event(payload: object, context: Context): Promise<void>;
-  };
+  tasks: Tasks;
   /** Begins to look for runs and schedules whose time has come. */
   startTicking(): void;
   stopTicking(): Promise<void>;
@@ -51,6 +50,8 @@ const floodConnections = 2;
 const leasesBatchCount = 1_000;
 /** Runs of one job that are advanced at the same time. */
 const lanes = 4;
+/** Tries of a run whose advance throws what no node foresaw; a lost database does not count. */
+const brokenTriesMax = 3;
 const sweepEveryTicks = 600;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
 
@@ -62,6 +63,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     log,
     locks: new CommandLocks(deps.session),
     expressions: deps.expressions,
+    treeBudget: new TreeBudget(db, clock),
     environment: {
       worker: `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`,
       version: deps.version,
@@ -122,17 +124,18 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
   return {
     tasks: {
-      async advance_run(payload, { signal, isLastAttempt }) {
+      async [taskNames.advanceRun](payload, { signal, attempt, isLastAttempt }) {
         const key = payload as { appId: string; runId: string };
         try {
           await advanceRun(advanceDeps, key, signal);
         } catch (error) {
-          if (isLastAttempt && !signal.aborted) await giveUpRun(advanceDeps, key);
-          throw error;
+          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isLostDatabase(error)))) throw error;
+          log.error({ err: error, run: key.runId, attempt }, 'a run is given up');
+          await giveUpRun(advanceDeps, key);
         }
       },
       /** Many runs that were woken together. One that cannot be advanced gets a job of its own, and its tries with it. */
-      async advance_runs(payload, { signal }) {
+      async [taskNames.advanceRuns](payload, { signal }) {
         const { runs } = payload as { runs: { appId: string; runId: string }[] };
         const advance = async (key: { appId: string; runId: string }) => {
           try {
@@ -150,7 +153,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
         };
         await Promise.all(Array.from({ length: lanes }, work));
       },
-      async dispatch_event(payload) {
+      async [taskNames.dispatchEvent](payload) {
         await dispatchEvent(deps, payload as { appId: string; eventId: string });
       },
     },

@@ -51,7 +51,7 @@ export async function resolveMembers(
     secrets: run.secrets,
     ...(itemOf(state, place.parent, place.index) ?? {}),
   };
-  const evaluate = (expression: string) => run.expressions.evaluate(expression, scope);
+  const evaluate = (expression: string) => run.expressions.evaluate(row.appId, expression, scope);
   const members: Record<string, unknown> = {};
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(own)) {

@@ -74,7 +74,8 @@ export function createNodeServices(deps: NodeServiceDeps) {
       async emitEvent(tx, { name, payload }) {
         const { appId, sandboxId } = run;
         const owner = { orgId: run.orgId, teamId: run.teamId, userId: run.userId, agentId: null };
-        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, depth: run.eventDepth + 1 }, true);
+        const origin = { depth: run.eventDepth + 1, treeId: runStore.treeOf(run) };
+        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, ...origin }, true);
         return id === undefined ? '' : formatId('event', id);
       },
       async prepareRun(input, childKey) {

@@ -2,9 +2,11 @@ import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import type { Logger } from '../../log.ts';
 import { latestTick, nextTick } from '../definitions/cron.ts';
+import { graphLimits } from '../definitions/graph.ts';
 import type { FullAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { truthy } from '../nodes/conditional.ts';
+import { treeLimit } from '../nodes/errors.ts';
 import { actsAs, type RunService } from './service.ts';
 import * as runStore from './store.ts';
 
@@ -27,6 +29,7 @@ type EventRow = {
   name: string;
   payload: unknown;
   depth: number;
+  treeId: string | null;
   orgId: string | null;
   teamId: string | null;
   userId: string | null;
@@ -50,7 +53,8 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
       update events set dispatched_at = ${deps.clock.now()}
       where app_id = ${event.appId} and id = ${event.id} and dispatched_at is null returning 1`;
     if (!taken) return;
-    for (const { automation, error } of matches)
+    const places = await treePlaces(tx, event, matches.length);
+    for (const [index, { automation, error }] of matches.slice(0, places + refusedShownMax).entries())
       await runStore.insertRun(
         tx,
         deps.runs.newRun(automation, {
@@ -58,7 +62,8 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
           input: { trigger: event.name, payload: event.payload },
           eventId: event.id,
           eventDepth: event.depth,
-          error,
+          treeId: event.treeId,
+          error: error ?? (index < places ? null : treeLimit),
           ...actsAs(automation, undefined),
         }),
       );
@@ -66,12 +71,22 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
   });
 }
 
+/** One failed run of each event says that its tree may have no more. */
+const refusedShownMax = 1;
+
+/** How many runs the tree that an event comes from may still have. */
+async function treePlaces(tx: Db, { appId, treeId }: EventRow, wanted: number): Promise<number> {
+  if (treeId === null || wanted === 0) return wanted;
+  const runs = await runStore.countTreeRuns(tx, appId, treeId, wanted);
+  return runs === undefined ? 0 : Math.max(0, Math.min(wanted, graphLimits.treeRunsMax - runs + wanted));
+}
+
 /** False when the event is not for this automation; what keeps the run from starting, or null when nothing does. */
 async function matchEvent(deps: DispatchDeps, automation: FullAutomation, event: EventRow) {
   if (automation.filter !== null) {
     try {
       const scope = { input: event.payload, nodes: {}, participants: {}, run: {}, secrets: {} };
-      if (!truthy(await deps.expressions.evaluate(automation.filter, scope))) return false;
+      if (!truthy(await deps.expressions.evaluate(event.appId, automation.filter, scope))) return false;
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       return { code: 'filter_failed', message: error.message };

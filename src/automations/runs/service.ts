@@ -16,7 +16,8 @@ import * as store from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { foldJournal } from '../engine/fold.ts';
 import type { DraftEntry } from '../engine/journal.ts';
-import type { Child } from '../nodes/kind.ts';
+import { treeLimit } from '../nodes/errors.ts';
+import { type Child, NodeFailure } from '../nodes/kind.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import * as runStore from './store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
@@ -85,7 +86,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     if (automation.inputSchema === null) return;
     let problems: { path: string; message: string }[];
     try {
-      problems = await expressions.checkSchema(automation.inputSchema, payload);
+      problems = await expressions.checkSchema(automation.appId, automation.inputSchema, payload);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       throw invalidField('payload', `cannot be checked: ${error.message}`);
@@ -244,10 +245,17 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         parentCommandId: childKey,
         depth: parent.depth + 1,
         eventDepth: parent.eventDepth,
+        treeId: runStore.treeOf(parent),
         ...invokedBy(caller),
         ...actsAs(automation, invokedBy(caller)),
       });
-      return { commit: async (tx) => ({ kind: 'run', id: (await runStore.insertRun(tx, run)).id }) };
+      const commit = async (tx: Db): Promise<Child> => {
+        const runs = await runStore.countTreeRuns(tx, parent.appId, runStore.treeOf(parent), 1);
+        if (runs === undefined || runs > graphLimits.treeRunsMax)
+          throw new NodeFailure(treeLimit.code, treeLimit.message);
+        return { kind: 'run', id: (await runStore.insertRun(tx, run)).id };
+      };
+      return { commit };
     },
 
     async journal(caller: Caller, id: string, limit: number | undefined, after: string | undefined) {

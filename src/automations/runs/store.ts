@@ -23,6 +23,8 @@ export type RunRow = {
   scheduledAt: Date | null;
   depth: number;
   eventDepth: number;
+  /** The run that this one's tree began with; null for that run itself. */
+  treeId: string | null;
   parentRunId: string | null;
   parentCommandId: string | null;
   retriedFrom: string | null;
@@ -77,6 +79,7 @@ export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'grap
   scheduledAt?: Date | null;
   depth?: number;
   eventDepth?: number;
+  treeId?: string | null;
   parentRunId?: string | null;
   parentCommandId?: string | null;
   retriedFrom?: string | null;
@@ -103,14 +106,14 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
   const [row] = await db<[RunRow]>`
     with made as (
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, input, payload,
-        participants, error, event_id, scheduled_at, depth, event_depth, parent_run_id, parent_command_id, retried_from,
+        participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
         invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, org_id, team_id, user_id,
         timeout_seconds, completed_at, created_at, updated_at)
       values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.type}, ${status},
         ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
         ${run.error ? JSON.stringify(run.error) : null}::text::json,
-        ${run.eventId ?? null}, ${run.scheduledAt ?? null}, ${run.depth ?? 0}, ${run.eventDepth ?? 0},
+        ${run.eventId ?? null}, ${run.scheduledAt ?? null}, ${run.depth ?? 0}, ${run.eventDepth ?? 0}, ${run.treeId ?? null},
         ${run.parentRunId ?? null}, ${run.parentCommandId ?? null}, ${run.retriedFrom ?? null},
         ${run.invokedByUserId ?? null}, ${run.invokedByAgentId ?? null}, ${run.actsAsUserId ?? null},
         ${run.actsAsAgentId ?? null},
@@ -130,19 +133,48 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
 }
 
 /**
- * A run as the worker takes it up; `limited` when its automation bounds how many run at once. `secrets` are the app's,
+ * A run as the worker takes it up; `limited` when its automation bounds how many run at once, `inTree` when it is part of
+ * a tree. `secrets` are the app's,
  * wrapped, in base64, by name; null when it has none.
  */
-export type WorkRow = RunRow & { limited: boolean; secrets: Record<string, string> | null };
+export type WorkRow = RunRow & { limited: boolean; inTree: boolean; secrets: Record<string, string> | null };
 
 export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
   const [row] = await db<WorkRow[]>`
     select r.*, a.max_concurrent_runs is not null as limited,
+      r.tree_id is not null
+        or exists (select 1 from automation_run_trees t where t.app_id = r.app_id and t.id = r.id) as in_tree,
       (select json_object_agg(s.name, encode(s.value, 'base64')) from app_secrets s
         where s.app_id = r.app_id and s.sandbox_id = r.sandbox_id) as secrets
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
     where r.app_id = ${appId} and r.id = ${id}`;
   return row;
+}
+
+/** The tree that a run belongs to. */
+export function treeOf(run: Pick<RunRow, 'id' | 'treeId'>): string {
+  return run.treeId ?? run.id;
+}
+
+/**
+ * Counts runs that are about to be added to a tree, and locks its count until the transaction ends. Returns how many it
+ * has with them, its first run included; undefined when that first run is gone.
+ */
+export async function countTreeRuns(db: Db, appId: string, treeId: string, added: number): Promise<number | undefined> {
+  const [row] = await db<{ runs: number }[]>`
+    insert into automation_run_trees as tree (app_id, id, runs)
+    select r.app_id, r.id, 1 + ${added}::integer from automation_runs r where r.app_id = ${appId} and r.id = ${treeId}
+    on conflict (app_id, id) do update set runs = tree.runs + ${added}::integer
+    returning tree.runs`;
+  return row?.runs;
+}
+
+/** Journal entries of all runs of a tree. */
+export async function countTreeEntries(db: Db, appId: string, treeId: string): Promise<number> {
+  const [{ count }] = await db<[{ count: number }]>`
+    select (select coalesce(sum(sequence), 0) from automation_runs where app_id = ${appId} and tree_id = ${treeId})
+      + (select coalesce(sum(sequence), 0) from automation_runs where app_id = ${appId} and id = ${treeId}) as count`;
+  return Number(count);
 }
 
 export async function lockRun(db: Db, appId: string, id: string): Promise<RunRow | undefined> {
@@ -222,7 +254,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         where app_id = ${run.appId} and id = ${run.id} and sequence = ${expected}
           and status in ('pending', 'running') for update) old
       where r.app_id = old.app_id and r.id = old.id
-      returning r.app_id, r.id, r.sandbox_id, r.parent_run_id, r.event_depth, r.org_id, r.team_id, r.user_id, r.result, r.error,
+      returning r.app_id, r.id, r.sandbox_id, r.parent_run_id, r.event_depth, r.tree_id, r.org_id, r.team_id, r.user_id, r.result, r.error,
         old.status as status_before),
     written as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
@@ -233,11 +265,11 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         ${entries.map((entry) => entry.timerId ?? null)}::text[], ${entries.map((entry) => JSON.stringify(entry.record))}::text[])
         with ordinality as e (id, type, node_id, command_id, timer_id, record, place)),
     listened as (
-      insert into events (app_id, id, sandbox_id, name, payload, depth, org_id, team_id, user_id)
+      insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id)
       select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
         json_build_object('run', ${ended ? formatId('automationRun', run.id) : ''}::text, 'automation', ${append.automation}::text,
           'status', ${status}::text, 'result', moved.result, 'error', moved.error),
-        moved.event_depth + 1, moved.org_id, moved.team_id, moved.user_id
+        moved.event_depth + 1, coalesce(moved.tree_id, moved.id), moved.org_id, moved.team_id, moved.user_id
       from moved where ${ended} and exists (select 1 from automations a where a.app_id = moved.app_id
         and a.sandbox_id = moved.sandbox_id and a.trigger = ${`automation_run.${status}`} and a.type = 'trigger'
         and a.status = 'running')

@@ -1,11 +1,11 @@
 import type { Db } from '../../db/database.ts';
-import type { Snapshot, StreamHub, Version } from '../../http/sse.ts';
+import type { Snapshot, StreamSource, Version } from '../../http/sse.ts';
 import { presentRun } from '../present.ts';
 import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
 
 /** How streams show runs: every change of the status, also to a reader that comes back for those it has missed. */
-export function registerRunStream(streams: StreamHub, db: Db): void {
-  streams.register('run', {
+export function runStream(db: Db): StreamSource {
+  return {
     event: 'run_update',
     async load(appId, ids): Promise<Snapshot[]> {
       const rows = await findRuns(db, appId, ids);
@@ -17,7 +17,7 @@ export function registerRunStream(streams: StreamHub, db: Db): void {
         since: (version: number) => versionsSince(row, version),
       }));
     },
-  });
+  };
 }
 
 /**

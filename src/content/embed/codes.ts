@@ -58,58 +58,25 @@ function walshHadamard(values: Float32Array): void {
       }
 }
 
-/** 16-bit floats (IEEE 754 binary16), little-endian. */
+/** 16-bit floats (IEEE 754 binary16) in the byte order of the machine, which is little-endian on every platform that we run on. */
 export function packVector(vector: Float32Array): Buffer {
-  const packed = Buffer.allocUnsafe(vector.length * 2);
-  for (let i = 0; i < vector.length; i++) packed.writeUInt16LE(toHalf(vector[i] ?? 0), i * 2);
-  return packed;
+  return Buffer.from(new Float16Array(vector).buffer);
 }
 
 export function unpackVector(packed: Uint8Array): Float32Array {
-  const vector = new Float32Array(packed.byteLength / 2);
-  for (let i = 0; i < vector.length; i++)
-    vector[i] = halfValues()[(packed[i * 2] ?? 0) | ((packed[i * 2 + 1] ?? 0) << 8)] ?? 0;
-  return vector;
+  return new Float32Array(halfFloats(packed));
 }
 
 /** Cosine of a unit-length query and a packed unit-length vector. */
 export function packedCosine(query: Float32Array, packed: Uint8Array): number {
-  const values = halfValues();
+  const values = halfFloats(packed);
   let sum = 0;
-  for (let i = 0; i < query.length; i++)
-    sum += (query[i] as number) * (values[(packed[i * 2] as number) | ((packed[i * 2 + 1] as number) << 8)] as number);
+  for (let i = 0; i < query.length; i++) sum += (query[i] as number) * (values[i] as number);
   return sum;
 }
 
-const floatView = new Float32Array(1);
-const bitsView = new Uint32Array(floatView.buffer);
-
-/** Rounds to nearest; components of unit vectors never overflow. */
-function toHalf(value: number): number {
-  floatView[0] = value;
-  const bits = bitsView[0] ?? 0;
-  const sign = (bits >>> 16) & 0x8000;
-  const exponent = ((bits >>> 23) & 0xff) - 112;
-  const mantissa = bits & 0x7fffff;
-  if (exponent >= 31) return sign | 0x7bff;
-  if (exponent <= 0) {
-    if (exponent < -10) return sign;
-    return sign | (((mantissa | 0x800000) + (1 << (13 - exponent))) >>> (14 - exponent));
-  }
-  return sign | (((exponent << 10) | (mantissa >>> 13)) + ((mantissa >>> 12) & 1));
-}
-
-let values: Float32Array | undefined;
-
-/** Every 16-bit float's value, 256 KiB. */
-function halfValues(): Float32Array {
-  if (values) return values;
-  values = new Float32Array(65_536);
-  for (let bits = 0; bits < 65_536; bits++) {
-    const exponent = (bits >>> 10) & 31;
-    const fraction = (bits & 1023) / 1024;
-    const size = exponent === 0 ? fraction * 2 ** -14 : (1 + fraction) * 2 ** (exponent - 15);
-    values[bits] = exponent === 31 ? 0 : bits & 0x8000 ? -size : size;
-  }
-  return values;
+/** The same bytes as floats; copied when they begin at an odd address, as rows of the database may. */
+function halfFloats(packed: Uint8Array): Float16Array {
+  const aligned = packed.byteOffset % 2 === 0 ? packed : new Uint8Array(packed);
+  return new Float16Array(aligned.buffer, aligned.byteOffset, packed.byteLength / 2);
 }

@@ -141,7 +141,10 @@ function redirectTarget(answer: Answer, base: URL): URL | undefined {
   return new URL(location, base.href);
 }
 
-/** What goes along to the next hop: no body after a changed method, no credentials to another origin. */
+/**
+ * What goes along to the next hop: no body after a changed method, and to another origin neither the body nor any
+ * header of the caller's. Which of them are secret cannot be told: many APIs have a key header of their own.
+ */
 function afterRedirect(hop: FetchRequest, status: number, otherOrigin: boolean): FetchRequest {
   const next = { ...hop };
   const method = hop.method ?? 'GET';
@@ -150,8 +153,10 @@ function afterRedirect(hop: FetchRequest, status: number, otherOrigin: boolean):
     delete next.body;
     next.headers = withoutHeaders(next.headers, ['content-type', 'content-length', 'content-encoding']);
   }
-  if (otherOrigin)
-    next.headers = withoutHeaders(next.headers, ['authorization', 'cookie', 'proxy-authorization', 'host']);
+  if (otherOrigin) {
+    delete next.body;
+    delete next.headers;
+  }
   return next;
 }
 

@@ -1,5 +1,4 @@
 import { ZipArchive } from './format/zip.ts';
-import { imageType } from './image-size.ts';
 import { looksLikeText } from './text/charset.ts';
 import { failed } from './types.ts';
 
@@ -31,9 +30,9 @@ export type DocumentKind =
 export type DetectInput = { bytes: Uint8Array; filename?: string; contentType?: string };
 
 /** The format: by content where it tells, then by the name, then by the claimed type. Throws ParseError on a damaged archive. */
-export function detectKind(input: DetectInput): DocumentKind {
+export async function detectKind(input: DetectInput): Promise<DocumentKind> {
   const { bytes } = input;
-  const binary = binaryKind(bytes);
+  const binary = await binaryKind(bytes);
   if (binary) return binary;
   if (!looksLikeText(bytes, /^text\//i.test(input.contentType ?? ''))) return mailByName(input) ?? 'binary';
   const head = textHead(bytes);
@@ -46,13 +45,13 @@ export function extensionOf(filename: string | undefined): string {
   return /\.([A-Za-z0-9]{1,10})$/.exec(filename ?? '')?.[1]?.toLowerCase() ?? '';
 }
 
-function binaryKind(bytes: Uint8Array): DocumentKind | undefined {
+async function binaryKind(bytes: Uint8Array): Promise<DocumentKind | undefined> {
   const latin = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(1024, bytes.byteLength)).toString('latin1');
   if (latin.includes('%PDF-')) return 'pdf';
   if (latin.startsWith('PK\u0003\u0004') || latin.startsWith('PK\u0005\u0006')) return zipKind(bytes);
   if (latin.startsWith('\u00d0\u00cf\u0011\u00e0\u00a1\u00b1\u001a\u00e1')) return 'cfb';
   if (/^\s*\{\\rtf/.test(latin)) return 'rtf';
-  if (imageType(bytes)) return 'image';
+  if (isImage(bytes)) return 'image';
   if (archiveMarks.some((mark) => latin.startsWith(mark)) || latin.slice(257, 262) === 'ustar') return 'archive';
   if (mediaMarks.some((mark) => latin.startsWith(mark)) || latin.slice(4, 8) === 'ftyp') return 'media';
   return undefined;
@@ -70,8 +69,17 @@ const mediaMarks = [
   '\u00ff\u00f2',
 ];
 
-function zipKind(bytes: Uint8Array): DocumentKind {
-  const zip = new ZipArchive(bytes);
+function isImage(bytes: Uint8Array): boolean {
+  const ascii = (from: number, to: number): string => String.fromCharCode(...bytes.subarray(from, to));
+  if (ascii(1, 4) === 'PNG' || ascii(0, 3) === '\u00ff\u00d8\u00ff' || ascii(0, 4) === 'GIF8') return true;
+  if (ascii(0, 4) === 'RIFF' && ascii(8, 12) === 'WEBP') return true;
+  if (ascii(0, 2) === 'BM' && bytes.length > 26 && bytes[6] === 0 && bytes[7] === 0) return true;
+  if (ascii(0, 4) === 'II*\0' || ascii(0, 4) === 'MM\0*') return true;
+  return ascii(4, 8) === 'ftyp' && /^(?:avi|hei|hev|mif|msf)/.test(ascii(8, 12));
+}
+
+async function zipKind(bytes: Uint8Array): Promise<DocumentKind> {
+  const zip = await ZipArchive.open(bytes);
   const mimetype = zip.has('mimetype')
     ? Buffer.from(zip.read('mimetype') ?? [])
         .toString('latin1')

@@ -13,16 +13,12 @@ import { parsePdf } from './pdf/pdf.ts';
 import { cleanText, decodeText } from './text/charset.ts';
 import { csvToMarkdown, looksLikeCsv } from './text/csv.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
-import { failed, type ParsedDocument, type ParseInput, parseLimits, unsupported } from './types.ts';
-
-/** A page image in Netpbm form and where its text belongs. */
-export type Scan = { placeholder: string; image: Uint8Array };
-export type ParsedWithScans = ParsedDocument & { scans?: Scan[] };
+import { failed, type ParsedWithScans, type ParseInput, parseLimits, unsupported } from './types.ts';
 
 /** A document of any known format as Markdown. Runs in a parser process. `ocr`: page images may be handed back. Throws ParseError. */
 export async function parseDocument(input: ParseInput, ocr: boolean): Promise<ParsedWithScans> {
   if (input.bytes.byteLength === 0) throw failed('The file is empty.');
-  const kind = detectKind(input);
+  const kind = await detectKind(input);
   const document = await parseKind(kind, input, ocr);
   if (document.markdown.trim() === '' && document.scans === undefined) throw failed('The document holds no text.');
   return document;

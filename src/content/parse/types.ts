@@ -22,6 +22,10 @@ export type ParsedDocument = {
   attachments?: string[];
 };
 
+/** A page image in Netpbm form, and the placeholder that its text replaces. */
+export type Scan = { placeholder: string; image: Uint8Array };
+export type ParsedWithScans = ParsedDocument & { scans?: Scan[] };
+
 export type ImageSize = { width: number; height: number };
 
 export type ParseFailure = 'unsupported_content' | 'extraction_failed' | 'timeout';

@@ -1,4 +1,3 @@
-import { forgetPages } from '../../crawls/store.ts';
 import type { Database } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import type { PageRequest } from '../../http/pages.ts';
@@ -7,7 +6,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import { removeDocument } from '../index/indexing.ts';
 import type { IngestService, PushInput } from '../ingestion/service.ts';
-import type { IngestionView } from '../ingestion/store.ts';
+import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
 import type { SourceService } from '../sources/service.ts';
 import type { DocumentView } from './store.ts';
 import * as store from './store.ts';
@@ -81,8 +80,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       const source = await sources.getForChange(caller, formatId('source', document.sourceId), 'update');
       const key = { appId: source.appId, sourceId: source.id };
       const removed = await db.begin(async (tx) => {
-        // A pull that comes by the page again must get it in full.
-        if (document.sourceUrl !== null) await forgetPages(tx, source.appId, source.id, [document.sourceUrl]);
+        await insertPullRemoval(tx, key.appId, key.sourceId, document.sourceUrl);
         return removeDocument(tx, key, document.id);
       });
       if (!removed) throw notFound();

@@ -1,3 +1,7 @@
+/*
+ * Triggers of knowledge_documents: knowledge_documents_placed sets the sandbox; knowledge_documents_counted and
+ * knowledge_documents_given_back keep the quota of documents.
+ */
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -139,6 +143,15 @@ export async function findDocumentByUrl(db: Db, appId: string, sourceId: string,
     where app_id = ${appId} and source_id = ${sourceId} and md5(source_url) = md5(${url}) and source_url = ${url}
     order by created_at, id limit 1`;
   return row;
+}
+
+/** Those of these pages that the source has a document of. */
+export async function listHeldUrls(db: Db, appId: string, sourceId: string, urls: string[]): Promise<Set<string>> {
+  const rows = await db<{ sourceUrl: string }[]>`
+    select source_url from knowledge_documents
+    where app_id = ${appId} and source_id = ${sourceId}
+      and md5(source_url) in (select md5(url) from unnest(${urls}::text[]) url) and source_url = any(${urls}::text[])`;
+  return new Set(rows.map((row) => row.sourceUrl));
 }
 
 /** Marks the documents of these pages as still there. */

@@ -114,7 +114,8 @@ export type WriteResult = { chunks: number; flushed: boolean; embedded: boolean 
 
 /**
  * Puts the document into the source's index in the place of its older self, all in the caller's transaction: whoever
- * searches sees the old text or the new one. Undefined when the source is gone.
+ * searches sees the old text or the new one. Undefined when the source is gone, or the document that was to be
+ * replaced: what is deleted does not come back.
  */
 export async function writeDocument(
   tx: Transaction,
@@ -128,6 +129,7 @@ export async function writeDocument(
   const state = await lockIndex(tx, key);
   if (!state) return undefined;
   const old = replaces ? await findDocumentById(tx, key.appId, facts.id) : undefined;
+  if (replaces && !old) return undefined;
   if (old) await removeChunks(tx, key, old);
   const stored: StoredVector[] = [];
   for (const [i, chunk] of prepared.chunks.entries()) {

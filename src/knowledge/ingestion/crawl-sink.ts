@@ -3,8 +3,10 @@ import { normalizeUrl } from '../../content/crawl.ts';
 import { startCrawl } from '../../crawls/jobs.ts';
 import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/types.ts';
 import type { Db, Transaction } from '../../db/database.ts';
-import { findDocumentByUrl, listUnseen, markSeen } from '../documents/store.ts';
+import { taskNames } from '../../jobs/task-names.ts';
+import { findDocumentByUrl, listHeldUrls, listUnseen, markSeen } from '../documents/store.ts';
 import { removeDocument, writeDocument } from '../index/indexing.ts';
+import { lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { addError, addWritten, emptyStats, type KnowledgeWorkDeps, makeReady, type Ready, type Stats } from './run.ts';
 import * as store from './store.ts';
@@ -60,7 +62,16 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
   async function write(tx: Transaction, crawl: Crawl, batch: CommitBatch<Ready | undefined>, stats: Stats) {
     const key = keyOf(crawl);
     const unchanged: string[] = [];
+    // A document is deleted under the same lock, so that what was deleted is known here.
+    if (!(await lockIndex(tx, key))) return false;
+    const removed = await store.listPullRemovals(
+      tx,
+      key.appId,
+      crawl.id,
+      batch.pages.map(({ page }) => page.url),
+    );
     for (const { page, prepared } of batch.pages) {
+      if (removed.has(page.url)) continue;
       if (prepared) {
         const written = await writeDocument(
           tx,
@@ -71,8 +82,8 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
           embedder.model,
           prepared.replaces,
         );
-        if (!written) return false;
-        if (written.flushed) await addJob(tx, 'knowledge.merge', key, { key: `knowledge.merge/${key.sourceId}` });
+        if (!written) continue;
+        if (written.flushed) await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${key.sourceId}` });
         addWritten(stats, prepared, embedder.local);
       } else {
         unchanged.push(page.url);
@@ -81,8 +92,8 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
       }
     }
     for (const failure of batch.failures) {
-      // What its server cannot show just now stays as it is; only what is gone there goes here.
-      if (!failure.gone) unchanged.push(failure.url);
+      // What its server cannot show now stays as it is; only what is gone there goes here.
+      if (!failure.gone) unchanged.push(failure.lastUrl ?? failure.url);
       addError(stats, { url: failure.url, code: failure.failure.code, message: failure.failure.message });
     }
     await markSeen(tx, key.appId, key.sourceId, unchanged, crawl.id);
@@ -90,6 +101,11 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
   }
 
   return {
+    async listHeld(crawl, urls) {
+      const { appId, sourceId } = keyOf(crawl);
+      return listHeldUrls(db, appId, sourceId, urls);
+    },
+
     async prepare(crawl, page, signal) {
       const { appId, sourceId } = keyOf(crawl);
       const source = await findSourceById(db, appId, sourceId);
@@ -132,7 +148,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
         for (const id of await listUnseen(tx, appId, sourceId, crawl.id))
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
       const pending = !embedder.local && stats.documents > 0;
-      if (pending) await addJob(tx, 'knowledge.embed', {}, { key: 'knowledge.embed' });
+      if (pending) await addJob(tx, taskNames.embedDocuments, {}, { key: taskNames.embedDocuments });
       await store.finishIngestion(tx, appId, crawl.id, {
         status: verdict.state === 'done' ? 'succeeded' : 'failed',
         error: verdict.state === 'done' ? null : { code: verdict.failure.code, message: verdict.failure.message },

@@ -7,6 +7,7 @@ import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
 import { newUuid } from '../../ids.ts';
+import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
 import { describeDocument, findDocumentByBytes, findDocumentById } from '../documents/store.ts';
@@ -61,6 +62,14 @@ export class LeaseLost extends Error {
   }
 }
 
+/** What was to be replaced was deleted meanwhile. */
+export class DocumentDeleted extends Error {
+  constructor() {
+    super('The document was deleted while its replacement was under way.');
+    this.name = 'DocumentDeleted';
+  }
+}
+
 export type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
 
 export type Stats = {
@@ -109,7 +118,7 @@ export type Ready = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
   vectors: KnownVectors;
-  /** The document exists already. */
+  /** It takes the place of a document with the same id. */
   replaces: boolean;
   embedded: number;
   pages: number;
@@ -189,13 +198,18 @@ export class IngestionRun {
         embedder.model,
         ready.replaces,
       );
-      if (!written) throw new LeaseLost();
-      if (written.flushed) await addJob(tx, 'knowledge.merge', key, { key: `knowledge.merge/${source.id}` });
+      if (!written) throw new DocumentDeleted();
+      if (written.flushed) await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${source.id}` });
       await also?.(tx);
       return written;
     });
     if (!result.embedded) this.#documents.push(ready.facts.id);
     addWritten(this.stats, ready, embedder.local);
+  }
+
+  /** Whether the document of a pulled file was deleted since the pull began. */
+  async wasDeleted(tx: Transaction): Promise<boolean> {
+    return (await store.listPullRemovals(tx, this.#ingestion.appId, this.#ingestion.id, [''])).size > 0;
   }
 
   async #parse(source: SourceRow, input: Input): Promise<{ text: string; title?: string; pages?: number }> {
@@ -349,7 +363,12 @@ export class IngestionRun {
         if (!(error instanceof EmbeddingError)) throw error;
         log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder fails; vectors will follow');
         pending = true;
-        await addJob(db, 'knowledge.embed', {}, { key: 'knowledge.embed', runAt: new Date(Date.now() + 5_000) });
+        await addJob(
+          db,
+          taskNames.embedDocuments,
+          {},
+          { key: taskNames.embedDocuments, runAt: new Date(Date.now() + 5_000) },
+        );
         break;
       }
     }
@@ -415,7 +434,7 @@ export async function makeReady(
     },
     prepared,
     vectors,
-    replaces: old !== undefined,
+    replaces: input.documentId !== null,
     embedded,
     pages: input.pages,
     bytes: input.bytes,
@@ -453,6 +472,7 @@ export function addWritten(stats: Stats, ready: Ready, isLocal: boolean): void {
 /** A failure that is the document's own, as the ingestion tells it; undefined for anything else. */
 export function describeFailure(error: unknown): IngestionError | undefined {
   if (error instanceof ParseError) return { code: error.reason, message: error.message };
+  if (error instanceof DocumentDeleted) return { code: 'not_found', message: error.message };
   const overQuota = quotaError(error);
   if (overQuota !== undefined) return { code: overQuota.code, message: overQuota.message };
   if (error instanceof Error && error.name === 'BlobTooLarge')

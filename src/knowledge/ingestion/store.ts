@@ -1,3 +1,7 @@
+/*
+ * Triggers of knowledge_ingestions: ingestions_ended emits an event when an ingestion has ended.
+ */
+import { hashUrl } from '../../crawls/store.ts';
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -195,6 +199,24 @@ export async function setStats(db: Db, appId: string, id: string, stats: Record<
     where app_id = ${appId} and id = ${id}`;
 }
 
+/** Tells the pull that is under way, if one is, to leave out what was deleted: a page, or (null) the source's file. */
+export async function insertPullRemoval(db: Db, appId: string, sourceId: string, url: string | null): Promise<void> {
+  await db`
+    insert into knowledge_pull_removals (app_id, ingestion_id, url_hash)
+    select app_id, id, ${hashUrl(url ?? '')} from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}
+      and kind = 'pull' and status in ('pending', 'running') and not queued
+    on conflict do nothing`;
+}
+
+/** Those of these pages whose documents were deleted since the pull began. */
+export async function listPullRemovals(db: Db, appId: string, id: string, urls: string[]): Promise<Set<string>> {
+  if (urls.length === 0) return new Set();
+  const rows = await db<{ urlHash: Buffer }[]>`
+    select url_hash from knowledge_pull_removals where app_id = ${appId} and ingestion_id = ${id}`;
+  const removed = new Set(rows.map((row) => row.urlHash.toString('hex')));
+  return new Set(urls.filter((url) => removed.has(hashUrl(url).toString('hex'))));
+}
+
 /** Ends the ingestion and drops its items. */
 export async function finishIngestion(
   db: Db,
@@ -214,6 +236,7 @@ export async function finishIngestion(
       lease_holder = null, lease_until = null
     where app_id = ${appId} and id = ${id}`;
   await db`delete from knowledge_ingestion_items where app_id = ${appId} and ingestion_id = ${id}`;
+  await db`delete from knowledge_pull_removals where app_id = ${appId} and ingestion_id = ${id}`;
 }
 
 /** The oldest queued ingestion of the source becomes the active one. */

@@ -2,6 +2,7 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { Transaction } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { newUuid } from '../../ids.ts';
+import { taskNames } from '../../jobs/task-names.ts';
 import { listUnembedded } from '../documents/store.ts';
 import { compactSource } from '../index/compact.ts';
 import { embedStoredDocument } from '../index/indexing.ts';
@@ -32,8 +33,8 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
   ): Promise<void> {
     if (ingestion.kind === 'pull' && pullsPages(source.type)) return startPull(tx, source, ingestion.id);
     const payload = { appId: source.appId, ingestionId: ingestion.id };
-    const key = `knowledge.ingest/${ingestion.id}`;
-    await addJob(tx, 'knowledge.ingest', payload, runAt === undefined ? { key } : { key, runAt });
+    const key = `ingest/${ingestion.id}`;
+    await addJob(tx, taskNames.ingest, payload, runAt === undefined ? { key } : { key, runAt });
   }
 
   async function launch(tx: Transaction, appId: string, sourceId: string, ingestionId: string): Promise<void> {
@@ -122,7 +123,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     /** Has the sources compacted whose index is mostly of what was replaced or deleted. */
     async compactWasteful(): Promise<void> {
       for (const { appId, sourceId } of await listWasteful(db, deadChunksMin, 20))
-        await addJob(db, 'knowledge.compact', { appId, sourceId }, { key: `knowledge.compact/${sourceId}` });
+        await addJob(db, taskNames.compactIndex, { appId, sourceId }, { key: `compact_index/${sourceId}` });
     },
 
     /** Clears what the index still holds of sources that are gone. */

@@ -4,6 +4,8 @@ import type { Clock } from '../../clock.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
+import { isMediaType } from '../../files/media-types.ts';
+import { readBody } from '../../http/body.ts';
 import { iso } from '../../http/present.ts';
 import { formatId, newUuid } from '../../ids.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
@@ -99,6 +101,7 @@ export function createInboundService(deps: InboundDeps) {
       if (source.state === 'paused') throw new AppError('conflict', 'This source is paused.');
       const content = await readBody(request, deps.bodyBytesMax);
       const contentType = request.headers['content-type'] ?? null;
+      if (contentType !== null && !isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
       const ingestion = await ingestions.ingestInternal(source, { ...emptyItem, content, contentType });
       return { ingestion: formatId('ingestion', ingestion.id) };
     },
@@ -179,17 +182,4 @@ function appOfToken(token: string): string | undefined {
   if (bytes.length !== uuidBytes + 32) return undefined;
   const hex = bytes.subarray(0, uuidBytes).toString('hex');
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
-}
-
-async function readBody(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
-  const tooLarge = () => new AppError('payload_too_large', `Bodies of up to ${bytesMax} bytes are taken here.`);
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge();
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of request.raw) {
-    size += (part as Buffer).length;
-    if (size > bytesMax) throw tooLarge();
-    parts.push(part as Buffer);
-  }
-  return Buffer.concat(parts);
 }

@@ -139,9 +139,13 @@ function isTextList(value: unknown): boolean {
   return Array.isArray(value) && value.length <= 100 && value.every((item) => typeof item === 'string');
 }
 
+/** Five to seven fields, or a name such as @daily. */
+const cronPattern = /^\s*(?:@\w+|\S+(?:\s+\S+){4,6})\s*$/;
+
 /** When a schedule is due next after this moment; undefined when it is none or never. */
 export function nextRun(cron: unknown, after: Date): Date | undefined {
-  if (typeof cron !== 'string') return undefined;
+  // The library would take a point in time, too.
+  if (typeof cron !== 'string' || !cronPattern.test(cron)) return undefined;
   try {
     return new Cron(cron, { timezone: 'UTC' }).nextRun(after) ?? undefined;
   } catch {

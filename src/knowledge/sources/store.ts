@@ -1,3 +1,7 @@
+/*
+ * Triggers of knowledge_sources: sources_created_or_deleted and sources_updated emit events; knowledge_sources_removed
+ * lists the source, so that a job clears its index.
+ */
 import type postgres from 'postgres';
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';

@@ -1,33 +1,29 @@
 import { inflateRawSync } from 'node:zlib';
-import { failed, parseLimits, unsupported } from '../types.ts';
-
-type Entry = {
-  name: string;
-  method: number;
-  compressedBytes: number;
-  bytes: number;
-  offset: number;
-  encrypted: boolean;
-};
+import { type Entry, fromBufferPromise } from 'yauzl';
+import { failed, ParseError, parseLimits, unsupported } from '../types.ts';
 
 /**
- * A ZIP archive whose entries are inflated one at a time, on demand, each bounded by what is really written out and
- * not by what its header claims.
+ * A ZIP archive (ZIP64 too) in memory. `yauzl` reads and checks its directory; entries are inflated one at a time, on
+ * demand, each bounded by what is really written out and not by what its header claims.
  */
 export class ZipArchive {
   readonly #bytes: Buffer;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries: Map<string, Entry>;
   #inflatedBytes = 0;
 
+  private constructor(bytes: Buffer, entries: Map<string, Entry>) {
+    this.#bytes = bytes;
+    this.#entries = entries;
+  }
+
   /** Throws ParseError when the archive has no readable directory. */
-  constructor(bytes: Uint8Array) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  static async open(bytes: Uint8Array): Promise<ZipArchive> {
+    const archive = withoutTrailingBytes(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
     try {
-      this.#readDirectory();
+      return new ZipArchive(archive, await readDirectory(archive));
     } catch (error) {
-      if (error instanceof RangeError)
-        throw failed('The file is cut short or damaged: its archive cannot be opened.', error);
-      throw error;
+      if (error instanceof ParseError) throw error;
+      throw failed('The file is cut short or damaged: its archive cannot be opened.', error);
     }
   }
 
@@ -43,19 +39,15 @@ export class ZipArchive {
   read(name: string): Uint8Array | undefined {
     const entry = this.#entries.get(name);
     if (!entry) return undefined;
-    if (entry.encrypted) throw unsupported('The file is protected by a password.');
+    if (entry.isEncrypted()) throw unsupported('The file is protected by a password.');
     let contents: Buffer;
     try {
-      const local = entry.offset;
-      const start = local + 30 + this.#bytes.readUInt16LE(local + 26) + this.#bytes.readUInt16LE(local + 28);
-      const stored = this.#bytes.subarray(start, start + entry.compressedBytes);
-      if (stored.byteLength < entry.compressedBytes) throw new RangeError('past the end');
-      contents = entry.method === 0 ? stored : this.#inflate(stored, entry.method);
+      const stored = this.#storedBytes(entry);
+      contents = entry.compressionMethod === 0 ? stored : inflate(stored, entry.compressionMethod);
     } catch (error) {
+      if (error instanceof ParseError) throw error;
       if (error instanceof RangeError && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') throw bombError();
-      if (error instanceof Error && error.name !== 'ParseError')
-        throw failed('The file is damaged: part of its archive cannot be unpacked.', error);
-      throw error;
+      throw failed('The file is damaged: part of its archive cannot be unpacked.', error);
     }
     this.#inflatedBytes += contents.byteLength;
     if (this.#inflatedBytes > parseLimits.zipTotalBytesMax) throw bombError();
@@ -67,38 +59,41 @@ export class ZipArchive {
     return contents === undefined ? undefined : decodeXmlBytes(contents);
   }
 
-  #inflate(stored: Buffer, method: number): Buffer {
-    if (method !== 8) throw unsupported('The file is packed in a way that cannot be read.');
-    return inflateRawSync(stored, { maxOutputLength: parseLimits.zipEntryBytesMax });
+  /** What the archive stores of an entry. Throws RangeError when it lies past the end. */
+  #storedBytes(entry: Entry): Buffer {
+    const header = entry.relativeOffsetOfLocalHeader;
+    const start = header + 30 + this.#bytes.readUInt16LE(header + 26) + this.#bytes.readUInt16LE(header + 28);
+    const stored = this.#bytes.subarray(start, start + entry.compressedSize);
+    if (stored.byteLength < entry.compressedSize) throw new RangeError('The entry lies past the end of the archive.');
+    return stored;
   }
+}
 
-  #readDirectory(): void {
-    const bytes = this.#bytes;
-    let end = bytes.byteLength - 22;
-    const lowest = Math.max(0, end - 65_535);
-    while (end >= lowest && bytes.readUInt32LE(end) !== 0x06054b50) end -= 1;
-    if (end < lowest) throw failed('The file is cut short or damaged: its archive has no directory.');
-    const count = bytes.readUInt16LE(end + 10);
-    let at = bytes.readUInt32LE(end + 16);
-    if (count > parseLimits.zipEntriesMax) throw bombError();
-    for (let index = 0; index < count; index++) {
-      if (bytes.readUInt32LE(at) !== 0x02014b50) throw new RangeError('bad directory entry');
-      const nameLength = bytes.readUInt16LE(at + 28);
-      const name = bytes
-        .toString('utf8', at + 46, at + 46 + nameLength)
-        .replaceAll('\\', '/')
-        .replace(/^\/+/, '');
-      this.#entries.set(name, {
-        name,
-        encrypted: (bytes.readUInt16LE(at + 8) & 1) === 1,
-        method: bytes.readUInt16LE(at + 10),
-        compressedBytes: bytes.readUInt32LE(at + 20),
-        bytes: bytes.readUInt32LE(at + 24),
-        offset: bytes.readUInt32LE(at + 42),
-      });
-      at += 46 + nameLength + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32);
-    }
+async function readDirectory(archive: Buffer): Promise<Map<string, Entry>> {
+  // Names are decoded here: yauzl would refuse a whole document for one name with "..", which is never used as a path.
+  const zip = await fromBufferPromise(archive, { lazyEntries: true, decodeStrings: false });
+  if (zip.entryCount > parseLimits.zipEntriesMax) throw bombError();
+  const entries = new Map<string, Entry>();
+  for await (const entry of zip.eachEntry()) {
+    const name = entry.fileNameRaw.toString('utf8').replaceAll('\\', '/').replace(/^\/+/, '');
+    entries.set(name, entry);
   }
+  return entries;
+}
+
+/** Some programs append bytes to a finished archive. yauzl refuses those, so the archive ends where its own end record says. */
+function withoutTrailingBytes(archive: Buffer): Buffer {
+  const end = archive.lastIndexOf(endRecordSignature);
+  if (end < 0 || end + endRecordBytes > archive.byteLength) return archive;
+  return archive.subarray(0, end + endRecordBytes + archive.readUInt16LE(end + 20));
+}
+
+const endRecordSignature = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
+const endRecordBytes = 22;
+
+function inflate(stored: Buffer, method: number): Buffer {
+  if (method !== 8) throw unsupported('The file is packed in a way that cannot be read.');
+  return inflateRawSync(stored, { maxOutputLength: parseLimits.zipEntryBytesMax });
 }
 
 /** XML is UTF-8 unless a byte order mark or its declaration says otherwise. */

@@ -10,8 +10,8 @@ import { parseHtml } from './tree.ts';
 const chaptersMax = 5_000;
 
 /** An e-book: its chapters in reading order. Throws ParseError. */
-export function parseEpub(bytes: Uint8Array): ParsedDocument {
-  const zip = new ZipArchive(bytes);
+export async function parseEpub(bytes: Uint8Array): Promise<ParsedDocument> {
+  const zip = await ZipArchive.open(bytes);
   const container = zip.readText('META-INF/container.xml');
   const listed =
     container === undefined ? undefined : descendants(parseXml(container), 'rootfile')[0]?.attributes['full-path'];

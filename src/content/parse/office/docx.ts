@@ -10,8 +10,8 @@ import { coreProperties, isOn, mainPart, type Relationship, readPart, relationsh
 const tableColumnsMax = 200;
 
 /** A Word document (docx, docm, dotx; transitional or strict). Throws ParseError. */
-export function parseDocx(bytes: Uint8Array): ParsedDocument {
-  const zip = new ZipArchive(bytes);
+export async function parseDocx(bytes: Uint8Array): Promise<ParsedDocument> {
+  const zip = await ZipArchive.open(bytes);
   const part = mainPart(zip) ?? zip.names.find((name) => /^word\/document\d*\.xml$/i.test(name));
   const body = descend(readPart(zip, part), 'document', 'body');
   if (part === undefined || !body) throw failed('The file is damaged: the text of the Word document is missing.');

@@ -9,8 +9,8 @@ import { numberText, SheetGrid, sheetBlocks } from './sheet.ts';
 const repeatMax = 1_000;
 
 /** An OpenDocument text, spreadsheet or presentation. Throws ParseError. */
-export function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): ParsedDocument {
-  const zip = new ZipArchive(bytes);
+export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): Promise<ParsedDocument> {
+  const zip = await ZipArchive.open(bytes);
   const manifest = zip.readText('META-INF/manifest.xml') ?? '';
   if (manifest.includes('encryption-data')) throw unsupported('The file is protected by a password.');
   const text = zip.readText('content.xml');

@@ -11,8 +11,8 @@ import { bulletOf, type Placeholder, placeholderOf, SlideStyles } from './pptx-s
 const slidesMax = 5_000;
 
 /** A PowerPoint presentation: slides in order, each with its title, text, tables, chart data, notes and comments. Throws ParseError. */
-export function parsePptx(bytes: Uint8Array): ParsedDocument {
-  const zip = new ZipArchive(bytes);
+export async function parsePptx(bytes: Uint8Array): Promise<ParsedDocument> {
+  const zip = await ZipArchive.open(bytes);
   const part = mainPart(zip) ?? zip.names.find((name) => /^ppt\/presentation\d*\.xml$/i.test(name));
   const presentation = child(readPart(zip, part), 'presentation');
   if (part === undefined || !presentation) throw failed('The file is damaged: the presentation is missing.');

@@ -1,4 +1,4 @@
-import { child, childElements, decodeEntities, descend, descendants, textOf } from '../format/xml.ts';
+import { child, childElements, descend, descendants, scanXml, textOf } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
 import { type Block, escapeText, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedDocument } from '../types.ts';
@@ -6,9 +6,11 @@ import { chartBlocks } from './chart.ts';
 import { coreProperties, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
 import { isDateFormat, numberText, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
 
+const mergesMax = 20_000;
+
 /** An Excel workbook (xlsx, xlsm, xltx): every visible sheet with a heading, its tables, its charts' data. Throws ParseError. */
-export function parseXlsx(bytes: Uint8Array): ParsedDocument {
-  const zip = new ZipArchive(bytes);
+export async function parseXlsx(bytes: Uint8Array): Promise<ParsedDocument> {
+  const zip = await ZipArchive.open(bytes);
   const part = mainPart(zip) ?? zip.names.find((name) => /^xl\/workbook\d*\.xml$/i.test(name));
   const workbook = child(readPart(zip, part), 'workbook');
   if (part === undefined || !workbook) throw failed('The file is damaged: the workbook is missing.');
@@ -48,59 +50,123 @@ function dateStyles(zip: ZipArchive, part: string | undefined): boolean[] {
   });
 }
 
+/**
+ * Sheets and strings are read as a stream of tags and not as a tree: a million cells as objects would not fit into a
+ * parser process.
+ */
 function readSharedStrings(text: string): string[] {
-  return elements(text, 'si').map(({ inner }) => richText(inner));
+  const strings: string[] = [];
+  const item = new RichText();
+  scanXml(text, {
+    open(name) {
+      if (name === 'si') item.clear();
+      else item.open(name);
+    },
+    text: (piece) => item.add(piece),
+    close(name) {
+      if (name === 'si') strings.push(item.text);
+      else item.close(name);
+    },
+  });
+  return strings;
 }
 
-/** Text of a string item without its phonetic readings. */
-function richText(inner: string): string {
-  const spoken = inner.includes('rPh')
-    ? elements(inner, 'rPh').reduce((rest, one) => rest.replace(one.outer, ''), inner)
-    : inner;
-  return elements(spoken, 't')
-    .map((one) => decodeEntities(one.inner))
-    .join('')
-    .replaceAll(/_x([0-9A-Fa-f]{4})_/g, (_all, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+/** The text of a string item as it is read out tag by tag, without its phonetic readings. */
+class RichText {
+  #text = '';
+  #inText = false;
+  #inPhonetics = false;
+
+  get text(): string {
+    return this.#text.replaceAll(/_x([0-9A-Fa-f]{4})_/g, (_all, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  }
+
+  clear(): void {
+    this.#text = '';
+  }
+
+  open(name: string): void {
+    if (name === 't') this.#inText = true;
+    if (name === 'rPh') this.#inPhonetics = true;
+  }
+
+  add(piece: string): void {
+    if (this.#inText && !this.#inPhonetics) this.#text += piece;
+  }
+
+  close(name: string): void {
+    if (name === 't') this.#inText = false;
+    if (name === 'rPh') this.#inPhonetics = false;
+  }
 }
+
+type Cell = { column: number; type: string | undefined; style: number; value: string | undefined };
 
 function readSheet(text: string, strings: string[], dates: boolean[], from1904: boolean): SheetGrid {
   const grid = new SheetGrid();
+  const inline = new RichText();
   let row = -1;
-  for (const line of elements(text, 'row')) {
-    const stated = Number(attribute(line.tag, 'r'));
-    row = Number.isInteger(stated) && stated > 0 ? stated - 1 : row + 1;
-    let column = -1;
-    for (const cell of elements(line.inner, 'c')) {
-      const reference = /^([A-Z]{1,3})\d+$/.exec(attribute(cell.tag, 'r') ?? '')?.[1];
-      column = reference === undefined ? column + 1 : columnNumber(reference);
-      grid.set(row, column, cellText(cell, strings, dates, from1904));
-    }
-  }
-  for (const merge of elements(text, 'mergeCell')) {
-    const match = /^([A-Z]{1,3})(\d+):([A-Z]{1,3})(\d+)$/.exec(attribute(merge.tag, 'ref') ?? '');
-    if (match && grid.merges.length < 20_000)
-      grid.merges.push({
-        left: columnNumber(match[1] ?? ''),
-        top: Number(match[2]) - 1,
-        right: columnNumber(match[3] ?? ''),
-        bottom: Number(match[4]) - 1,
-      });
-  }
+  let column = -1;
+  let cell: Cell | undefined;
+  let inValue = false;
+  scanXml(text, {
+    open(name, attributes) {
+      inline.open(name);
+      if (name === 'row') {
+        const stated = Number(attributes.r);
+        row = Number.isInteger(stated) && stated > 0 ? stated - 1 : row + 1;
+        column = -1;
+      } else if (name === 'c') {
+        const reference = /^([A-Z]{1,3})\d+$/.exec(attributes.r ?? '')?.[1];
+        column = reference === undefined ? column + 1 : columnNumber(reference);
+        cell = { column, type: attributes.t, style: Number(attributes.s ?? 0), value: undefined };
+        inline.clear();
+      } else if (name === 'v') {
+        inValue = true;
+        if (cell) cell.value ??= '';
+      } else if (name === 'mergeCell') addMerge(grid, attributes.ref ?? '');
+    },
+    text(piece) {
+      if (inValue && cell) cell.value += piece;
+      inline.add(piece);
+    },
+    close(name) {
+      inline.close(name);
+      if (name === 'v') inValue = false;
+      if (name !== 'c' || !cell) return;
+      const { type } = cell;
+      grid.set(
+        row,
+        cell.column,
+        type === 'inlineStr' ? escapeText(inline.text) : cellText(cell, strings, dates, from1904),
+      );
+      cell = undefined;
+    },
+  });
   return grid;
 }
 
-function cellText(cell: Element, strings: string[], dates: boolean[], from1904: boolean): string {
-  const type = attribute(cell.tag, 't');
-  if (type === 'inlineStr') return escapeText(richText(cell.inner));
-  const value = elements(cell.inner, 'v')[0]?.inner;
+function addMerge(grid: SheetGrid, reference: string): void {
+  const match = /^([A-Z]{1,3})(\d+):([A-Z]{1,3})(\d+)$/.exec(reference);
+  if (!match || grid.merges.length >= mergesMax) return;
+  grid.merges.push({
+    left: columnNumber(match[1] ?? ''),
+    top: Number(match[2]) - 1,
+    right: columnNumber(match[3] ?? ''),
+    bottom: Number(match[4]) - 1,
+  });
+}
+
+function cellText(cell: Cell, strings: string[], dates: boolean[], from1904: boolean): string {
+  const { type, value, style } = cell;
   if (value === undefined) return '';
   if (type === 's') return escapeText(strings[Number(value)] ?? '');
-  if (type === 'str' || type === 'e') return escapeText(decodeEntities(value));
+  if (type === 'str' || type === 'e') return escapeText(value);
   if (type === 'b') return value === '1' ? 'TRUE' : 'FALSE';
   if (type === 'd') return escapeText(value.replace('T', ' '));
   const number = Number(value);
-  if (value.trim() === '' || !Number.isFinite(number)) return escapeText(decodeEntities(value));
-  return dates[Number(attribute(cell.tag, 's') ?? 0)] === true ? serialDate(number, from1904) : numberText(number);
+  if (value.trim() === '' || !Number.isFinite(number)) return escapeText(value);
+  return dates[style] === true ? serialDate(number, from1904) : numberText(number);
 }
 
 function sheetDrawings(zip: ZipArchive, sheetPart: string): Block[] {
@@ -121,40 +187,6 @@ function sheetDrawings(zip: ZipArchive, sheetPart: string): Block[] {
     }
   }
   return blocks;
-}
-
-type Element = { tag: string; inner: string; outer: string };
-
-/**
- * All elements of one name that are not inside another of it, whatever their prefix. Sheets are read so, by position
- * and not as a tree: a million cells as objects would not fit into a parser process.
- */
-function elements(text: string, name: string): Element[] {
-  const found: Element[] = [];
-  const open = new RegExp(`<(?:[A-Za-z_][\\w.-]*:)?${name}(?=[\\s/>])`, 'g');
-  for (let match = open.exec(text); match; match = open.exec(text)) {
-    const tagEnd = text.indexOf('>', match.index);
-    if (tagEnd < 0) break;
-    const tag = text.slice(match.index, tagEnd + 1);
-    if (tag.endsWith('/>')) {
-      found.push({ tag, inner: '', outer: tag });
-      open.lastIndex = tagEnd + 1;
-      continue;
-    }
-    const close = `</${match[0].slice(1)}>`;
-    const end = text.indexOf(close, tagEnd);
-    if (end < 0) break;
-    found.push({ tag, inner: text.slice(tagEnd + 1, end), outer: text.slice(match.index, end + close.length) });
-    open.lastIndex = end + close.length;
-  }
-  return found;
-}
-
-function attribute(tag: string, name: string): string | undefined {
-  const at = tag.indexOf(` ${name}="`);
-  if (at < 0) return undefined;
-  const from = at + name.length + 3;
-  return tag.slice(from, tag.indexOf('"', from));
 }
 
 function columnNumber(letters: string): number {

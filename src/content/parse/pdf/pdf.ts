@@ -1,6 +1,5 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from '../markdown.ts';
-import type { ParsedWithScans, Scan } from '../parse.ts';
-import { failed, parseLimits, unsupported } from '../types.ts';
+import { failed, type ParsedWithScans, parseLimits, type Scan, unsupported } from '../types.ts';
 import { splitColumns } from './columns.ts';
 import { openPdf, type PdfDocument } from './document.ts';
 import { dropFurniture } from './furniture.ts';

@@ -1,4 +1,5 @@
 import { AppError } from '../../../errors.ts';
+import { Lanes } from '../../../lanes.ts';
 import type { Logger } from '../../../log.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
 import { ocrAvailable, recognisePages, type ScannedPage } from '../ocr/ocr.ts';
@@ -10,7 +11,10 @@ import type { TaskFields } from './worker-loop.ts';
 export type TaskName = 'parse' | 'page' | 'prepare' | 'image-size';
 
 export type PoolOptions = {
-  /** Documents parsed at the same time; one more process stands by, warm. */
+  /**
+   * Documents of one lane that are parsed at the same time; as many more for other lanes. One process that is not in use
+   * stands by, warm.
+   */
   workers: number;
   /** Memory of one process (its whole resident set) in MiB. */
   memoryMb: number;
@@ -19,13 +23,13 @@ export type PoolOptions = {
   log: Logger;
   /** Another program than worker.ts, for tests. */
   workerFile?: string;
-  /** Documents that may wait at once; the next one is refused with `unavailable`. */
+  /** Documents that may wait, half of them in one lane; the next one is refused with `unavailable`. */
   queueMax?: number;
 };
 
 export type RunOptions = {
   signal?: AbortSignal;
-  /** Who waits: lanes take turns, so one that sends a thousand documents does not keep the others waiting. */
+  /** The app whose document it is: lanes share the processes, so that none keeps another waiting. */
   lane?: string;
 };
 
@@ -56,28 +60,29 @@ const preparedBytesPerSecond = 128 * 1024;
 export class ParserPool {
   readonly #options: PoolOptions;
   readonly #processOptions: ProcessOptions;
-  readonly #lanes = new Map<string, Waiting[]>();
+  readonly #lanes: Lanes<Waiting>;
   readonly #idle: ParserProcess[] = [];
   readonly #busy = new Set<ParserProcess>();
   readonly #starting = new Set<ParserProcess>();
-  #waitingCount = 0;
   #failedStarts = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
-  #recognition: Promise<void> = Promise.resolve();
+  /** One document of a lane at a time, two in all: recognition takes a whole core for seconds. */
+  readonly #recognitions = new Lanes<() => void>({ slots: 2, waitingMax: queueMaxDefault });
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    this.#lanes = new Lanes({ slots: 2 * options.workers, waitingMax: options.queueMax ?? queueMaxDefault });
     this.#processOptions = { memoryMb: options.memoryMb, workerFile: options.workerFile };
   }
 
-  /** How many processes there are, how many documents wait, and how many are parsed at the same time at most. */
+  /** How many processes there are, how many documents wait, and how many one app may have parsed at the same time. */
   get counts(): { busy: number; idle: number; starting: number; waiting: number; workers: number } {
     return {
       busy: this.#busy.size,
       idle: this.#idle.length,
       starting: this.#starting.size,
-      waiting: this.#waitingCount,
+      waiting: this.#lanes.waiting,
       workers: this.#options.workers,
     };
   }
@@ -99,20 +104,27 @@ export class ParserPool {
     const document = reply.value as Omit<ParsedDocument, 'markdown'> & { scans?: ScannedPage[] };
     const { scans, ...metadata } = document;
     if (scans === undefined) return { ...metadata, markdown: text(reply.blobs[0]) };
-    // One document at a time: recognition takes a whole core for seconds, and the pool's bound does not count it.
-    const before = this.#recognition;
-    const recognised = before.then(() =>
+    const markdown = await this.#recognise(options.lane ?? '', () =>
       recognisePages(text(reply.blobs[0]), scans, reply.blobs.slice(1), {
         deadlineMs: this.#options.deadlineMs,
         signal: options.signal,
       }),
     );
-    this.#recognition = recognised.then(
-      () => {},
-      () => {},
-    );
-    const markdown = await recognised;
     return { ...metadata, markdown };
+  }
+
+  async #recognise(lane: string, work: () => Promise<string>): Promise<string> {
+    const turn = Promise.withResolvers<void>();
+    if (!this.#recognitions.add(lane, turn.resolve)) throw fullError();
+    this.#recognitions.take()?.item();
+    await turn.promise;
+    const startedMs = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.#recognitions.release(lane, performance.now() - startedMs);
+      this.#recognitions.take()?.item();
+    }
   }
 
   /** The text's chunks, postings and vectors, for an index. */
@@ -150,9 +162,7 @@ export class ParserPool {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
-    for (const waiting of [...this.#lanes.values()].flat()) waiting.reject(closedError());
-    this.#lanes.clear();
-    this.#waitingCount = 0;
+    for (const waiting of this.#lanes.drain()) waiting.reject(closedError());
     const all = [...this.#idle, ...this.#busy, ...this.#starting];
     await Promise.all(all.map((process) => process.kill()));
   }
@@ -165,67 +175,36 @@ export class ParserPool {
   ): Promise<TaskReply> {
     if (this.#closed) return Promise.reject(closedError());
     if (options.signal?.aborted) return Promise.reject(options.signal.reason);
-    if (this.#waitingCount >= (this.#options.queueMax ?? queueMaxDefault)) {
-      const error = new AppError('unavailable', 'Too many documents are waiting to be read. Try again in a moment.', {
-        headers: { 'retry-after': '5' },
-      });
-      return Promise.reject(error);
-    }
     return new Promise((resolve, reject) => {
       const lane = options.lane ?? '';
       const giveUp = () => this.#forget(lane, waiting);
       const waiting: Waiting = { task, input, signal: options.signal, deadlineMs, giveUp, resolve, reject };
-      this.#enqueue(lane, waiting);
-      this.#fill();
+      if (!this.#lanes.add(lane, waiting)) return reject(fullError());
+      options.signal?.addEventListener('abort', giveUp, { once: true });
       this.#dispatch();
+      this.#fill();
     });
   }
 
-  #enqueue(lane: string, waiting: Waiting): void {
-    const queue = this.#lanes.get(lane);
-    if (queue) queue.push(waiting);
-    else this.#lanes.set(lane, [waiting]);
-    this.#waitingCount += 1;
-    waiting.signal?.addEventListener('abort', waiting.giveUp, { once: true });
-  }
-
   #forget(lane: string, waiting: Waiting): void {
-    const queue = this.#lanes.get(lane);
-    const index = queue?.indexOf(waiting) ?? -1;
-    if (!queue || index < 0) return;
-    queue.splice(index, 1);
-    if (queue.length === 0) this.#lanes.delete(lane);
-    this.#waitingCount -= 1;
-    waiting.reject(waiting.signal?.reason);
-  }
-
-  /** The next in turn: the first of the lane that waited longest for a turn, which then goes to the end. */
-  #next(): Waiting | undefined {
-    for (const [lane, queue] of this.#lanes) {
-      this.#lanes.delete(lane);
-      const waiting = queue.shift();
-      if (queue.length > 0) this.#lanes.set(lane, queue);
-      if (waiting) {
-        this.#waitingCount -= 1;
-        waiting.signal?.removeEventListener('abort', waiting.giveUp);
-        return waiting;
-      }
-    }
-    return undefined;
+    if (this.#lanes.remove(lane, waiting)) waiting.reject(waiting.signal?.reason);
   }
 
   #dispatch(): void {
-    while (this.#busy.size < this.#options.workers && this.#idle.length > 0) {
-      const waiting = this.#next();
-      if (!waiting) return;
+    while (this.#idle.length > 0) {
+      const next = this.#lanes.take();
+      if (!next) return;
+      const { lane, item } = next;
+      item.signal?.removeEventListener('abort', item.giveUp);
       // The one that worked last, whose code and memory are warm.
       const process = this.#idle.pop();
-      if (process) void this.#work(process, waiting);
+      if (process) void this.#work(process, lane, item);
     }
   }
 
-  async #work(process: ParserProcess, waiting: Waiting): Promise<void> {
+  async #work(process: ParserProcess, lane: string, waiting: Waiting): Promise<void> {
     this.#busy.add(process);
+    const startedMs = performance.now();
     const { bytes, ...fields } = waiting.input;
     try {
       waiting.resolve(await process.run(waiting.task, bytes, fields, waiting));
@@ -235,18 +214,27 @@ export class ParserPool {
       waiting.reject(this.#closed ? closedError() : error);
     }
     this.#busy.delete(process);
-    if (process.alive && !this.#closed && process.tasksDone < tasksPerProcessMax && !process.spent)
+    this.#lanes.release(lane, performance.now() - startedMs);
+    if (process.alive && !this.#closed && process.tasksDone < tasksPerProcessMax && !process.spent && !this.#hasSpare)
       this.#idle.push(process);
     else await process.kill();
     this.#fill();
     this.#dispatch();
   }
 
-  /** Starts processes until every worker and the spare one exist. */
+  /** One process for each worker, or for each document under way if those are more, and one that stands by. */
+  get #wantedCount(): number {
+    const { workers } = this.#options;
+    return Math.min(2 * workers, Math.max(workers, this.#busy.size) + 1);
+  }
+
+  get #hasSpare(): boolean {
+    return this.#idle.length + this.#busy.size + this.#starting.size >= this.#wantedCount;
+  }
+
   #fill(): void {
     if (this.#closed || this.#retryTimer !== undefined) return;
-    const wanted = this.#options.workers + 1;
-    while (this.#idle.length + this.#busy.size + this.#starting.size < wanted) this.#start();
+    while (!this.#hasSpare) this.#start();
   }
 
   #start(): void {
@@ -275,7 +263,7 @@ export class ParserPool {
         this.#retryTimer.unref();
       },
     );
-    process.exited.then(() => {
+    void process.exited.then(() => {
       const index = this.#idle.indexOf(process);
       if (index < 0) return;
       this.#idle.splice(index, 1);
@@ -286,6 +274,12 @@ export class ParserPool {
 
 function text(bytes: Uint8Array | undefined): string {
   return bytes === undefined ? '' : new TextDecoder().decode(bytes);
+}
+
+function fullError(): AppError {
+  return new AppError('unavailable', 'Too many documents are waiting to be read. Try again in a moment.', {
+    headers: { 'retry-after': '5' },
+  });
 }
 
 function closedError(): AppError {

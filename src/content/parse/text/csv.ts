@@ -1,3 +1,4 @@
+import papaparse from 'papaparse';
 import { escapeText, writeTable } from '../markdown.ts';
 import { parseLimits } from '../types.ts';
 
@@ -46,58 +47,37 @@ function bestDelimiter(text: string): Candidate | undefined {
   return best;
 }
 
+/**
+ * Up to `rowsMax` rows, as papaparse reads them. A quote that is never closed would swallow the rest of the text, so its
+ * line is read again with quotes as ordinary characters.
+ */
 function readRows(text: string, delimiter: string, rowsMax: number): string[][] {
   const rows: string[][] = [];
-  let row: string[] = [];
-  let at = 0;
-  const endRow = (): void => {
-    rows.push(row);
-    row = [];
-  };
-  while (at < text.length && rows.length < rowsMax) {
-    let cell: string;
-    if (text[at] === '"') [cell, at] = readQuoted(text, at, delimiter);
-    else {
-      let end = at;
-      while (end < text.length && text[end] !== delimiter && text[end] !== '\n') end += 1;
-      cell = text.slice(at, end).replace(/\r$/, '');
-      at = end;
-    }
-    row.push(cell);
-    if (text[at] === delimiter) {
-      at += 1;
-      if (at >= text.length) row.push('');
-    } else {
-      at += 1;
-      endRow();
-    }
+  let rest = text;
+  for (let tries = 0; rest !== '' && rows.length < rowsMax; tries++) {
+    const quotes = tries < unclosedQuotesMax;
+    const { data, errors } = papaparse.parse<string[]>(rest, {
+      delimiter,
+      newline: '\n',
+      preview: rowsMax - rows.length,
+      ...(quotes ? {} : { quoteChar: '\0' }),
+    });
+    const unclosed = errors.find(({ code }) => code === 'MissingQuotes');
+    if (!unclosed)
+      return [...rows, ...data.map(cleanRow)].filter((row, at, all) => at < all.length - 1 || row.some(Boolean));
+    const quote = unclosed.index ?? 0;
+    const lineStart = rest.lastIndexOf('\n', quote) + 1;
+    const lineEnd = rest.indexOf('\n', quote);
+    const line = rest.slice(lineStart, lineEnd < 0 ? rest.length : lineEnd);
+    rows.push(...data.slice(0, unclosed.row).map(cleanRow), line.split(delimiter));
+    rest = lineEnd < 0 ? '' : rest.slice(lineEnd + 1);
   }
-  if (row.length > 0 && rows.length < rowsMax) endRow();
   return rows;
 }
 
-/** A quote that is never closed is an ordinary character. */
-function readQuoted(text: string, from: number, delimiter: string): [string, number] {
-  let cell = '';
-  let at = from + 1;
-  for (;;) {
-    const quote = text.indexOf('"', at);
-    if (quote < 0) {
-      const line = text.indexOf('\n', from);
-      const end = line < 0 ? text.length : line;
-      const stop = text.slice(from, end).indexOf(delimiter);
-      const to = stop < 0 ? end : from + stop;
-      return [text.slice(from, to), to];
-    }
-    cell += text.slice(at, quote);
-    at = quote + 1;
-    if (text[at] !== '"') break;
-    cell += '"';
-    at += 1;
-  }
-  while (at < text.length && text[at] !== delimiter && text[at] !== '\n') {
-    cell += text[at] === '\r' ? '' : text[at];
-    at += 1;
-  }
-  return [cell, at];
+const unclosedQuotesMax = 20;
+
+/** Lines end with a line feed; what stands before it of a Windows line end is no part of the last cell. */
+function cleanRow(row: string[]): string[] {
+  return row.map((cell, at) => (at === row.length - 1 ? cell.replace(/\r$/, '') : cell));
 }

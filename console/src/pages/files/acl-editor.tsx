@@ -1,0 +1,168 @@
+import { useState } from 'react';
+import { call } from '../../api/client.ts';
+import type { Grant, File as StoredFile } from '../../api/generated.ts';
+import { useSession } from '../../session.tsx';
+import { Button, ErrorNotice, Field } from '../../ui/basics.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
+
+type Kind = Grant['principal_type'];
+const kinds: Record<Kind, string> = {
+  user: 'User',
+  team: 'Team',
+  org: 'Organisation',
+  org_role: 'Role in the organisation',
+  agent: 'Agent',
+  everyone: 'Everyone in the app',
+};
+
+/** Who else may read or change the file. Each change is saved at once. */
+export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (file: StoredFile) => void }) {
+  const grants = file.acl?.grants ?? [];
+  const [kind, setKind] = useState<Kind>('user');
+  const [principal, setPrincipal] = useState('');
+  const [right, setRight] = useState('read');
+  const save = useAction(async (acl: NonNullable<Parameters<typeof patch>[1]>) => onChange(await patch(file.id, acl)));
+  const people = usePeople(kind);
+
+  async function add() {
+    const named = kind === 'everyone' ? {} : { principal: principal.trim() };
+    const added = await save.run({ add: [{ principal_type: kind, ...named, actions: [right] }] });
+    if (added) setPrincipal('');
+  }
+
+  return (
+    <>
+      {grants.length === 0 ? <p className="faint">Nobody besides its owner, as yet.</p> : null}
+      <ul className="grants">
+        {grants.map((grant) => (
+          <li key={`${grant.principal_type}/${grant.principal}`}>
+            <span className="cut">
+              {kinds[grant.principal_type]} {grant.principal === undefined ? null : <code>{grant.principal}</code>}
+            </span>
+            <span className="faint">{grant.actions.join(', ')}</span>
+            <Button
+              kind="quiet"
+              aria-label={`Remove ${kinds[grant.principal_type]} ${grant.principal ?? ''}`}
+              disabled={save.busy}
+              onClick={() =>
+                save.run({
+                  remove: [
+                    {
+                      principal_type: grant.principal_type,
+                      ...(grant.principal === undefined ? {} : { principal: grant.principal }),
+                    },
+                  ],
+                })
+              }
+            >
+              Remove
+            </Button>
+          </li>
+        ))}
+      </ul>
+      <form
+        className="inline-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void add();
+        }}
+      >
+        <Field label="Give access to">
+          {(id) => (
+            <select
+              id={id}
+              value={kind}
+              onChange={(event) => {
+                setKind(event.target.value as Kind);
+                setPrincipal('');
+              }}
+            >
+              {Object.entries(kinds).map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          )}
+        </Field>
+        {kind === 'everyone' ? null : (
+          <Field label={kind === 'org_role' ? 'Role' : 'Which'}>
+            {(id) =>
+              kind === 'org_role' ? (
+                <select id={id} required value={principal} onChange={(event) => setPrincipal(event.target.value)}>
+                  <option value="">Choose</option>
+                  {['admin', 'member', 'viewer'].map((role) => (
+                    <option key={role}>{role}</option>
+                  ))}
+                </select>
+              ) : (
+                <>
+                  <input
+                    id={id}
+                    list={`${id}-list`}
+                    required
+                    spellCheck={false}
+                    placeholder="Id, or choose"
+                    value={principal}
+                    onChange={(event) => setPrincipal(event.target.value)}
+                  />
+                  <datalist id={`${id}-list`}>
+                    {people.map(({ value, label }) => (
+                      <option key={value} value={value}>
+                        {label}
+                      </option>
+                    ))}
+                  </datalist>
+                </>
+              )
+            }
+          </Field>
+        )}
+        <Field label="May">
+          {(id) => (
+            <select id={id} value={right} onChange={(event) => setRight(event.target.value)}>
+              <option value="read">read</option>
+              <option value="write">read and change</option>
+            </select>
+          )}
+        </Field>
+        <Button type="submit" busy={save.busy}>
+          Give access
+        </Button>
+      </form>
+      <ErrorNotice error={save.error} />
+    </>
+  );
+}
+
+function patch(
+  file: string,
+  acl: { add?: Grant[]; remove?: { principal_type: Kind; principal?: string }[] },
+): Promise<StoredFile> {
+  return call('PATCH /api/v1/files/{file}', { path: { file }, body: { acl } });
+}
+
+/** Whom one may choose from: those that one sees. An id can always be typed. */
+function usePeople(kind: Kind): { value: string; label: string }[] {
+  const { isDeveloper } = useSession();
+  const query = { page_size: 100 };
+  const { data } = useLoad(kind, async () => {
+    switch (kind) {
+      case 'user':
+        if (!isDeveloper) return [];
+        return (await call('GET /api/v1/users', { query })).data.map(({ id, name, email }) => ({
+          value: id,
+          label: email ?? name ?? id,
+        }));
+      case 'team':
+        return (await call('GET /api/v1/teams', { query })).data.map(({ id, name }) => ({ value: id, label: name }));
+      case 'org':
+        return (await call('GET /api/v1/orgs', { query })).data.map(({ id, name }) => ({ value: id, label: name }));
+      case 'agent':
+        return (await call('GET /api/v1/agents', { query })).data.map(({ id, name }) => ({ value: id, label: name }));
+      default:
+        return [];
+    }
+  });
+  return data ?? [];
+}

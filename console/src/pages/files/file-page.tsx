@@ -1,0 +1,163 @@
+import { useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import { call } from '../../api/client.ts';
+import type { File as StoredFile } from '../../api/generated.ts';
+import { Button, bytes, Copy, ErrorNotice, Field, PageHead, Shown, Switch, Time } from '../../ui/basics.tsx';
+import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
+import { useAction, useLoad } from '../../ui/use-load.ts';
+import { AclEditor } from './acl-editor.tsx';
+import { Preview } from './preview.tsx';
+
+/** One file: what it holds, who may see it, and what can be done with it. */
+export function FilePage({ id }: { id: string }) {
+  const loaded = useLoad(id, () => call('GET /api/v1/files/{file}', { path: { file: id } }));
+  const [, navigate] = useLocation();
+  const [asking, setAsking] = useState<'delete' | 'rename'>();
+  const remove = useAction(() => call('DELETE /api/v1/files/{file}', { path: { file: id } }));
+  return (
+    <>
+      <p className="back">
+        <Link href="/files">← Files</Link>
+      </p>
+      <Shown loaded={loaded}>
+        {(file) => (
+          <>
+            <PageHead
+              title={file.filename}
+              lead={
+                <>
+                  {file.content_type} · {bytes(file.size)} · added <Time at={file.created_at} />
+                </>
+              }
+            >
+              <a className="button plain" href={file.url} download={file.filename}>
+                Download
+              </a>
+              <Link className="button plain" href={`/extractions?file=${file.id}`}>
+                Extract text
+              </Link>
+              <Button onClick={() => setAsking('rename')}>Rename</Button>
+              <Button kind="danger" onClick={() => setAsking('delete')}>
+                Delete
+              </Button>
+            </PageHead>
+            <div className="columns">
+              <section className="card grow" aria-label="Preview">
+                <Preview file={file} />
+              </section>
+              <div className="stack">
+                <Sharing file={file} onChange={loaded.replace} />
+                <section className="card">
+                  <h2>Access</h2>
+                  {file.acl ? (
+                    <AclEditor file={file} onChange={loaded.replace} />
+                  ) : (
+                    <p className="faint">Only who owns the file sees and changes who else may read it.</p>
+                  )}
+                </section>
+                <Details file={file} />
+              </div>
+            </div>
+            {asking === 'delete' ? (
+              <Confirm
+                title={`Delete ${file.filename}?`}
+                action="Delete the file"
+                busy={remove.busy}
+                error={remove.error}
+                onClose={() => setAsking(undefined)}
+                onConfirm={async () => {
+                  if (await remove.run()) navigate('/files');
+                }}
+              >
+                Its contents, links to it and access lists go with it. This cannot be taken back.
+              </Confirm>
+            ) : null}
+            {asking === 'rename' ? (
+              <Rename file={file} onClose={() => setAsking(undefined)} onChange={loaded.replace} />
+            ) : null}
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function Rename({
+  file,
+  onChange,
+  onClose,
+}: {
+  file: StoredFile;
+  onChange: (file: StoredFile) => void;
+  onClose: () => void;
+}) {
+  const [filename, setFilename] = useState(file.filename);
+  const rename = useAction(async () => {
+    onChange(await call('PATCH /api/v1/files/{file}', { path: { file: file.id }, body: { filename } }));
+    onClose();
+  });
+  return (
+    <Dialog title="Rename" onClose={onClose}>
+      <Form submit="Rename" busy={rename.busy} error={rename.error} onSubmit={() => rename.run()} onCancel={onClose}>
+        <Field label="File name">
+          {(id) => <input id={id} required value={filename} onChange={(event) => setFilename(event.target.value)} />}
+        </Field>
+      </Form>
+    </Dialog>
+  );
+}
+
+function Sharing({ file, onChange }: { file: StoredFile; onChange: (file: StoredFile) => void }) {
+  const isImage = file.content_type.startsWith('image/');
+  const share = useAction(async (shared: boolean) =>
+    onChange(await call('PATCH /api/v1/files/{file}', { path: { file: file.id }, body: { share: shared } })),
+  );
+  return (
+    <section className="card">
+      <h2>Public link</h2>
+      <Switch
+        label="Anyone with the link may see it"
+        checked={file.shared}
+        disabled={share.busy || (!isImage && !file.shared)}
+        onChange={(shared) => share.run(shared)}
+      />
+      {isImage ? null : <p className="hint">Only images can be shared by a public link. Give others access below.</p>}
+      {file.share_url === undefined ? null : (
+        <div className="with-button">
+          <input readOnly aria-label="Public link" value={file.share_url} onFocus={(event) => event.target.select()} />
+          <Copy text={file.share_url} />
+        </div>
+      )}
+      {isImage && !file.shared ? <p className="hint">The link stays the same when you switch it off and on.</p> : null}
+      <ErrorNotice error={share.error} />
+    </section>
+  );
+}
+
+function Details({ file }: { file: StoredFile }) {
+  const rows: [string, string | undefined][] = [
+    ['Id', file.id],
+    ['SHA-256', file.checksum],
+    ['User', file.user],
+    ['Team', file.team],
+    ['Agent', file.agent],
+    ['Organisation', file.org],
+  ];
+  return (
+    <section className="card">
+      <h2>Details</h2>
+      <dl className="details">
+        {rows.map(([name, value]) =>
+          value === undefined ? null : (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>
+                <code className="cut">{value}</code>
+              </dd>
+            </div>
+          ),
+        )}
+      </dl>
+    </section>
+  );
+}

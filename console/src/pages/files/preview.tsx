@@ -1,0 +1,93 @@
+import { useEffect, useState } from 'react';
+import { ApiError } from '../../api/client.ts';
+import type { File as StoredFile } from '../../api/generated.ts';
+import { bytes, Code, Empty, Shown } from '../../ui/basics.tsx';
+import { MarkdownText } from '../../ui/markdown.tsx';
+import { useLoad } from '../../ui/use-load.ts';
+
+const textBytesMax = 512 * 1024;
+const pdfBytesMax = 30 * 1024 * 1024;
+
+/** What a file holds, where a browser can show it without running anything of it. */
+export function Preview({ file }: { file: StoredFile }) {
+  const type = (file.content_type.split(';')[0] ?? '').trim().toLowerCase();
+  if (type.startsWith('image/')) return <ImagePreview file={file} />;
+  if (type === 'application/pdf') return <PdfPreview file={file} />;
+  if (isText(type)) return <TextPreview file={file} markdown={type === 'text/markdown'} />;
+  return <NoPreview />;
+}
+
+function NoPreview() {
+  return (
+    <Empty title="No preview">
+      Browsers cannot show this type. Download it, or extract its text to read it as Markdown.
+    </Empty>
+  );
+}
+
+function ImagePreview({ file }: { file: StoredFile }) {
+  const [failed, setFailed] = useState(false);
+  if (failed) return <NoPreview />;
+  return <img className="preview-image" src={file.url} alt={file.filename} onError={() => setFailed(true)} />;
+}
+
+function isText(type: string): boolean {
+  return type.startsWith('text/') || /^application\/(.+\+)?(json|xml|yaml|x-ndjson|javascript|sql|toml)$/.test(type);
+}
+
+/** Reads the contents by the signed URL; `limit` bytes of them at most. */
+export async function readContents(file: StoredFile, limit?: number): Promise<Response> {
+  const range: Record<string, string> =
+    limit !== undefined && file.size > limit ? { range: `bytes=0-${limit - 1}` } : {};
+  const response = await fetch(file.url, { headers: range }).catch(() => undefined);
+  if (response?.ok) return response;
+  const message = response
+    ? `The contents answered ${response.status}.`
+    : 'The browser may not read the store of files. Its CORS rules have to allow this page.';
+  throw new ApiError(0, { code: 'unavailable', message });
+}
+
+export function TextPreview({ file, markdown }: { file: StoredFile; markdown: boolean }) {
+  const loaded = useLoad(file.id, async () => (await readContents(file, textBytesMax)).text());
+  return (
+    <Shown loaded={loaded}>
+      {(text) => (
+        <>
+          {file.size > textBytesMax ? (
+            <p className="notice">
+              The first {bytes(textBytesMax)} of {bytes(file.size)}. Download the file to read it all.
+            </p>
+          ) : null}
+          {text === '' ? <p className="faint">The file is empty.</p> : null}
+          {markdown ? <MarkdownText text={text} /> : <Code text={text} />}
+        </>
+      )}
+    </Shown>
+  );
+}
+
+/** PDF in the browser's own viewer, out of this page's memory: the bytes themselves may be shown in no frame. */
+export function PdfPreview({ file }: { file: StoredFile }) {
+  const [url, setUrl] = useState<string>();
+  const small = file.size <= pdfBytesMax;
+  const loaded = useLoad(small ? file.id : 'none', async () =>
+    small ? new Blob([await (await readContents(file)).arrayBuffer()], { type: 'application/pdf' }) : undefined,
+  );
+  const { data } = loaded;
+  useEffect(() => {
+    if (!data) return;
+    const made = URL.createObjectURL(data);
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [data]);
+  if (!small) return <Empty title="Too large for a preview">Download it to read it.</Empty>;
+  return (
+    <Shown loaded={loaded}>
+      {() =>
+        url === undefined ? null : (
+          <iframe className="preview-pdf" src={`${url}#navpanes=0&view=FitH`} title={file.filename} />
+        )
+      }
+    </Shown>
+  );
+}

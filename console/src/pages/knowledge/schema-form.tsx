@@ -1,0 +1,128 @@
+import type { ApiError } from '../../api/client.ts';
+import { Field, fieldError } from '../../ui/basics.tsx';
+
+/** What a person has typed, by member; text until it is read by the schema. */
+export type Typed = Record<string, string | boolean>;
+export const emptyPayload: Typed = {};
+
+type Member = {
+  type?: string;
+  format?: string;
+  description?: string;
+  minimum?: number;
+  maximum?: number;
+  default?: unknown;
+  enum?: unknown[];
+};
+type Members = [name: string, member: Member, required: boolean][];
+
+/** One control for each member of a payload's JSON Schema. */
+export function SchemaFields({
+  schema,
+  values,
+  error,
+  onChange,
+}: {
+  schema: Record<string, unknown>;
+  values: Typed;
+  error: ApiError | undefined;
+  onChange: (values: Typed) => void;
+}) {
+  return membersOf(schema).map(([name, member, required]) => (
+    <Field
+      key={name}
+      label={`${labelOf(name)}${required ? '' : ' (optional)'}`}
+      hint={member.description}
+      error={fieldError(error, `payload.${name}`)}
+    >
+      {(id, described) => {
+        const set = (value: string | boolean) => onChange({ ...values, [name]: value });
+        const text = String(values[name] ?? '');
+        if (member.type === 'boolean')
+          return (
+            <input
+              id={id}
+              {...described}
+              type="checkbox"
+              checked={values[name] === true}
+              onChange={(event) => set(event.target.checked)}
+            />
+          );
+        if (member.enum)
+          return (
+            <select
+              id={id}
+              {...described}
+              required={required}
+              value={text}
+              onChange={(event) => set(event.target.value)}
+            >
+              <option value="" />
+              {member.enum.map((value) => (
+                <option key={String(value)}>{String(value)}</option>
+              ))}
+            </select>
+          );
+        if (member.type === 'array')
+          return (
+            <textarea
+              id={id}
+              {...described}
+              rows={2}
+              placeholder="One per line"
+              required={required}
+              value={text}
+              onChange={(event) => set(event.target.value)}
+            />
+          );
+        const numeric = member.type === 'integer' || member.type === 'number';
+        return (
+          <input
+            id={id}
+            {...described}
+            type={numeric ? 'number' : member.format === 'uri' ? 'url' : 'text'}
+            required={required}
+            {...(member.minimum === undefined ? {} : { min: member.minimum })}
+            {...(member.maximum === undefined ? {} : { max: member.maximum })}
+            {...(member.default === undefined ? {} : { placeholder: String(member.default) })}
+            value={text}
+            onChange={(event) => set(event.target.value)}
+          />
+        );
+      }}
+    </Field>
+  ));
+}
+
+/** The payload that was typed, with the types that the schema has; what was left empty is left out. */
+export function readPayload(schema: Record<string, unknown>, values: Typed): Record<string, unknown> {
+  const entries = membersOf(schema).flatMap(([name, { type }]): [string, unknown][] => {
+    const value = values[name];
+    if (value === undefined || value === '' || value === false) return [];
+    if (type === 'integer' || type === 'number') return [[name, Number(value)]];
+    if (type === 'array')
+      return [
+        [
+          name,
+          String(value)
+            .split('\n')
+            .map((line) => line.trim())
+            .filter(Boolean),
+        ],
+      ];
+    return [[name, value]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function membersOf(schema: Record<string, unknown>): Members {
+  const required = (schema.required ?? []) as string[];
+  return Object.entries((schema.properties ?? {}) as Record<string, Member>)
+    .map(([name, member]): Members[number] => [name, member, required.includes(name)])
+    .sort((a, b) => Number(b[2]) - Number(a[2]));
+}
+
+function labelOf(name: string): string {
+  const words = name.replaceAll('_', ' ');
+  return words === 'url' ? 'URL' : words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,16 @@
+import type { Clock } from '../clock.ts';
+import type { Database } from '../db/database.ts';
+import type { Domain } from '../domain.ts';
+import type { AuditLog } from '../http/audit.ts';
+import { type AuditService, createAuditService } from './service.ts';
+import { auditSweepJob, createAuditSweepTask } from './sweep.ts';
+
+export type AuditDeps = { db: Database; clock: Clock; audit: AuditLog | undefined; daysKept: number };
+
+export function createAudit(deps: AuditDeps): Domain<AuditService> {
+  return {
+    service: createAuditService(deps),
+    tasks: { [auditSweepJob.task]: createAuditSweepTask(deps) },
+    recurring: [auditSweepJob],
+  };
+}

@@ -1,0 +1,44 @@
+import { compact, iso } from '../http/present.ts';
+import { formatId } from '../ids.ts';
+import type { AuditEntry } from '../tenancy/audit.ts';
+import type { CredentialUseRow } from './store.ts';
+
+export function presentEntry(row: AuditEntry) {
+  return {
+    ...compact({
+      id: formatId('auditEntry', row.id),
+      at: iso(row.at),
+      actor: { kind: row.actorKind, id: formatId(actorIds[row.actorKind], row.actorId) },
+      credential: row.credential,
+      action: row.action,
+      method: row.method,
+      route: row.route,
+      resource: row.resource,
+      request_id: row.requestId,
+      address: row.address,
+    }),
+    status: row.status,
+  };
+}
+
+export function presentUse(row: CredentialUseRow) {
+  return {
+    credential: formatId(credentialIds[row.kind], row.credentialId),
+    kind: row.kind,
+    day: iso(row.day).slice(0, 10),
+    first_at: iso(row.firstAt),
+    last_at: iso(row.lastAt),
+    requests: row.requests,
+    refused: row.refused,
+  };
+}
+
+const actorIds = { user: 'user', secret_key: 'key', publishable_key: 'key', developer: 'developer' } as const;
+
+const credentialIds = {
+  user: 'user',
+  secret_key: 'key',
+  publishable_key: 'key',
+  personal_token: 'token',
+  developer_token: 'token',
+} as const;

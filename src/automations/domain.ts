@@ -1,0 +1,53 @@
+import type { Clock } from '../clock.ts';
+import type { Database } from '../db/database.ts';
+import type { Domain } from '../domain.ts';
+import type { Logger } from '../log.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { createAutomationService } from './definitions/service.ts';
+import { createExpressions } from './engine/expressions.ts';
+import { type AutomationWorkflow, createAutomationWorkflow, createGraphLoader } from './engine/workflow.ts';
+import { createNodeServices, type NodeDomains } from './nodes/services.ts';
+import { createRunService } from './runs/service.ts';
+import { runStream } from './runs/stream.ts';
+
+export type AutomationsDeps = {
+  db: Database;
+  /** One session for the locks of work outside. */
+  session: Database;
+  clock: Clock;
+  log: Logger;
+  secrets: Secrets;
+  version: string;
+};
+
+/** Definitions, runs and the engine that advances them. */
+export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
+  const { db, clock, log, secrets } = deps;
+  const expressions = createExpressions();
+  const loadGraph = createGraphLoader(db);
+  const automations = createAutomationService({ db, clock, secrets, expressions });
+  const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph });
+  const nodes = createNodeServices({ db, runs, domains });
+  const workflow = createAutomationWorkflow({
+    db,
+    session: deps.session,
+    clock,
+    log,
+    expressions,
+    automations,
+    runs,
+    loadGraph,
+    servicesFor: nodes.servicesFor,
+    findChildEnd: nodes.findChildEnd,
+    version: deps.version,
+  });
+  return {
+    service: { automations, runs },
+    tasks: workflow.tasks,
+    streams: { run: runStream(db) },
+    /** Looks every second for runs and schedules whose time has come. */
+    ticker: workflow,
+  } satisfies Domain & { ticker: Ticker };
+}
+
+type Ticker = Pick<AutomationWorkflow, 'startTicking' | 'stopTicking' | 'tick'>;

@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { AppError } from '../../errors.ts';
+import { Lanes } from '../../lanes.ts';
+import type { ExpressionReply, ExpressionRequest, ThreadReady } from './expression-thread.ts';
+
+/** One app alone has half of the threads; the others start when another app needs one. */
+const threadsMax = 4;
+const threadMemoryMb = 64;
+const waitingMax = 10_000;
+const checkMs = 100;
+/** Without the thread's own processor time, and where it gets none for so long, the wall clock decides. */
+const wallFactor = 5;
+
+export type ThreadTask = {
+  /** Whose work it is. */
+  lane: string;
+  request: ExpressionRequest;
+  /** Processor time after which the thread is ended: what runs in it does not look at a clock. */
+  killAfterMs: number;
+};
+
+type Task = ThreadTask & { resolve(reply: ExpressionReply): void };
+type Thread = {
+  worker: Worker;
+  ready: Promise<void>;
+  task: Task | undefined;
+  startedMs: number;
+  processorMs: () => number | undefined;
+  startedProcessorMs: number | undefined;
+  timer: NodeJS.Timeout | undefined;
+};
+
+/** Threads for what tenants wrote: expressions and schemas. Each app waits in a lane of its own. */
+export class ExpressionPool {
+  readonly #threads: Thread[] = [];
+  readonly #lanes = new Lanes<Task>({ slots: threadsMax, waitingMax });
+  #closed = false;
+
+  /** Throws AppError `unavailable` when too much of this lane waits. */
+  run(task: ThreadTask): Promise<ExpressionReply> {
+    if (this.#closed) return Promise.resolve(closing);
+    return new Promise((resolve, reject) => {
+      if (!this.#lanes.add(task.lane, { ...task, resolve }))
+        reject(
+          new AppError('unavailable', 'Too many expressions are waiting. Try again in a moment.', {
+            headers: { 'retry-after': '5' },
+          }),
+        );
+      this.#dispatch();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const task of this.#lanes.drain()) task.resolve(closing);
+    const threads = this.#threads.splice(0);
+    for (const thread of threads) this.#finish(thread, closing);
+    await Promise.all(threads.map(({ worker }) => worker.terminate()));
+  }
+
+  #dispatch(): void {
+    for (let next = this.#lanes.take(); next; next = this.#lanes.take()) {
+      const thread = this.#threads.find(({ task }) => task === undefined) ?? this.#start();
+      void this.#begin(thread, next.item);
+    }
+  }
+
+  async #begin(thread: Thread, task: Task): Promise<void> {
+    thread.task = task;
+    await thread.ready;
+    if (thread.task !== task) return;
+    thread.startedMs = performance.now();
+    thread.startedProcessorMs = thread.processorMs();
+    thread.timer = setInterval(() => this.#endLate(thread, task), checkMs);
+    thread.worker.postMessage(task.request);
+  }
+
+  #endLate(thread: Thread, { killAfterMs }: Task): void {
+    const wallMs = performance.now() - thread.startedMs;
+    const usedMs = thread.processorMs();
+    const late =
+      usedMs === undefined || thread.startedProcessorMs === undefined
+        ? wallMs > killAfterMs * wallFactor
+        : usedMs - thread.startedProcessorMs > killAfterMs || wallMs > killAfterMs * wallFactor ** 2;
+    if (late) this.#replace(thread, { problem: 'took longer than its deadline', limit: true });
+  }
+
+  #finish(thread: Thread, reply: ExpressionReply): void {
+    clearInterval(thread.timer);
+    const { task } = thread;
+    if (!task) return;
+    thread.task = undefined;
+    this.#lanes.release(task.lane, performance.now() - thread.startedMs);
+    task.resolve(reply);
+  }
+
+  #replace(thread: Thread, reply: ExpressionReply): void {
+    const at = this.#threads.indexOf(thread);
+    if (at < 0) return;
+    this.#threads.splice(at, 1);
+    void thread.worker.terminate();
+    this.#finish(thread, reply);
+    if (!this.#closed) this.#dispatch();
+  }
+
+  #start(): Thread {
+    const worker = new Worker(new URL('./expression-thread.ts', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
+      env: {},
+      execArgv: [],
+      stdout: true,
+      stderr: true,
+    });
+    const thread: Thread = {
+      worker,
+      ready: new Promise((resolve) => {
+        worker.once('message', ({ threadPath }: ThreadReady) => {
+          if (threadPath !== undefined) thread.processorMs = () => readProcessorMs(threadPath);
+          resolve();
+        });
+      }),
+      task: undefined,
+      startedMs: performance.now(),
+      processorMs: () => undefined,
+      startedProcessorMs: undefined,
+      timer: undefined,
+    };
+    worker.on('message', (reply: ExpressionReply | ThreadReady) => {
+      if ('ready' in reply) return;
+      this.#finish(thread, reply);
+      this.#dispatch();
+    });
+    worker.on('error', (error) => {
+      const memory = 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+      const problem = memory ? `needs more than ${threadMemoryMb} MiB of memory` : 'ended its thread';
+      this.#replace(thread, { problem, limit: true });
+    });
+    worker.on('exit', () => this.#replace(thread, { problem: 'ended its thread', limit: true }));
+    worker.unref();
+    this.#threads.push(thread);
+    return thread;
+  }
+}
+
+const closing: ExpressionReply = { problem: 'came while the server was closing' };
+
+/** Processor time of a thread so far, which Linux tells at `/proc/<process>/task/<thread>`. */
+function readProcessorMs(threadPath: string): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${threadPath}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6;
+  } catch {
+    return undefined;
+  }
+}

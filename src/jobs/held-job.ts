@@ -1,0 +1,104 @@
+import type { Job } from 'graphile-worker';
+import type pg from 'pg';
+
+/** How often a job may be at work when its process ends, or throw what nobody can catch, before it is set aside. */
+export const crashesMax = 3;
+/** Jobs that were twice at work when their process ended run one after the other, so that the guilty one shows. */
+export const suspectsQueue = 'suspects';
+
+/** A job that this process holds: the row in the queue, locked in the name of its worker pool. */
+export class HeldJob {
+  readonly #pool: pg.Pool;
+  readonly #poolId: string;
+  #id: string;
+
+  constructor(pool: pg.Pool, poolId: string, job: Job) {
+    this.#pool = pool;
+    this.#poolId = poolId;
+    this.#id = job.id;
+  }
+
+  /**
+   * Takes the job out of the library's hands: under a new number, which the library does not end with the task. It
+   * stays locked, so a process that dies loses it like any other. False for a job of a queue, and for one that is lost.
+   */
+  async detach(): Promise<boolean> {
+    const { rows } = await this.#pool.query<{ id: string }>(
+      `with freed as (
+         update graphile_worker._private_job_queues queues set locked_at = null, locked_by = null
+         from graphile_worker._private_jobs jobs
+         where jobs.id = $1 and jobs.locked_by = $2 and queues.id = jobs.job_queue_id and queues.queue_name = $3
+         returning queues.id)
+       update graphile_worker._private_jobs jobs
+       set id = default, job_queue_id = null, flags = coalesce(flags, '{}') || '{"waits": true}'
+       where id = $1 and locked_by = $2 and (job_queue_id is null or job_queue_id in (select id from freed))
+       returning id`,
+      [this.#id, this.#poolId, suspectsQueue],
+    );
+    const [row] = rows;
+    if (row === undefined) return false;
+    this.#id = row.id;
+    return true;
+  }
+
+  async complete(): Promise<void> {
+    await this.#pool.query('delete from graphile_worker._private_jobs where id = $1 and locked_by = $2', [
+      this.#id,
+      this.#poolId,
+    ]);
+  }
+
+  /** To be tried again later, as the library does it. */
+  async fail(message: string): Promise<void> {
+    await this.#pool.query(
+      `update graphile_worker._private_jobs set last_error = $3, locked_at = null, locked_by = null, flags = flags - 'waits',
+         run_at = greatest(now(), run_at) + exp(least(attempts, 10)) * interval '1 second'
+       where id = $1 and locked_by = $2`,
+      [this.#id, this.#poolId, message],
+    );
+  }
+
+  /** Gives the job back as if it had not begun, to be taken up again after `delayMs`. */
+  async release(delayMs = 0): Promise<void> {
+    await releaseJobs(this.#pool, this.#poolId, [this.#id], delayMs);
+  }
+
+  /** Notes that the job threw what nobody could catch; the third time sets it aside. */
+  async noteCrash(reason: string): Promise<void> {
+    await this.#pool.query(
+      `update graphile_worker._private_jobs set ${crashColumns} where id = $1 and locked_by = $2`,
+      [this.#id, this.#poolId, reason],
+    );
+  }
+}
+
+/**
+ * Sets what one more crash makes of jobs; $3 says why. After the last one a job is not tried any more. The update of
+ * `jobs` and its condition stand around it.
+ */
+export const crashColumns = `
+  flags = coalesce(flags, '{}') - 'waits' || jsonb_build_object('crashes', coalesce((flags->>'crashes')::integer, 0) + 1),
+  attempts = case when coalesce((flags->>'crashes')::integer, 0) + 1 >= ${crashesMax} then max_attempts else attempts end,
+  last_error = $3`;
+
+/** Gives jobs back as if they had not begun; all of this pool's when none are named. */
+export async function releaseJobs(
+  pool: pg.Pool,
+  poolId: string,
+  jobIds: string[] | undefined,
+  delayMs = 0,
+): Promise<void> {
+  await pool.query(
+    `with released as (
+       update graphile_worker._private_jobs set locked_at = null, locked_by = null, attempts = greatest(attempts - 1, 0),
+         flags = flags - 'waits', run_at = greatest(run_at, now() + $3 * interval '1 millisecond')
+       where locked_by = $1 and ($2::bigint[] is null or id = any ($2::bigint[])) returning job_queue_id)
+     update graphile_worker._private_job_queues queues set locked_at = null, locked_by = null
+     from released where queues.id = released.job_queue_id`,
+    [poolId, jobIds ?? null, delayMs],
+  );
+  if (delayMs === 0) await pool.query(announceJobs);
+}
+
+/** Wakes idle workers, as the library does when a job is added. */
+export const announceJobs = `select pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":100}')`;

@@ -1,0 +1,49 @@
+/** Jobs of one task that may wait outside at the same time in this process, altogether and of one app. */
+export type WaitBounds = { jobsMax: number; jobsOfAppMax: number };
+
+const retryMsMin = 5_000;
+const retryMsMax = 15_000;
+
+/** The jobs of this process that wait outside, or go on after such a wait. */
+export class WaitingJobs {
+  readonly #bounds: Record<string, WaitBounds>;
+  /** By task, then by app. */
+  readonly #counts = new Map<string, Map<string, number>>();
+  readonly #all = new Set<Promise<unknown>>();
+
+  constructor(bounds: Record<string, WaitBounds>) {
+    this.#bounds = bounds;
+  }
+
+  /** Whether one more job of the task and app may begin, which may come to wait. */
+  hasRoom(task: string, app: string): boolean {
+    const bounds = this.#bounds[task];
+    if (bounds === undefined) return true;
+    const apps = this.#counts.get(task) ?? new Map<string, number>();
+    const total = [...apps.values()].reduce((sum, count) => sum + count, 0);
+    return total < bounds.jobsMax && (apps.get(app) ?? 0) < bounds.jobsOfAppMax;
+  }
+
+  /** Another moment for each, so that they do not all come back together. */
+  retryMs(): number {
+    return retryMsMin + Math.random() * (retryMsMax - retryMsMin);
+  }
+
+  add(task: string, app: string, ended: Promise<unknown>): void {
+    const apps = this.#counts.get(task) ?? new Map<string, number>();
+    this.#counts.set(task, apps);
+    apps.set(app, (apps.get(app) ?? 0) + 1);
+    this.#all.add(ended);
+    const forget = (): void => {
+      this.#all.delete(ended);
+      const left = (apps.get(app) ?? 1) - 1;
+      if (left > 0) apps.set(app, left);
+      else apps.delete(app);
+    };
+    ended.then(forget, forget);
+  }
+
+  async ended(): Promise<void> {
+    await Promise.allSettled(this.#all);
+  }
+}

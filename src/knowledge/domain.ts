@@ -1,0 +1,128 @@
+import type { BlobStore } from '../blob/blob-store.ts';
+import type { Clock } from '../clock.ts';
+import type { Embedder } from '../content/embed/embedder.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import type { ParserPool } from '../content/parse/pool/pool.ts';
+import type { StemLanguage } from '../content/terms.ts';
+import type { CrawlSink } from '../crawls/types.ts';
+import type { Database } from '../db/database.ts';
+import type { Domain, Tasks } from '../domain.ts';
+import { addJob } from '../jobs/queue.ts';
+import { taskNames } from '../jobs/task-names.ts';
+import type { JobContext, Recurring } from '../jobs/workers.ts';
+import type { Logger } from '../log.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { createDocumentService } from './documents/service.ts';
+import type { SourceKey } from './index/store.ts';
+import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
+import { createIngestService } from './ingestion/service.ts';
+import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
+import { openSearchIndex } from './search/search.ts';
+import { createSearchService } from './search/service.ts';
+import { createInboundService } from './sources/inbound.ts';
+import { createSourceService, dueAt } from './sources/service.ts';
+import { listDueSources, setNextPull } from './sources/store.ts';
+
+export type KnowledgeDeps = {
+  db: Database;
+  blobs: BlobStore;
+  parser: ParserPool;
+  secrets: Secrets;
+  clock: Clock;
+  log: Logger;
+  baseUrl: () => string;
+  embedder: Embedder;
+  /** Language of words in sources that name none. */
+  language: StemLanguage;
+  fetcher: Pick<Fetcher, 'check'>;
+  /** Memory that search may keep of the index. */
+  cacheBytesMax: number;
+  bodyBytesMax: number;
+};
+
+export type Knowledge = ReturnType<typeof createKnowledge>['service'];
+
+/** Everything about sources, ingestion, documents and search. */
+export function createKnowledge(deps: KnowledgeDeps) {
+  const { db, clock, log, embedder, language, fetcher } = deps;
+  const checkUrl = (url: string) => {
+    const checked = fetcher.check(url);
+    return checked.ok ? undefined : checked.problem;
+  };
+  const work = createKnowledgeWork({ ...deps, addJob });
+  const sources = createSourceService({ db, clock, language, checkUrl });
+  const onError = (error: unknown) =>
+    log.error({ err: error }, 'An ingestion was interrupted and will be taken up again');
+  const ingestions = createIngestService({ db, sources, work, onError });
+  const index = openSearchIndex(db, embedder, deps.cacheBytesMax);
+
+  /** Starts the pulls that are due. */
+  async function runSchedule(): Promise<void> {
+    for (;;) {
+      const due = await db.begin(async (tx) => {
+        const rows = await listDueSources(tx, clock.now(), scheduleBatch);
+        for (const row of rows)
+          await setNextPull(tx, row.appId, row.id, dueAt(row.type, row.state, row.payload, clock.now()));
+        return rows;
+      });
+      for (const source of due) await ingestions.pullDue(source);
+      if (due.length < scheduleBatch) return;
+    }
+  }
+
+  async function runIngestionJob(payload: object, context: JobContext): Promise<void> {
+    const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
+    if (await work.runIngestion(appId, ingestionId, context.signal)) return;
+    context.signal.throwIfAborted();
+    // Somebody holds it: look again when their lease would be over.
+    await addJob(db, taskNames.ingest, payload, {
+      key: `ingest/${ingestionId}`,
+      runAt: new Date(Date.now() + leaseSeconds * 1000),
+    });
+  }
+
+  const tasks: Tasks = {
+    [taskNames.ingest]: runIngestionJob,
+    [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
+    [taskNames.embedDocuments]: (_payload, context) => work.embedPending(context.signal),
+    [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
+    [taskNames.purgeSources]: async () => {
+      await work.purgeRemoved();
+      await work.compactWasteful();
+    },
+    [taskNames.startPulls]: () => runSchedule(),
+  };
+
+  const recurring: Recurring[] = [
+    { task: taskNames.embedDocuments, everySeconds: 30 },
+    { task: taskNames.purgeSources, everySeconds: 60 },
+    { task: taskNames.startPulls, everySeconds: 15 },
+  ];
+
+  const service = {
+    sources,
+    ingestions,
+    /** The same inside a transaction of the caller's: begun there, worked by its job after the commit. */
+    ingestionsWithin: (tx: Database) => {
+      const within = { db: tx, clock, language, checkUrl };
+      return createIngestService({
+        ...within,
+        sources: createSourceService(within),
+        work,
+        onError,
+        inlineBytesMax: 0,
+      });
+    },
+    documents: createDocumentService({ db, sources, ingestions }),
+    search: createSearchService({ db, sources, index }),
+    inbound: createInboundService({ ...deps, sources, ingestions }),
+  };
+  return {
+    service,
+    tasks,
+    recurring,
+    crawlSinks: { [knowledgeConsumer]: work.sink as CrawlSink },
+  } satisfies Domain;
+}
+
+const scheduleBatch = 50;

@@ -1,0 +1,47 @@
+import { type Db, nobody } from '../db/database.ts';
+import type { AgentCaller, Caller, OrgRole, Scope, TeamRole, UserCaller } from './caller.ts';
+import type { Owned } from './visible.ts';
+
+/** Users, agents and owners as callers, with the rights that the database gives them now. The only place that loads them. */
+
+export async function loadUserCaller(db: Db, scope: Scope & { userId: string }): Promise<UserCaller | undefined> {
+  const { appId, sandboxId, userId } = scope;
+  const [row] = await db<{ orgId: string | null; orgRole: OrgRole | null; teams: Record<string, TeamRole> | null }[]>`
+    select u.org_id, u.org_role,
+      (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
+        where m.app_id = u.app_id and m.user_id = u.id) as teams
+    from users u where u.app_id = ${appId} and u.sandbox_id = ${sandboxId} and u.id = ${userId}`;
+  if (!row) return undefined;
+  return {
+    kind: 'user',
+    appId,
+    sandboxId,
+    userId,
+    orgId: row.orgId ?? undefined,
+    orgRole: row.orgId === null ? undefined : (row.orgRole ?? 'member'),
+    teams: new Map(Object.entries(row.teams ?? {})),
+  };
+}
+
+export async function loadAgentCaller(db: Db, scope: Scope & { agentId: string }): Promise<AgentCaller | undefined> {
+  const { appId, sandboxId, agentId } = scope;
+  const [row] = await db<{ orgId: string | null; teamId: string | null; teams: Record<string, TeamRole> | null }[]>`
+    select a.org_id, a.team_id,
+      (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
+        where m.app_id = a.app_id and m.agent_id = a.id) as teams
+    from agents a where a.app_id = ${appId} and a.sandbox_id = ${sandboxId} and a.id = ${agentId}`;
+  if (!row) return undefined;
+  const teams = new Map(Object.entries(row.teams ?? {}));
+  if (row.teamId !== null) teams.set(row.teamId, 'owner');
+  return { kind: 'agent', appId, sandboxId, agentId, orgId: row.orgId ?? undefined, teams };
+}
+
+/** What an owner may see: a user or agent as itself; a team or an org as an agent that has nothing else. */
+export async function loadOwnerCaller(db: Db, owned: Scope & Owned): Promise<Caller | undefined> {
+  const { appId, sandboxId, orgId, teamId, userId, agentId } = owned;
+  if (userId !== null) return loadUserCaller(db, { appId, sandboxId, userId });
+  if (agentId !== null) return loadAgentCaller(db, { appId, sandboxId, agentId });
+  const nothingElse = { kind: 'agent', appId, sandboxId, agentId: nobody, orgId: undefined, teams: new Map() } as const;
+  if (teamId !== null) return { ...nothingElse, teams: new Map([[teamId, 'member']]) };
+  return { ...nothingElse, orgId: orgId ?? undefined };
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import { ManualClock } from '../../src/clock.ts';
+import { parseId } from '../../src/ids.ts';
+import { AutomationsClient, graphOf, types } from '../support/automations.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let client: AutomationsClient;
+const clock = new ManualClock();
+
+before(async () => {
+  server = await startTestServer({ clock, env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+  client = new AutomationsClient(server, await server.provision.app());
+});
+
+after(() => server?.close());
+
+const uuidOf = (run: { id: string }) => parseId('automationRun', run.id) ?? '';
+
+test('an expression that its deadline ended fails the run without a retry', async () => {
+  const run = await client.runGraph(
+    graphOf({
+      id: 'each',
+      kind: 'for_each',
+      items: '[1..3]',
+      node: {
+        id: 'one',
+        kind: 'transform',
+        value: '{{$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(a+)+$/)}}',
+        retry: { max_attempts: 100, initial_seconds: 0 },
+      },
+      retry: { max_attempts: 100, initial_seconds: 0 },
+      concurrency: 1,
+    }),
+  );
+  assert.equal(run.status, 'failed');
+  assert.equal(run.error?.code, 'expression_limit');
+  assert.deepEqual(types(await client.journal(run.id)), [
+    ...['run_started', 'node_started each', 'node_started one', 'node_failed one', 'node_failed each', 'run_failed'],
+  ]);
+});
+
+/** A run that has had one child and waits for a signal before it goes on to `next`. */
+async function startTree(...next: Record<string, unknown>[]) {
+  const child = await client.automation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
+  const call = { kind: 'run_automation', automation: child.id };
+  const root = await client.automation({
+    workflow: graphOf(
+      { id: 'first', ...call, on_success: 'pause' },
+      { id: 'pause', kind: 'wait_for_signal', name: 'go', on_success: next[0]?.id },
+      ...next,
+    ),
+  });
+  const run = await client.invoke(root.id);
+  await client.waiting(run.id);
+  const resume = () => client.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go' });
+  return { run, child, call, resume };
+}
+
+test('a run and all that it leads to may have so many runs, counted in the database', async () => {
+  const { run, call, resume } = await startTree({
+    ...{ id: 'second', kind: 'for_each', items: '[1..50]', concurrency: 50 },
+    node: { id: 'one', kind: 'run_automation', automation: 'self', retry: { max_attempts: 100, initial_seconds: 0 } },
+  });
+  await client.call('PATCH', `/automations/${call.automation}`, { lookup_key: 'self' });
+  const [tree] = await server.db<{ runs: number }[]>`select runs from automation_run_trees where id = ${uuidOf(run)}`;
+  assert.equal(tree?.runs, 2);
+  await server.db`update automation_run_trees set runs = 9997 where id = ${uuidOf(run)}`;
+  await resume();
+  const ended = await client.ended(run.id);
+  assert.deepEqual([ended.status, ended.error?.code, ended.error?.node_id], ['failed', 'tree_limit', 'second']);
+  const [{ count } = { count: 0 }] = await server.db<{ count: number }[]>`
+    select count(*)::integer as count from automation_runs where tree_id = ${uuidOf(run)}`;
+  assert.equal(count, 1 + 3);
+});
+
+test('runs that events of a run set off count for its tree', async () => {
+  const { run, resume } = await startTree({ id: 'tell', kind: 'emit_event', name: 'told', payload: {} });
+  const listener = await client.automation({
+    type: 'trigger',
+    trigger: 'told',
+    workflow: graphOf({ id: 'a', kind: 'trigger' }),
+  });
+  const listed = async () =>
+    (
+      await client.call<{ data: { status: string; error?: { code: string } }[] }>(
+        'GET',
+        `/automations/${listener.id}/runs`,
+      )
+    ).body.data;
+  await server.db`update automation_run_trees set runs = 10000 where id = ${uuidOf(run)}`;
+  await resume();
+  assert.equal((await client.ended(run.id)).status, 'completed');
+  while ((await listed()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(
+    (await listed()).map(({ status, error }) => [status, error?.code]),
+    [['failed', 'tree_limit']],
+  );
+});
+
+test('a run and all that it leads to may have so many journal entries', async () => {
+  const { run, resume } = await startTree({ id: 'last', kind: 'trigger' });
+  await server.db`update automation_runs set sequence = 250000 where tree_id = ${uuidOf(run)}`;
+  clock.advance(2_000);
+  await resume();
+  const ended = await client.ended(run.id);
+  assert.deepEqual([ended.status, ended.error?.code], ['failed', 'tree_limit']);
+});
+
+test('an upstream response of 5,000 nested brackets fails its node, which is not repeated', async () => {
+  let requests = 0;
+  const outside: Server = createServer((_request, response) => {
+    requests += 1;
+    response.end('['.repeat(5_000) + ']'.repeat(5_000));
+  });
+  await new Promise<void>((resolve) => outside.listen(0, '127.0.0.1', resolve));
+  try {
+    const url = `http://127.0.0.1:${(outside.address() as AddressInfo).port}/`;
+    const run = await client.runGraph(
+      graphOf({
+        ...{ id: 'fetch', kind: 'http_request', method: 'GET', url },
+        retry: { max_attempts: 5, initial_seconds: 0 },
+      }),
+    );
+    assert.deepEqual([run.status, run.error?.code], ['failed', 'output_too_deep']);
+    assert.equal(requests, 1);
+  } finally {
+    outside.closeAllConnections();
+    outside.close();
+  }
+});
+
+test('a run whose advance throws ends as failed after a few tries', async () => {
+  const { id } = await client.automation({
+    workflow: graphOf(
+      { id: 'pause', kind: 'wait_for_signal', name: 'go', on_success: 'b' },
+      { id: 'b', kind: 'trigger' },
+    ),
+  });
+  // A graph that no check has let in: its next node is of a kind that does not exist.
+  await server.db`
+    update automation_graphs set graph = replace(graph::text, '"trigger"', '"none"')::json
+    where automation_id = ${parseId('automation', id) ?? ''}`;
+  const run = await client.invoke(id);
+  await client.waiting(run.id);
+  await client.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go' });
+  const hurry = setInterval(async () => {
+    await server.db`update graphile_worker._private_jobs set run_at = now() where attempts between 1 and 2 and locked_at is null`;
+  }, 50);
+  try {
+    const ended = await client.ended(run.id);
+    assert.deepEqual([ended.status, ended.error?.code], ['failed', 'internal_error']);
+  } finally {
+    clearInterval(hurry);
+  }
+});

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { html, startSite } from '../support/fixture-site.ts';
+import { type Json, knowledgeOf } from '../support/knowledge.ts';
+import { startTestServer } from '../support/server.ts';
+
+const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_CRAWL_CONCURRENCY: '1' } });
+const sites: { close(): Promise<void> }[] = [];
+after(async () => {
+  await server.close();
+  for (const site of sites) await site.close();
+});
+const world = await server.provision.world();
+const app = knowledgeOf(server, { key: world.app.secretKey });
+
+type Page = { body: string; etag?: string; status?: number; location?: string };
+
+/** A site whose pages (each with an ETag) and robots.txt can be changed between pulls, and a source that pulls it. */
+async function startSource(pages: Record<string, Page | string>, payload: Json = {}) {
+  const rules = { robots: '' };
+  const full: string[] = [];
+  const site = await startSite({}, (request, response, url) => {
+    if (url.pathname === '/robots.txt') return response.setHeader('content-type', 'text/plain').end(rules.robots);
+    const given = pages[url.pathname] ?? { body: '', status: 404 };
+    const page: Page = typeof given === 'string' ? { body: given } : given;
+    if (page.location !== undefined) return response.writeHead(302, { location: page.location }).end();
+    const etag = page.etag ?? `"${Buffer.from(page.body).toString('base64url').slice(-200)}"`;
+    const headers = { 'content-type': 'text/html', etag };
+    if (page.status !== undefined) return response.writeHead(page.status, headers).end(page.body);
+    if (request.headers['if-none-match'] === etag) return response.writeHead(304, headers).end();
+    full.push(url.pathname);
+    return response.writeHead(200, headers).end(page.body);
+  });
+  sites.push(site);
+  const url = `${site.origin}/`;
+  const source = await app.makeSource({ org: world.org.id, type: 'scrape/site', payload: { url, ...payload } });
+  return {
+    site,
+    rules,
+    /** Paths that were sent in full. */
+    full,
+    change: async (change: Json) => {
+      const answer = await app.send('PATCH', `/knowledge_sources/${source}`, { payload: { url, ...change } });
+      assert.equal(answer.status, 200, answer.text);
+    },
+    async pull() {
+      full.length = 0;
+      const ended = await app.ingest(source, { pull: true });
+      assert.equal(ended.status, 'succeeded', JSON.stringify(ended));
+      return ended.stats;
+    },
+    async titles() {
+      type Listed = { data: { title: string; source_url: string }[] };
+      const { body } = await app.send<Listed>('GET', `/knowledge_documents?source=${source}&page_size=100`);
+      return body.data.map(({ title }) => title).sort();
+    },
+  };
+}
+
+const home = (links: string[]) => html('Home', links);
+const names = (count: number) => Array.from({ length: count }, (_unused, at) => `/p${at}`);
+const pagesOf = (paths: string[]) => Object.fromEntries(paths.map((path) => [path, html(`Page ${path}`)]));
+
+test('a page that robots.txt closed for a while gets its document back, unchanged as it is', async () => {
+  const source = await startSource({ '/': home(['/a', '/b']), '/a': html('A'), '/b': html('B') });
+  await source.pull();
+  source.rules.robots = 'User-agent: *\nDisallow: /a';
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['B', 'Home']);
+  source.rules.robots = '';
+  const stats = await source.pull();
+  assert.deepEqual(await source.titles(), ['A', 'B', 'Home']);
+  assert.deepEqual([stats.documents, stats.unchanged], [1, 2]);
+});
+
+test('a page that redirected to another host for a while gets its document back', async () => {
+  const elsewhere = await startSite({}, (_request, response) => response.end(html('Elsewhere')));
+  sites.push(elsewhere);
+  const pages: Record<string, Page | string> = { '/': home(['/a']), '/a': html('A') };
+  const source = await startSource(pages);
+  await source.pull();
+  pages['/a'] = { body: '', location: `${elsewhere.origin.replace('127.0.0.1', '127.0.0.2')}/a` };
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['Home']);
+  pages['/a'] = html('A');
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['A', 'Home']);
+});
+
+test('pages that exclude_paths or max_pages left out for a while get their documents back', async () => {
+  const paths = names(6);
+  const source = await startSource({ '/': home(paths), ...pagesOf(paths) });
+  await source.pull();
+  const all = await source.titles();
+  assert.equal(all.length, 7);
+  for (const limited of [{ exclude_paths: ['/p1', '/p2'] }, { max_pages: 3 }, { include_paths: ['/$', '/p1'] }]) {
+    await source.change(limited);
+    await source.pull();
+    assert.ok((await source.titles()).length < all.length);
+    await source.change({});
+    await source.pull();
+    assert.deepEqual(await source.titles(), all, JSON.stringify(limited));
+  }
+});
+
+test('raising max_pages or max_depth, or widening include_paths, brings what pages that are unchanged lead to', async () => {
+  const paths = names(20);
+  const deep = {
+    '/p0': html('Page /p0', ['/deep/1']),
+    '/deep/1': html('Deep 1', ['/deep/2']),
+    '/deep/2': html('Deep 2'),
+  };
+  const narrow = { max_pages: 5, max_depth: 1, include_paths: ['/p'] };
+  const source = await startSource({ '/': home(paths), ...pagesOf(paths), ...deep }, narrow);
+  await source.pull();
+  assert.equal((await source.titles()).length, 5);
+  await source.change({ ...narrow, max_pages: 30 });
+  await source.pull();
+  assert.equal((await source.titles()).length, 21);
+  await source.change({ max_pages: 30, max_depth: 2 });
+  await source.pull();
+  assert.equal((await source.titles()).length, 22);
+  await source.change({ max_pages: 30 });
+  const stats = await source.pull();
+  assert.equal((await source.titles()).length, 23);
+  assert.deepEqual(source.full, ['/deep/2'], 'everything else was asked for conditionally');
+  assert.equal(stats.unchanged, 22);
+});
+
+test('a page that failed at the first pull comes with a later one', async () => {
+  const pages: Record<string, Page | string> = { '/': home(['/a']), '/a': { body: 'no', status: 501 } };
+  const source = await startSource(pages);
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['Home']);
+  pages['/a'] = html('A');
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['A', 'Home']);
+});
+
+test('a page that fails for a while keeps its document, and those of the pages that it leads to', async () => {
+  const pages: Record<string, Page | string> = {
+    '/': home(['/list']),
+    '/list': { body: '', location: '/list/1' },
+    '/list/1': html('List', ['/item']),
+    '/item': html('Item'),
+  };
+  const source = await startSource(pages);
+  await source.pull();
+  const all = await source.titles();
+  assert.deepEqual(all, ['Home', 'Item', 'List']);
+  pages['/list'] = { body: 'no', status: 501 };
+  const stats = await source.pull();
+  assert.deepEqual(await source.titles(), all);
+  assert.deepEqual([stats.failed, stats.removed], [1, 0]);
+});
+
+test('a page that nothing leads to any more takes its document with it', async () => {
+  const pages: Record<string, Page | string> = { '/': home(['/a', '/b']), '/a': html('A'), '/b': html('B') };
+  const source = await startSource(pages);
+  await source.pull();
+  pages['/'] = home(['/b']);
+  const stats = await source.pull();
+  assert.deepEqual(await source.titles(), ['B', 'Home']);
+  assert.equal(stats.removed, 1);
+});
+
+test('a new title is taken over although the text is the same', async () => {
+  const pages: Record<string, Page | string> = { '/': html('Before') };
+  const source = await startSource(pages);
+  await source.pull();
+  pages['/'] = html('Before').replaceAll(/<(title|h1)>Before</g, '<$1>After<');
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['After']);
+});
+
+test('a 304 of another page than the one that the ETag is of is not taken for an unchanged page', async () => {
+  const pages: Record<string, Page | string> = {
+    '/': home(['/latest']),
+    '/latest': { body: '', location: '/v1' },
+    '/v1': { body: html('Version 1'), etag: '"1"' },
+    '/v2': { body: html('Version 2'), etag: '"1"' },
+  };
+  const source = await startSource(pages);
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['Home', 'Version 1']);
+  pages['/latest'] = { body: '', location: '/v2' };
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['Home', 'Version 2']);
+});
+
+test('of twins the one that stays keeps its document, and takes over when the other goes', async () => {
+  const twin = html('Twin', [], '<link rel="canonical" href="/twin">');
+  const pages: Record<string, Page | string> = { '/': home(['/t1', '/t2']), '/t1': twin, '/t2': twin };
+  const source = await startSource(pages);
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['Home', 'Twin']);
+  const stats = await source.pull();
+  assert.deepEqual([stats.unchanged, stats.documents, stats.removed], [2, 0, 0]);
+  pages['/'] = home(['/t2']);
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['Home', 'Twin']);
+});

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { after, afterEach, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { addJob } from '../../src/jobs/queue.ts';
+import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
+import { createLogger } from '../../src/log.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const log = createLogger('silent');
+const workerFile = fileURLToPath(new URL('../support/job-worker.ts', import.meta.url));
+
+let database: TestDatabase;
+before(async () => {
+  database = await createTestDatabase();
+});
+after(() => database.drop());
+
+const running: Workers[] = [];
+const children: ChildProcess[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((workers) => workers.stop(1_000)));
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  await database.db`delete from graphile_worker._private_jobs`;
+});
+
+async function start(tasks: Record<string, Task>, more: Partial<WorkersOptions> = {}): Promise<Workers> {
+  const workers = await startWorkers({ target: database.target, tasks, concurrency: 1, log, ...more });
+  running.push(workers);
+  return workers;
+}
+
+/** A worker process and a way to wait for a line of it. */
+function spawnWorker() {
+  const child = spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  const lines: string[] = [];
+  const reader = createInterface({ input: child.stdout });
+  reader.on('line', (line) => lines.push(line));
+  const said = async (line: string): Promise<void> => {
+    while (!lines.includes(line)) await once(reader, 'line');
+  };
+  return { child, said, times: (line: string) => lines.filter((one) => one === line).length };
+}
+
+type JobRow = { attempts: number; maxAttempts: number; lastError: string | null; crashes: number | null };
+async function jobOf(task: string): Promise<JobRow | undefined> {
+  const [row] = await database.db<JobRow[]>`
+    select attempts, max_attempts, last_error, (flags ->> 'crashes')::integer as crashes
+    from graphile_worker.jobs where task_identifier = ${task}`;
+  return row;
+}
+
+/** The waits between tries grow to seconds; a test has no use for them. */
+function runNow() {
+  return database.db`
+    with due as (update graphile_worker._private_jobs set run_at = now() where locked_at is null)
+    select pg_notify('jobs:insert', '{"r":1,"count":10}')`;
+}
+
+test('jobs that wait outside hold no place, and all of them end', async () => {
+  const gate = Promise.withResolvers<void>();
+  const allWait = Promise.withResolvers<void>();
+  const calm = Promise.withResolvers<void>();
+  const count = 300;
+  let begun = 0;
+  let most = 0;
+  let atWork = 0;
+  let ended = 0;
+  const allEnded = Promise.withResolvers<void>();
+  await start({
+    async waits(_payload, { waitOutside }) {
+      await waitOutside(() => {
+        if (++begun === count) allWait.resolve();
+        return gate.promise;
+      });
+      most = Math.max(most, ++atWork);
+      await new Promise((resolve) => setImmediate(resolve));
+      atWork -= 1;
+      if (++ended === count) allEnded.resolve();
+    },
+    calm: async () => calm.resolve(),
+  });
+  for (let n = 0; n < count; n++) await addJob(database.db, 'waits', { appId: String(n % 7) });
+  await allWait.promise;
+  await addJob(database.db, 'calm', {});
+  await calm.promise;
+  assert.equal(ended, 0);
+  gate.resolve();
+  await allEnded.promise;
+  assert.equal(most, 1);
+  await running.splice(0)[0]?.stop(5_000);
+  assert.equal(await jobOf('waits'), undefined);
+});
+
+test('a job whose wait fails is tried again like any other', async () => {
+  const attempts: number[] = [];
+  const done = Promise.withResolvers<void>();
+  await start({
+    async waits(_payload, { waitOutside, attempt }) {
+      attempts.push(attempt);
+      if (attempt === 2) return done.resolve();
+      await waitOutside(() => Promise.reject(new Error('no answer')));
+    },
+  });
+  await addJob(database.db, 'waits', {});
+  while ((await jobOf('waits'))?.lastError !== 'no answer') await new Promise((resolve) => setTimeout(resolve, 10));
+  await runNow();
+  await done.promise;
+  assert.deepEqual(attempts, [1, 2]);
+});
+
+test('a job that waits outside in a process that is killed is done elsewhere', async () => {
+  const victim = spawnWorker();
+  await addJob(database.db, 'waits', { number: 7 });
+  await victim.said('took waits');
+  await addJob(database.db, 'calm', {});
+  await victim.said('took calm');
+  const again = Promise.withResolvers<object>();
+  await start({ waits: async (payload) => again.resolve(payload) });
+  victim.child.kill('SIGKILL');
+  assert.deepEqual(await again.promise, { number: 7 });
+});
+
+test('a job that waits outside when its process stops is given back and not counted as failed', async () => {
+  const waits = Promise.withResolvers<void>();
+  const first = await start({
+    async waits(_payload, { waitOutside, signal }) {
+      await waitOutside(async () => {
+        waits.resolve();
+        await once(signal, 'abort');
+        signal.throwIfAborted();
+      });
+    },
+  });
+  await addJob(database.db, 'waits', {});
+  await waits.promise;
+  await first.stop(5_000);
+  const attempt = Promise.withResolvers<number>();
+  await start({ waits: async (_payload, context) => attempt.resolve(context.attempt) });
+  assert.equal(await attempt.promise, 1);
+});
+
+test('an app has as many jobs waiting outside as its share, and other apps go on', async () => {
+  const waiting: string[] = [];
+  const other = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  await start(
+    {
+      async waits(payload, { waitOutside }) {
+        const { appId } = payload as { appId: string };
+        await waitOutside(() => {
+          waiting.push(appId);
+          if (appId === 'b') other.resolve();
+          return gate.promise;
+        });
+      },
+    },
+    { waits: { waits: { jobsMax: 10, jobsOfAppMax: 2 } } },
+  );
+  for (let n = 0; n < 5; n++) await addJob(database.db, 'waits', { appId: 'a' });
+  await addJob(database.db, 'waits', { appId: 'b' });
+  await other.promise;
+  assert.deepEqual(waiting, ['a', 'a', 'b']);
+  gate.resolve();
+  const [{ later }] = await database.db<[{ later: number }]>`
+    select count(*) as later from graphile_worker.jobs where run_at > now() and attempts = 0`;
+  assert.equal(later, 3);
+});
+
+test('a job that throws what nobody can catch ends no process, and is set aside the third time', async () => {
+  const worker = spawnWorker();
+  await addJob(database.db, 'throws', {});
+  for (let crash = 1; crash <= 3; crash++) {
+    while ((await jobOf('throws'))?.crashes !== crash) await new Promise((resolve) => setTimeout(resolve, 10));
+    while ((await database.db`select 1 from graphile_worker.jobs where locked_at is not null`).length > 0)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    await runNow();
+  }
+  await addJob(database.db, 'calm', {});
+  await worker.said('took calm');
+  assert.equal(worker.times('took throws'), 3);
+  assert.equal(worker.times('crash of throws'), 3);
+  const job = await jobOf('throws');
+  assert.equal(job?.attempts, job?.maxAttempts);
+  assert.match(job?.lastError ?? '', /nobody catches this/);
+});
+
+test('a job that ends its process is set aside the third time, and the others are done', async () => {
+  await addJob(database.db, 'dies', {});
+  await addJob(database.db, 'calm', {});
+  for (let death = 0; death < 3; death++) {
+    const worker = spawnWorker();
+    await once(worker.child, 'exit');
+    assert.equal(worker.times('took dies'), 1);
+  }
+  const last = spawnWorker();
+  await last.said('crash of dies');
+  await addJob(database.db, 'calm', {});
+  await last.said('took calm');
+  assert.equal(last.times('took dies'), 0);
+  const job = await jobOf('dies');
+  assert.equal(job?.attempts, job?.maxAttempts);
+  assert.match(job?.lastError ?? '', /ended meanwhile/);
+});

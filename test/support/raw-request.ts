@@ -1,0 +1,14 @@
+import { connect } from 'node:net';
+
+/** Sends bytes to a server as they are, and returns everything that comes until the connection ends. */
+export function sendRaw(baseUrl: string, text: string | Buffer): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(baseUrl);
+    const socket = connect(Number(port), hostname);
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('error', reject);
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
+    socket.write(text);
+  });
+}
