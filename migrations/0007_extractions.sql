@@ -48,6 +48,8 @@ create table extraction_outputs (
   source_url text,
   title text,
   metadata jsonb not null default '{}',
+  -- Of a web page: its type, what it states about its subject, whether it was truncated.
+  page jsonb,
   error jsonb,
   file_id uuid,
   created_at timestamptz not null default now(),

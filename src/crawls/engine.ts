@@ -211,7 +211,7 @@ class Turn {
       settled.prepared = await this.#sink.prepare(this.#crawl, page, this.#stop.signal);
     } catch (error) {
       if (!(error instanceof ParseError)) throw error;
-      settled.outcome = failedPage(error.reason, error.reason, error.message);
+      settled.outcome = failedPage(error.reason, error.code, error.message);
     }
   }
 

@@ -3,9 +3,9 @@ import type { Clock } from '../clock.ts';
 import { isRetryable, normalizeUrl, retryDelayMs } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
-import type { ParsedPage } from '../content/parse/html/page.ts';
+import { type ParsedPage, reportPage } from '../content/parse/html/page.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
-import { ParseError } from '../content/parse/types.ts';
+import { needsBrowser, type PageReport, ParseError } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
@@ -71,7 +71,7 @@ export async function readPage(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
-    if (error instanceof ParseError) return failedPage(error.reason, error.reason, error.message);
+    if (error instanceof ParseError) return failedPage(error.reason, error.code, error.message);
     throw error;
   }
 }
@@ -149,6 +149,7 @@ async function judge(
     description: read.description,
     language: read.language,
     published: read.published,
+    report: read.report,
     contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
   };
   const state: PageState = {
@@ -177,7 +178,13 @@ function sha256(text: string): Buffer {
 }
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
-  const facts = { title: undefined, description: undefined, language: undefined, published: undefined };
+  const facts = {
+    title: undefined,
+    description: undefined,
+    language: undefined,
+    published: undefined,
+    report: undefined,
+  };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -186,6 +193,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
+  report: PageReport | undefined;
 };
 
 async function readHtml(
@@ -197,8 +205,13 @@ async function readHtml(
   signal: AbortSignal,
 ): Promise<Read> {
   const parsed = await parser.run<ParsedPage>('page', { bytes, contentType, url }, { signal, lane: crawl.appId });
+  if (parsed.needsBrowser) throw needsBrowser();
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
-  return { ...parsed, links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))] };
+  return {
+    ...parsed,
+    links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
+    report: reportPage(parsed),
+  };
 }
 
 async function readDocument(
@@ -225,6 +238,7 @@ async function readDocument(
     published: document.created,
     canonical: undefined,
     links: [],
+    report: document.page,
   };
 }
 

@@ -1,9 +1,9 @@
 import { oneLine, writeMarkdown } from '../markdown.ts';
 import { decodeText } from '../text/charset.ts';
 import { isoDate } from '../text/text.ts';
-import { failed, type ParsedDocument } from '../types.ts';
+import { failed, needsBrowser, type ParsedDocument } from '../types.ts';
 import { htmlBlocks } from './blocks.ts';
-import { readPage } from './page.ts';
+import { readPage, reportPage } from './page.ts';
 import { findAll, findFirst, type HtmlElement, parseHtml, textOf } from './tree.ts';
 
 /**
@@ -17,8 +17,10 @@ export function parseHtmlDocument(bytes: Uint8Array, input: { contentType?: stri
   const { root } = tree;
   const metadata = htmlMetadata(root);
   if (isWebPage(text, root)) {
-    const { markdown } = readPage(tree, input.url ?? 'about:blank');
-    if (markdown.trim() !== '') return { kind: 'html', markdown, ...metadata };
+    const page = readPage(tree, input.url ?? 'about:blank');
+    if (page.needsBrowser) throw needsBrowser();
+    if (page.markdown.trim() !== '')
+      return { kind: 'html', markdown: page.markdown, page: reportPage(page), ...metadata };
   }
   return { kind: 'html', markdown: wholeDocument(root, input.url), ...metadata };
 }

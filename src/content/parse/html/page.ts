@@ -1,10 +1,12 @@
 import { writeMarkdown } from '../markdown.ts';
+import type { PageReport } from '../types.ts';
 import { htmlBlocks } from './blocks.ts';
 import { decodeHtml } from './charset.ts';
 import { linkedThings } from './linked-data.ts';
 import { mainContent } from './main/content.ts';
 import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
 import { type PageType, pageTypeOf } from './page-type.ts';
+import { readStructured, type Structured } from './structured.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml } from './tree.ts';
 
 export type PageInput = {
@@ -21,6 +23,12 @@ export type ParsedPage = PageMetadata & {
   /** The main text as GitHub-flavoured Markdown, without the title. */
   markdown: string;
   pageType: PageType;
+  /** What the page states about its subject for programs. */
+  structured: Structured;
+  /** Parts of the page were left out because it has more of them than are read. */
+  truncated: boolean;
+  /** There is no text in the page; its scripts would draw one. */
+  needsBrowser: boolean;
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
 };
@@ -38,15 +46,36 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const base = baseOf(root, url);
   const metadata = readMetadata(tree, base);
   const links = linksOf(root, base);
-  const { title, description } = metadata;
-  const pageType = pageTypeOf({ tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title });
-  const content = mainContent(tree, pageType, title, description);
+  const facts = { tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title: metadata.title };
+  const pageType = pageTypeOf(facts);
+  const structured = readStructured(root, facts, pageType);
+  const content = mainContent(facts, pageType, metadata.description, structured);
+  const markdown = writeMarkdown(htmlBlocks(content, { baseUrl: base, keepHidden: true })).trimEnd();
   return {
     ...metadata,
+    markdown,
     pageType,
-    markdown: writeMarkdown(htmlBlocks(content, { baseUrl: base, keepHidden: true })).trimEnd(),
+    structured,
+    truncated: tree.truncated || links.length >= pageLimits.linksMax,
+    needsBrowser: tree.scripts > 0 && isFrame(markdown),
     links,
   };
+}
+
+/** What outputs say of a page beside its text. */
+export function reportPage({ pageType, structured, truncated }: ParsedPage): PageReport {
+  return { page_type: pageType, structured, truncated };
+}
+
+const wordsOfTextMin = 5;
+const wordsOfNoticeMax = 60;
+const scriptNotice =
+  /(?:enable|requires?|turn on|activate|need) (?:your )?javascript|javascript (?:is|has been|must be|needs) /i;
+
+/** Whether there is no text but the frame for what scripts draw, or the notice that they are needed. */
+function isFrame(markdown: string): boolean {
+  const words = markdown.replaceAll(/\]\([^)]*\)/g, ' ').match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+  return words < wordsOfTextMin || (words <= wordsOfNoticeMax && scriptNotice.test(markdown));
 }
 
 function baseOf(root: HtmlElement, url: string): string {

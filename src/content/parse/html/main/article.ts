@@ -330,31 +330,29 @@ function dropRelated(content: HtmlElement): void {
     )
       box = box.parent;
     const siblings = box.parent?.children ?? [];
-    const from = siblings.indexOf(box);
-    const after = siblings.slice(from + 1);
-    const rest = after.reduce((sum, node) => sum + textOf(node).length, 0);
-    const ownList = textOf(box).length > text.length + 20;
-    if (!ownList && rest < total * 0.5) {
-      // Up to the next heading of the same kind everything belongs to this one.
-      const until = after.findIndex(
-        (node) => node.kind === 'element' && node.name === box.name && /^h\d$/.test(node.name),
-      );
-      const count = until < 0 ? after.length : until;
-      for (const node of after.slice(0, count)) {
-        if (
-          node.kind === 'element' &&
-          (linkDensity(node) > 0.3 ||
-            /^h\d$/.test(box.name) === false ||
-            node.name === 'div' ||
-            node.name === 'ul' ||
-            node.name === 'article')
-        )
-          detach(node);
-        else if (node.kind === 'element') break;
+    const after = siblings.slice(siblings.indexOf(box) + 1);
+    // What it announces stands in its own box, or right after it, up to the first text that announces nothing.
+    if (textOf(box).length <= text.length + 20)
+      for (const node of after) {
+        if (node.kind !== 'element') continue;
+        if (!announcesPages(node)) break;
+        detach(node);
       }
-    }
     detach(box);
   }
+}
+
+const textOfAnnouncementMax = 250;
+
+/** Whether an element is made of links to pages, each with a few words on it. */
+function announcesPages(element: HtmlElement): boolean {
+  if (/^h\d$/.test(element.name)) return false;
+  const text = textOf(element);
+  if (text === '') return true;
+  const links = findAll(element, 'a').length;
+  return (
+    linkDensity(element) > 0.3 || (links > 0 && element.name !== 'p' && text.length / links < textOfAnnouncementMax)
+  );
 }
 
 function isAttached(element: HtmlElement, content: HtmlElement): boolean {

@@ -1,20 +1,30 @@
+import type { PageFacts } from '../page-signals.ts';
 import type { PageType } from '../page-type.ts';
+import type { Structured } from '../structured.ts';
 import { findFirst, type HtmlElement, type HtmlTree, textOf } from '../tree.ts';
 import { articleContent } from './article.ts';
 import { cardsContent } from './cards.ts';
+import { embeddedContent } from './embedded.ts';
 import { productContent } from './product.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
 import { wholePage } from './whole-page.ts';
 
 /** The part of a page that a reader came for, by the type of the page. */
 export function mainContent(
-  tree: HtmlTree,
+  { tree, title, things }: PageFacts,
   type: PageType,
-  title: string | undefined,
   description: string | undefined,
+  stated: Structured,
 ): HtmlElement {
   const body = pageBody(tree);
   const article = (): HtmlElement => articleContent(body, title, description);
+  const content = extract(type, body, article, stated);
+  if (textOf(content).length >= enoughCharacters) return content;
+  // A page that a script draws may carry its text as data.
+  return embeddedContent(tree.embedded, things) ?? content;
+}
+
+function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, stated: Structured): HtmlElement {
   switch (type) {
     case 'article':
     case 'documentation':
@@ -27,11 +37,11 @@ export function mainContent(
     case 'listing':
       return orElse(cardsContent(body), article);
     case 'product':
-      return orElse(productContent(body), article);
+      return orElse(productContent(body, stated), article);
   }
 }
 
-const enoughCharacters = 200;
+const enoughCharacters = 100;
 
 /** The rules of a type give nothing on a page that was taken for another: the general ones then do. */
 function orElse(content: HtmlElement, otherwise: () => HtmlElement): HtmlElement {
@@ -51,7 +61,7 @@ export function pageBody({ root, noscript }: HtmlTree): HtmlElement {
   let length = textOf(body).length;
   for (const element of noscript) {
     const own = textOf(element).length;
-    if (own > length) [best, length] = [element, own];
+    if (own > length && own >= enoughCharacters) [best, length] = [element, own];
   }
   return best;
 }

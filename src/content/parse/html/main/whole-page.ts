@@ -1,4 +1,4 @@
-import { collect, detach, findAll, findFirst, type HtmlElement, hasAncestor, textOf } from '../tree.ts';
+import { blockNames, collect, detach, findAll, findFirst, type HtmlElement, hasAncestor, textOf } from '../tree.ts';
 import { clone, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, isPanel } from './names.ts';
 import { isChrome, isHidden } from './signs.ts';
@@ -6,6 +6,7 @@ import { isChrome, isHidden } from './signs.ts';
 export type WholePageOptions = {
   /** Head words of names that are no content on this type of page. */
   unwanted?: RegExp;
+  unwantedPhrase?: RegExp;
   /** Lists of links are content, as in an index. */
   keepLinkLists?: boolean;
 };
@@ -23,7 +24,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
     removeWhere(
       copy,
       (element) =>
-        isNamed(element, unwanted) &&
+        isNamed(element, unwanted, options.unwantedPhrase) &&
         (extents.get(element)?.characters ?? 0) < whole * unwantedShareMax &&
         !collect(element, isMarkedMain).length,
     );
@@ -42,11 +43,28 @@ function dropCalls(region: HtmlElement): void {
   for (const block of collect(region, isLeafBlock)) {
     if (/^(?:h[1-6]|li|td|th|dt|dd)$/.test(block.name)) continue;
     const links = findAll(block, 'a');
-    if (links.length === 0 || links.length > 2 || findFirst(block, 'img') !== undefined) continue;
+    if (links.length === 0 || links.length > 2 || !links.every(isCall)) continue;
     const text = textOf(block);
-    if (text.split(' ').length > 3 * links.length || /\d/.test(text)) continue;
     if (links.reduce((sum, link) => sum + textOf(link).length, 0) >= text.length - 2) detach(block);
   }
+  for (const link of findAll(region, 'a')) if (isCall(link) && standsAlone(link)) detach(link);
+}
+
+const wordsOfCallMax = 3;
+
+function isCall(link: HtmlElement): boolean {
+  const text = textOf(link);
+  return text.split(' ').length <= wordsOfCallMax && !/\d/.test(text) && findFirst(link, 'img') === undefined;
+}
+
+/** Whether only blocks are beside it, which makes it a line of its own. */
+function standsAlone(link: HtmlElement): boolean {
+  const siblings = (link.parent?.children ?? []).filter((node) => node.kind === 'element' || node.text.trim() !== '');
+  if (siblings.length < 2 || /^(?:li|td|th)$/.test(link.parent?.name ?? '')) return false;
+  const at = siblings.indexOf(link);
+  return [siblings[at - 1], siblings[at + 1]].every(
+    (node) => node === undefined || (node.kind === 'element' && blockNames.has(node.name)),
+  );
 }
 
 /** Questions of an accordion and labels of tabs stand in buttons, and are headings in all but name. */
