@@ -85,6 +85,9 @@ create table users (
   org_id uuid,
   org_role text check (org_role in ('admin', 'member', 'viewer')),
   is_system_user boolean not null default false,
+  -- Every session and token of a user belongs to an epoch of that user. A change of the password, or the end of all
+  -- sessions, begins the next one, and what belongs to an earlier one is over, also what is made at that moment.
+  session_epoch integer not null default 0,
   metadata jsonb not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -215,6 +218,7 @@ create table refresh_tokens (
   digest bytea not null,
   family_id uuid not null,
   user_id uuid not null,
+  session_epoch integer not null,
   created_at timestamptz not null default now(),
   expires_at timestamptz not null,
   used_at timestamptz,
@@ -229,6 +233,7 @@ create table personal_tokens (
   app_id uuid not null,
   id uuid not null,
   user_id uuid not null,
+  session_epoch integer not null,
   name text,
   digest bytea not null,
   created_at timestamptz not null default now(),
@@ -274,6 +279,17 @@ create trigger personal_tokens_added after insert on personal_tokens referencing
 create trigger personal_tokens_removed after delete on personal_tokens referencing old table as gone
   for each statement execute function remove_credentials();
 
+-- The networks that each user has signed in from: failed attempts of others do not lock the user out there.
+create table sign_in_addresses (
+  app_id uuid not null,
+  user_id uuid not null,
+  address text not null,
+  last_at timestamptz not null,
+  primary key (app_id, user_id, address),
+  foreign key (app_id, user_id) references users (app_id, id) on delete cascade
+);
+create index sign_in_addresses_at on sign_in_addresses (last_at);
+
 -- Every process caches callers for a short time. A change tells all of them to read again.
 create function announce_tenancy_change() returns trigger language plpgsql as $$
 begin
@@ -286,7 +302,7 @@ create trigger developer_tokens_changed after update of revoked_at or delete on 
   for each statement execute function announce_tenancy_change();
 create trigger personal_tokens_changed after update of revoked_at or delete on personal_tokens
   for each statement execute function announce_tenancy_change();
-create trigger users_changed after update of org_id, org_role or delete on users
+create trigger users_changed after update of org_id, org_role, session_epoch or delete on users
   for each statement execute function announce_tenancy_change();
 create trigger team_memberships_changed after insert or update or delete on team_memberships
   for each statement execute function announce_tenancy_change();

@@ -1,13 +1,14 @@
 -- Rate limits and quotas.
 
--- Counts within fixed windows, shared by all processes.
-create unlogged table rate_counters (
+-- Attempts to sign in that failed, or that are `pending`. Counted in sliding windows, by all processes together.
+create unlogged table sign_in_failures (
   bucket text not null,
-  window_start timestamptz not null,
-  hits integer not null,
-  primary key (bucket, window_start)
+  id uuid not null,
+  at timestamptz not null,
+  pending boolean not null default true,
+  primary key (bucket, id)
 );
-create index rate_counters_window on rate_counters (window_start);
+create index sign_in_failures_at on sign_in_failures (at);
 
 -- What is left of each credential's budget in each group of routes. A budget is a bucket of tokens that fills evenly by
 -- the clock of this database. Processes charge it in batches, so it can be overdrawn.

@@ -5,6 +5,7 @@ create table console_user_sessions (
   app_id uuid not null,
   digest bytea not null,
   user_id uuid not null,
+  session_epoch integer not null,
   created_at timestamptz not null default now(),
   expires_at timestamptz not null,
   primary key (app_id, digest),

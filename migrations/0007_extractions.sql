@@ -48,7 +48,7 @@ create table extraction_outputs (
   source_url text,
   title text,
   metadata jsonb not null default '{}',
-  -- Of a web page: its type, what it states about its subject, whether it was truncated.
+  -- Whether the text was truncated; of a web page, its type and what it states about its subject.
   page jsonb,
   error jsonb,
   file_id uuid,

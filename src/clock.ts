@@ -19,3 +19,19 @@ export class ManualClock implements Clock {
     this.#now = new Date(this.#now.getTime() + ms);
   }
 }
+
+/** Node's timers fire at once when they are set for longer. */
+const timerMsMax = 2 ** 31 - 1;
+
+/** Calls back after this time, however long it is. Ends by what it returns. */
+export function callAfter(ms: number, callback: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  const wait = (leftMs: number): void => {
+    timer = setTimeout(
+      () => (leftMs > timerMsMax ? wait(leftMs - timerMsMax) : callback()),
+      Math.min(leftMs, timerMsMax),
+    );
+  };
+  wait(ms);
+  return () => clearTimeout(timer);
+}

@@ -2,6 +2,7 @@ import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAudit } from './audit/domain.ts';
+import type { AuditLog } from './audit/log.ts';
 import { createAuth } from './auth/domain.ts';
 import { createAutomations } from './automations/domain.ts';
 import { createConfigService } from './configs/service.ts';
@@ -11,7 +12,6 @@ import { createCrawls } from './crawls/domain.ts';
 import type { Domain, Tasks } from './domain.ts';
 import { createExtractions } from './extractions/domain.ts';
 import { createFiles } from './files/domain.ts';
-import type { AuditLog } from './http/audit.ts';
 import { createInstallationService } from './installations/service.ts';
 import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
@@ -42,7 +42,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams, credentials, sessions } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
-  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams };
+  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams, credentials };
   const fileDeps = {
     ...base,
     log,
@@ -79,7 +79,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   });
   const auditing = createAudit({ db, clock, audit, daysKept: config.auditDays });
   const usage = createUsage(base);
-  const consoleSessions = createConsole({ ...base, auth: auth.service, users, credentials, sessions });
+  const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
   const nodeDomains = createNodeDomains({ ...fileDeps, parser, fetcher }, { kvLimits, knowledge: knowledge.service });
   const automations = createAutomations({ ...services, version }, nodeDomains);
 
@@ -103,7 +103,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     orgs: createOrgService({ db, files: files.service }),
     teams: createTeamService(base),
     agents: createAgentService({ db, files: files.service }),
-    threads: createThreadService(base),
+    threads: createThreadService({ ...base, onMessage: inbound.takeMessage }),
     installations: createInstallationService({ ...base, onInstalled: inbound.install }),
     knowledge: knowledge.service,
     inboundUrl: (row: { appId: string; id: string }) => inbound.urlOfInstallation(row.appId, row.id),

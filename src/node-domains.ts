@@ -1,13 +1,17 @@
+import type { Static } from 'typebox';
 import { type HttpRequest, type HttpResponse, NodeFailure } from './automations/nodes/kind.ts';
 import type { NodeDomains } from './automations/nodes/services.ts';
 import { FetchError } from './content/fetch/errors.ts';
 import type { Fetcher } from './content/fetch/guarded-fetch.ts';
 import { presentExtraction } from './extractions/present.ts';
+import type { extractionCreateSchema } from './extractions/schema.ts';
 import { createExtractionService, type ExtractionDeps } from './extractions/service.ts';
 import { type FileLinks, presentFile } from './files/present.ts';
-import { createFileService, type FileDeps, type UploadInput } from './files/service.ts';
+import type { fileCreateSchema } from './files/schema.ts';
+import { createFileService, type FileDeps } from './files/service.ts';
 import type { Knowledge } from './knowledge/domain.ts';
 import { presentIngestion, presentSearch } from './knowledge/present.ts';
+import type { ingestSchema, searchSchema } from './knowledge/schema.ts';
 import { presentEntry } from './kv/present.ts';
 import { createKvService, type KvLimits } from './kv/service.ts';
 
@@ -28,13 +32,13 @@ export function createNodeDomains(
     },
     files: {
       async prepare(caller, body) {
-        const { commit, discard } = await files.prepareUpload(caller, body as UploadInput);
+        const { commit, discard } = await files.prepareUpload(caller, body as Static<typeof fileCreateSchema>);
         return { commit: async (tx) => presentFile(base, await commit(tx), base.clock.now()), discard };
       },
     },
     extractions: {
       prepare: (caller, body, signal) =>
-        extractions.prepare(caller, body as Parameters<typeof extractions.prepare>[1], signal),
+        extractions.prepare(caller, body as Static<typeof extractionCreateSchema>, signal),
       async findEnd(caller, id) {
         const view = await extractions.get(caller, id);
         if (view.row.state === 'running') return undefined;
@@ -45,9 +49,8 @@ export function createNodeDomains(
     },
     knowledge: {
       async ingest(db, caller, source, body) {
-        type Ingest = Knowledge['ingestions']['ingest'];
         const { ingest } = knowledge.ingestionsWithin(db);
-        const view = await ingest(caller, source, body as Parameters<Ingest>[2]);
+        const view = await ingest(caller, source, body as Static<typeof ingestSchema>);
         return { id: view.id };
       },
       async findEnd(caller, id) {
@@ -58,8 +61,7 @@ export function createNodeDomains(
         return { error: { code, message } };
       },
       async search(caller, source, body) {
-        type Search = Knowledge['search']['searchSource'];
-        const input = body as Parameters<Search>[2];
+        const input = body as Static<typeof searchSchema>;
         const found = await knowledge.search.searchSource(caller, source, input);
         return presentSearch(found, input.explain === true);
       },
@@ -77,7 +79,9 @@ async function fetchOutside(fetcher: Fetcher, request: HttpRequest): Promise<Htt
       method: request.method as 'GET',
       headers: request.headers,
       bytesMax: responseBytesMax,
-      timeoutMs: httpTimeoutMs,
+      lane: request.lane,
+      // The node's own timeout ends the exchange by its signal.
+      timeoutMs: Number.POSITIVE_INFINITY,
       signal: request.signal,
       ...(request.body === undefined ? {} : { body: request.body }),
     });
@@ -87,6 +91,3 @@ async function fetchOutside(fetcher: Fetcher, request: HttpRequest): Promise<Htt
     throw error;
   }
 }
-
-/** The node's own timeout is the shorter one and ends the exchange by its signal. */
-const httpTimeoutMs = 10 * 60_000;

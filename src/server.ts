@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { registerAgentRoutes } from './agents/routes.ts';
 import { registerAppRoutes } from './apps/routes.ts';
+import { AuditLog } from './audit/log.ts';
 import { registerAuditRoutes } from './audit/routes.ts';
 import { registerAuthRoutes } from './auth/routes.ts';
 import { registerAutomationRoutes } from './automations/routes.ts';
@@ -11,7 +12,6 @@ import { registerConsole } from './console/static.ts';
 import { type BackgroundWork, createDomains, type Domains } from './domains.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
-import { AuditLog } from './http/audit.ts';
 import { registerDocs } from './http/docs.ts';
 import { registerHealthRoutes } from './http/health.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';

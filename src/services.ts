@@ -108,10 +108,6 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 
   const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session' });
   started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
-  const streams = new StreamHub({ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds });
-  await streams.start();
-  started.add('event streams', () => streams.close());
-
   const blobs = await openBlobStore(config);
   started.add('blob store', () => blobs.close());
   await matchBlobStore(direct, blobs);
@@ -126,12 +122,19 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('connections to sites', () => fetcher.close());
   const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
   const credentials = new Credentials({ db, secrets, clock });
+  const streams = new StreamHub({
+    ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds },
+    findEnded: (readers) => credentials.findEnded(readers),
+  });
+  await streams.start();
+  started.add('event streams', () => streams.close());
+
   // A connection that was lost may have missed news, so listening anew counts as news too.
-  await direct.listen(
-    'quarry_tenancy',
-    () => credentials.forget(),
-    () => credentials.forget(),
-  );
+  const newRights = () => {
+    credentials.forget();
+    void streams.endRevoked();
+  };
+  await direct.listen('quarry_tenancy', newRights, newRights);
 
   return assemble({
     ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },

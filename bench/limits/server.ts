@@ -1,8 +1,9 @@
 /** One of the two servers that bench/limits.ts compares; prints its URL. */
+
+import { AuditLog } from '../../src/audit/log.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { AuditLog } from '../../src/http/audit.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { createLogger } from '../../src/log.ts';

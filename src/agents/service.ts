@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
 import { AppError, found, invalidField } from '../errors.ts';
@@ -7,22 +8,8 @@ import { looksLikeId, newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { fieldId, findAgentByKey, findNamedOwners, getPathAgent, requireCreateFor } from '../tenancy/references.ts';
 import { mayChangeOwned } from '../tenancy/visible.ts';
+import type { agentCreateSchema, agentUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
-
-export type AgentInput = {
-  name?: string | undefined;
-  lookup_key?: string | undefined;
-  description?: string | undefined;
-  identity?: string | undefined;
-  model?: string | undefined;
-  email?: string | undefined;
-  phone_number?: string | undefined;
-  originator?: string | undefined;
-  metadata?: Record<string, unknown> | undefined;
-  profile_picture?: PictureInput | null | undefined;
-};
-
-export type AgentOwnerInput = { org?: string | undefined; team?: string | undefined; user?: string | undefined };
 
 export type AgentService = ReturnType<typeof createAgentService>;
 
@@ -62,7 +49,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
   }
 
   /** The owner that the body names; without one a user's own, an app-level agent for a key. */
-  async function resolveOwner(caller: Caller, input: AgentOwnerInput): Promise<store.AgentOwner> {
+  async function resolveOwner(caller: Caller, input: Static<typeof agentCreateSchema>): Promise<store.AgentOwner> {
     if (input.team !== undefined && input.user !== undefined)
       throw invalidField('user', 'give either team or user, not both');
     const named = await findNamedOwners(db, caller, input);
@@ -92,7 +79,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
   return {
     get,
 
-    async create(caller: Caller, input: AgentInput & AgentOwnerInput & { name: string }): Promise<store.AgentRow> {
+    async create(caller: Caller, input: Static<typeof agentCreateSchema>): Promise<store.AgentRow> {
       if (input.profile_picture) files.checkPicture('profile_picture', input.profile_picture);
       const owner = await resolveOwner(caller, input);
       await checkLookupKey(caller, input.lookup_key);
@@ -128,7 +115,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
       });
     },
 
-    async update(caller: Caller, idOrKey: string, input: AgentInput): Promise<store.AgentRow> {
+    async update(caller: Caller, idOrKey: string, input: Static<typeof agentUpdateSchema>): Promise<store.AgentRow> {
       const agent = await getChangeable(caller, idOrKey, 'update');
       if (input.profile_picture) files.checkPicture('profile_picture', input.profile_picture);
       await checkLookupKey(caller, input.lookup_key, agent.id);

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Database, production, type Transaction } from '../db/database.ts';
 import { formatId, newUuid } from '../ids.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import { insertApp } from './store.ts';
 
 /** What somebody needs to use the API of an app, as plain text that is shown once and kept nowhere. */
 export type AppCredentials = {
@@ -91,15 +92,6 @@ const capabilityKeyBytes = 32;
 /** The random key of an app's capability URLs, as it is stored. */
 export function newCapabilityKey(secrets: Secrets): Buffer {
   return secrets.wrap(randomBytes(capabilityKeyBytes));
-}
-
-async function insertApp(
-  db: Transaction,
-  app: { id: string; developerId: string; name: string; capabilityKey: Buffer },
-): Promise<void> {
-  await db`insert into apps (id, developer_id, name, capability_key)
-    values (${app.id}, ${app.developerId}, ${app.name}, ${app.capabilityKey})`;
-  await db`insert into sandboxes (app_id, id, name) values (${app.id}, ${production}, 'Production')`;
 }
 
 async function mint(db: Transaction, developerId: string, appId: string): Promise<AppCredentials> {

@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import { type Database, production } from '../db/database.ts';
 import { AppError, found, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
@@ -5,9 +6,9 @@ import { newUuid } from '../ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
-import type { QuotasInput } from '../usage/schema.ts';
 import { setOwnBounds } from '../usage/service.ts';
 import { newCapabilityKey } from './bootstrap.ts';
+import type { appUpdateSchema, keyCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 
 export type AppService = ReturnType<typeof createAppService>;
@@ -36,7 +37,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
       return found(await store.findApp(db, caller.appId));
     },
 
-    async update(caller: Scope, { name, quotas = {} }: AppUpdate): Promise<store.AppRow> {
+    async update(caller: Scope, { name, quotas = {} }: Static<typeof appUpdateSchema>): Promise<store.AppRow> {
       return db.begin(async (tx) => {
         await setOwnBounds(tx, caller.appId, quotas);
         return found(await store.updateApp(tx, caller.appId, name));
@@ -69,7 +70,10 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
     },
 
     /** The key's row and, this once, the key itself. */
-    async createKey(caller: Caller, input: KeyInput): Promise<store.KeyRow & { fullKey: string }> {
+    async createKey(
+      caller: Caller,
+      input: Static<typeof keyCreateSchema>,
+    ): Promise<store.KeyRow & { fullKey: string }> {
       const sandboxId = await keySandbox(caller, input.sandbox);
       const fullKey = newCredential(input.type === 'secret' ? 'sk' : 'pk');
       const row = await store.insertKey(db, {
@@ -95,9 +99,6 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
     },
   };
 }
-
-export type AppUpdate = { name?: string | undefined; quotas?: QuotasInput | undefined };
-export type KeyInput = { type: 'secret' | 'publishable'; name?: string | undefined; sandbox?: string | undefined };
 
 /** Sandboxes are managed from production: from inside one, no other exists. */
 function outsideSandbox(caller: Scope): void {

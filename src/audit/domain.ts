@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
-import type { AuditLog } from '../http/audit.ts';
+import type { AuditLog } from './log.ts';
 import { type AuditService, createAuditService } from './service.ts';
 import { auditSweepJob, createAuditSweepTask } from './sweep.ts';
 

@@ -1,7 +1,6 @@
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
-import type { AuditEntry } from '../tenancy/audit.ts';
-import type { CredentialUseRow } from './store.ts';
+import type { AuditEntry, CredentialUseRow } from './store.ts';
 
 export function presentEntry(row: AuditEntry) {
   return {
@@ -16,6 +15,7 @@ export function presentEntry(row: AuditEntry) {
       resource: row.resource,
       request_id: row.requestId,
       address: row.address,
+      attempts: row.attempts,
     }),
     status: row.status,
   };
@@ -33,7 +33,13 @@ export function presentUse(row: CredentialUseRow) {
   };
 }
 
-const actorIds = { user: 'user', secret_key: 'key', publishable_key: 'key', developer: 'developer' } as const;
+const actorIds = {
+  user: 'user',
+  secret_key: 'key',
+  publishable_key: 'key',
+  developer: 'developer',
+  inbound_url: 'source',
+} as const;
 
 const credentialIds = {
   user: 'user',

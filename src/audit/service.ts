@@ -1,10 +1,10 @@
 import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import { invalidField } from '../errors.ts';
-import type { AuditLog } from '../http/audit.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { type IdKind, parseId } from '../ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
+import type { AuditLog } from './log.ts';
 import type { auditQuery, credentialUseQuery } from './schema.ts';
 import * as store from './store.ts';
 
@@ -15,7 +15,7 @@ export function createAuditService({ db, audit }: { db: Database; audit: AuditLo
   return {
     async list(scope: Scope, query: Static<typeof auditQuery>, page: PageRequest) {
       const filter = {
-        actorId: readId('actor', query.actor, ['user', 'key', 'developer']),
+        actorId: readId('actor', query.actor, ['user', 'key', 'developer', 'source']),
         action: query.action,
         resource: query.resource,
         since: readTime('since', query.since),

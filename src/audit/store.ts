@@ -1,7 +1,141 @@
 import type { Db } from '../db/database.ts';
+import type { ActorKind } from '../http/audit.ts';
 import type { PageRequest } from '../http/pages.ts';
-import type { AuditEntry, CredentialKind } from '../tenancy/audit.ts';
 import type { Scope } from '../tenancy/caller.ts';
+
+/** One change as the audit log keeps it: who, what, and how it ended. Never a secret, never content. */
+export type AuditEntry = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  at: Date;
+  actorKind: ActorKind;
+  actorId: string;
+  /** What the actor showed, such as `secret_key`. */
+  credential: string;
+  action: string;
+  method: string;
+  route: string;
+  resource: string | null;
+  /** Null while it is under way, and for ever when the process died over it. */
+  status: number | null;
+  requestId: string;
+  address: string | null;
+  /** Of failed attempts that one entry counts: how many. */
+  attempts: number | null;
+};
+
+const columns = [
+  'appId',
+  'id',
+  'sandboxId',
+  'at',
+  'actorKind',
+  'actorId',
+  'credential',
+  'action',
+  'method',
+  'route',
+  'resource',
+  'status',
+  'requestId',
+  'address',
+  'attempts',
+] as const satisfies readonly (keyof AuditEntry)[];
+
+export async function insertAuditEntries(db: Db, entries: readonly AuditEntry[]): Promise<void> {
+  if (entries.length > 0) await db`insert into audit_entries ${db(entries, columns)}`;
+}
+
+/** Writes counts of failed attempts over what was written of them before. */
+export async function putFailedAttempts(db: Db, entries: readonly AuditEntry[]): Promise<void> {
+  if (entries.length === 0) return;
+  await db`insert into audit_entries ${db(entries, columns)}
+    on conflict (app_id, id) do update set attempts = greatest(audit_entries.attempts, excluded.attempts)`;
+}
+
+/** How a change ended that was entered before it began. */
+export async function endAuditEntry(
+  db: Db,
+  { appId, id, status, resource }: Pick<AuditEntry, 'appId' | 'id' | 'status' | 'resource'>,
+): Promise<void> {
+  await db`update audit_entries set status = ${status}, resource = ${resource} where app_id = ${appId} and id = ${id}`;
+}
+
+export type CredentialKind = 'user' | 'secret_key' | 'publishable_key' | 'personal_token' | 'developer_token';
+
+/** What one credential did since it was written down last. */
+export type CredentialUse = {
+  kind: CredentialKind;
+  /** Undefined for a developer who chose no app. */
+  scope: { appId: string; sandboxId: string } | undefined;
+  /** Its id, or for tokens their digest: a request does not tell which token's id it carries. */
+  credential: string | Buffer;
+  firstAt: Date;
+  lastAt: Date;
+  requests: number;
+  refused: number;
+};
+
+/** Adds to the day's counts and says when keys and tokens were used last. */
+export async function addCredentialUses(db: Db, uses: readonly CredentialUse[]): Promise<void> {
+  const known = uses.filter(({ credential }) => typeof credential === 'string');
+  await countUses(db, known, null);
+  await db`
+    update api_keys k set last_used_at = greatest(k.last_used_at, given.at)
+    from ${rowsOf(db, known)} where k.app_id = given.app_id and k.id = given.credential::uuid and given.kind like '%_key'`;
+  for (const [kind, table] of [
+    ['personal_token', 'personal_tokens'],
+    ['developer_token', 'developer_tokens'],
+  ] as const) {
+    const ofKind = uses.filter((use) => use.kind === kind);
+    if (ofKind.length === 0) continue;
+    await countUses(
+      db,
+      ofKind.filter(({ scope }) => scope !== undefined),
+      table,
+    );
+    // A developer's token may be used in several apps, and its table has none.
+    const app = table === 'personal_tokens' ? db`app_id, ` : db``;
+    await db`
+      update ${db(table)} t set last_used_at = greatest(t.last_used_at, given.at)
+      from (select ${app} credential, max(at) as at from ${rowsOf(db, ofKind)} group by ${app} credential) given
+      where ${isTokenOf(db, table)}`;
+  }
+}
+
+type TokenTable = 'personal_tokens' | 'developer_tokens';
+
+function isTokenOf(db: Db, table: TokenTable) {
+  const inApp = table === 'personal_tokens' ? db`and t.app_id = given.app_id` : db``;
+  return db`t.digest = decode(given.credential, 'hex') ${inApp}`;
+}
+
+async function countUses(db: Db, uses: readonly CredentialUse[], tokens: TokenTable | null): Promise<void> {
+  if (uses.length === 0) return;
+  const id = tokens === null ? db`given.credential::uuid` : db`t.id`;
+  const join = tokens === null ? db`` : db`join ${db(tokens)} t on ${isTokenOf(db, tokens)}`;
+  await db`
+    insert into credential_uses as u
+      (app_id, sandbox_id, day, kind, credential_id, first_at, last_at, requests, refused)
+    select given.app_id, given.sandbox_id, (given.at at time zone 'UTC')::date, given.kind, ${id},
+      min(given.first_at), max(given.at), sum(given.requests), sum(given.refused)
+    from ${rowsOf(db, uses)} ${join} group by 1, 2, 3, 4, 5 order by 1, 2, 3, 4, 5
+    on conflict (app_id, sandbox_id, day, kind, credential_id) do update set
+      last_at = greatest(u.last_at, excluded.last_at), requests = u.requests + excluded.requests,
+      refused = u.refused + excluded.refused`;
+}
+
+function rowsOf(db: Db, uses: readonly CredentialUse[]) {
+  const text = ({ credential }: CredentialUse) =>
+    typeof credential === 'string' ? credential : credential.toString('hex');
+  return db`unnest(${uses.map(({ scope }) => scope?.appId ?? null)}::uuid[],
+    ${uses.map(({ scope }) => scope?.sandboxId ?? null)}::uuid[], ${uses.map(({ kind }) => kind)}::text[],
+    ${uses.map(text)}::text[], ${uses.map(({ firstAt }) => firstAt.toISOString())}::text[]::timestamptz[],
+    ${uses.map(({ lastAt }) => lastAt.toISOString())}::text[]::timestamptz[], ${uses.map(({ requests }) => requests)}::bigint[],
+    ${uses.map(({ refused }) => refused)}::bigint[])
+    as given (app_id, sandbox_id, kind, credential, first_at, at, requests, refused)`;
+}
 
 export type AuditFilter = {
   actorId?: string | undefined;

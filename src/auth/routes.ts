@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
 import { AppError, notFound } from '../errors.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
-import { parseId } from '../ids.ts';
+import { formatId } from '../ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
-import type { UserService } from '../users/service.ts';
+import { requireSelf, type UserService } from '../users/service.ts';
 import type { UserRow } from '../users/store.ts';
 import { presentSession, presentToken } from './present.ts';
 import { loginSchema, mintedTokenSchema, personalTokenSchema, refreshSchema, tokenCreateSchema } from './schema.ts';
@@ -36,7 +36,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     method: 'POST',
     path: '/api/v1/auth/refresh',
     operationId: 'refreshSession',
-    audit: 'none',
+    audit: 'failures',
     tag,
     summary: 'Exchange a refresh token for a new pair',
     description: 'A refresh token works once. Using it again ends the session for whoever holds it.',
@@ -48,12 +48,14 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     method: 'POST',
     path: '/api/v1/auth/logout',
     operationId: 'logout',
-    audit: 'durable',
     tag,
     summary: 'End a session',
     body: refreshSchema,
     responses: { 204: null },
-    handler: ({ caller, body }) => auth.logout(caller, body.refresh_token),
+    handler: async ({ caller, body, request }) => {
+      const ended = await auth.logout(caller, body.refresh_token);
+      request.auditNote = ended ? { resource: formatId('user', ended.userId) } : { failed: true };
+    },
   });
   registerTokenRoutes(api, users, auth);
 }
@@ -70,22 +72,19 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     params: userParams,
     body: tokenCreateSchema,
     responses: { 201: ref(mintedTokenSchema) },
-    handler: async ({ caller, params, body }) => {
-      // A user makes tokens for nobody else, whether or not there is such a user.
-      if (caller.kind === 'user' && params.user !== 'me' && parseId('user', params.user) !== caller.userId)
-        throw new AppError('forbidden', 'You may make tokens for yourself alone.');
+    handler: async ({ caller, params, body, request }) => {
+      requireSelf(caller, params.user);
       const user = await ownUser(users, caller, params.user);
       if ((body.type ?? (caller.kind === 'user' ? 'personal' : 'session')) === 'session') {
         if (caller.kind === 'user')
           throw new AppError('forbidden', 'Sign in for a new session; here you make personal tokens.');
         return presentSession(await auth.openSession(caller, user.id), user);
       }
-      const { row, token, expiresIn } = await auth.createPersonalToken(
-        caller,
-        user.id,
-        body.name,
-        body.expires_in_days,
-      );
+      const { row, token, expiresIn } = await auth.createPersonalToken(caller, user.id, {
+        name: body.name,
+        days: body.expires_in_days,
+        shown: caller.kind === 'user' ? request.credential : undefined,
+      });
       return { ...presentToken(row), token, token_type: 'Bearer', expires_in: expiresIn };
     },
   });

@@ -1,85 +1,97 @@
-import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
-import { AppError, notFound } from '../errors.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { accessTokenSeconds, mintAccessToken } from '../tenancy/access-tokens.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import { verifyPassword } from '../tenancy/passwords.ts';
+import { type Credential, epochOf } from '../tenancy/credential.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import { verifyPassword } from '../users/passwords.ts';
 import type { UserService } from '../users/service.ts';
+import { createSignInLimiter } from './attempts.ts';
 import * as store from './store.ts';
 
 const refreshTokenMs = 30 * 24 * 3600 * 1000;
 const personalTokenDays = 30;
+const dayMs = 24 * 3600 * 1000;
 const personalTokensMax = 50;
-const attemptWindowMs = 60_000;
-const attemptsPerAddress = 10;
-const attemptsPerEmail = 5;
 
 /** What signing in, refreshing and minting give. */
 export type Session = { accessToken: string; refreshToken: string; expiresIn: number; userId: string };
 
+/** Whose password it was, and the epoch of theirs that it was read in. */
+export type SignedIn = { userId: string; epoch: number };
+
 export type AuthService = ReturnType<typeof createAuthService>;
 
-export type AuthDeps = { db: Database; secrets: Secrets; clock: Clock; users: UserService };
+export type AuthDeps = {
+  db: Database;
+  secrets: Secrets;
+  clock: Clock;
+  users: UserService;
+  credentials: Credentials;
+};
 
 export function createAuthService(deps: AuthDeps) {
-  const { db, secrets, clock, users } = deps;
+  const { db, secrets, clock, users, credentials } = deps;
+  const limiter = createSignInLimiter(deps);
 
-  async function openSession(scope: Scope, userId: string): Promise<Session> {
+  /** A new session. `epoch` is the one that the user's password was read in; by default the present one. */
+  async function openSession(scope: Scope, userId: string, epoch?: number): Promise<Session> {
     const now = clock.now();
     const refreshToken = newCredential('rt');
-    const expiresAt = new Date(now.getTime() + refreshTokenMs);
-    const row = { appId: scope.appId, digest: digest(refreshToken), familyId: newUuid(), userId, expiresAt };
-    await store.insertRefreshToken(db, row);
-    return session(scope, userId, refreshToken, now);
+    const familyId = newUuid();
+    const inserted = await store.insertRefreshToken(db, {
+      appId: scope.appId,
+      digest: digest(refreshToken),
+      familyId,
+      userId,
+      expiresAt: new Date(now.getTime() + refreshTokenMs),
+      ...(epoch === undefined ? {} : { epoch }),
+    });
+    if (inserted === undefined)
+      throw new AppError('invalid_credentials', 'The user has changed meanwhile. Sign in again.');
+    return session(scope, { userId, familyId, epoch: inserted }, refreshToken, now);
   }
 
-  async function session(scope: Scope, userId: string, refreshToken: string, now: Date): Promise<Session> {
-    const claims = { appId: scope.appId, sandboxId: scope.sandboxId, userId };
+  async function session(
+    scope: Scope,
+    { userId, familyId, epoch }: { userId: string; familyId: string; epoch: number },
+    refreshToken: string,
+    now: Date,
+  ): Promise<Session> {
+    const claims = { appId: scope.appId, sandboxId: scope.sandboxId, userId, epoch, sessionId: familyId };
     const accessToken = await mintAccessToken(secrets, claims, now);
     return { accessToken, refreshToken, expiresIn: accessTokenSeconds, userId };
   }
 
-  /** 429 past `max` hits a minute in the bucket. */
-  async function limitAttempts(bucket: string, max: number): Promise<void> {
-    const now = clock.now().getTime();
-    const windowStart = now - (now % attemptWindowMs);
-    const hits = await store.countHit(db, bucket, new Date(windowStart));
-    if (hits <= max) return;
-    const seconds = Math.ceil((windowStart + attemptWindowMs - now) / 1000);
-    throw new AppError('rate_limited', `Too many sign-in attempts. Try again in ${seconds} s.`, {
-      headers: { 'retry-after': String(seconds) },
-    });
-  }
-
-  /** 429 when too many try to sign in from one address. */
-  const limitAddress = (address: string) => limitAttempts(`login/address/${address}`, attemptsPerAddress);
-
   /**
-   * The id of the user whose password it is. One answer, in the same time, for an unknown e-mail, a user without a
-   * password and a wrong password; 429 after too many attempts at one e-mail.
+   * The user whose password it is, and the epoch that it was read in. One answer, in the same time, for an unknown
+   * e-mail, a user without a password and a wrong password; 429 after too many failures.
    */
-  async function checkPassword(scope: Scope, email: string, password: string): Promise<string> {
-    const mailbox = createHash('sha256').update(email.toLowerCase()).digest('base64url');
-    await limitAttempts(`login/email/${scope.appId}/${scope.sandboxId}/${mailbox}`, attemptsPerEmail);
-    const user = await users.findPassword(scope, email);
-    const matches = await verifyPassword(password, user?.passwordHash ?? undefined);
-    if (!user || !matches) throw wrongCredentials();
-    return user.id;
+  function checkPassword(scope: Scope, address: string, email: string, password: string): Promise<SignedIn> {
+    const { appId, sandboxId } = scope;
+    return limiter.attempt({ address, mailbox: { appId, sandboxId, email } }, async () => {
+      const user = await users.findPassword(scope, email);
+      const matches = await verifyPassword(password, user?.passwordHash ?? undefined);
+      if (!user || !matches) throw wrongCredentials();
+      return { userId: user.id, epoch: user.sessionEpoch };
+    });
   }
 
   return {
     openSession,
 
     async login(scope: Scope, address: string, email: string, password: string): Promise<Session> {
-      await limitAddress(address);
-      return openSession(scope, await checkPassword(scope, email, password));
+      const { userId, epoch } = await checkPassword(scope, address, email, password);
+      return openSession(scope, userId, epoch);
     },
 
-    limitAddress,
     checkPassword,
+
+    /** Runs the check of a token by which somebody signs in from this address: 429 after too many failures. */
+    attemptFrom: (address: string, check: () => Promise<undefined>) => limiter.attempt({ address }, check),
 
     /** A new pair for a refresh token. A token that was used before ends every token of its family. */
     async refresh(scope: Scope, token: string): Promise<Session> {
@@ -89,40 +101,57 @@ export function createAuthService(deps: AuthDeps) {
         if (!row || row.sandboxId !== scope.sandboxId || row.revokedAt || row.expiresAt <= now) return undefined;
         if (row.usedAt) {
           await store.revokeRefreshFamily(tx, scope.appId, row.familyId, now);
+          credentials.forgetSession(scope.appId, row.familyId);
           return undefined;
         }
         await store.markRefreshTokenUsed(tx, scope.appId, digest(token), now);
         const refreshToken = newCredential('rt');
         const expiresAt = new Date(now.getTime() + refreshTokenMs);
-        const { familyId, userId } = row;
+        const { familyId, userId, epoch } = row;
         await store.insertRefreshToken(tx, {
           appId: scope.appId,
           digest: digest(refreshToken),
           familyId,
           userId,
           expiresAt,
+          epoch,
         });
-        return { refreshToken, userId };
+        return { refreshToken, userId, familyId, epoch };
       });
       if (!outcome) throw new AppError('invalid_credentials', 'The refresh token is not valid. Sign in again.');
-      return session(scope, outcome.userId, outcome.refreshToken, now);
+      return session(scope, outcome, outcome.refreshToken, now);
     },
 
-    /** Ends the token's family. An unknown token is as good as ended. */
-    async logout(scope: Scope, token: string): Promise<void> {
-      await db.begin(async (tx) => {
-        const row = await store.lockRefreshToken(tx, scope.appId, digest(token));
-        if (row && row.sandboxId === scope.sandboxId)
-          await store.revokeRefreshFamily(tx, scope.appId, row.familyId, clock.now());
+    /** Ends the token's family and its access tokens. An unknown token is as good as ended: then undefined. */
+    async logout(scope: Scope, token: string): Promise<{ userId: string } | undefined> {
+      const row = await db.begin(async (tx) => {
+        const held = await store.lockRefreshToken(tx, scope.appId, digest(token));
+        if (!held || held.sandboxId !== scope.sandboxId || held.revokedAt) return undefined;
+        await store.revokeRefreshFamily(tx, scope.appId, held.familyId, clock.now());
+        return held;
       });
+      if (row) credentials.forgetSession(scope.appId, row.familyId);
+      return row && { userId: row.userId };
     },
 
-    async createPersonalToken(scope: Scope, userId: string, name: string | undefined, days = personalTokenDays) {
+    /** `shown` is the user's own credential, where they make the token: it does not outlive a token that made it. */
+    async createPersonalToken(
+      scope: Scope,
+      userId: string,
+      input: { name: string | undefined; days: number | undefined; shown: Credential | undefined },
+    ) {
+      const { name, days, shown } = input;
       const live = (await store.listPersonalTokens(db, scope.appId, userId)).filter((token) => !token.revokedAt);
       if (live.length >= personalTokensMax)
         throw new AppError('quota_exceeded', `A user has at most ${personalTokensMax} tokens. Revoke one first.`);
+      const now = clock.now();
+      const last = shown?.kind === 'personal_token' ? shown.expiresAt : null;
+      const wanted = new Date(now.getTime() + (days ?? personalTokenDays) * dayMs);
+      const isTooLong = last !== null && wanted > last;
+      if (isTooLong && days !== undefined)
+        throw invalidField('expires_in_days', `must end before the token that makes it: ${last.toISOString()}`);
+      const expiresAt = isTooLong ? last : wanted;
       const token = newCredential('sat');
-      const expiresAt = new Date(clock.now().getTime() + days * 24 * 3600 * 1000);
       const row = await store.insertPersonalToken(db, {
         appId: scope.appId,
         id: newUuid(),
@@ -130,8 +159,10 @@ export function createAuthService(deps: AuthDeps) {
         name: name ?? null,
         digest: digest(token),
         expiresAt,
+        epoch: epochOf(shown),
       });
-      return { row, token, expiresIn: days * 24 * 3600 };
+      if (!row) throw new AppError('invalid_credentials', 'Your session has ended. Sign in again.');
+      return { row, token, expiresIn: Math.floor((expiresAt.getTime() - now.getTime()) / 1000) };
     },
 
     listPersonalTokens: (scope: Scope, userId: string) => store.listPersonalTokens(db, scope.appId, userId),

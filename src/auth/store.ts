@@ -10,24 +10,32 @@ export type RefreshTokenRow = {
   familyId: string;
   userId: string;
   sandboxId: string;
+  epoch: number;
   expiresAt: Date;
   usedAt: Date | null;
   revokedAt: Date | null;
 };
 
+/** Inserts it for the given epoch of the user, by default the present one, which it returns; undefined when that is over. */
 export async function insertRefreshToken(
   db: Db,
-  token: { appId: string; digest: Buffer; familyId: string; userId: string; expiresAt: Date },
-): Promise<void> {
-  await db`insert into refresh_tokens (app_id, digest, family_id, user_id, expires_at)
-    values (${token.appId}, ${token.digest}, ${token.familyId}, ${token.userId}, ${token.expiresAt})`;
+  token: { appId: string; digest: Buffer; familyId: string; userId: string; expiresAt: Date; epoch?: number },
+): Promise<number | undefined> {
+  const [row] = await db<{ sessionEpoch: number }[]>`
+    insert into refresh_tokens (app_id, digest, family_id, user_id, expires_at, session_epoch)
+    select app_id, ${token.digest}::bytea, ${token.familyId}::uuid, id, ${token.expiresAt}::timestamptz, session_epoch
+    from users where app_id = ${token.appId} and id = ${token.userId}
+      and session_epoch = coalesce(${token.epoch ?? null}, session_epoch)
+    returning session_epoch`;
+  return row?.sessionEpoch;
 }
 
-/** The token's row, locked: of two that come at once, the second sees it used. */
+/** The token's row, locked: of two that come at once, the second sees it used. Undefined when its epoch is over. */
 export async function lockRefreshToken(db: Db, appId: string, digest: Buffer): Promise<RefreshTokenRow | undefined> {
   const [row] = await db<RefreshTokenRow[]>`
-    select t.family_id, t.user_id, u.sandbox_id, t.expires_at, t.used_at, t.revoked_at
-    from refresh_tokens t join users u on u.app_id = t.app_id and u.id = t.user_id
+    select t.family_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at, t.used_at, t.revoked_at
+    from refresh_tokens t
+      join users u on u.app_id = t.app_id and u.id = t.user_id and u.session_epoch = t.session_epoch
     where t.app_id = ${appId} and t.digest = ${digest} for update of t`;
   return row;
 }
@@ -50,13 +58,25 @@ export type PersonalTokenRow = {
   revokedAt: Date | null;
 };
 
+/** Undefined when the given epoch of the user is over. */
 export async function insertPersonalToken(
   db: Db,
-  token: { appId: string; id: string; userId: string; name: string | null; digest: Buffer; expiresAt: Date },
-): Promise<PersonalTokenRow> {
-  const [row] = await db<[PersonalTokenRow]>`
-    insert into personal_tokens (app_id, id, user_id, name, digest, expires_at)
-    values (${token.appId}, ${token.id}, ${token.userId}, ${token.name}, ${token.digest}, ${token.expiresAt})
+  token: {
+    appId: string;
+    id: string;
+    userId: string;
+    name: string | null;
+    digest: Buffer;
+    expiresAt: Date;
+    epoch: number | undefined;
+  },
+): Promise<PersonalTokenRow | undefined> {
+  const [row] = await db<PersonalTokenRow[]>`
+    insert into personal_tokens (app_id, id, user_id, name, digest, expires_at, session_epoch)
+    select app_id, ${token.id}::uuid, id, ${token.name}, ${token.digest}::bytea, ${token.expiresAt}::timestamptz,
+      session_epoch
+    from users where app_id = ${token.appId} and id = ${token.userId}
+      and session_epoch = coalesce(${token.epoch ?? null}, session_epoch)
     returning id, name, created_at, last_used_at, expires_at, revoked_at`;
   return row;
 }
@@ -71,18 +91,6 @@ export async function revokePersonalToken(db: Db, appId: string, userId: string,
   const changed = await db`update personal_tokens set revoked_at = now()
     where app_id = ${appId} and user_id = ${userId} and id = ${id} and revoked_at is null`;
   return changed.count > 0;
-}
-
-/** Counts one more hit in the window that begins at `windowStart`, across all processes; answers how many there are. */
-export async function countHit(db: Db, bucket: string, windowStart: Date): Promise<number> {
-  const [row] = await db<[{ hits: number }]>`
-    insert into rate_counters (bucket, window_start, hits) values (${bucket}, ${windowStart}, 1)
-    on conflict (bucket, window_start) do update set hits = rate_counters.hits + 1 returning hits`;
-  return row.hits;
-}
-
-export async function deleteOldHits(db: Db, before: Date): Promise<void> {
-  await db`delete from rate_counters where window_start < ${before}`;
 }
 
 /** A refresh token that has expired opens nothing and ends nothing any more. Personal tokens stay to be listed. */

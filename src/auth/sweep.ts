@@ -2,13 +2,15 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
-import { deleteExpiredRefreshTokens, deleteOldHits } from './store.ts';
+import { deleteOldAddresses, deleteOldFailures } from './attempts-store.ts';
+import { deleteExpiredRefreshTokens } from './store.ts';
 
-/** Removes what signing in leaves: counts of windows that are over, and tokens that can no longer be used. */
+/** Removes what signing in leaves: failures that no window counts, addresses of long ago, and tokens that have expired. */
 export const authSweepJob = { task: taskNames.sweepAuth, everySeconds: 3_600 };
 
-/** No window of attempts is as long. */
-const hitsKeptMs = 60 * 60 * 1_000;
+/** The longest window. */
+const failuresKeptMs = 60 * 60 * 1_000;
+const addressesKeptMs = 180 * 24 * 60 * 60 * 1_000;
 
 export function createAuthSweepTask(deps: { db: Database; clock: Clock }): Task {
   return () => sweepAuth(deps);
@@ -17,6 +19,7 @@ export function createAuthSweepTask(deps: { db: Database; clock: Clock }): Task 
 /** Safe to run at any time, on any number of processes. */
 export async function sweepAuth({ db, clock }: { db: Database; clock: Clock }): Promise<void> {
   const now = clock.now();
-  await deleteOldHits(db, new Date(now.getTime() - hitsKeptMs));
+  await deleteOldFailures(db, new Date(now.getTime() - failuresKeptMs));
+  await deleteOldAddresses(db, new Date(now.getTime() - addressesKeptMs));
   await deleteExpiredRefreshTokens(db, now);
 }

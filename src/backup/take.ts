@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { to as copyTo } from 'pg-copy-streams';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -7,6 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import { findMismatch, readMigrations } from '../db/migrate.ts';
 import { newUuid } from '../ids.ts';
+import { syncDirectory } from '../sync-directory.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { copyBlobs } from './blobs.ts';
 import { BackupError } from './error.ts';
@@ -189,13 +190,4 @@ async function requireFree(target: string): Promise<void> {
   });
   if (entries === undefined) return;
   throw new BackupError(`${target} is there already. Name a directory that is not, such as ${basename(target)}-2.`);
-}
-
-async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

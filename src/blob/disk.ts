@@ -4,6 +4,7 @@ import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { systemClock } from '../clock.ts';
+import { syncDirectory } from '../sync-directory.ts';
 import {
   assertBlobKey,
   type BlobEntry,
@@ -232,17 +233,6 @@ async function makeDirectory(directory: string): Promise<void> {
   for (let made = directory; ; made = dirname(made)) {
     await syncDirectory(dirname(made));
     if (made === firstMade || made === dirname(made)) return;
-  }
-}
-
-/** A new name is durable only when its directory is. Windows cannot open one to say so, and keeps it by itself. */
-async function syncDirectory(directory: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

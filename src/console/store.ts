@@ -2,10 +2,10 @@ import type { Db } from '../db/database.ts';
 
 export async function insertUserSession(
   db: Db,
-  session: { appId: string; digest: Buffer; userId: string; expiresAt: Date },
+  session: { appId: string; digest: Buffer; userId: string; epoch: number; expiresAt: Date },
 ): Promise<void> {
-  await db`insert into console_user_sessions (app_id, digest, user_id, expires_at)
-    values (${session.appId}, ${session.digest}, ${session.userId}, ${session.expiresAt})`;
+  await db`insert into console_user_sessions (app_id, digest, user_id, session_epoch, expires_at)
+    values (${session.appId}, ${session.digest}, ${session.userId}, ${session.epoch}, ${session.expiresAt})`;
 }
 
 /** False when there is no such token that is in force. */
@@ -30,4 +30,12 @@ export async function deleteDeveloperSession(db: Db, digest: Buffer): Promise<vo
 export async function deleteExpiredSessions(db: Db, now: Date): Promise<void> {
   await db`delete from console_user_sessions where expires_at <= ${now}`;
   await db`delete from console_developer_sessions where expires_at <= ${now}`;
+}
+
+const appsMax = 100;
+
+export async function listDeveloperApps(db: Db, developerId: string): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from apps where developer_id = ${developerId} order by id limit ${appsMax}`;
+  return rows.map(({ id }) => id);
 }

@@ -112,37 +112,6 @@ function looksEndless(url: URL): boolean {
   return false;
 }
 
-export const retryLimits = { triesMax: 3, firstDelayMs: 500, delayMsMax: 60_000 } as const;
-
-/** Whether an answer may be another one next time. */
-export function isRetryable(status: number): boolean {
-  return status === 429 || status === 408 || (status >= 500 && status !== 501 && status !== 505);
-}
-
-/**
- * The pause before try number `triesDone` + 1, or undefined when there shall be none: exponential with full jitter
- * on its upper half, and never shorter than the site's Retry-After (up to a minute).
- */
-export function retryDelayMs(
-  triesDone: number,
-  retryAfter: string | undefined,
-  now: Date,
-  random = Math.random,
-): number | undefined {
-  if (triesDone >= retryLimits.triesMax) return undefined;
-  const step = retryLimits.firstDelayMs * 2 ** (triesDone - 1);
-  const asked = retryAfterMs(retryAfter, now) ?? 0;
-  return Math.min(Math.max(step / 2 + (random() * step) / 2, asked), retryLimits.delayMsMax);
-}
-
-/** Retry-After in either of its forms, seconds or a date. */
-export function retryAfterMs(value: string | undefined, now: Date): number | undefined {
-  const text = value?.trim() ?? '';
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
-  const date = text === '' ? Number.NaN : Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now.getTime());
-}
-
 /**
  * The name of a page's output below its destination: the URL's path, "index" for a directory, without .html,
  * anything outside letters, digits, "." "_" "-" as "-". The caller adds `-2`, `-3` on a clash and then `.md`.

@@ -17,6 +17,17 @@ const crawlDelayMsMax = 30_000;
 type Rule = { allow: boolean; pattern: string };
 type Group = { agents: string[]; rules: Rule[]; crawlDelayMs: number | undefined };
 
+/** The text of robots.txt: UTF-8, or UTF-16 as some editors save it, with or without a byte order mark. */
+export function decodeRobots(bytes: Uint8Array): string {
+  const start = bytes.subarray(0, robotsBytesMax);
+  const [first, second] = start;
+  if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0))
+    return new TextDecoder('utf-16le').decode(start);
+  if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0 && second !== undefined))
+    return new TextDecoder('utf-16be').decode(start);
+  return new TextDecoder().decode(start);
+}
+
 /** The rules of robots.txt for the product token `agent` (such as "quarry"). Lines that make no sense are passed over. */
 export function parseRobots(text: string, agent: string): RobotsRules {
   const { groups, sitemaps } = readGroups(text);

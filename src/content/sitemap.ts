@@ -1,8 +1,11 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
-/** One entry of a sitemap: a page, or (in an index) another sitemap. `lastModified` as the site wrote it. */
-export type SitemapEntry = { kind: 'page' | 'sitemap'; url: string; lastModified: string | undefined };
+/** A page that a sitemap names. When it changed and how often it does are as the site wrote them. */
+export type SitemapPage = { url: string; lastModified: string | undefined; changeFrequency: string | undefined };
+
+/** One entry of a sitemap: a page, or (in an index) another sitemap. */
+export type SitemapEntry = SitemapPage & { kind: 'page' | 'sitemap' };
 
 /** The bounds of one walk through a site's sitemaps. */
 export const sitemapLimits = {
@@ -23,7 +26,7 @@ export async function* walkSitemaps(
   starts: readonly string[],
   load: SitemapLoader,
   pagesMax: number,
-): AsyncGenerator<{ url: string; lastModified: string | undefined }> {
+): AsyncGenerator<SitemapPage> {
   const queue = starts.map((url) => ({ url, depth: 1 }));
   const seenFiles = new Set(starts);
   const seenPages = new Set<string>();
@@ -43,7 +46,7 @@ export async function* walkSitemaps(
           seenFiles.add(url);
         } else if (!seenPages.has(url)) {
           seenPages.add(url);
-          yield { url, lastModified: entry.lastModified };
+          yield { url, lastModified: entry.lastModified, changeFrequency: entry.changeFrequency };
           if (seenPages.size >= pagesMax) return;
         }
       }
@@ -110,15 +113,19 @@ function formatOf(text: string): 'xml' | 'text' | undefined {
 
 function takeXml(text: string): { entries: SitemapEntry[]; rest: string } {
   const entries: SitemapEntry[] = [];
-  const open = /<(?:[\w-]+:)?(url|sitemap)(?:\s[^<>]*)?>/g;
+  const open = /<((?:[\w-]+:)?)(url|sitemap)(?:\s[^<>]*)?>/g;
   let end = 0;
   for (let found = open.exec(text); found !== null; found = open.exec(text)) {
-    const kind = found[1] === 'sitemap' ? 'sitemap' : 'page';
-    const close = closing(text, found[1] ?? '', open.lastIndex);
+    const [, prefix = '', name = ''] = found;
+    const kind = name === 'sitemap' ? 'sitemap' : 'page';
+    const close = closing(text, prefix + name, open.lastIndex);
     if (close === undefined) return { entries, rest: text.slice(found.index) };
     const inner = text.slice(open.lastIndex, close.start);
-    const url = element(inner, 'loc');
-    if (url !== undefined) entries.push({ kind, url, lastModified: element(inner, 'lastmod') });
+    // With the prefix of its parent: <image:loc> is another thing.
+    const textOf = (name: string) => element(inner, prefix + name);
+    const url = textOf('loc');
+    if (url !== undefined)
+      entries.push({ kind, url, lastModified: textOf('lastmod'), changeFrequency: textOf('changefreq') });
     open.lastIndex = close.end;
     end = close.end;
   }
@@ -128,14 +135,14 @@ function takeXml(text: string): { entries: SitemapEntry[]; rest: string } {
 }
 
 function closing(text: string, name: string, from: number): { start: number; end: number } | undefined {
-  const close = new RegExp(`</(?:[\\w-]+:)?${name}\\s*>`, 'g');
+  const close = new RegExp(`</${name}\\s*>`, 'g');
   close.lastIndex = from;
   const found = close.exec(text);
   return found === null ? undefined : { start: found.index, end: close.lastIndex };
 }
 
 function element(text: string, name: string): string | undefined {
-  const found = new RegExp(`<(?:[\\w-]+:)?${name}(?:\\s[^<>]*)?>\\s*(?:<!\\[CDATA\\[([^\\]]*)|([^<]*))`).exec(
+  const found = new RegExp(`<${name}(?:\\s[^<>]*)?>\\s*(?:<!\\[CDATA\\[([^\\]]*)|([^<]*))`).exec(
     text.slice(0, sitemapLimits.entryCharactersMax),
   );
   const value = (found?.[1] ?? found?.[2])?.trim();
@@ -157,6 +164,6 @@ function takeLines(text: string): { entries: SitemapEntry[]; rest: string } {
   const entries = lines
     .map((line) => line.replace(/^\uFEFF/, '').trim())
     .filter((line) => /^https?:\/\//i.test(line))
-    .map((url) => ({ kind: 'page' as const, url, lastModified: undefined }));
+    .map((url) => ({ kind: 'page' as const, url, lastModified: undefined, changeFrequency: undefined }));
   return { entries, rest };
 }

@@ -1,12 +1,15 @@
+import { Places } from '../jobs/places.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { EngineDeps } from './engine.ts';
 import { HostGate } from './host-gate.ts';
 import { crawlJob } from './jobs.ts';
 
-export type CrawlDeps = Omit<EngineDeps, 'gate'> & { hostConcurrency: number; hostDelayMs: number };
+export type CrawlDeps = Omit<EngineDeps, 'gate' | 'places'> & { hostConcurrency: number; hostDelayMs: number };
 
 /** Crawls have no routes: other domains start them, and their pages go to the sinks of those domains. */
 export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDeps) {
   const gate = new HostGate({ concurrencyMax: hostConcurrency, delayMs: hostDelayMs });
-  return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate }) } };
+  // Two apps may have a whole crawl's pages at work at the same time; more share.
+  const places = new Places(2 * deps.concurrency);
+  return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, places }) } };
 }

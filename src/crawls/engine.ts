@@ -1,7 +1,9 @@
+import { contain, UncaughtError } from '../contain.ts';
 import { normalizeUrl } from '../content/crawl.ts';
 import { ParseError } from '../content/parse/types.ts';
 import type { Database, Transaction } from '../db/database.ts';
 import type { AppError } from '../errors.ts';
+import type { WaitOutside } from '../jobs/workers.ts';
 import type { Logger } from '../log.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
 import { sortLinks } from './frontier.ts';
@@ -26,7 +28,9 @@ export type TurnEnd = { over: true } | { over: false; runAt: Date };
 export type TurnOptions = {
   signal: AbortSignal;
   /** Asked now and then: whether to make room for others. */
-  mustYield: () => boolean | Promise<boolean>;
+  mustYield: () => boolean;
+  /** Waits for sites without holding a place among the jobs. */
+  waitOutside: WaitOutside;
   /** Nobody tries again after this turn: what breaks it fails the crawl. */
   isLastAttempt?: boolean;
 };
@@ -34,7 +38,7 @@ export type TurnOptions = {
 const batchMax = 32;
 const lookAhead = 64;
 /** How often a crawl that waits for slow pages looks whether it was cancelled. */
-const lookEveryMs = 2_000;
+const lookEveryMs = 1_000;
 /** Waits up to this long stay inside the turn; for longer ones the turn is given up. */
 const waitInsideMsMax = 1_500;
 
@@ -116,13 +120,13 @@ class Turn {
       this.#options.signal.throwIfAborted();
       if (this.#error !== undefined) throw this.#error;
       if (this.#over) return { over: true };
-      yielding ||= await this.#options.mustYield();
+      yielding ||= this.#options.mustYield();
       if (!yielding) {
-        await this.#readListsOfPages();
+        if (this.#hasListsToRead()) await this.#options.waitOutside(() => this.#readListsOfPages());
         await this.#fill();
       }
       if (this.#inFlight.size > 0) {
-        await this.#waitForNews();
+        await this.#options.waitOutside(() => this.#waitForNews());
         continue;
       }
       const waitMs = await store.findNextDueMs(this.#deps.db, this.#crawl);
@@ -133,7 +137,7 @@ class Turn {
       if (yielding || waitMs > waitInsideMsMax)
         return { over: false, runAt: new Date(this.#deps.clock.now().getTime() + Math.max(0, waitMs)) };
       this.#exhausted = false;
-      if (waitMs > 0) await pause(waitMs, this.#stop.signal);
+      if (waitMs > 0) await this.#options.waitOutside(() => pause(waitMs, this.#stop.signal));
     }
   }
 
@@ -191,24 +195,37 @@ class Turn {
   async #process(queued: store.QueuedPage, known: KnownPage | undefined): Promise<void> {
     const robotsOf = (url: URL) => this.#robots.rulesFor(url);
     const { signal, unlink } = linkedSignal(this.#stop.signal);
-    const outcome = await readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal }).finally(unlink);
+    const outcome = await contain(() => readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal }))
+      .catch((error: unknown) => this.#failUncaught(error, queued))
+      .finally(unlink);
     const settled: Settled = { queued, known: known?.state, outcome };
     if (outcome.kind === 'page' && outcome.page.change !== 'unchanged') await this.#prepare(settled, outcome.page);
     this.#settled.push(settled);
     // Pages that finish while a commit is under way share the next one.
     while (this.#settled.includes(settled)) {
-      this.#flushing ??= this.#flush().finally(() => {
-        this.#flushing = undefined;
-      });
+      this.#flushing ??= this.#deps.places
+        .run(this.#crawl.appId, () => this.#flush())
+        .finally(() => {
+          this.#flushing = undefined;
+        });
       await this.#flushing;
     }
     if (this.#error !== undefined) throw this.#error;
   }
 
+  /** What a library threw where nobody can catch it fails the page alone. */
+  #failUncaught(error: unknown, queued: store.QueuedPage): PageOutcome {
+    if (!(error instanceof UncaughtError)) throw error;
+    this.#deps.log.error({ err: error, crawl: this.#crawl.id, position: queued.position }, 'A page broke what read it');
+    return failedPage('internal_error', 'internal_error', 'The page could not be read for a reason inside the server.');
+  }
+
   /** What the sink makes of the page. A text that it cannot take in is a failure of that page. */
   async #prepare(settled: Settled, page: CrawledPage): Promise<void> {
     try {
-      settled.prepared = await this.#sink.prepare(this.#crawl, page, this.#stop.signal);
+      settled.prepared = await this.#deps.places.run(this.#crawl.appId, () =>
+        this.#sink.prepare(this.#crawl, page, this.#stop.signal),
+      );
     } catch (error) {
       if (!(error instanceof ParseError)) throw error;
       settled.outcome = failedPage(error.reason, error.code, error.message);
@@ -378,10 +395,14 @@ class Turn {
     ]);
   }
 
+  #hasListsToRead(): boolean {
+    const { settings, sitemapRead, scopeUrl } = this.#crawl;
+    return !sitemapRead && scopeUrl !== null && settings.mode === 'site';
+  }
+
   /** After the start page: what sitemaps name. */
   async #readListsOfPages(): Promise<void> {
     const { settings } = this.#crawl;
-    if (this.#crawl.sitemapRead || this.#crawl.scopeUrl === null || settings.mode !== 'site') return;
     const add = async (urls: string[], last: boolean): Promise<boolean> => {
       const crawl = await this.#deps.db.begin(async (tx) => {
         const locked = await this.#lock(tx);

@@ -1,5 +1,5 @@
 import type { Db } from '../db/database.ts';
-import { addJob, areJobsWaiting } from '../jobs/queue.ts';
+import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { type EngineDeps, runCrawlTurn } from './engine.ts';
@@ -8,9 +8,8 @@ import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
 /** Stored with the job. */
 type CrawlPayload = { app_id: string; crawl_id: string };
 
-/** How long a crawl works before it looks whether others wait for a worker. */
+/** How long a crawl works before it makes room for others, where as many are under way as may be. */
 const turnMs = 3_000;
-const lookEveryMs = 500;
 /** Single links, and the first turn of a site, go before sites that have had a turn. */
 const priorities = { link: 0, site: 5, again: 10, againMax: 90 };
 const attemptsMax = 12;
@@ -32,21 +31,16 @@ function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Da
 }
 
 /**
- * One turn of a crawl after the other. Turns of all tenants share the workers: a crawl that has had its turn waits
- * behind those that have not, and a tenant's further crawls behind the first crawls of the others.
+ * One turn of a crawl after the other. A turn lasts until the crawl is over, unless others wait for it to make room: a
+ * crawl that has had its turn then waits behind those that have not, and a tenant's further crawls behind the first
+ * crawls of the others.
  */
 export function crawlJob(deps: EngineDeps): Task {
-  return async (payload, { signal, isLastAttempt }) => {
+  return async (payload, { signal, isLastAttempt, waitOutside, isCrowded }) => {
     const { app_id: appId, crawl_id: id } = payload as CrawlPayload;
     const startedAt = performance.now();
-    let lookedAt = startedAt;
-    const mustYield = async (): Promise<boolean> => {
-      const now = performance.now();
-      if (now - startedAt < turnMs || now - lookedAt < lookEveryMs) return false;
-      lookedAt = now;
-      return areJobsWaiting(deps.db);
-    };
-    const end = await runCrawlTurn(deps, appId, id, { signal, mustYield, isLastAttempt });
+    const mustYield = (): boolean => performance.now() - startedAt >= turnMs && isCrowded();
+    const end = await runCrawlTurn(deps, appId, id, { signal, mustYield, waitOutside, isLastAttempt });
     if (end.over) return;
     const rank = await countOlderCrawls(deps.db, appId, id);
     await addTurn(deps.db, appId, id, Math.min(priorities.again + rank, priorities.againMax), end.runAt);

@@ -1,18 +1,27 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { isRetryable, normalizeUrl, retryDelayMs } from '../content/crawl.ts';
+import { normalizeUrl } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
+import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import { type ParsedPage, reportPage } from '../content/parse/html/page.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { needsBrowser, type PageReport, ParseError } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
+import type { Places } from '../jobs/places.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
 import type { Crawl, CrawledPage, FailureReason, PageFailure } from './types.ts';
 
-export type ReaderDeps = { fetcher: Fetcher; parser: ParserPool; gate: HostGate; clock: Clock };
+export type ReaderDeps = {
+  fetcher: Fetcher;
+  parser: ParserPool;
+  gate: HostGate;
+  /** For the work on pages that have been fetched. */
+  places: Places;
+  clock: Clock;
+};
 
 /** What came of one try at one page. */
 export type PageOutcome =
@@ -67,7 +76,7 @@ export async function readPage(
     // Validators are those of one URL. When a redirect leads to another now, its 304 says nothing about it.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
-    return await judge(deps, crawl, queued, fetched, options);
+    return await deps.places.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
@@ -93,6 +102,7 @@ async function fetchWhole(
   if (condition?.lastModified) headers['if-modified-since'] = condition.lastModified;
   const response = await fetcher.fetch(queued.url, {
     headers,
+    lane: crawl.appId,
     signal: options.signal,
     bytesMax: crawlBytesMax,
     mayFollow: async (target) => {
@@ -151,6 +161,7 @@ async function judge(
     published: read.published,
     report: read.report,
     contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
+    truncated: read.truncated,
   };
   const state: PageState = {
     url: queued.url,
@@ -178,13 +189,8 @@ function sha256(text: string): Buffer {
 }
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
-  const facts = {
-    title: undefined,
-    description: undefined,
-    language: undefined,
-    published: undefined,
-    report: undefined,
-  };
+  const none = undefined;
+  const facts = { title: none, description: none, language: none, published: none, report: none, truncated: none };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -194,6 +200,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
   report: PageReport | undefined;
+  truncated: string[] | undefined;
 };
 
 async function readHtml(
@@ -209,8 +216,9 @@ async function readHtml(
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
   return {
     ...parsed,
-    links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
     report: reportPage(parsed),
+    truncated: parsed.truncated,
+    links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
 }
 
@@ -239,6 +247,7 @@ async function readDocument(
     canonical: undefined,
     links: [],
     report: document.page,
+    truncated: document.truncated,
   };
 }
 

@@ -1,8 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
-import { isRetryable, retryDelayMs } from '../content/crawl.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
-import { allowEverything, allowNothing, parseRobots, type RobotsRules, robotsBytesMax } from '../content/robots.ts';
+import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
+import {
+  allowEverything,
+  allowNothing,
+  decodeRobots,
+  parseRobots,
+  type RobotsRules,
+  robotsBytesMax,
+} from '../content/robots.ts';
 import type { Db } from '../db/database.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';
 import type { Crawl } from './types.ts';
@@ -42,7 +49,7 @@ export class RobotsCache {
   }
 
   async #read(origin: string): Promise<RobotsRules> {
-    const row = await fetchRobots(this.#deps.fetcher, this.#deps.clock, origin, this.#signal);
+    const row = await fetchRobots(this.#deps, this.#crawl.appId, origin, this.#signal);
     await insertHost(this.#deps.db, this.#crawl, row);
     return rulesOf(row);
   }
@@ -54,9 +61,20 @@ function rulesOf(row: HostRow): RobotsRules {
 }
 
 /** RFC 9309, 2.3.1: absent (4xx) means everything is allowed, a server that fails (5xx, 429) that nothing is. */
-async function fetchRobots(fetcher: Fetcher, clock: Clock, origin: string, signal: AbortSignal): Promise<HostRow> {
+async function fetchRobots(
+  { fetcher, clock }: { fetcher: Fetcher; clock: Clock },
+  lane: string,
+  origin: string,
+  signal: AbortSignal,
+): Promise<HostRow> {
   for (let tries = 1; ; tries++) {
-    const response = await fetcher.fetch(`${origin}/robots.txt`, { signal, timeoutMs: robotsTimeoutMs });
+    const response = await fetcher.fetch(`${origin}/robots.txt`, {
+      lane,
+      signal,
+      timeoutMs: robotsTimeoutMs,
+      // Only the start of it is read.
+      bytesMax: Number.POSITIVE_INFINITY,
+    });
     if (response.status >= 200 && response.status < 300)
       return { origin, state: 'found', robots: await readStart(response.body) };
     response.discard();
@@ -78,6 +96,6 @@ async function readStart(body: AsyncIterable<Uint8Array>): Promise<string> {
     bytes += chunk.byteLength;
     if (bytes >= robotsBytesMax) break;
   }
-  // Postgres text takes no NUL, and a rule has no use for one.
-  return Buffer.concat(chunks).subarray(0, robotsBytesMax).toString('utf8').replaceAll('\0', '');
+  // PostgreSQL's text holds no NUL, and a rule has no use for one.
+  return decodeRobots(Buffer.concat(chunks)).replaceAll('\0', '');
 }

@@ -23,6 +23,7 @@ export async function readSitemaps(
   const urls = starts.flatMap((url) => (URL.canParse(url, start.origin) ? [new URL(url, start.origin).href] : []));
   const load = async (url: string) => {
     const response = await deps.fetcher.fetch(url, {
+      lane: crawl.appId,
       signal,
       timeoutMs: sitemapTimeoutMs,
       bytesMax: sitemapLimits.bytesMax,

@@ -52,6 +52,8 @@ export type CrawledPage = {
   /** Of an HTML page. */
   report: PageReport | undefined;
   contentType: string;
+  /** What is missing because the page is too large, in words. */
+  truncated: string[] | undefined;
 };
 
 /** A page that could not be had. `gone`: its server says that it is no more (404 or 410). */

@@ -3,12 +3,9 @@ import { createHash } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
-  closeSync,
   existsSync,
-  fsyncSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -21,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Logger } from '../log.ts';
+import { syncDirectoryBlocking } from '../sync-directory.ts';
 import { type DatabaseAddress, socketPath } from './address.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 import { type Account, canReach, getPostgresAccount, ownAccount, requireNamedUser } from './postgres-account.ts';
@@ -257,16 +255,7 @@ async function makeCluster(
     throw new EmbeddedPostgresError(explainInitFailure(error, place, binaries), error);
   }
   renameSync(unfinished, join(place, 'cluster'));
-  syncDirectory(place);
-}
-
-function syncDirectory(directory: string): void {
-  const handle = openSync(directory, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  syncDirectoryBlocking(place);
 }
 
 function explainInitFailure(error: unknown, place: string, binaries: PostgresBinaries): string {

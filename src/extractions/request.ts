@@ -1,22 +1,7 @@
+import type { Static } from 'typebox';
 import type { CrawlSettings } from '../crawls/types.ts';
 import { invalidField } from '../errors.ts';
-
-export type ExtractionBody = {
-  destination_kind: 'config' | 'storage';
-  destination_path?: string | undefined;
-  file?: string | undefined;
-  url?: string | undefined;
-  mode?: 'link' | 'site' | undefined;
-  max_pages?: number | undefined;
-  include_paths?: string[] | undefined;
-  exclude_paths?: string[] | undefined;
-  max_depth?: number | undefined;
-  allow_subdomains?: boolean | undefined;
-  ignore_robots?: boolean | undefined;
-  sitemap?: 'include' | 'skip' | 'only' | undefined;
-  agent?: string | undefined;
-  org?: string | undefined;
-};
+import type { extractionCreateSchema } from './schema.ts';
 
 /** `prefix` has no leading or trailing slash; undefined means the names stand by themselves. */
 export type Destination = { kind: 'config' | 'storage'; prefix: string | undefined };
@@ -28,7 +13,7 @@ export type ExtractionRequest =
 const maxPagesDefault = 100;
 
 /** What the body asks for, exactly one thing. 422 on the member that is missing or too many. */
-export function readExtractionRequest(body: ExtractionBody): ExtractionRequest {
+export function readExtractionRequest(body: Static<typeof extractionCreateSchema>): ExtractionRequest {
   const destination = readDestination(body);
   if (body.file !== undefined) {
     if (body.url !== undefined) throw invalidField('url', 'give either file or url, not both');
@@ -53,7 +38,11 @@ const crawlMembers = [
   'sitemap',
 ] as const;
 
-function readCrawlSettings(body: ExtractionBody, url: string, mode: 'link' | 'site'): CrawlSettings {
+function readCrawlSettings(
+  body: Static<typeof extractionCreateSchema>,
+  url: string,
+  mode: 'link' | 'site',
+): CrawlSettings {
   return {
     mode,
     startUrl: url,
@@ -67,12 +56,7 @@ function readCrawlSettings(body: ExtractionBody, url: string, mode: 'link' | 'si
   };
 }
 
-/** Text that Postgres takes: documents and pages may hold anything. */
-export function storable(text: string | undefined): string | undefined {
-  return text?.replaceAll('\0', '\u{fffd}').toWellFormed();
-}
-
-function readDestination(body: ExtractionBody): Destination {
+function readDestination(body: Static<typeof extractionCreateSchema>): Destination {
   const segments = (body.destination_path ?? '').split('/').filter((segment) => !['', '.', '..'].includes(segment));
   const prefix = segments.length > 0 ? segments.join('/') : undefined;
   if (body.destination_kind === 'config' && prefix === undefined)

@@ -26,7 +26,7 @@ export const extractionOutputSchema = Type.Object(
       }),
     ),
     truncated: Type.Optional(
-      Type.Boolean({ description: 'The web page has more parts or links than are read; the rest is left out.' }),
+      Type.Boolean({ description: 'The document or page is larger than what is read; the rest is left out.' }),
     ),
     file: Type.Optional(ref(fileSchema)),
     created_at: Type.String(),

@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { writeConfigVersion } from '../configs/store.ts';
 import { normalizeUrl } from '../content/crawl.ts';
@@ -7,6 +8,7 @@ import { type ParsedDocument, ParseError } from '../content/parse/types.ts';
 import { startCrawl } from '../crawls/jobs.ts';
 import { deleteCrawl, listLeftOut } from '../crawls/store.ts';
 import type { Database, Db } from '../db/database.ts';
+import { storableText } from '../db/text.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { FileService } from '../files/service.ts';
 import { type FileRow, findVisibleFile, listFilesById } from '../files/store.ts';
@@ -28,12 +30,11 @@ import { mayChangeOwned, type Owned } from '../tenancy/visible.ts';
 import {
   type Destination,
   documentOutputName,
-  type ExtractionBody,
   type ExtractionRequest,
   outputPath,
   readExtractionRequest,
-  storable,
 } from './request.ts';
+import type { extractionCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 import { extractionConsumer, extractionTopic } from './workflow.ts';
 
@@ -169,9 +170,9 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         ordinal: 0,
         state: 'done',
         sourceUrl: null,
-        title: storable(document.title) ?? null,
+        title: storableText(document.title) ?? null,
         metadata: documentMetadata(document),
-        page: document.page ?? null,
+        page: { ...document.page, truncated: document.truncated !== undefined },
         error: null,
         fileId: file.id,
       });
@@ -187,7 +188,11 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
   }
 
   /** Everything about an extraction that takes its time: of a document, its reading. Throws what keeps it from its end. */
-  async function prepare(caller: Caller, body: ExtractionBody, signal?: AbortSignal): Promise<PreparedExtraction> {
+  async function prepare(
+    caller: Caller,
+    body: Static<typeof extractionCreateSchema>,
+    signal?: AbortSignal,
+  ): Promise<PreparedExtraction> {
     const request = readExtractionRequest(body);
     const owned = await resolveOwner(db, caller, body);
     return request.kind === 'document'
@@ -199,7 +204,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     prepare,
 
     /** Runs a document extraction to its end; throws what keeps it from one, and then leaves nothing behind. */
-    async create(caller: Caller, body: ExtractionBody): Promise<ExtractionView> {
+    async create(caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<ExtractionView> {
       const prepared = await prepare(caller, body);
       let id: string;
       try {
@@ -277,7 +282,7 @@ async function writeConfig(tx: Db, owned: Owned, virtualPath: string, file: File
 }
 
 /** The agent's, else the calling user's, else the org's that a server names, else the app's. */
-async function resolveOwner(db: Db, caller: Caller, body: ExtractionBody): Promise<Owned> {
+async function resolveOwner(db: Db, caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<Owned> {
   const named = await findNamedOwners(db, caller, { org: body.org, agent: body.agent });
   const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
   if (named.agent) {
@@ -310,16 +315,17 @@ async function parseOrRefuse(
 
 /** What the file says about itself, for the output. */
 function documentMetadata(document: ParsedDocument): Record<string, unknown> {
-  const { title, language, pages, author, created, modified, attachments, kind } = document;
+  const { title, language, pages, author, created, modified, attachments, truncated, kind } = document;
   const members = {
     kind,
-    title: storable(title),
-    language: storable(language),
+    title: storableText(title),
+    language: storableText(language),
     pages,
-    author: storable(author),
+    author: storableText(author),
     created,
     modified,
-    attachments: attachments?.map(storable),
+    attachments: attachments?.map(storableText),
+    truncated,
   };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

@@ -42,8 +42,8 @@ export type OutputRow = {
   sourceUrl: string | null;
   title: string | null;
   metadata: Record<string, unknown>;
-  /** Of a web page. */
-  page: PageReport | null;
+  /** What is known of the text beside it; null for an output that failed. */
+  page: (Partial<PageReport> & { truncated: boolean }) | null;
   error: StoredError | null;
   fileId: string | null;
   createdAt: Date;

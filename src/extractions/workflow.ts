@@ -3,12 +3,12 @@ import { writeConfigVersion } from '../configs/store.ts';
 import { outputStem } from '../content/crawl.ts';
 import type { CommitBatch, Crawl, CrawledPage, CrawlSink, PageFailure } from '../crawls/types.ts';
 import type { Transaction } from '../db/database.ts';
+import { storableText } from '../db/text.ts';
 import { insertFiles, type NewFile } from '../files/store.ts';
 import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { claimNames } from './names.ts';
-import { storable } from './request.ts';
 import * as store from './store.ts';
 
 /** How crawls name extractions as what they work for. Stored. */
@@ -25,7 +25,7 @@ export function extractionSink(deps: { blobs: BlobStore }): CrawlSink<PreparedOu
   return {
     async prepare(crawl, page) {
       const fileId = newUuid();
-      const text = Buffer.from(storable(page.markdown) ?? '');
+      const text = Buffer.from(storableText(page.markdown));
       const blob = await blobs.put(`${crawl.appId}/${fileId}`, text, { contentType: 'text/markdown' });
       return { fileId, blobKey: blob.key, size: blob.size, checksum: Buffer.from(blob.checksum, 'hex') };
     },
@@ -89,9 +89,9 @@ async function writeOutputs(
       ordinal: ordinalOf(index),
       state: 'done' as const,
       sourceUrl: page.url,
-      title: storable(page.title) ?? null,
+      title: storableText(page.title) ?? null,
       metadata: pageMetadata(page),
-      page: page.report ?? null,
+      page: { ...page.report, truncated: page.truncated !== undefined },
       error: null,
       fileId: prepared.fileId,
       name: names[index] ?? null,
@@ -130,8 +130,14 @@ function newFile(crawl: Crawl, owned: Owned, prepared: PreparedOutput, filename:
 }
 
 function pageMetadata(page: CrawledPage): Record<string, unknown> {
-  const { description, language, published, contentType } = page;
-  const members = { description: storable(description), language, published, content_type: storable(contentType) };
+  const { description, language, published, contentType, truncated } = page;
+  const members = {
+    description: storableText(description),
+    language,
+    published,
+    content_type: storableText(contentType),
+    truncated,
+  };
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== ''));
 }
 

@@ -1,17 +1,15 @@
+import type { Static } from 'typebox';
 import { nobody } from '../db/database.ts';
 import { invalidField } from '../errors.ts';
 import { type IdKind, parseId } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Grant } from '../tenancy/visible.ts';
+import type { aclInputSchema, grantSchema, removalSchema } from './schema.ts';
 
 export type PrincipalType = Grant['principalType'];
 
 /** Whom a grant is for: an id, a role, or everyone (then the id is the nil uuid and the role empty). */
 export type Principal = Omit<Grant, 'actions'>;
-
-export type GrantInput = { principal_type: PrincipalType; principal?: string; actions: string[] };
-export type RemovalInput = { principal_type: PrincipalType; principal?: string };
-export type AclInput = { grants?: GrantInput[]; add?: GrantInput[]; remove?: RemovalInput[] };
 
 /** What a request wants of a file's grants. `field` is the member of the body that named the principal. */
 export type AclChange =
@@ -24,7 +22,7 @@ const roles: readonly string[] = ['admin', 'member', 'viewer'];
 const idKinds: Partial<Record<PrincipalType, IdKind>> = { user: 'user', team: 'team', org: 'org', agent: 'agent' };
 
 /** Throws 422 on the member that is wrong. Whether the principals exist is not looked at. */
-export function readAclChange(input: AclInput, field = 'acl'): AclChange {
+export function readAclChange(input: Static<typeof aclInputSchema>, field = 'acl'): AclChange {
   const { grants, add, remove } = input;
   if (grants !== undefined) {
     if (add !== undefined) throw invalidField(`${field}.add`, 'cannot be sent beside grants');
@@ -38,11 +36,11 @@ export function readAclChange(input: AclInput, field = 'acl'): AclChange {
   };
 }
 
-function readGrant(input: GrantInput, field: string): Named<Grant> {
+function readGrant(input: Static<typeof grantSchema>, field: string): Named<Grant> {
   return { ...readPrincipal(input, field), actions: [...new Set(input.actions)] };
 }
 
-function readPrincipal(input: RemovalInput, field: string): Named<Principal> {
+function readPrincipal(input: Static<typeof removalSchema>, field: string): Named<Principal> {
   const { principal_type: principalType, principal } = input;
   const at = `${field}.principal`;
   if (principalType === 'everyone') {

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { AppError } from '../errors.ts';
+import { oneHeader } from '../http/headers.ts';
 import { isNotModified, isRangeCurrent, parseRange } from '../http/ranges.ts';
 
 /** What is sent: a blob of known size, and what makes one version of it different from another. */
@@ -50,9 +51,4 @@ export async function sendBytes(
 /** An answer to HEAD keeps its Content-Length only when its body is a stream: of any other, the kit counts the bytes. */
 function nothing(): Readable {
   return Readable.from([]);
-}
-
-function oneHeader(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
 }

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
+import type { Static } from 'typebox';
 import { AppError, invalidField } from '../errors.ts';
 import { parseContentDigest } from '../http/content-digest.ts';
 import { isImage } from './media-types.ts';
+import type { pictureSchema } from './schema.ts';
 
-export type PictureInput = { data: string; filename: string; mime_type: string };
+export type PictureInput = Static<typeof pictureSchema>;
 
 /** Exactly RFC 4648 section 4: no white space, no URL-safe letters, padding in place. 422 on the member otherwise. */
 export function readBase64(field: string, text: string): Buffer {

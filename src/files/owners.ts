@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { Db } from '../db/database.ts';
 import { invalidField } from '../errors.ts';
 import type { Caller } from '../tenancy/caller.ts';
@@ -9,7 +10,8 @@ import {
   unknownReference,
 } from '../tenancy/references.ts';
 import { type Change, type Grant, mayChangeOwned, type Owned } from '../tenancy/visible.ts';
-import { type AclInput, applyAclChange, newPrincipals, readAclChange } from './acl.ts';
+import { applyAclChange, newPrincipals, readAclChange } from './acl.ts';
+import type { aclInputSchema } from './schema.ts';
 import { findVisiblePrincipals, type SeenFileRow } from './store.ts';
 
 /**
@@ -56,7 +58,7 @@ export async function resolveGrants(
   db: Db,
   caller: Caller,
   before: readonly Grant[],
-  input: AclInput,
+  input: Static<typeof aclInputSchema>,
 ): Promise<Grant[]> {
   const change = readAclChange(input);
   const after = applyAclChange(before, change);

@@ -2,8 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
+import type { AuditActor } from '../http/audit.ts';
 import { refuseEncodedBody } from '../http/body.ts';
 import { bodyBudgets } from '../http/budgets.ts';
+import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { iso } from '../http/present.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
@@ -151,8 +153,8 @@ function registerUploadRoutes(
     summary: 'Make a URL by which somebody else uploads one file',
     body: uploadLinkCreateSchema,
     responses: { 201: ref(uploadLinkSchema) },
-    handler: async ({ caller, body }) => {
-      const { token, promise } = await files.createUploadLink(caller, body);
+    handler: async ({ caller, body, request }) => {
+      const { token, promise } = await files.createUploadLink(caller, body, request.credential);
       return {
         file: formatId('file', promise.id),
         method: 'PUT',
@@ -169,6 +171,7 @@ function registerUploadRoutes(
     tag,
     summary: 'Upload the file that a signed upload URL was made for',
     description: 'The body is the file.',
+    audit: 'batched',
     headers: Type.Object({ 'content-digest': digest }),
     query: Type.Object({ token: Type.String() }),
     uncheckedQuery: true,
@@ -177,8 +180,11 @@ function registerUploadRoutes(
     handler: async ({ query, request }) => {
       const check = readDigestHeader(oneHeader(request, 'content-digest'));
       const { token } = query as { token?: unknown };
+      const note = (actor: AuditActor) => {
+        request.auditNote = { actor };
+      };
       return present(
-        await receiving(request, () => files.uploadByLink(token, check, lengthOf(request), bodyOf(request))),
+        await receiving(request, () => files.uploadByLink(token, check, lengthOf(request), bodyOf(request), note)),
       );
     },
   });
@@ -289,9 +295,4 @@ function readContentType(request: FastifyRequest): string {
 function lengthOf(request: FastifyRequest): number | undefined {
   const length = request.headers['content-length'];
   return length === undefined ? undefined : Number(length);
-}
-
-function oneHeader(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
 }

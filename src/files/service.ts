@@ -1,16 +1,19 @@
+import type { Static } from 'typebox';
 import { BlobChecksumMismatch, BlobTooLarge } from '../blob/blob-store.ts';
 import type { Clock } from '../clock.ts';
 import type { Db } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
+import type { AuditActor } from '../http/audit.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid, parseId } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import type { Capabilities, CapabilityRole, SignedLinks } from '../tenancy/capability.ts';
-import { fieldId, type OwnerInput, pathId } from '../tenancy/references.ts';
+import type { Credential } from '../tenancy/credential.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
+import { fieldId, pathId } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { Grant, Owned } from '../tenancy/visible.ts';
-import type { AclInput } from './acl.ts';
 import {
   type DigestCheck,
   DigestMismatch,
@@ -21,8 +24,15 @@ import {
 } from './input.ts';
 import { essenceOf, isImage } from './media-types.ts';
 import { hasOwnerRights, resolveFileOwner, resolveGrants } from './owners.ts';
+import type {
+  fileCreateSchema,
+  fileListQuery,
+  fileUpdateSchema,
+  rawUploadQuery,
+  uploadLinkCreateSchema,
+} from './schema.ts';
 import * as store from './store.ts';
-import { openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
+import { actorOfLink, isStillPromised, makerOf, openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
 import { type FileContents, forgetBlob, type RecordFile, storeFile, type WriteDeps, writeFile } from './write.ts';
 
 export type FileDeps = WriteDeps & {
@@ -31,42 +41,16 @@ export type FileDeps = WriteDeps & {
   signedLinks: SignedLinks;
   capabilities: Capabilities;
   uploadBytesMax: number;
+  credentials: Pick<Credentials, 'findEnded'>;
 };
 
 export type { PictureInput };
 
-export type UploadInput = OwnerInput & {
-  filename: string;
-  content_type: string;
-  data: string;
-  acl?: AclInput | undefined;
-  share?: boolean | undefined;
-};
-
-export type StreamInput = OwnerInput & {
+export type StreamInput = Static<typeof rawUploadQuery> & {
   filename: string;
   contentType: string;
-  share?: boolean | undefined;
   digest: DigestCheck;
 };
-
-export type UploadLinkInput = OwnerInput & {
-  filename: string;
-  content_type: string;
-  size?: number | undefined;
-  checksum?: string | undefined;
-  expires_in?: number | undefined;
-  share?: boolean | undefined;
-};
-
-export type UpdateInput = {
-  filename?: string | undefined;
-  provider_metadata?: Record<string, unknown> | undefined;
-  share?: boolean | undefined;
-  acl?: AclInput | undefined;
-};
-
-export type ListInput = OwnerInput & { content_type?: string | undefined; search?: string | undefined };
 
 /** A file, and its grants for those who have an owner's rights. */
 export type SeenFile = { file: store.FileRow; grants: Grant[] | undefined };
@@ -117,7 +101,7 @@ export function createFileService(deps: FileDeps) {
   }
 
   /** An upload as it is to be written. Throws what is wrong with it. */
-  async function readUpload(caller: Caller, input: UploadInput) {
+  async function readUpload(caller: Caller, input: Static<typeof fileCreateSchema>) {
     const bytes = readBase64('data', input.data);
     if (input.share === true) requireSharable(input.content_type);
     const owned = await resolveFileOwner(db, caller, input);
@@ -142,13 +126,13 @@ export function createFileService(deps: FileDeps) {
     /** Stores contents whose row is written later, in a transaction of the caller's. */
     store: (scope: Scope, contents: FileContents) => storeFile(deps, scope, contents),
 
-    async upload(caller: Caller, input: UploadInput): Promise<SeenFile> {
+    async upload(caller: Caller, input: Static<typeof fileCreateSchema>): Promise<SeenFile> {
       const { contents, owned, grants, record } = await readUpload(caller, input);
       return { file: await write(caller, contents, owned, record), grants };
     },
 
     /** The same in two steps: what takes its time, and `commit` for the transaction of something else. */
-    async prepareUpload(caller: Caller, input: UploadInput) {
+    async prepareUpload(caller: Caller, input: Static<typeof fileCreateSchema>) {
       const { contents, owned, record } = await readUpload(caller, input);
       const stored = await storeFile(deps, caller, contents);
       return { commit: (tx: Db) => stored.commit(tx, owned, record), discard: stored.discard };
@@ -171,7 +155,11 @@ export function createFileService(deps: FileDeps) {
     },
 
     /** A token that lets its holder upload this one file, once, until it expires. */
-    async createUploadLink(caller: Caller, input: UploadLinkInput): Promise<{ token: string; promise: UploadPromise }> {
+    async createUploadLink(
+      caller: Caller,
+      input: Static<typeof uploadLinkCreateSchema>,
+      credential: Credential | undefined,
+    ): Promise<{ token: string; promise: UploadPromise }> {
       if (input.share === true) requireSharable(input.content_type);
       if (input.size !== undefined && input.size > deps.uploadBytesMax) throw tooLarge(deps.uploadBytesMax);
       const owned = await resolveFileOwner(db, caller, input);
@@ -186,20 +174,31 @@ export function createFileService(deps: FileDeps) {
         sizeMax: input.size ?? deps.uploadBytesMax,
         ...(input.checksum === undefined ? {} : { checksum: input.checksum.toLowerCase() }),
         expires: nowSeconds(clock) + (input.expires_in ?? limits.uploadLinkSecondsDefault),
+        maker: makerOf(caller, credential),
+        owner: { org: input.org, team: input.team, user: input.user, agent: input.agent },
       };
       return { token: sealUpload(secrets, promise), promise };
     },
 
-    /** Stores the body as the file that the token promises. 403 when it is not ours or too old, 409 when used. */
+    /**
+     * Stores the body as the file that the token promises. 403 when it is not ours, too old, or its maker may not make
+     * that file any more; 409 when used.
+     */
     async uploadByLink(
       token: unknown,
       digest: DigestCheck,
       length: number | undefined,
       body: AsyncIterable<Uint8Array>,
+      noteActor: (actor: AuditActor) => void,
     ): Promise<SeenFile> {
       const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
-      if (promise === undefined || promise.expires < nowSeconds(clock))
-        throw new AppError('forbidden', 'This upload link is not valid or has expired.');
+      if (
+        promise === undefined ||
+        promise.expires < nowSeconds(clock) ||
+        !(await isStillPromised(db, deps.credentials, promise))
+      )
+        throw forbidden('This upload link is not valid or has expired.');
+      noteActor(actorOfLink(promise));
       const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = promise;
       if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
       if (digest.checksum !== undefined && promise.checksum !== undefined && digest.checksum !== promise.checksum)
@@ -212,7 +211,7 @@ export function createFileService(deps: FileDeps) {
       return { file, grants: undefined };
     },
 
-    async list(caller: Caller, page: PageRequest, input: ListInput): Promise<[SeenFile[], number]> {
+    async list(caller: Caller, page: PageRequest, input: Static<typeof fileListQuery>): Promise<[SeenFile[], number]> {
       const named = (kind: 'org' | 'team' | 'user' | 'agent') => {
         const id = input[kind];
         return id === undefined ? undefined : fieldId(kind, kind, id);
@@ -228,7 +227,7 @@ export function createFileService(deps: FileDeps) {
       return [await withGrants(caller, rows), total];
     },
 
-    async update(caller: Caller, id: string, input: UpdateInput): Promise<SeenFile> {
+    async update(caller: Caller, id: string, input: Static<typeof fileUpdateSchema>): Promise<SeenFile> {
       const { filename, provider_metadata: providerMetadata, share: shared, acl } = input;
       const file = await getSeen(caller, id);
       const owner = hasOwnerRights(caller, file, 'update');

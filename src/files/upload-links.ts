@@ -1,6 +1,15 @@
-import type { Scope } from '../tenancy/caller.ts';
+import type { Db } from '../db/database.ts';
+import { AppError } from '../errors.ts';
+import type { AuditActor } from '../http/audit.ts';
+import { readBase64url } from '../tenancy/base64url.ts';
+import { type Caller, type DeveloperCaller, type Scope, type ServerCaller, seesWholeApp } from '../tenancy/caller.ts';
+import { loadUserCaller } from '../tenancy/callers.ts';
+import { type Credential, lastingCredential } from '../tenancy/credential.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
+import type { OwnerInput } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { Owned } from '../tenancy/visible.ts';
+import { resolveFileOwner } from './owners.ts';
 
 /** Everything that is decided when an upload link is made; whoever has the link brings the bytes alone. */
 export type UploadPromise = Scope &
@@ -15,7 +24,50 @@ export type UploadPromise = Scope &
     checksum?: string;
     /** Seconds since 1970. */
     expires: number;
+    /** Who made the link, by what, and the owner as they named it: the link ends with their rights. */
+    maker: { identity: Maker; credential: Credential | undefined };
+    owner: OwnerInput;
   };
+
+type Maker = (Scope & { kind: 'user'; userId: string }) | ServerCaller | DeveloperCaller;
+
+/** The maker of a link that this caller asks for. */
+export function makerOf(caller: Caller, credential: Credential | undefined): UploadPromise['maker'] {
+  if (caller.kind === 'agent') throw new Error('Agents make no upload links.');
+  const { appId, sandboxId } = caller;
+  const identity = caller.kind === 'user' ? { kind: caller.kind, appId, sandboxId, userId: caller.userId } : caller;
+  return { identity, credential: lastingCredential(credential) };
+}
+
+/** Whether the maker of the link could still create the file that it promises, by the credential that made it. */
+export async function isStillPromised(
+  db: Db,
+  credentials: Pick<Credentials, 'findEnded'>,
+  { maker, owner, orgId, teamId, userId, agentId }: UploadPromise,
+): Promise<boolean> {
+  const { identity } = maker;
+  const [[ended], caller] = await Promise.all([
+    credentials.findEnded([maker]),
+    identity.kind === 'user' ? loadUserCaller(db, identity) : identity,
+  ]);
+  if (ended || !caller) return false;
+  if (seesWholeApp(caller)) return true;
+  try {
+    const now = await resolveFileOwner(db, caller, owner);
+    return now.orgId === orgId && now.teamId === teamId && now.userId === userId && now.agentId === agentId;
+  } catch (error) {
+    if (error instanceof AppError) return false;
+    throw error;
+  }
+}
+
+/** Who the audit log names for what is done with the link: its maker. */
+export function actorOfLink({ appId, sandboxId, maker: { identity } }: UploadPromise): AuditActor {
+  const by = { scopes: [{ appId, sandboxId }], credential: 'upload_link' };
+  if (identity.kind === 'user') return { ...by, kind: 'user', id: identity.userId };
+  if (identity.kind === 'server') return { ...by, kind: 'secret_key', id: identity.keyId };
+  return { ...by, kind: 'developer', id: identity.developerId };
+}
 
 const purpose = 'upload';
 
@@ -27,9 +79,11 @@ export function sealUpload(secrets: Secrets, promise: UploadPromise): string {
 
 /** What was promised, or undefined when the token is not ours. Whether it has expired is for the caller to judge. */
 export function openUpload(secrets: Secrets, token: string): UploadPromise | undefined {
-  const [text, signature, rest] = token.split('.');
-  if (text === undefined || signature === undefined || rest !== undefined) return undefined;
-  if (!secrets.verify('signed-url', `${purpose}\0${text}`, Buffer.from(signature, 'base64url'))) return undefined;
+  const [text = '', signature = '', ...rest] = token.split('.');
+  const bytes = readBase64url(text);
+  const proof = readBase64url(signature);
+  if (bytes === undefined || proof === undefined || rest.length > 0) return undefined;
+  if (!secrets.verify('signed-url', `${purpose}\0${text}`, proof)) return undefined;
   // We wrote it, as the signature has shown.
-  return JSON.parse(Buffer.from(text, 'base64url').toString()) as UploadPromise;
+  return JSON.parse(bytes.toString()) as UploadPromise;
 }

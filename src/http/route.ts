@@ -3,8 +3,10 @@ import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
-import type { AuditLog, AuditMode } from './audit.ts';
+import type { Credential } from '../tenancy/credential.ts';
+import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
+import { listItemSchema, sendList } from './lists.ts';
 import type { RouteGroup } from './rate-limits.ts';
 import { jsonBytes } from './validation.ts';
 
@@ -91,6 +93,10 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     identity: Identity;
+    /** What the identity was shown by; undefined where nothing was. */
+    credential: Credential | undefined;
+    /** What the handler tells the audit log. */
+    auditNote: AuditNote | undefined;
   }
 }
 
@@ -104,9 +110,9 @@ export class Api {
   readonly routes: RouteInfo[] = [];
   readonly #fastify: FastifyInstance;
   readonly #bodyBytesMax: number;
-  readonly #audit: AuditLog | undefined;
+  readonly #audit: Auditor | undefined;
 
-  constructor(fastify: FastifyInstance, options: { bodyBytesMax: number; audit: AuditLog | undefined }) {
+  constructor(fastify: FastifyInstance, options: { bodyBytesMax: number; audit: Auditor | undefined }) {
     this.#fastify = fastify;
     this.#bodyBytesMax = options.bodyBytesMax;
     this.#audit = options.audit;
@@ -171,6 +177,7 @@ export class Api {
     const { bytesMax, valuesMax } = definition.budget ?? defaultBudget(access, definition);
     const budget = { bytesMax: Math.min(bytesMax, this.#bodyBytesMax), valuesMax };
     this.routes.push({ method, path, operationId, access, budget, takesJson: definition.body !== undefined });
+    const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.keeps(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
@@ -214,7 +221,9 @@ export class Api {
               ? await handle()
               : await audit.audited(wanted, request, reply, handle);
           if (reply.sent) return reply;
-          return answer;
+          if (itemSchema === undefined) return answer;
+          const { data, ...rest } = answer as { data: Iterable<unknown> | AsyncIterable<unknown> };
+          return sendList(reply, itemSchema, data, rest);
         },
       });
     if (definition.rawBody === undefined) add(this.#fastify);

@@ -15,9 +15,10 @@ import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
-import type { AuditLog } from './audit.ts';
+import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
+import { oneHeader } from './headers.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
@@ -32,7 +33,7 @@ export type HttpOptions = {
   /** Absent: nobody is limited. */
   rateLimiter?: RateLimiter;
   /** Absent: nothing is kept. */
-  audit?: AuditLog;
+  audit?: Auditor;
   bodyBytesMax: number;
   corsOrigins: string[];
   trustProxy: string[];
@@ -77,6 +78,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const fastify: FastifyInstance = Fastify(settings);
   const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
   fastify.decorateRequest('identity');
+  fastify.decorateRequest('credential');
+  fastify.decorateRequest('auditNote');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -126,7 +129,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     metrics.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
     const line = { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) };
     request.log.info(line, 'request');
-    if (request.identity !== undefined) audit?.count(request.identity, request.headers.authorization, reply.statusCode);
+    if (request.identity !== undefined) audit?.count(request, reply.statusCode);
     done();
   });
   fastify.setErrorHandler((error, request, reply) => {
@@ -166,10 +169,11 @@ async function identifyCaller(
     access.kind !== 'key' &&
     headers.apiKey === undefined &&
     headers.authorization === undefined;
-  const identity = bySession
+  const { identity, credential } = bySession
     ? await sessions.identify(cookie, oneHeader(request, 'x-quarry-csrf'), headers, pathApp(request))
     : await credentials.identify(headers, pathApp(request));
   request.identity = identity;
+  request.credential = credential;
   requireAccess(access, identity);
   // Most requests wait for nothing here.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
@@ -214,11 +218,6 @@ function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
     app: one('x-app'),
     sandbox: one('x-sandbox'),
   };
-}
-
-function oneHeader(request: FastifyRequest, name: string): string | undefined {
-  const value = request.headers[name];
-  return Array.isArray(value) ? value.join(',') : value;
 }
 
 /** The app that a developer path names. */

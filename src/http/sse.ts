@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
+import type { Identified, Shown } from '../tenancy/credential.ts';
 
 /**
  * Server-Sent Events for things that change. An event's id is the version of the thing that it shows; a stream shows
@@ -35,8 +36,12 @@ export type StreamHubOptions = {
   heartbeatMs?: number;
   /** How long a reader may take nothing before its connection is cut. */
   stalledMs?: number;
+  /** Those of the readers whose credential has ended. Without it nobody's does. */
+  findEnded?<T extends Shown>(readers: readonly T[]): Promise<T[]>;
 };
 
+/** How often the credentials of readers are looked at: what was revoked reads on for less than two seconds. */
+const credentialsCheckMs = 1_000;
 const channel = 'quarry_changes';
 const loadBatchMax = 500;
 const bucketCount = 15;
@@ -54,7 +59,7 @@ export function topicOf(kind: string, appId: string, id: string): string {
   return `${kind}/${appId}/${id}`;
 }
 
-type Stream = {
+type Stream = Identified & {
   response: ServerResponse;
   topic: string;
   /** The version that the reader has: shown last, or named by its `Last-Event-ID`. */
@@ -80,6 +85,8 @@ export class StreamHub {
   #flushing = false;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
+  #credentialsTimer: NodeJS.Timeout | undefined;
+  #checking = false;
   #unlisten: (() => Promise<void>) | undefined;
 
   constructor(options: StreamHubOptions) {
@@ -104,6 +111,24 @@ export class StreamHub {
     const everyMs = (this.#options.heartbeatMs ?? 15_000) / bucketCount;
     this.#timer = setInterval(() => this.#tick(), everyMs);
     this.#timer.unref();
+    this.#credentialsTimer = setInterval(() => void this.endRevoked(), credentialsCheckMs);
+    this.#credentialsTimer.unref();
+  }
+
+  /** Ends the streams of readers whose credential has ended. */
+  async endRevoked(): Promise<void> {
+    const { findEnded, log } = this.#options;
+    if (findEnded === undefined || this.#checking || this.size === 0) return;
+    this.#checking = true;
+    try {
+      const streams = this.#buckets.flatMap((bucket) => [...bucket]);
+      for (const stream of await findEnded(streams)) this.#end(stream);
+    } catch (error) {
+      // Nothing is known now; the next look is a second away.
+      log.warn({ err: error }, 'credentials of streams could not be looked at');
+    } finally {
+      this.#checking = false;
+    }
   }
 
   /** How many things streams show. */
@@ -133,6 +158,8 @@ export class StreamHub {
     response.flushHeaders();
     const name = topicOf(kind, appId, id);
     const stream: Stream = {
+      identity: request.identity,
+      credential: request.credential,
       response,
       topic: name,
       version: lastEventId(request),
@@ -163,6 +190,7 @@ export class StreamHub {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
+    clearInterval(this.#credentialsTimer);
     for (const bucket of this.#buckets) for (const stream of [...bucket]) this.#end(stream, retryMs.drained);
     await this.#unlisten?.();
   }

@@ -1,9 +1,11 @@
+import type { Static } from 'typebox';
 import type { Database, Transaction } from '../db/database.ts';
 import { notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { findNamedOwners, pathId, unknownReference } from '../tenancy/references.ts';
+import type { installationCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 
 /** What else happens in the transaction of a new installation, such as making the source that it fills. */
@@ -25,7 +27,7 @@ export function createInstallationService({ db, onInstalled }: { db: Database; o
   return {
     get,
 
-    async create(caller: Caller, input: { agent: string; kind: string }): Promise<store.InstallationRow> {
+    async create(caller: Caller, input: Static<typeof installationCreateSchema>): Promise<store.InstallationRow> {
       const { agent } = await findNamedOwners(db, caller, { agent: input.agent });
       if (!agent) throw unknownReference('agent');
       return db.begin(async (tx) => {

@@ -1,6 +1,6 @@
 import { Lanes } from '../lanes.ts';
 
-/** Places for work that goes on after a wait, shared by apps: one with a thousand answers keeps no other waiting. */
+/** Places for work that follows a wait, shared by apps: one with a thousand answers keeps no other waiting. */
 export class Places {
   readonly #lanes: Lanes<() => void>;
   #isOpen = false;
@@ -21,6 +21,16 @@ export class Places {
       this.#lanes.release(lane, performance.now() - takenAt);
       this.#next();
     };
+  }
+
+  /** Does work in a place. */
+  async run<T>(lane: string, work: () => Promise<T>): Promise<T> {
+    const giveBack = await this.take(lane);
+    try {
+      return await work();
+    } finally {
+      giveBack();
+    }
   }
 
   /** Lets everybody through from now on: this process stops, and what waits has to end. */

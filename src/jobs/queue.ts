@@ -28,11 +28,3 @@ export async function addJob(db: Db, task: string, payload: JobPayload, options:
     run_at := ${runAt}::timestamptz, max_attempts := ${maxAttempts}::integer, job_key := ${key},
     priority := ${priority}::integer, job_key_mode := ${keepRunAt ? 'preserve_run_at' : 'replace'})`;
 }
-
-/** Whether any job is due and has no worker yet. */
-export async function areJobsWaiting(db: Db): Promise<boolean> {
-  const rows = await db`
-    select 1 from graphile_worker.jobs
-    where locked_at is null and run_at <= clock_timestamp() and attempts < max_attempts limit 1`;
-  return rows.length > 0;
-}

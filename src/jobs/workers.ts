@@ -24,6 +24,8 @@ export type JobContext = {
    * so; a process that dies loses the job like any other, and it is done again elsewhere.
    */
   waitOutside: WaitOutside;
+  /** Whether as many jobs of this task wait outside as may: one that has had its time should make room. */
+  isCrowded(): boolean;
 };
 
 export type WaitOutside = <T>(wait: () => Promise<T>) => Promise<T>;
@@ -174,7 +176,8 @@ async function runTask(
   try {
     // Fetched in the very moment of stopping: a process that has more time does it.
     signal.throwIfAborted();
-    await contain(() => task(payload, { ...describe(job), signal, log, waitOutside }));
+    const isCrowded = () => !running.waiting.hasRoom(name, appOf(payload));
+    await contain(() => task(payload, { ...describe(job), signal, log, waitOutside, isCrowded }));
   } catch (error) {
     if (signal.aborted) {
       await held.release();

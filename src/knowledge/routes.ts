@@ -196,23 +196,10 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Post a document to an inbound URL',
     description: 'The URL itself is the credential. Whatever is posted becomes a document.',
     params: Type.Object({ token: Type.String() }),
+    audit: 'batched',
     rawBody: '*/*',
     responses: { 202: Type.Object({ ingestion: Type.String() }) },
     handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),
-  });
-
-  api.app(everyCaller, {
-    method: 'POST',
-    path: '/api/v1/threads/:thread/messages',
-    operationId: 'createThreadMessage',
-    tag: 'Threads',
-    summary: 'Post a message to a thread',
-    description: 'Every thread/messages source of the agent of the thread takes it as a document.',
-    params: Type.Object({ thread: Type.String() }),
-    body: schema.threadMessageSchema,
-    budget: bodyBudgets.document,
-    responses: { 201: schema.threadMessageAnswerSchema },
-    handler: ({ caller, params, body }) => knowledge.inbound.postMessage(caller, params.thread, body),
   });
 }
 

@@ -78,7 +78,7 @@ export const sourceUpdateSchema = strict({
   state: Type.Optional(stateSchema),
 });
 
-const contentSchema = strict({
+export const contentSchema = strict({
   data: Type.String({ description: 'The document: text, or its bytes in base64.' }),
   data_encoding: Type.Optional(Type.Enum(['raw', 'base64'], { description: 'Default raw.' })),
   content_type: Type.Optional(Type.String({ maxLength: 255, pattern: mediaTypePattern })),
@@ -105,20 +105,17 @@ export const ingestSchema = strict(
   takesDocuments,
 );
 
+/** One document of a batch. */
+export const pushSchema = strict({
+  content: Type.Optional(contentSchema),
+  file: optionalText,
+  title,
+  metadata,
+  dedupe: Type.Optional(Type.Boolean()),
+});
+
 export const ingestBatchSchema = strict(
-  {
-    items: Type.Array(
-      strict({
-        content: Type.Optional(contentSchema),
-        file: optionalText,
-        title,
-        metadata,
-        dedupe: Type.Optional(Type.Boolean()),
-      }),
-      { minItems: 1, maxItems: 100 },
-    ),
-    on_active: onActive,
-  },
+  { items: Type.Array(pushSchema, { minItems: 1, maxItems: 100 }), on_active: onActive },
   takesDocuments,
 );
 
@@ -265,16 +262,3 @@ export const searchResultSchema = Type.Object({
 });
 
 export const inboundUrlSchema = Type.Object({ url: text });
-
-export const threadMessageSchema = strict({
-  content: Type.String({ minLength: 1 }),
-  metadata,
-});
-
-export const threadMessageAnswerSchema = Type.Object({
-  id: Type.String({ description: 'msg_…' }),
-  thread: text,
-  content: text,
-  metadata: Type.Record(Type.String(), Type.Unknown()),
-  created_at: text,
-});

@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
 import { found, notFound } from '../errors.ts';
@@ -6,13 +7,8 @@ import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
+import type { orgCreateSchema, orgUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
-
-export type OrgInput = {
-  name?: string | undefined;
-  slug?: string | undefined;
-  logo?: PictureInput | null | undefined;
-};
 
 export type OrgService = ReturnType<typeof createOrgService>;
 
@@ -42,7 +38,7 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
   return {
     get,
 
-    async create(caller: Caller, input: OrgInput & { name: string }): Promise<store.OrgRow> {
+    async create(caller: Caller, input: Static<typeof orgCreateSchema>): Promise<store.OrgRow> {
       if (input.logo) files.checkPicture('logo', input.logo);
       const id = newUuid();
       await uniqueSlug(() => store.insertOrg(db, caller, { id, name: input.name, slug: input.slug ?? null }));
@@ -53,7 +49,7 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
     list: (caller: Caller, page: PageRequest, query: { search?: string | undefined }) =>
       store.listOrgs(db, caller, page, query.search),
 
-    async update(caller: Caller, id: string, input: OrgInput): Promise<store.OrgRow> {
+    async update(caller: Caller, id: string, input: Static<typeof orgUpdateSchema>): Promise<store.OrgRow> {
       const org = await get(caller, id);
       if (input.logo) files.checkPicture('logo', input.logo);
       if (input.name !== undefined || input.slug !== undefined)

@@ -1,19 +1,12 @@
+import type { Static } from 'typebox';
 import { type Database, isUniqueViolation } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid, parseId } from '../ids.ts';
 import { type Caller, seesWholeApp, type TeamRole } from '../tenancy/caller.ts';
 import { findNamedOwners, pathId } from '../tenancy/references.ts';
+import type { memberCreateSchema, memberRemoveSchema, teamCreateSchema, teamUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
-
-export type TeamInput = {
-  name?: string | undefined;
-  description?: string | undefined;
-  org?: string | undefined;
-  metadata?: Record<string, unknown> | undefined;
-};
-
-export type MemberInput = { user?: string | undefined; agent?: string | undefined; role?: TeamRole | undefined };
 
 export type TeamService = ReturnType<typeof createTeamService>;
 
@@ -41,7 +34,7 @@ export function createTeamService({ db }: { db: Database }) {
     get,
 
     /** A user who makes a team owns it. */
-    async create(caller: Caller, input: TeamInput & { name: string }): Promise<store.TeamRow & { joined: boolean }> {
+    async create(caller: Caller, input: Static<typeof teamCreateSchema>): Promise<store.TeamRow & { joined: boolean }> {
       const { org } = await findNamedOwners(db, caller, { org: input.org });
       const orgId = org?.id ?? (caller.kind === 'user' ? (caller.orgId ?? null) : null);
       if (caller.kind === 'user' && caller.orgRole === 'viewer')
@@ -67,7 +60,7 @@ export function createTeamService({ db }: { db: Database }) {
       return store.listTeams(db, caller, page, { search: query.search, joinedOnly: query.membership === 'joined' });
     },
 
-    async update(caller: Caller, id: string, input: TeamInput): Promise<store.TeamRow> {
+    async update(caller: Caller, id: string, input: Static<typeof teamUpdateSchema>): Promise<store.TeamRow> {
       const team = await get(caller, id);
       requireManages(caller, team);
       const row = await store.updateTeam(db, caller, team.id, input);
@@ -86,7 +79,11 @@ export function createTeamService({ db }: { db: Database }) {
       return store.listMemberships(db, caller.appId, team.id, page);
     },
 
-    async addMember(caller: Caller, teamId: string, input: MemberInput): Promise<store.MembershipRow> {
+    async addMember(
+      caller: Caller,
+      teamId: string,
+      input: Static<typeof memberCreateSchema>,
+    ): Promise<store.MembershipRow> {
       const team = await get(caller, teamId);
       requireManages(caller, team, input.role);
       const field = oneMember(input);
@@ -131,7 +128,7 @@ export function createTeamService({ db }: { db: Database }) {
     },
 
     /** The same with the member named in the body or the query, as some clients do. */
-    async removeNamedMember(caller: Caller, teamId: string, input: MemberInput): Promise<void> {
+    async removeNamedMember(caller: Caller, teamId: string, input: Static<typeof memberRemoveSchema>): Promise<void> {
       const team = await get(caller, teamId);
       const field = oneMember(input);
       const member = input.user ?? input.agent ?? '';
@@ -155,7 +152,7 @@ function requireManages(caller: Caller, team: store.TeamRow, memberRole?: TeamRo
   if (memberRole === 'owner') throw new AppError('forbidden', 'Only owners of the team may make or change an owner.');
 }
 
-function oneMember(input: MemberInput): 'user' | 'agent' {
+function oneMember(input: Static<typeof memberRemoveSchema>): 'user' | 'agent' {
   if ((input.user === undefined) === (input.agent === undefined))
     throw invalidField(input.user === undefined ? 'user' : 'agent', 'give exactly one of user and agent');
   return input.user === undefined ? 'agent' : 'user';

@@ -1,20 +1,28 @@
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { AppError } from '../errors.ts';
 import { formatId, parseId } from '../ids.ts';
+import { readBase64url } from './base64url.ts';
 import type { Scope } from './caller.ts';
 import type { Secrets } from './secrets.ts';
 
 export const accessTokenSeconds = 3600;
 const issuer = 'quarry';
 
-export type AccessClaims = Scope & { userId: string };
+/** Whose token it is, of which epoch of theirs and of which session: it ends with either. */
+export type AccessClaims = Scope & { userId: string; epoch?: number; sessionId?: string | undefined };
 
-/** A JWT (HS256) that carries user, app and sandbox, valid for an hour. */
+/** A JWT (HS256) that carries user, app, sandbox, epoch and session, valid for an hour. */
 export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, now: Date): Promise<string> {
   const [key] = secrets.keys('access-token');
   if (!key) throw new Error('There is no root secret.');
   const issuedAt = Math.floor(now.getTime() / 1000);
-  return new SignJWT({ app: formatId('app', claims.appId), sbx: formatId('sandbox', claims.sandboxId) })
+  const { epoch = 0, sessionId } = claims;
+  return new SignJWT({
+    app: formatId('app', claims.appId),
+    sbx: formatId('sandbox', claims.sandboxId),
+    epo: epoch,
+    ...(sessionId === undefined ? {} : { sid: sessionId }),
+  })
     .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
     .setIssuer(issuer)
     .setSubject(formatId('user', claims.userId))
@@ -24,17 +32,26 @@ export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, no
 }
 
 /** What a token says, and until when it is good. */
-export type ReadAccessToken = AccessClaims & { expiresAtMs: number };
+export type ReadAccessToken = Scope & {
+  userId: string;
+  epoch: number;
+  sessionId: string | undefined;
+  expiresAtMs: number;
+};
 
-/** Whose token this is. 401 `expired_token` when it was ours and is too old, `invalid_credentials` for all else. */
+/** Whose token this is. 401 `expired_token` when it is genuine and too old, `invalid_credentials` for all else. */
 export async function readAccessToken(secrets: Secrets, token: string, now: Date): Promise<ReadAccessToken> {
-  for (const key of secrets.keys('access-token')) {
+  const isCanonical = token.split('.').every((part) => readBase64url(part) !== undefined);
+  for (const key of isCanonical ? secrets.keys('access-token') : []) {
     try {
       const { payload } = await jwtVerify(token, key, { algorithms: ['HS256'], issuer, currentDate: now });
       const userId = parseId('user', payload.sub ?? '');
       const appId = parseId('app', String(payload.app));
       const sandboxId = parseId('sandbox', String(payload.sbx));
-      if (userId && appId && sandboxId) return { userId, appId, sandboxId, expiresAtMs: (payload.exp ?? 0) * 1000 };
+      const sessionId = typeof payload.sid === 'string' ? payload.sid : undefined;
+      const expiresAtMs = (payload.exp ?? 0) * 1000;
+      if (userId && appId && sandboxId)
+        return { userId, appId, sandboxId, epoch: Number(payload.epo), sessionId, expiresAtMs };
     } catch (error) {
       if (error instanceof errors.JWTExpired) throw expiredToken();
       // The previous root secret may fit.

@@ -5,14 +5,28 @@ import type { Owned } from './visible.ts';
 /** Users, agents and owners as callers, with the rights that the database gives them now. The only place that loads them. */
 
 export async function loadUserCaller(db: Db, scope: Scope & { userId: string }): Promise<UserCaller | undefined> {
+  return (await loadUserRights(db, scope))?.caller;
+}
+
+/** The user, and the epoch that their credentials must be of. */
+export async function loadUserRights(
+  db: Db,
+  scope: Scope & { userId: string },
+): Promise<{ caller: UserCaller; sessionEpoch: number } | undefined> {
   const { appId, sandboxId, userId } = scope;
-  const [row] = await db<{ orgId: string | null; orgRole: OrgRole | null; teams: Record<string, TeamRole> | null }[]>`
-    select u.org_id, u.org_role,
+  type Row = {
+    orgId: string | null;
+    orgRole: OrgRole | null;
+    sessionEpoch: number;
+    teams: Record<string, TeamRole> | null;
+  };
+  const [row] = await db<Row[]>`
+    select u.org_id, u.org_role, u.session_epoch,
       (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
         where m.app_id = u.app_id and m.user_id = u.id) as teams
     from users u where u.app_id = ${appId} and u.sandbox_id = ${sandboxId} and u.id = ${userId}`;
   if (!row) return undefined;
-  return {
+  const caller: UserCaller = {
     kind: 'user',
     appId,
     sandboxId,
@@ -21,6 +35,7 @@ export async function loadUserCaller(db: Db, scope: Scope & { userId: string }):
     orgRole: row.orgId === null ? undefined : (row.orgRole ?? 'member'),
     teams: new Map(Object.entries(row.teams ?? {})),
   };
+  return { caller, sessionEpoch: row.sessionEpoch };
 }
 
 export async function loadAgentCaller(db: Db, scope: Scope & { agentId: string }): Promise<AgentCaller | undefined> {

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Database } from '../db/database.ts';
 import { formatUuidBytes, uuidBytes } from '../ids.ts';
+import { readBase64url } from './base64url.ts';
 import type { Secrets } from './secrets.ts';
 
 /** What a capability token opens; the token of one role opens no other. */
@@ -94,8 +95,8 @@ export class SignedLinks {
 
   /** The app that the signature was made for, or undefined. Expiry is for the caller to check. */
   verify(purpose: string, signature: string, fileId: string, expires: number): string | undefined {
-    const bytes = Buffer.from(signature, 'base64url');
-    if (bytes.length !== appBytes + macBytes) return undefined;
+    const bytes = readBase64url(signature);
+    if (bytes?.length !== appBytes + macBytes) return undefined;
     const appId = formatUuidBytes(bytes.subarray(0, appBytes));
     const valid = this.#secrets.verify(
       'signed-url',

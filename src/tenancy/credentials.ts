@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.ts';
-import type { Database, Db } from '../db/database.ts';
-import { production } from '../db/database.ts';
+import { type Database, production } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { parseId } from '../ids.ts';
-import { type AccessClaims, expiredToken, readAccessToken } from './access-tokens.ts';
-import type { Caller, DeveloperIdentity, Identity, PublishableCaller, Scope, UserCaller } from './caller.ts';
-import { loadUserCaller } from './callers.ts';
+import { expiredToken, readAccessToken } from './access-tokens.ts';
+import type { Caller, DeveloperIdentity, Scope, UserCaller } from './caller.ts';
+import { loadUserRights } from './callers.ts';
+import type { Identified, Shown } from './credential.ts';
+import * as store from './credential-store.ts';
 import { digest, type Secrets } from './secrets.ts';
 
 /** The credential headers of a request, as sent. */
@@ -17,8 +18,8 @@ export type CredentialHeaders = {
 };
 
 /**
- * Who a request comes from. What is found in the database is kept for `cacheMs`, so that a request costs no query of
- * its own for this; a change made by this process is seen at once (`forget`), one made by another process when its
+ * Who a request comes from. What is found in the database is cached for `cacheMs`, so that a request costs no query of
+ * its own for this; a change made by this process is seen immediately (`forget`), one made by another process when its
  * notification comes, and in any case after `cacheMs`.
  */
 export class Credentials {
@@ -33,54 +34,73 @@ export class Credentials {
     this.#clock = deps.clock;
   }
 
-  /** Drops everything remembered. Called after each change to tenants, their rights or their credentials. */
+  /** Drops everything that is cached. Called after each change to tenants, their rights or their credentials. */
   forget(): void {
     this.#cache.clear();
   }
 
+  /** Drops what is cached of one session, which has just ended. */
+  forgetSession(appId: string, sessionId: string): void {
+    this.#cache.delete(sessionName(appId, sessionId));
+  }
+
   /** The caller behind these headers; `pathApp` is the app that a developer path names. Throws 401, 403 or 404. */
-  async identify(headers: CredentialHeaders, pathApp?: string): Promise<Identity> {
+  async identify(headers: CredentialHeaders, pathApp?: string): Promise<Identified> {
     const bearer = readBearer(headers.authorization);
     const key = headers.apiKey === undefined ? undefined : await this.#key(headers.apiKey);
-    if (bearer === undefined) return key === undefined ? { kind: 'anonymous' } : keyCaller(key);
+    if (bearer === undefined)
+      return key === undefined ? { identity: { kind: 'anonymous' }, credential: undefined } : identifiedByKey(key);
     if (bearer.startsWith('dvt_')) {
       if (key?.type === 'secret') throw invalid('A developer token and a secret key cannot be sent together.');
-      const scope = await this.#developerScope(bearer, headers, pathApp);
-      if (key && scope.kind === 'developer' && !sameScope(key, scope))
+      const identity = await this.#developerScope(bearer, headers, pathApp);
+      if (key && identity.kind === 'developer' && !sameScope(key, identity))
         throw invalid('Key and token name different apps.');
-      return scope;
+      return { identity, credential: { kind: 'developer_token', digest: hexDigest(bearer) } };
     }
     const user = bearer.startsWith('sat_') ? await this.#personalToken(bearer) : await this.#accessToken(bearer);
-    if (key && !sameScope(key, user)) throw invalid('Key and token name different apps or sandboxes.');
+    if (key && !sameScope(key, user.identity)) throw invalid('Key and token name different apps or sandboxes.');
     return user;
   }
 
-  /** The rights that a user has now; undefined when there is no such user. */
-  findUserCaller(claims: AccessClaims): Promise<UserCaller | undefined> {
-    return this.#remember(`user/${claims.appId}/${claims.userId}`, () => loadUserCaller(this.#db, claims));
+  /** The user with the rights that they have now; undefined unless they exist and this is their epoch. */
+  async findUserCaller(claims: Scope & { userId: string; epoch: number }): Promise<UserCaller | undefined> {
+    const name = `user/${claims.appId}/${claims.sandboxId}/${claims.userId}`;
+    const rights = await this.#cached(name, () => loadUserRights(this.#db, claims));
+    return rights?.sessionEpoch === claims.epoch ? rights.caller : undefined;
   }
 
-  async #accessToken(token: string): Promise<UserCaller> {
-    const claims = await this.#remember(`jwt/${token}`, () => readAccessToken(this.#secrets, token, this.#clock.now()));
-    // Remembered claims must not outlive their token.
+  /** Those of them whose credential has ended, asked of the database and not of the cache. */
+  findEnded<T extends Shown>(shown: readonly T[]): Promise<T[]> {
+    return store.findEnded(this.#db, shown, this.#clock.now());
+  }
+
+  async #accessToken(token: string): Promise<Identified & { identity: UserCaller }> {
+    const claims = await this.#cached(`jwt/${token}`, () => readAccessToken(this.#secrets, token, this.#clock.now()));
+    // Cached claims must not outlive their token.
     if (claims.expiresAtMs <= this.#clock.now().getTime()) throw expiredToken();
-    const user = await this.findUserCaller(claims);
-    if (!user) throw invalid('The access token is not valid.');
-    return user;
+    const { epoch, sessionId, appId } = claims;
+    const [identity, isOpen] = await Promise.all([
+      this.findUserCaller(claims),
+      sessionId === undefined ||
+        this.#cached(sessionName(appId, sessionId), () => store.isSessionOpen(this.#db, appId, sessionId)),
+    ]);
+    if (!identity || !isOpen) throw invalid('The access token is not valid.');
+    return { identity, credential: { kind: 'user', epoch, sessionId } };
   }
 
-  async #personalToken(token: string): Promise<UserCaller> {
-    const claims = await this.#remember(`sat/${token}`, () => findPersonalToken(this.#db, token));
-    // What is remembered must not outlive the token.
+  async #personalToken(token: string): Promise<Identified & { identity: UserCaller }> {
+    const claims = await this.#cached(`sat/${token}`, () => store.findPersonalToken(this.#db, token));
+    // What is cached must not outlive the token.
     const isOver = claims?.expiresAt != null && claims.expiresAt <= this.#clock.now();
-    const user = claims && !isOver ? await this.findUserCaller(claims) : undefined;
-    if (!user) throw invalid('The token is unknown or was revoked.');
-    return user;
+    const identity = claims && !isOver ? await this.findUserCaller(claims) : undefined;
+    if (!claims || !identity) throw invalid('The token is unknown or was revoked.');
+    const { epoch, expiresAt } = claims;
+    return { identity, credential: { kind: 'personal_token', digest: hexDigest(token), epoch, expiresAt } };
   }
 
-  async #key(text: string): Promise<ApiKey> {
+  async #key(text: string): Promise<store.ApiKey> {
     const found = /^[sp]k_[\w-]{8,200}$/.test(text)
-      ? await this.#remember(`key/${text}`, () => findKey(this.#db, text))
+      ? await this.#cached(`key/${text}`, () => store.findKey(this.#db, text))
       : undefined;
     if (!found) throw invalid('The API key is unknown or was revoked.');
     return found;
@@ -88,7 +108,7 @@ export class Credentials {
 
   async #developerScope(token: string, headers: CredentialHeaders, pathApp: string | undefined) {
     const developer = /^dvt_[\w-]{8,200}$/.test(token)
-      ? await this.#remember(`dvt/${token}`, () => findDeveloper(this.#db, token))
+      ? await this.#cached(`dvt/${token}`, () => store.findDeveloper(this.#db, token))
       : undefined;
     if (!developer) throw invalid('The developer token is unknown or was revoked.');
     return this.chooseScope(developer.developerId, headers, pathApp);
@@ -100,7 +120,7 @@ export class Credentials {
     if (named === undefined) return { kind: 'developer-without-app', developerId } satisfies DeveloperIdentity;
     const appId = parseId('app', named);
     const sandboxId = headers.sandbox === undefined ? production : parseId('sandbox', headers.sandbox);
-    const apps = await this.#remember(`apps/${developerId}`, () => listDeveloperSandboxes(this.#db, developerId));
+    const apps = await this.#cached(`apps/${developerId}`, () => store.listDeveloperSandboxes(this.#db, developerId));
     const sandboxes = appId === undefined ? undefined : apps.get(appId);
     if (appId === undefined || sandboxes === undefined) {
       if (pathApp !== undefined) throw new AppError('not_found', 'There is no such app, or it is not yours.');
@@ -115,16 +135,16 @@ export class Credentials {
     return { kind: 'developer', developerId, appId, sandboxId } satisfies Caller;
   }
 
-  #remember<T>(name: string, load: () => Promise<T>): Promise<T> {
+  #cached<T>(name: string, load: () => Promise<T>): Promise<T> {
     const now = performance.now();
     const kept = this.#cache.get(name);
     if (kept && kept.until > now) return kept.value as Promise<T>;
     if (this.#cache.size >= cacheEntriesMax) this.#cache.clear();
     const value = load();
     this.#cache.set(name, { value, until: now + cacheMs });
-    // A refusal or a failed query is not remembered: neither can be used to fill the cache or to outlast its cause.
+    // A refusal or a failed query is not cached: neither can be used to fill the cache or to outlast its cause.
     value.then(
-      (found) => found === undefined && this.#cache.delete(name),
+      (found) => (found === undefined || found === false) && this.#cache.delete(name),
       () => this.#cache.delete(name),
     );
     return value;
@@ -134,10 +154,19 @@ export class Credentials {
 const cacheMs = 1_500;
 const cacheEntriesMax = 20_000;
 
-type ApiKey = Scope & { keyId: string; type: 'secret' | 'publishable' };
+function sessionName(appId: string, sessionId: string): string {
+  return `session/${appId}/${sessionId}`;
+}
 
-function keyCaller({ type, ...key }: ApiKey): Caller | PublishableCaller {
-  return type === 'secret' ? { kind: 'server', ...key } : { kind: 'publishable', ...key };
+function identifiedByKey({ type, ...key }: store.ApiKey): Identified {
+  const { keyId } = key;
+  return type === 'secret'
+    ? { identity: { kind: 'server', ...key }, credential: { kind: 'secret_key', keyId } }
+    : { identity: { kind: 'publishable', ...key }, credential: { kind: 'publishable_key', keyId } };
+}
+
+function hexDigest(token: string): string {
+  return digest(token).toString('hex');
 }
 
 function sameScope(a: Scope, b: Scope): boolean {
@@ -153,36 +182,4 @@ function readBearer(authorization: string | undefined): string | undefined {
 
 function invalid(message: string): AppError {
   return new AppError('invalid_credentials', message);
-}
-
-async function findKey(db: Db, text: string): Promise<ApiKey | undefined> {
-  const [row] = await db<ApiKey[]>`
-    select k.app_id, k.sandbox_id, k.id as key_id, k.type
-    from credentials c join api_keys k on k.app_id = c.app_id and k.digest = c.digest
-    where c.digest = ${digest(text)} and k.revoked_at is null`;
-  return row;
-}
-
-async function findDeveloper(db: Db, token: string): Promise<{ developerId: string } | undefined> {
-  const [row] = await db<{ developerId: string }[]>`
-    select developer_id from developer_tokens where digest = ${digest(token)} and revoked_at is null`;
-  return row;
-}
-
-async function listDeveloperSandboxes(db: Db, developerId: string): Promise<Map<string, Set<string>>> {
-  const rows = await db<{ appId: string; sandboxes: string[] }[]>`
-    select a.id as app_id, array_agg(s.id) as sandboxes
-    from apps a join sandboxes s on s.app_id = a.id where a.developer_id = ${developerId} group by a.id`;
-  return new Map(rows.map((row) => [row.appId, new Set(row.sandboxes)]));
-}
-
-type PersonalToken = AccessClaims & { expiresAt: Date | null };
-
-async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
-  const [row] = await db<PersonalToken[]>`
-    select t.app_id, t.user_id, u.sandbox_id, t.expires_at
-    from credentials c join personal_tokens t on t.app_id = c.app_id and t.digest = c.digest
-      join users u on u.app_id = t.app_id and u.id = t.user_id
-    where c.digest = ${digest(token)} and t.revoked_at is null`;
-  return row;
 }

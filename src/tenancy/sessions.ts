@@ -3,8 +3,9 @@ import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { formatId, parseId } from '../ids.ts';
-import type { AccessClaims } from './access-tokens.ts';
-import type { Identity } from './caller.ts';
+import { readBase64url } from './base64url.ts';
+import type { Scope } from './caller.ts';
+import type { Identified } from './credential.ts';
 import type { CredentialHeaders, Credentials } from './credentials.ts';
 import { digest, type Secrets } from './secrets.ts';
 
@@ -13,8 +14,8 @@ export const sessionCookie = 'quarry_session';
 
 /** Whose session it is. */
 export type Session = { expiresAt: Date } & (
-  | ({ kind: 'user' } & Pick<AccessClaims, 'appId' | 'sandboxId' | 'userId'>)
-  | { kind: 'developer'; developerId: string; name: string }
+  | (Scope & { kind: 'user'; userId: string; epoch: number })
+  | { kind: 'developer'; developerId: string; name: string; tokenDigest: Buffer }
 );
 
 /**
@@ -43,16 +44,20 @@ export class Sessions {
     csrf: string | undefined,
     headers: CredentialHeaders,
     pathApp?: string,
-  ): Promise<Identity> {
+  ): Promise<Identified> {
     const value = readSessionCookie(cookies);
-    if (value === undefined) return { kind: 'anonymous' };
+    if (value === undefined) return { identity: { kind: 'anonymous' }, credential: undefined };
     this.requireCsrf(value, csrf);
     const session = await this.find(value);
     if (!session) throw new AppError('invalid_credentials', 'The session is over. Sign in again.');
-    if (session.kind === 'developer') return this.#credentials.chooseScope(session.developerId, headers, pathApp);
+    const shown = { kind: 'session', digest: digest(value).toString('hex') } as const;
+    if (session.kind === 'developer') {
+      const identity = await this.#credentials.chooseScope(session.developerId, headers, pathApp);
+      return { identity, credential: { ...shown, tokenDigest: session.tokenDigest.toString('hex') } };
+    }
     const user = await this.#credentials.findUserCaller(session);
     if (!user) throw new AppError('invalid_credentials', 'The session is over. Sign in again.');
-    return user;
+    return { identity: user, credential: { ...shown, epoch: session.epoch } };
   }
 
   /** The session behind a cookie's value; undefined when it has ended. */
@@ -72,8 +77,9 @@ export class Sessions {
 
   /** 401 unless the token was made for this session. */
   requireCsrf(value: string, token: string | undefined): void {
-    const [nonce = '', mac = ''] = (token ?? '').split('.', 2);
-    const valid = this.#secrets.verify('session', `csrf/${nonce}/${value}`, Buffer.from(mac, 'base64url'));
+    const [nonce = '', mac = '', ...more] = (token ?? '').split('.');
+    const proof = more.length === 0 ? readBase64url(mac) : undefined;
+    const valid = proof !== undefined && this.#secrets.verify('session', `csrf/${nonce}/${value}`, proof);
     if (!valid)
       throw new AppError('unauthenticated', 'A session counts only with its CSRF token in the header x-quarry-csrf.');
   }
@@ -98,16 +104,17 @@ export function readSessionCookie(header: string | undefined): string | undefine
 }
 
 async function findUserSession(db: Db, appId: string, value: string, now: Date): Promise<Session | undefined> {
-  const [row] = await db<{ sandboxId: string; userId: string; expiresAt: Date }[]>`
-    select s.user_id, u.sandbox_id, s.expires_at
-    from console_user_sessions s join users u on u.app_id = s.app_id and u.id = s.user_id
+  const [row] = await db<{ sandboxId: string; userId: string; epoch: number; expiresAt: Date }[]>`
+    select s.user_id, u.sandbox_id, s.session_epoch as epoch, s.expires_at
+    from console_user_sessions s
+      join users u on u.app_id = s.app_id and u.id = s.user_id and u.session_epoch = s.session_epoch
     where s.app_id = ${appId} and s.digest = ${digest(value)} and s.expires_at > ${now}`;
   return row && { kind: 'user', appId, ...row };
 }
 
 async function findDeveloperSession(db: Db, value: string, now: Date): Promise<Session | undefined> {
-  const [row] = await db<{ developerId: string; name: string; expiresAt: Date }[]>`
-    select t.developer_id, d.name, s.expires_at
+  const [row] = await db<{ developerId: string; name: string; tokenDigest: Buffer; expiresAt: Date }[]>`
+    select t.developer_id, d.name, s.token_digest, s.expires_at
     from console_developer_sessions s join developer_tokens t on t.digest = s.token_digest
       join developers d on d.id = t.developer_id
     where s.digest = ${digest(value)} and s.expires_at > ${now} and t.revoked_at is null`;

@@ -1,5 +1,6 @@
 import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId } from '../ids.ts';
+import type { Message } from './service.ts';
 import type { ThreadRow } from './store.ts';
 
 export function presentThread(row: ThreadRow) {
@@ -15,4 +16,14 @@ export function presentThread(row: ThreadRow) {
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),
   });
+}
+
+export function presentMessage(message: Message) {
+  return {
+    id: formatId('message', message.id),
+    thread: formatId('thread', message.threadId),
+    content: message.content,
+    metadata: message.metadata,
+    created_at: iso(message.createdAt),
+  };
 }

@@ -1,7 +1,9 @@
+import { Type } from 'typebox';
+import { bodyBudgets } from '../http/budgets.ts';
 import { registerResource } from '../http/resource.ts';
-import { type Api, operators } from '../http/route.ts';
-import { presentThread } from './present.ts';
-import { threadCreateSchema, threadSchema, threadUpdateSchema } from './schema.ts';
+import { type Api, everyCaller, operators } from '../http/route.ts';
+import { presentMessage, presentThread } from './present.ts';
+import { messageResultSchema, messageSchema, threadCreateSchema, threadSchema, threadUpdateSchema } from './schema.ts';
 import type { ThreadService } from './service.ts';
 
 export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadService }): void {
@@ -22,5 +24,19 @@ export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadSer
       run: (caller, id, body) => threads.update(caller, id, body.title),
     },
     remove: { callers: operators, run: threads.remove },
+  });
+
+  api.app(everyCaller, {
+    method: 'POST',
+    path: '/api/v1/threads/:thread/messages',
+    operationId: 'createThreadMessage',
+    tag: 'Threads',
+    summary: 'Post a message to a thread',
+    description: 'Every thread/messages source of the agent of the thread takes it as a document.',
+    params: Type.Object({ thread: Type.String() }),
+    body: messageSchema,
+    budget: bodyBudgets.document,
+    responses: { 201: messageResultSchema },
+    handler: async ({ caller, params, body }) => presentMessage(await threads.postMessage(caller, params.thread, body)),
   });
 }

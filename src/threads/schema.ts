@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { strict } from '../http/route.ts';
+import { freeMap, strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
 
 const optionalText = Type.Optional(Type.String());
@@ -30,3 +30,16 @@ export const threadCreateSchema = strict({
   org: optionalText,
 });
 export const threadUpdateSchema = strict({ title });
+
+export const messageSchema = strict({
+  content: Type.String({ minLength: 1 }),
+  metadata: Type.Optional(freeMap('Free key-value map.')),
+});
+
+export const messageResultSchema = Type.Object({
+  id: Type.String({ description: 'msg_…' }),
+  thread: Type.String(),
+  content: Type.String(),
+  metadata: Type.Record(Type.String(), Type.Unknown()),
+  created_at: Type.String(),
+});

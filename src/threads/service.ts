@@ -1,25 +1,40 @@
+import type { Static } from 'typebox';
+import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
-import { invalidField, notFound } from '../errors.ts';
+import { AppError, found, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
-import { newUuid } from '../ids.ts';
+import { formatId, newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
-import { findNamedOwners, type OwnerInput, pathId } from '../tenancy/references.ts';
+import { findAgent, findNamedOwners, pathId } from '../tenancy/references.ts';
+import { mayChangeOwned } from '../tenancy/visible.ts';
+import type { messageSchema, threadCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 
 export type ThreadService = ReturnType<typeof createThreadService>;
 
-export function createThreadService({ db }: { db: Database }) {
+export type Message = {
+  id: string;
+  threadId: string;
+  content: string;
+  metadata: Record<string, unknown>;
+  createdAt: Date;
+};
+
+/** Takes a message that was posted to a thread. Throws when nothing takes it. */
+export type OnMessage = (caller: Caller, thread: store.ThreadRow, message: Message) => Promise<void>;
+
+export type ThreadDeps = { db: Database; clock: Clock; onMessage: OnMessage };
+
+export function createThreadService({ db, clock, onMessage }: ThreadDeps) {
   async function get(caller: Caller, id: string): Promise<store.ThreadRow> {
-    const row = await store.findThread(db, caller, pathId('thread', id));
-    if (!row) throw notFound();
-    return row;
+    return found(await store.findThread(db, caller, pathId('thread', id)));
   }
 
   return {
     get,
 
     /** At most one of user, team and agent owns a thread; its org is the one named, else the owner's. */
-    async create(caller: Caller, input: OwnerInput & { title?: string | undefined }): Promise<store.ThreadRow> {
+    async create(caller: Caller, input: Static<typeof threadCreateSchema>): Promise<store.ThreadRow> {
       const owners = (['user', 'team', 'agent'] as const).filter((member) => input[member] !== undefined);
       if (owners[1] !== undefined) throw invalidField(owners[1], 'give at most one of user, team and agent');
       const named = await findNamedOwners(db, caller, input);
@@ -36,13 +51,29 @@ export function createThreadService({ db }: { db: Database }) {
     list: (caller: Caller, page: PageRequest) => store.listThreads(db, caller, page),
 
     async update(caller: Caller, id: string, title: string | undefined): Promise<store.ThreadRow> {
-      const row = await store.updateThread(db, caller, pathId('thread', id), title);
-      if (!row) throw notFound();
-      return row;
+      return found(await store.updateThread(db, caller, pathId('thread', id), title));
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
       if (!(await store.deleteThread(db, caller, pathId('thread', id)))) throw notFound();
+    },
+
+    async postMessage(caller: Caller, id: string, input: Static<typeof messageSchema>): Promise<Message> {
+      const thread = await get(caller, id);
+      const agent = thread.agentId === null ? undefined : await findAgent(db, caller, thread.agentId);
+      if (!mayChangeOwned(caller, thread, 'update', agent))
+        throw new AppError('forbidden', 'You may read this thread, but not write to it.');
+      const messageId = newUuid();
+      const metadata = {
+        ...input.metadata,
+        thread: formatId('thread', thread.id),
+        message: formatId('message', messageId),
+        ...(caller.kind === 'user' ? { user: formatId('user', caller.userId) } : {}),
+      };
+      const { content } = input;
+      const message = { id: messageId, threadId: thread.id, content, metadata, createdAt: clock.now() };
+      await onMessage(caller, thread, message);
+      return message;
     },
   };
 }

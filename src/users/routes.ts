@@ -18,6 +18,18 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     responses: { 200: ref(userSchema) },
     handler: async ({ caller }) => presentUser(await users.get(caller, 'me')),
   });
+  api.provisioning(everyCaller, {
+    method: 'POST',
+    path: '/users/:user/sessions/revoke',
+    operationId: 'revokeUserSessions',
+    tag,
+    summary: 'End every session and token of a user',
+    description:
+      'Access, refresh and personal tokens and console sessions end in every process within two seconds. An end user ends their own.',
+    params: Type.Object({ user: Type.String() }),
+    responses: { 204: null },
+    handler: ({ caller, params }) => users.endSessions(caller, params.user),
+  });
   registerResource(api, {
     path: '/users',
     param: 'user',

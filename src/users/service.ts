@@ -1,22 +1,14 @@
+import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
-import { invalidField, notFound } from '../errors.ts';
+import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
-import { formatId, newUuid } from '../ids.ts';
-import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
-import { hashPassword } from '../tenancy/passwords.ts';
+import { formatId, newUuid, parseId } from '../ids.ts';
+import type { Caller, Scope } from '../tenancy/caller.ts';
 import { fieldId, findNamedOwners, pathId } from '../tenancy/references.ts';
+import { hashPassword } from './passwords.ts';
+import type { userCreateSchema, userUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
-
-export type UserInput = {
-  email?: string | undefined;
-  name?: string | undefined;
-  password?: string | undefined;
-  org?: string | null | undefined;
-  org_role?: OrgRole | undefined;
-  is_system_user?: boolean | undefined;
-  metadata?: Record<string, unknown> | undefined;
-};
 
 export type UserService = ReturnType<typeof createUserService>;
 
@@ -34,7 +26,7 @@ export function createUserService({ db }: { db: Database }) {
     findSignedIn: (scope: Scope, id: string) => store.findUserInScope(db, scope, id),
     findPassword: (scope: Scope, email: string) => store.findPassword(db, scope, email),
 
-    async create(caller: Caller, input: UserInput & { email: string }): Promise<store.UserRow> {
+    async create(caller: Caller, input: Static<typeof userCreateSchema>): Promise<store.UserRow> {
       const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
       if (input.org_role !== undefined && !org) throw invalidField('org_role', 'needs an org beside it');
       const id = newUuid();
@@ -59,23 +51,36 @@ export function createUserService({ db }: { db: Database }) {
       return store.listUsers(db, caller, page, { search: query.search, org });
     },
 
-    async update(caller: Caller, id: string, input: UserInput): Promise<store.UserRow> {
+    async update(caller: Caller, id: string, input: Static<typeof userUpdateSchema>): Promise<store.UserRow> {
       const user = await get(caller, id);
       const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
       const orgAfter = input.org === undefined ? user.orgId : (org?.id ?? null);
       if (input.org_role !== undefined && orgAfter === null) throw invalidField('org_role', 'needs an org');
       const passwordHash = input.password === undefined ? undefined : await hashPassword(input.password);
       await uniqueEmail(() =>
-        store.updateUser(db, caller, user.id, {
-          email: input.email,
-          name: input.name,
-          passwordHash,
-          orgId: input.org === undefined ? undefined : (org?.id ?? null),
-          orgRole: input.org_role,
-          metadata: input.metadata,
+        db.begin(async (tx) => {
+          await store.updateUser(tx, caller, user.id, {
+            email: input.email,
+            name: input.name,
+            passwordHash,
+            orgId: input.org === undefined ? undefined : (org?.id ?? null),
+            orgRole: input.org_role,
+            metadata: input.metadata,
+          });
+          if (passwordHash !== undefined) await store.revokePersonalTokens(tx, caller, user.id);
         }),
       );
       return get(caller, id);
+    },
+
+    /** Ends every access, refresh and personal token of the user and their console sessions. Users end their own. */
+    async endSessions(caller: Caller, id: string): Promise<void> {
+      requireSelf(caller, id);
+      const user = await get(caller, id);
+      await db.begin(async (tx) => {
+        await store.beginSessionEpoch(tx, caller, user.id);
+        await store.revokePersonalTokens(tx, caller, user.id);
+      });
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
@@ -89,6 +94,12 @@ export function userPathId(caller: Caller, text: string): string {
   if (text !== 'me') return pathId('user', text);
   if (caller.kind !== 'user') throw notFound();
   return caller.userId;
+}
+
+/** 403 for an end user who names anybody else, whether or not there is such a user. */
+export function requireSelf(caller: Caller, text: string): void {
+  if (caller.kind !== 'user' || text === 'me' || parseId('user', text) === caller.userId) return;
+  throw new AppError('forbidden', 'You may do that for yourself alone.');
 }
 
 function uniqueEmail<T>(write: () => Promise<T>): Promise<T> {

@@ -57,8 +57,8 @@ export async function findUserInScope(db: Db, scope: Scope, id: string): Promise
 }
 
 export async function findPassword(db: Db, scope: Scope, email: string) {
-  const [row] = await db<{ id: string; passwordHash: string | null }[]>`
-    select u.id, u.password_hash from users u where ${inScope(db, scope, 'u')} and lower(u.email) = lower(${email})`;
+  const [row] = await db<{ id: string; passwordHash: string | null; sessionEpoch: number }[]>`
+    select u.id, u.password_hash, u.session_epoch from users u where ${inScope(db, scope, 'u')} and lower(u.email) = lower(${email})`;
   return row;
 }
 
@@ -102,6 +102,7 @@ export async function updateUser(db: Db, scope: Scope, id: string, change: UserC
       email = coalesce(${change.email ?? null}, u.email),
       name = coalesce(${change.name ?? null}, u.name),
       password_hash = coalesce(${change.passwordHash ?? null}, u.password_hash),
+      session_epoch = u.session_epoch + case when ${change.passwordHash !== undefined} then 1 else 0 end,
       org_id = case when ${change.orgId !== undefined} then ${change.orgId ?? null}::uuid else u.org_id end,
       -- A role is one in an org: who comes to another one comes as a member, unless the change says more.
       org_role = case
@@ -113,6 +114,17 @@ export async function updateUser(db: Db, scope: Scope, id: string, change: UserC
       updated_at = now()
     where ${inScope(db, scope, 'u')} and u.id = ${id}`;
   return changed.count > 0;
+}
+
+/** Ends everything that the user has signed in with. */
+export async function beginSessionEpoch(db: Db, scope: Scope, id: string): Promise<void> {
+  await db`update users u set session_epoch = u.session_epoch + 1 where ${inScope(db, scope, 'u')} and u.id = ${id}`;
+}
+
+/** Says of the user's personal tokens that they are over, as they are with their epoch. */
+export async function revokePersonalTokens(db: Db, scope: Scope, id: string): Promise<void> {
+  await db`update personal_tokens set revoked_at = now()
+    where app_id = ${scope.appId} and user_id = ${id} and revoked_at is null`;
 }
 
 export async function deleteUser(db: Db, scope: Scope, id: string): Promise<boolean> {

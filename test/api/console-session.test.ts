@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { hashPassword } from '../../src/tenancy/passwords.ts';
+import { hashPassword } from '../../src/users/passwords.ts';
 import type { TestScope, TestUser } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
 
@@ -224,7 +224,7 @@ test('wrong ways in are refused: the same 401 for every wrong pair, 422 for what
   assert.deepEqual(await fieldsOf({ developer_token: app.developerToken, email: 'a@example.test' }), ['email']);
 });
 
-test('attempts to sign in are counted with those of auth/login: 5 a minute for an e-mail, 10 for an address', async () => {
+test('failures are counted with those of auth/login: 5 a minute for an e-mail and address, 10 for an address', async () => {
   const user = await userWithPassword();
   now = new Date(Math.ceil(now.getTime() / 60_000) * 60_000 + 60_000);
   const body = { publishable_key: app.publishableKey, email: user.email, password: 'wrong' };
@@ -237,7 +237,7 @@ test('attempts to sign in are counted with those of auth/login: 5 a minute for a
   assert.equal(limited.status, 429);
   assert.match(limited.headers.get('retry-after') ?? '', /^\d+$/);
   const developer = () => api('POST', '/console/session', { body: { developer_token: `dvt_${'x'.repeat(43)}` } });
-  for (let count = 0; count < 4; count++) assert.equal((await developer()).status, 401);
+  for (let count = 0; count < 5; count++) assert.equal((await developer()).status, 401);
   assert.equal((await developer()).status, 429);
 });
 

@@ -7,6 +7,7 @@ import { HostGate } from '../../src/crawls/host-gate.ts';
 import { insertCrawl, takeCrawl } from '../../src/crawls/store.ts';
 import type { CrawledPage, CrawlSettings, CrawlSink, CrawlVerdict, FailedPage } from '../../src/crawls/types.ts';
 import { newUuid } from '../../src/ids.ts';
+import { Places } from '../../src/jobs/places.ts';
 import { createLogger } from '../../src/log.ts';
 import { ended, extractUrl, type TestExtraction } from '../support/extractions.ts';
 import {
@@ -93,10 +94,15 @@ function turn(id: string, sink: Memory) {
     fetcher,
     parser,
     gate,
+    places: new Places(16),
     sinks,
     concurrency: 4,
   };
-  return runCrawlTurn(deps, app.app.uuid, id, { signal: new AbortController().signal, mustYield: () => false });
+  return runCrawlTurn(deps, app.app.uuid, id, {
+    signal: new AbortController().signal,
+    mustYield: () => false,
+    waitOutside: (wait) => wait(),
+  });
 }
 
 test('a second crawl of a collection asks for changes alone, and tells new, changed, unchanged and gone pages', async () => {

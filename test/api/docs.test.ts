@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
@@ -51,6 +51,8 @@ const site = await startSite({
 });
 after(() => site.close());
 
+const here = (step: Step): Step => ({ ...step, text: step.text.replaceAll('https://example.com', site.origin) });
+
 for (const page of pages)
   test(`what ${page} shows works as it is written`, { timeout: 240_000 }, async () => {
     const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
@@ -62,8 +64,7 @@ for (const page of pages)
       const made = await bootstrapIfEmpty(db, services.secrets, () => {});
       assert.ok(made);
       makeClone(directory, credentialsFile(baseUrl, made));
-      writeFileSync(join(directory, 'report.pdf'), samplePdf());
-      const here = (step: Step): Step => ({ ...step, text: step.text.replaceAll('https://example.com', site.origin) });
+      for (const place of ['.', 'data/try']) writeFileSync(join(directory, place, 'report.pdf'), samplePdf());
       const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
       assert.ok(steps.length > 0, 'A guide shows something that can be run.');
       const before = withoutOpening.includes(page) ? [] : opening;
@@ -81,6 +82,34 @@ for (const page of pages)
       await server.close();
     }
   });
+
+test('the guides work one after the other in one shell, and leave nothing that git would add', {
+  timeout: 300_000,
+}, async () => {
+  const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+  const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
+  chmodSync(directory, 0o755);
+  try {
+    const made = await bootstrapIfEmpty(server.db, server.services.secrets, () => {});
+    assert.ok(made);
+    makeClone(directory, credentialsFile(server.baseUrl, made));
+    for (const place of ['.', 'data/try']) writeFileSync(join(directory, place, 'report.pdf'), samplePdf());
+    const before = readdirSync(directory).sort();
+    const steps = ['docs/quickstart.md', ...pages.filter((page) => !withoutOpening.includes(page))].flatMap((page) =>
+      stepsOf(readPage(page)).map(here),
+    );
+    const { code, errors, outputs } = await runSteps(directory, [], steps, 280_000);
+    const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
+    assert.equal(code, 0, `${steps[failed]?.heading}: ${errors}\n${outputs[failed] ?? ''}`);
+    const left = readdirSync(directory).filter(
+      (name) => !before.includes(name) && !/^(step-\d+\.(ts|out)|page\.sh)$/.test(name),
+    );
+    assert.deepEqual(left, []);
+  } finally {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+    await server.close();
+  }
+});
 
 test('the programs of the guides have no type errors', { timeout: 120_000 }, async () => {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { extractUrl } from '../support/extractions.ts';
 import { html, startSite } from '../support/fixture-site.ts';
 import { type Json, knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
@@ -48,6 +49,10 @@ async function startSource(pages: Record<string, Page | string>, payload: Json =
       const ended = await app.ingest(source, { pull: true });
       assert.equal(ended.status, 'succeeded', JSON.stringify(ended));
       return ended.stats;
+    },
+    async metadata() {
+      type Listed = { data: { metadata: Json }[] };
+      return (await app.send<Listed>('GET', `/knowledge_documents?source=${source}`)).body.data[0]?.metadata;
     },
     async titles() {
       type Listed = { data: { title: string; source_url: string }[] };
@@ -199,4 +204,24 @@ test('of twins the one that stays keeps its document, and takes over when the ot
   pages['/'] = home(['/t2']);
   await source.pull();
   assert.deepEqual(await source.titles(), ['Home', 'Twin']);
+});
+
+test('a page that is too large to be read whole is marked with what is missing, for as long as it is', async () => {
+  const links = Array.from({ length: 5_001 }, (_unused, at) => `https://elsewhere.example/${at}`);
+  const pages: Record<string, Page | string> = { '/': home(links) };
+  const source = await startSource(pages);
+  await source.pull();
+  assert.deepEqual(await source.metadata(), { truncated: ['links after the first 5000'] });
+  const extracted = await extractUrl(server, world.app.secretKey, { url: `${source.site.origin}/`, mode: 'link' });
+  assert.deepEqual(extracted.outputs[0]?.metadata.truncated, ['links after the first 5000']);
+  pages['/'] = home(links.slice(0, 10));
+  await source.pull();
+  assert.deepEqual(await source.metadata(), {});
+});
+
+test('of a robots.txt of more than 20 MiB the first 512 KiB count', async () => {
+  const source = await startSource({ '/': home(['/a', '/b']), '/a': html('A'), '/b': html('B') });
+  source.rules.robots = `User-agent: *\nDisallow: /a\n${'# filler\n'.repeat(3_000_000)}Disallow: /b`;
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['B', 'Home']);
 });

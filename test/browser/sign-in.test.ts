@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
-import { hashPassword } from '../../src/tenancy/passwords.ts';
+import { hashPassword } from '../../src/users/passwords.ts';
 import { ConsoleTest } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
 

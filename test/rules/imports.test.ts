@@ -36,7 +36,18 @@ const levels: string[][] = [
   ['crawls'],
   ['content', 'tenancy', 'jobs'],
   ['db', 'blob'],
-  ['clock.ts', 'config.ts', 'contain.ts', 'errors.ts', 'ids.ts', 'lanes.ts', 'limits.ts', 'log.ts', 'private-file.ts'],
+  [
+    'clock.ts',
+    'config.ts',
+    'contain.ts',
+    'errors.ts',
+    'ids.ts',
+    'lanes.ts',
+    'limits.ts',
+    'log.ts',
+    'private-file.ts',
+    'sync-directory.ts',
+  ],
 ];
 
 /** Folders of one level that may import each other after all, each with the reason. */

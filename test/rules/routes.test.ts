@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { actionOf } from '../../src/http/audit.ts';
+import { actionOf } from '../../src/audit/log.ts';
 import { bodyBudgets } from '../../src/http/budgets.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { readProjectFile } from '../support/source.ts';

@@ -42,7 +42,7 @@ export function stepsOf(blocks: Block[]): Step[] {
  * might remove or write is a link of its own, so that no page can do harm to the project.
  */
 export function makeClone(directory: string, credentials: object): void {
-  mkdirSync(join(directory, 'data'), { recursive: true });
+  mkdirSync(join(directory, 'data', 'try'), { recursive: true });
   writeFileSync(join(directory, 'data', 'credentials.json'), JSON.stringify(credentials));
   for (const name of ['bin', 'migrations', 'src']) symlinkSync(join(projectRoot, name), join(directory, name));
   copyFileSync(join(projectRoot, 'package.json'), join(directory, 'package.json'));
@@ -57,7 +57,12 @@ export type PageResult = { code: number | null; errors: string; outputs: (string
  * Runs the steps of a page one after the other in one shell, after `before`. It stops at the first command that fails;
  * steps that did not begin have no output.
  */
-export async function runSteps(directory: string, before: Step[], steps: Step[]): Promise<PageResult> {
+export async function runSteps(
+  directory: string,
+  before: Step[],
+  steps: Step[],
+  timeoutMs = pageTimeoutMs,
+): Promise<PageResult> {
   const outputOf = (at: number) => join(directory, `step-${at}.out`);
   const script = [
     'set -euo pipefail',
@@ -70,11 +75,11 @@ export async function runSteps(directory: string, before: Step[], steps: Step[])
   writeFileSync(file, script);
   const child = spawn('bash', [file], {
     cwd: directory,
-    timeout: pageTimeoutMs,
+    timeout: timeoutMs,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`,
-      HOME: directory,
+      HOME: join(directory, 'data'),
       // npm asks the network for its own news otherwise.
       npm_config_update_notifier: 'false',
       npm_config_offline: 'true',
@@ -107,7 +112,7 @@ function commandsOf(directory: string, { language, text }: Step, at: number): st
   if (language === 'sh') return text;
   const name = `step-${at}.ts`;
   writeFileSync(join(directory, name), text);
-  return `node ${name}`;
+  return `node ${join(directory, name)}`;
 }
 
 /** Whether an output is what the page shows; `…` stands for anything. */

@@ -171,6 +171,7 @@ export function placeRoutes(
     'PATCH /api/v1/users/:user': { table: tenantRows('mine'), make: make.user },
     'DELETE /api/v1/users/:user': { table: tenantRows('mine'), make: make.spareUser, consumes: true },
     'POST /api/v1/users/:user/tokens': { table: users.mintTokens, make: make.user },
+    'POST /api/v1/users/:user/sessions/revoke': { table: users.endSessions, make: make.spareUser },
     'GET /api/v1/users/:user/tokens': { table: users.tokens, make: make.user },
     'DELETE /api/v1/users/:user/tokens/:token': { table: users.tokens, make: make.token, consumes: true },
 

@@ -100,6 +100,13 @@ export const users = {
   other-app   403   403   403    403    403      403      ok       403       404  404        ok
   sandbox     403   403   403    403    403      403      403      ok        404  ok         404
   `),
+  /** Users end nobody's sessions but their own; the row is another user. */
+  endSessions: readMatrix(`
+              users key  sandboxKey otherKey
+  mine        403   ok   404        404
+  other-app   403   404  404        ok
+  sandbox     403   404  ok         404
+  `),
   /** Tokens are a matter of the user alone. */
   tokens: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { judgeScope, normalizeUrl, outputStem, retryAfterMs, retryDelayMs } from '../../src/content/crawl.ts';
+import { judgeScope, normalizeUrl, outputStem } from '../../src/content/crawl.ts';
+import { retryAfterMs, retryDelayMs } from '../../src/content/fetch/retry.ts';
 
 test('spellings of the same page become one', () => {
   const same = [

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decide } from '../../src/automations/engine/decide.ts';
-import { retryDelayMs } from '../../src/automations/engine/draft.ts';
 import { foldJournal } from '../../src/automations/engine/fold.ts';
+import { retryDelayMs } from '../../src/automations/engine/retry.ts';
 import type { NodeError } from '../../src/automations/nodes/kind.ts';
 import { Simulation } from './support/simulation.ts';
 

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AppError } from '../../src/errors.ts';
-import { type AclInput, applyAclChange, newPrincipals, readAclChange } from '../../src/files/acl.ts';
+import { applyAclChange, newPrincipals, readAclChange } from '../../src/files/acl.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import type { Grant } from '../../src/tenancy/visible.ts';
+
+type AclInput = Parameters<typeof readAclChange>[0];
 
 const [ann, bob] = [newUuid(), newUuid()];
 const user = (id: string) => ({ principal_type: 'user' as const, principal: formatId('user', id) });

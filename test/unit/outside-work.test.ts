@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { CommandLocks } from '../../src/automations/engine/command-locks.ts';
 import { OutsideWork } from '../../src/automations/engine/outside-work.ts';
 
 function makeWork(stopping = new AbortController()) {
   const held = new Set<string>();
-  const locks = {
+  const claims = {
     take: async (id: string) => !held.has(id) && Boolean(held.add(id)),
     release: async (id: string) => void held.delete(id),
-  } as unknown as CommandLocks;
-  return { work: new OutsideWork<string>(locks, stopping.signal), held, stopping };
+  };
+  return { work: new OutsideWork<string>(claims, stopping.signal), held, stopping };
 }
 
 const task = (run: (signal: AbortSignal) => Promise<string>, describe = (error: unknown) => String(error)) => ({
@@ -53,7 +52,15 @@ test('work that takes longer than it may fails with its timeout', async () => {
   });
 });
 
-test('closing breaks work off and gives every lock back', async () => {
+test('a timeout of 30 days is not taken for one of no time', async () => {
+  const { work } = makeWork();
+  const answers = () => new Promise<string>((resolve) => setTimeout(() => resolve('late'), 50));
+  work.launch({ ...task(answers), timeoutSeconds: 30 * 24 * 3_600 });
+  await work.wait(undefined);
+  assert.deepEqual(work.next?.outcome, { output: 'late' });
+});
+
+test('closing breaks work off and gives every claim back', async () => {
   const { work, held } = makeWork();
   let aborted = false;
   assert.equal(await work.take('c'), true);

@@ -118,3 +118,24 @@ test('hostile and broken pages end quickly and give what text they have', () => 
   assert.equal(parse('<p>cut <b>off <i>text').markdown, 'cut **off *text***');
   assert.equal(parse('plain words only').markdown, 'plain words only');
 });
+
+test('a page that is too large to be read whole says what is missing', () => {
+  const missing = (inner: string) => parse(article(inner)).truncated;
+  assert.equal(missing(''), undefined);
+  const links = Array.from({ length: 5_001 }, (_unused, at) => `<a href="/p/${at}">page ${at}</a> `);
+  assert.deepEqual(missing(links.join('')), ['links after the first 5000']);
+  assert.equal(missing(links.slice(0, 4_000).join('')), undefined);
+  assert.equal(parse(article(links.join(''))).links.length, 5_000);
+  const wide = `<table><tr><th>Name</th>${'<td>x</td>'.repeat(500)}</tr><tr><td>a</td><td>b</td></tr></table>`;
+  assert.deepEqual(missing(wide), ['columns of a table after the first 500']);
+  const spans = `<table><tr><th>Name</th></tr>${'<tr><td rowspan="100" colspan="100">x</td></tr>'.repeat(120)}</table>`;
+  assert.match(String(missing(spans)), /spanning cells/);
+  assert.deepEqual(missing('<i>x</i>'.repeat(400_000)), ['everything after the first 400000 elements']);
+});
+
+test('a table of more than 50,000 cells is whole', () => {
+  const rows = Array.from({ length: 13_000 }, (_unused, at) => `<tr>${`<td>c${at}</td>`.repeat(4)}</tr>`).join('');
+  const page = parse(article(`<table><tr><th>A</th><th>B</th><th>C</th><th>D</th></tr>${rows}</table>`));
+  assert.equal(page.truncated, undefined);
+  assert.match(page.markdown, /\| c12999 \| c12999 \| c12999 \| c12999 \|/);
+});

@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { refuseDuplicate } from '../../db/unique.ts';
@@ -10,38 +11,13 @@ import type { Secrets } from '../../tenancy/secrets.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { checkExpression, ExpressionSyntaxError } from '../engine/template.ts';
 import { queuePendingRuns } from '../runs/store.ts';
+import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
 import { checkSchedule, nextTick, ScheduleError } from './cron.ts';
 import { checkGraph } from './graph.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
 
 export type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expressions: Expressions };
-
-/** The members of a create or update body. Null takes a value away; what is absent stays as it is. */
-export type AutomationInput = {
-  name?: string | undefined;
-  lookup_key?: string | null | undefined;
-  description?: string | null | undefined;
-  trigger?: string | null | undefined;
-  filter?: string | null | undefined;
-  schedule?: string | null | undefined;
-  timezone?: string | undefined;
-  workflow?: unknown;
-  input_schema?: unknown;
-  invoke_auth?: 'any' | 'secret_key' | 'user' | undefined;
-  run_as_user?: string | null | undefined;
-  run_as_agent?: string | null | undefined;
-  max_concurrent_runs?: number | null | undefined;
-  timeout_seconds?: number | null | undefined;
-  metadata?: Record<string, unknown> | undefined;
-};
-export type AutomationCreate = AutomationInput & {
-  name: string;
-  type: store.AutomationType;
-  org?: string | undefined;
-  team?: string | undefined;
-  user?: string | undefined;
-};
 
 export type AutomationService = ReturnType<typeof createAutomationService>;
 
@@ -72,7 +48,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     within: Db,
     caller: Caller,
     row: AutomationValues,
-    input: AutomationInput,
+    input: Static<typeof automationUpdateSchema>,
   ): Promise<AutomationValues> {
     const next: AutomationValues = {
       ...row,
@@ -166,7 +142,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     get,
     getDefinition,
 
-    async create(caller: Caller, input: AutomationCreate): Promise<FullAutomation> {
+    async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
       if (named.team && named.user) throw invalidField('user', 'cannot stand beside team');
       const individual = named.team ?? named.user;
@@ -200,7 +176,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     list: (caller: Caller, filter: store.AutomationFilter, page: PageRequest) =>
       store.listAutomations(db, caller, filter, page),
 
-    async update(caller: Caller, name: string, input: AutomationInput): Promise<FullAutomation> {
+    async update(caller: Caller, name: string, input: Static<typeof automationUpdateSchema>): Promise<FullAutomation> {
       const { id } = await get(caller, name);
       await uniqueKey(() =>
         db.begin(async (tx) => {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { formatId } from '../../ids.ts';
+import type { WaitOutside } from '../../jobs/workers.ts';
 import type { Logger } from '../../log.ts';
 import type { Graph, GraphNode } from '../definitions/graph.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
@@ -17,7 +18,6 @@ import {
 import { fanOutPayload, type Place, resolveMembers, signalEntry } from '../nodes/members.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as store from '../runs/store.ts';
-import type { CommandLocks } from './command-locks.ts';
 import { type Command, decide } from './decide.ts';
 import { type Attempt, attemptOf, endEntries, failureEntries, nodeDraft, startEntry } from './draft.ts';
 import type { Expressions } from './expressions.ts';
@@ -25,14 +25,17 @@ import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 import { type Finished, OutsideWork } from './outside-work.ts';
 import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
+import type { RunWatch } from './run-watch.ts';
 import { SecretValues } from './secret-values.ts';
 import type { TreeBudget } from './tree-budget.ts';
+import type { WorkClaims } from './work-claims.ts';
 
 export type AdvanceDeps = {
   db: Database;
   clock: Clock;
   log: Logger;
-  locks: CommandLocks;
+  claims: WorkClaims;
+  watch: RunWatch;
   expressions: Expressions;
   treeBudget: TreeBudget;
   /** Who writes: shown in every entry's environment. */
@@ -54,15 +57,20 @@ const stepsMax = 100_000;
 /** Extractions and ingestions may be deleted while they are waited for; then no event comes. */
 const childCheckMs = 60_000;
 
-/** Advances a run as far as it goes now: until it ends, waits, or somebody else is at it. */
+/**
+ * Advances a run as far as it goes now: until it ends, waits, or somebody else is at it.
+ * @param waitOutside waits for answers without a place among the jobs. Without it, a node with work outside is left to a
+ *   job of the run's own.
+ */
 export async function advanceRun(
   deps: AdvanceDeps,
   key: { appId: string; runId: string },
   stopping: AbortSignal,
+  waitOutside?: WaitOutside,
 ): Promise<void> {
   const row = await store.findWork(deps.db, key.appId, key.runId);
   if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
-  const advance = new Advance(deps, row, await deps.loadGraph(row), stopping);
+  const advance = new Advance(deps, row, await deps.loadGraph(row), stopping, waitOutside);
   try {
     await advance.go();
   } finally {
@@ -109,6 +117,7 @@ class Advance {
   readonly #row: store.WorkRow;
   readonly #graph: Graph;
   readonly #stopping: AbortSignal;
+  readonly #waitOutside: WaitOutside | undefined;
   readonly #journal: RunJournal;
   readonly #outside: OutsideWork<Worked>;
   #services: Promise<NodeServices<Db>> | undefined;
@@ -117,7 +126,14 @@ class Advance {
   /** Children that were looked at, and work that another process does. */
   readonly #leftAlone = new Set<string>();
 
-  constructor(deps: AdvanceDeps, row: store.WorkRow, graph: Graph, stopping: AbortSignal) {
+  constructor(
+    deps: AdvanceDeps,
+    row: store.WorkRow,
+    graph: Graph,
+    stopping: AbortSignal,
+    waitOutside: WaitOutside | undefined,
+  ) {
+    this.#waitOutside = waitOutside;
     this.#deps = deps;
     this.#row = row;
     this.#graph = graph;
@@ -125,7 +141,7 @@ class Advance {
     this.#secrets = deps.openSecrets(row.secrets ?? {});
     this.#secretValues = new SecretValues(this.#secrets);
     this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
-    this.#outside = new OutsideWork(deps.locks, stopping);
+    this.#outside = new OutsideWork(deps.claims.of(row), stopping);
   }
 
   async go(): Promise<void> {
@@ -142,17 +158,38 @@ class Advance {
       if (finished) {
         if (!(await this.#deliver(finished))) return;
       } else if (command) {
+        if (this.#waitOutside === undefined && isOutside(command)) return store.queueAdvance(this.#deps.db, this.#row);
         if (!(await this.#carryOut(command))) return;
       } else if (this.#outside.isUnderWay) {
-        const { wakeAtMs } = decision;
-        const delayMs = wakeAtMs === undefined ? undefined : wakeAtMs - this.#deps.clock.now().getTime();
-        await this.#outside.wait(delayMs === undefined ? undefined : Math.max(0, delayMs));
+        if (!(await this.#waitForNews(decision.wakeAtMs))) return;
       } else {
         await this.#journal.sleep(this.#wakeAt(decision.wakeAtMs));
         return;
       }
     }
     throw new Error('A run did not come to rest.');
+  }
+
+  /**
+   * Until work outside has a result, something is due, or somebody else has written to the run: cancelled, it gives up
+   * what is under way. False when the run is gone.
+   */
+  async #waitForNews(wakeAtMs: number | undefined): Promise<boolean> {
+    const delayMs = wakeAtMs === undefined ? undefined : Math.max(0, wakeAtMs - this.#deps.clock.now().getTime());
+    const wait = () => this.#outside.wait(delayMs);
+    let isMoved = false;
+    const unwatch = this.#deps.watch.add(this.#row, this.#journal.state.sequence, () => {
+      isMoved = true;
+      this.#outside.wake();
+    });
+    try {
+      await (this.#waitOutside === undefined ? wait() : this.#waitOutside(wait));
+    } finally {
+      unwatch();
+    }
+    if (!isMoved) return true;
+    this.#leftAlone.clear();
+    return this.#journal.reload();
   }
 
   close(): Promise<void> {
@@ -449,6 +486,13 @@ class Advance {
     this.#leftAlone.clear();
     return true;
   }
+}
+
+/** Whether the command begins work that answers from elsewhere. */
+function isOutside(command: Command): boolean {
+  if (command.do === 'work') return true;
+  const style = command.do === 'start' ? nodeKinds.get(command.node.kind)?.work.style : undefined;
+  return style === 'external' || style === 'prepared';
 }
 
 const childIdKinds = { run: 'automationRun', extraction: 'extraction', ingestion: 'ingestion' } as const;

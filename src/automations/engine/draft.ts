@@ -3,6 +3,7 @@ import { finalCodes } from '../nodes/errors.ts';
 import type { NodeError } from '../nodes/kind.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry, EntryMetadata } from './journal.ts';
+import { retryDelayMs } from './retry.ts';
 
 /** How the engine writes what happens: entries that are not yet in the journal. */
 
@@ -93,14 +94,6 @@ export function failureEntries(
       timerId: around.newTimerId(),
     },
   ];
-}
-
-const retryDelayMsMax = 24 * 3_600_000;
-
-/** The wait after the given failed attempt: initial_seconds × factor^(attempt − 1), a day at most. */
-export function retryDelayMs(retry: { initial_seconds?: number; factor?: number }, attempt: number): number {
-  const seconds = (retry.initial_seconds ?? 1) * (retry.factor ?? 2) ** (attempt - 1);
-  return Math.min(seconds * 1_000, retryDelayMsMax);
 }
 
 /** An entry of one node's execution, with its attempt and how long it has taken. */

@@ -1,5 +1,6 @@
+import { callAfter } from '../../clock.ts';
 import type { NodeError } from '../nodes/kind.ts';
-import type { CommandLocks } from './command-locks.ts';
+import type { RunClaims } from './work-claims.ts';
 
 /** What has become of an attempt's work; a `fault` is no failure of the node but of what stands around it. */
 export type Outcome<Output> = { output: Output } | { error: NodeError } | { fault: unknown };
@@ -15,47 +16,51 @@ export type OutsideTask<Output> = {
 };
 
 /**
- * A run's work outside the journal that this process does, several pieces at once. Each holds the lock of its command,
- * from before its start is written until its result is.
+ * A run's work outside the journal that this process does, several pieces at once. Each is claimed from before its
+ * start is written until its result is.
  */
 export class OutsideWork<Output> {
-  readonly #locks: CommandLocks;
+  readonly #claims: RunClaims;
   readonly #stopping: AbortSignal;
   readonly #underWay = new Map<string, AbortController>();
   readonly #finished: Finished<Output>[] = [];
   #wake: () => void = () => {};
 
-  constructor(locks: CommandLocks, stopping: AbortSignal) {
-    this.#locks = locks;
+  constructor(claims: RunClaims, stopping: AbortSignal) {
+    this.#claims = claims;
     this.#stopping = stopping;
   }
 
   /** False when somebody else does this work. */
   take(commandId: string): Promise<boolean> {
-    return this.#locks.take(commandId);
+    return this.#claims.take(commandId);
   }
 
   release(commandId: string): Promise<void> {
-    return this.#locks.release(commandId);
+    return this.#claims.release(commandId);
   }
 
-  /** Begins work whose lock is taken. */
+  /** Begins work that is claimed. */
   launch(task: OutsideTask<Output>): void {
     const { commandId, attempt, timeoutSeconds } = task;
     const controller = new AbortController();
     this.#underWay.set(commandId, controller);
-    const signal = AbortSignal.any([controller.signal, this.#stopping, AbortSignal.timeout(timeoutSeconds * 1_000)]);
+    let isLate = false;
+    const endTimer = callAfter(timeoutSeconds * 1_000, () => {
+      isLate = true;
+      controller.abort();
+    });
     const timedOut = { code: 'timeout', message: `The node took longer than ${timeoutSeconds} seconds.` };
-    const describe = (error: unknown) =>
-      signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError' ? timedOut : task.describe(error);
+    const describe = (error: unknown) => (isLate ? timedOut : task.describe(error));
     void task
-      .run(signal)
+      .run(AbortSignal.any([controller.signal, this.#stopping]))
       .then(
         (output): Outcome<Output> => ({ output }),
         (error: unknown): Outcome<Output> => ({ error: describe(error) }),
       )
       .catch((fault: unknown): Outcome<Output> => ({ fault }))
       .then((outcome) => {
+        endTimer();
         this.#underWay.delete(commandId);
         if (this.#stopping.aborted) this.#wake();
         else this.finish({ commandId, attempt, outcome });
@@ -95,6 +100,11 @@ export class OutsideWork<Output> {
     for (const [commandId, controller] of this.#underWay) if (!isWanted(commandId)) controller.abort();
   }
 
+  /** Ends the wait that is under way. */
+  wake(): void {
+    this.#wake();
+  }
+
   /** Resolves at the next result, when the process stops, or after the delay, a minute at most. */
   async wait(delayMs: number | undefined): Promise<void> {
     await new Promise<void>((resolve) => {
@@ -108,13 +118,13 @@ export class OutsideWork<Output> {
     this.#wake = () => {};
   }
 
-  /** Breaks everything off and gives its locks back. */
+  /** Breaks everything off and gives its claims back. */
   async close(): Promise<void> {
     for (const [commandId, controller] of this.#underWay) {
       controller.abort();
-      await this.#locks.release(commandId);
+      await this.#claims.release(commandId);
     }
-    for (const { commandId } of this.#finished) await this.#locks.release(commandId);
+    for (const { commandId } of this.#finished) await this.#claims.release(commandId);
   }
 }
 

@@ -15,9 +15,10 @@ import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
-import { CommandLocks } from './command-locks.ts';
 import type { Expressions } from './expressions.ts';
+import { RunWatch } from './run-watch.ts';
 import { TreeBudget } from './tree-budget.ts';
+import { WorkClaims } from './work-claims.ts';
 
 export type WorkflowDeps = {
   db: Database;
@@ -57,17 +58,16 @@ const keptInvocationsMs = 7 * 24 * 3_600_000;
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
   const { db, clock, log } = deps;
+  const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const advanceDeps: AdvanceDeps = {
     db,
     clock,
     log,
-    locks: new CommandLocks(deps.session),
+    claims: new WorkClaims(deps.session, worker),
+    watch: new RunWatch(db, log),
     expressions: deps.expressions,
     treeBudget: new TreeBudget(db, clock),
-    environment: {
-      worker: `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`,
-      version: deps.version,
-    },
+    environment: { worker, version: deps.version },
     loadGraph: deps.loadGraph,
     openSecrets: deps.automations.openSecrets,
     servicesFor: deps.servicesFor,
@@ -124,10 +124,10 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
   return {
     tasks: {
-      async [taskNames.advanceRun](payload, { signal, attempt, isLastAttempt }) {
+      async [taskNames.advanceRun](payload, { signal, attempt, isLastAttempt, waitOutside }) {
         const key = payload as { appId: string; runId: string };
         try {
-          await advanceRun(advanceDeps, key, signal);
+          await advanceRun(advanceDeps, key, signal, waitOutside);
         } catch (error) {
           if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isLostDatabase(error)))) throw error;
           log.error({ err: error, run: key.runId, attempt }, 'a run is given up');

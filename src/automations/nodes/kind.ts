@@ -18,6 +18,8 @@ export class NodeFailure extends Error {
 export type Child = { kind: 'run' | 'extraction' | 'ingestion'; id: string };
 
 export type HttpRequest = {
+  /** The app that asks. */
+  lane: string;
   method: string;
   url: string;
   headers: Record<string, string>;
@@ -40,7 +42,7 @@ export type NodeServices<Db> = {
   prepareExtraction(body: Record<string, unknown>, signal: AbortSignal): Promise<Prepared<Db>>;
   prepareIngestion(source: string, body: Record<string, unknown>): Promise<Prepared<Db>>;
   search(source: string, body: Record<string, unknown>): Promise<unknown>;
-  fetch(request: HttpRequest): Promise<HttpResponse>;
+  fetch(request: Omit<HttpRequest, 'lane'>): Promise<HttpResponse>;
 };
 
 /** A change that is ready to be made. */

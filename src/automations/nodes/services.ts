@@ -95,7 +95,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
         return { commit, discard: async () => {} };
       },
       search: (source, body) => domains.knowledge.search(caller, source, body),
-      fetch: (request) => domains.fetch(request),
+      fetch: (request) => domains.fetch({ ...request, lane: run.appId }),
     };
   }
 

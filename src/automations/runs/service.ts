@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
@@ -18,6 +19,7 @@ import { foldJournal } from '../engine/fold.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import { treeLimit } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
+import type { invokeSchema } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import * as runStore from './store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
@@ -29,12 +31,6 @@ export type RunDeps = {
   expressions: Expressions;
   automations: AutomationService;
   loadGraph(run: RunRow): Promise<Graph>;
-};
-
-export type InvokeInput = {
-  payload?: Record<string, unknown> | undefined;
-  participants?: Record<string, string> | undefined;
-  idempotency_key?: string | undefined;
 };
 
 export type JournalPage = {
@@ -68,7 +64,11 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     return automation;
   }
 
-  async function checkInvocation(caller: Caller, automation: AutomationRow, input: InvokeInput): Promise<void> {
+  async function checkInvocation(
+    caller: Caller,
+    automation: AutomationRow,
+    input: NonNullable<Static<typeof invokeSchema>>,
+  ): Promise<void> {
     if (automation.type !== 'invoked')
       throw new AppError('invalid_parameters', `An automation of type ${automation.type} cannot be invoked.`);
     requireRunning(automation);
@@ -194,7 +194,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     },
 
     /** Starts a run, or answers the one that this idempotency key has started before. */
-    async invoke(caller: Caller, name: string, input: InvokeInput): Promise<RunRow> {
+    async invoke(caller: Caller, name: string, input: NonNullable<Static<typeof invokeSchema>>): Promise<RunRow> {
       const automation = await getInvocable(caller, name);
       requireInvokeAuth(caller, automation);
       const key = input.idempotency_key;
@@ -451,7 +451,7 @@ async function findAgentById(db: Db, caller: Caller, text: string) {
 }
 
 /** Two requests are the same when payload and participants are, whatever the order of their members. */
-function requestDigest(input: InvokeInput): Buffer {
+function requestDigest(input: NonNullable<Static<typeof invokeSchema>>): Buffer {
   const text = JSON.stringify([input.payload ?? {}, input.participants ?? {}], (_key, value: unknown) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -198,6 +198,20 @@ export async function listEntries(
     order by sequence limit ${count}`;
 }
 
+/** The places in this list of the runs whose journals have gone further, or that are gone. */
+export async function listMoved(
+  db: Db,
+  runs: readonly { appId: string; id: string; sequence: number }[],
+): Promise<number[]> {
+  const rows = await db<{ place: number }[]>`
+    select (given.place - 1)::integer as place
+    from unnest(${runs.map((run) => run.appId)}::uuid[], ${runs.map((run) => run.id)}::uuid[],
+      ${runs.map((run) => run.sequence)}::integer[]) with ordinality as given (app_id, id, sequence, place)
+    left join automation_runs r on r.app_id = given.app_id and r.id = given.id
+    where r.sequence is distinct from given.sequence`;
+  return rows.map((row) => row.place);
+}
+
 /** A stored entry as the engine reads it. */
 export function readEntry(row: EntryRow): JournalEntry {
   return {

@@ -1,10 +1,13 @@
+import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
+import { callAfter } from '../../clock.ts';
 import { parseAllowList } from './allow-list.ts';
 import { checkUrl } from './check-url.ts';
 import { guardedConnector, type Resolver, systemResolver } from './connector.ts';
 import { acceptEncoding, decodeBody } from './decode.ts';
 import { asFetchError, FetchError } from './errors.ts';
+import { type TurnBounds, Turns } from './turns.ts';
 
 export type FetcherOptions = {
   /** CIDRs, addresses and host names to open besides the public internet (QUARRY_FETCH_ALLOW). */
@@ -14,10 +17,12 @@ export type FetcherOptions = {
   /** Stands in for the system's resolver in tests. */
   resolve?: Resolver;
   connectTimeoutMs?: number;
-  connectionsPerOriginMax?: number;
+  turns?: TurnBounds;
 };
 
 export type FetchRequest = {
+  /** The app that asks: apps share the requests of this process, and those to one host. */
+  lane?: string;
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Record<string, string>;
   body?: string | Uint8Array;
@@ -25,7 +30,7 @@ export type FetchRequest = {
   redirect?: 'follow' | 'manual';
   /** Upper bound of the body after decompression. */
   bytesMax?: number;
-  /** Bound on the whole exchange, redirects and body included. */
+  /** Bound on the whole exchange: the wait for a turn, redirects and the body included. */
   timeoutMs?: number;
   signal?: AbortSignal;
   /** Asked before each redirect is followed; `false` ends the fetch with `stopped` set. */
@@ -62,17 +67,20 @@ export const fetchLimits = {
   connectTimeoutMs: 10_000,
   redirectsMax: 10,
   headerBytesMax: 64 * 1024,
+  turns: { requestsMax: 4_000, ofAppMax: 1_000, ofHostMax: 1_000, ofAppAtHostMax: 250 },
 } as const;
 
 /** The guarded way out of the process for every URL that somebody else chose. */
 export function createFetcher(options: FetcherOptions = {}): Fetcher {
   const allow = parseAllowList(options.allow ?? []);
+  const bounds = options.turns ?? fetchLimits.turns;
+  const turns = new Turns(bounds);
   const connectTimeoutMs = options.connectTimeoutMs ?? fetchLimits.connectTimeoutMs;
   const userAgent = `Quarry/1.0 (${options.contact === undefined ? 'self-hosted crawler' : `+${options.contact}`})`;
   // An agent of our own: the process-wide one may follow proxy variables of the environment.
   const agent = new Agent({
     connect: guardedConnector({ resolve: options.resolve ?? systemResolver, allow, connectTimeoutMs }),
-    connections: options.connectionsPerOriginMax ?? 16,
+    connections: bounds.ofHostMax,
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: 4_000,
@@ -87,6 +95,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     try {
       let url = safe(address);
       let hop: FetchRequest = wanted;
+      deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
       for (let redirects = 0; ; redirects++) {
         const answer = await deadline.race(once(url, hop, deadline));
         const target = wanted.redirect === 'manual' ? undefined : redirectTarget(answer, url);
@@ -135,10 +144,17 @@ type Answer = Awaited<ReturnType<typeof request>>;
 
 function redirectTarget(answer: Answer, base: URL): URL | undefined {
   if (![301, 302, 303, 307, 308].includes(answer.statusCode)) return undefined;
-  const location = [answer.headers.location].flat()[0];
-  if (location === undefined) return undefined;
+  const raw = [answer.headers.location].flat()[0];
+  if (raw === undefined) return undefined;
+  const location = decodeHeader(raw);
   if (!URL.canParse(location, base.href)) throw new FetchError('bad_response', 'The URL redirects to nowhere.');
   return new URL(location, base.href);
+}
+
+/** Header bytes come as Latin-1; those that are valid UTF-8 are meant as such. */
+function decodeHeader(value: string): string {
+  const bytes = Buffer.from(value, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
 /**
@@ -243,16 +259,17 @@ function drop(stream: Readable): void {
 class Deadline {
   passed = false;
   readonly #controller = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  readonly #endTimer: () => void;
+  #endTurn = (): void => {};
   readonly #outer: AbortSignal | undefined;
   readonly #abort = (): void => this.#controller.abort();
 
   constructor(timeoutMs: number, outer: AbortSignal | undefined) {
     this.#outer = outer;
-    this.#timer = setTimeout(() => {
+    this.#endTimer = callAfter(timeoutMs, () => {
       this.passed = true;
       this.#controller.abort();
-    }, timeoutMs);
+    });
     if (outer?.aborted) this.#controller.abort();
     else outer?.addEventListener('abort', this.#abort, { once: true });
   }
@@ -261,7 +278,7 @@ class Deadline {
     return this.#controller.signal;
   }
 
-  /** undici notices a signal only once it is connected; this notices at once. */
+  /** undici notices a signal only once it is connected; this notices immediately. */
   async race(answer: Promise<Answer>): Promise<Answer> {
     let onAbort = (): void => {};
     const aborted = new Promise<never>((_resolve, reject) => {
@@ -287,8 +304,13 @@ class Deadline {
     }
   }
 
+  onEnd(endTurn: () => void): void {
+    this.#endTurn = endTurn;
+  }
+
   end(): void {
-    clearTimeout(this.#timer);
+    this.#endTimer();
+    this.#endTurn();
     this.#outer?.removeEventListener('abort', this.#abort);
   }
 }

@@ -1,3 +1,5 @@
+import { requireTextSize } from './types.ts';
+
 /** What every format is turned into before it is written as Markdown. Texts are inline Markdown, already escaped. */
 export type Block =
   | { type: 'heading'; level: number; text: string }
@@ -14,9 +16,12 @@ export type Block =
 export function writeMarkdown(blocks: Block[]): string {
   const out: string[] = [];
   let previous: Block | undefined;
+  let characters = 0;
   for (const block of blocks) {
     const text = writeBlock(block, previous);
     if (text.trim() === '') continue;
+    characters += text.length;
+    requireTextSize(characters);
     if (previous !== undefined) out.push(block.type === 'item' && previous.type === 'item' ? '\n' : '\n\n');
     out.push(text);
     previous = block;
@@ -26,9 +31,9 @@ export function writeMarkdown(blocks: Block[]): string {
 
 /** The blocks on one line, as a table cell holds them. */
 export function writeInline(blocks: Block[]): string {
-  return blocks
+  const texts = blocks
     .map((block) => {
-      if (block.type === 'table') return block.rows.flat().filter(Boolean).join(' ');
+      if (block.type === 'table') return joinCells(block.rows.flat().filter(Boolean), ' ');
       if (block.type === 'item') return `${block.marker} ${block.text}`;
       if (block.type === 'quote') return writeInline(block.blocks);
       if (block.type === 'rule') return '';
@@ -36,8 +41,14 @@ export function writeInline(blocks: Block[]): string {
       if (block.type === 'comment') return `<!-- ${block.text} -->`;
       return block.text;
     })
-    .filter((text) => text.trim() !== '')
-    .join('<br>');
+    .filter((text) => text.trim() !== '');
+  return joinCells(texts, '<br>');
+}
+
+/** Nested tables repeat the text of merged cells at every level, so what is joined is counted first. */
+function joinCells(cells: string[], separator: string): string {
+  requireTextSize(cells.reduce((sum, cell) => sum + cell.length, 0));
+  return cells.join(separator);
 }
 
 function writeBlock(block: Block, previous: Block | undefined): string {
@@ -80,7 +91,10 @@ export function writeTable(rows: string[][]): string {
   const width = filled.reduce((max, row) => Math.max(max, lastFilled(row) + 1), 0);
   const [head, ...body] = filled;
   if (!head || width === 0) return '';
+  let characters = 0;
   const line = (row: string[]): string => {
+    characters += row.reduce((sum, cell) => sum + cell.length, 3 * width);
+    requireTextSize(characters);
     const cells = Array.from({ length: width }, (_, index) => cellText(row[index] ?? ''));
     return `| ${cells.join(' | ')} |`;
   };
@@ -95,7 +109,10 @@ function lastFilled(row: string[]): number {
 function cellText(cell: string): string {
   return cell
     .trim()
-    .replaceAll(/[ \t]*\\?\r?\n\s*/g, '<br>')
+    .split('\n')
+    .map((line, index, { length }) => (index === length - 1 ? line : line.replace(/\r$/, '').replace(/\\$/, '')).trim())
+    .filter((line) => line !== '')
+    .join('<br>')
     .replaceAll(/(?<!\\)\|/g, '\\|');
 }
 

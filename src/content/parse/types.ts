@@ -22,9 +22,11 @@ export type ParsedDocument = {
   attachments?: string[];
   /** Of a web page: its type, and what it states about its subject. */
   page?: PageReport;
+  /** What is missing because the document is too large, in words. Absent when it is whole. */
+  truncated?: string[];
 };
 
-export type PageReport = { page_type: string; structured: Record<string, string>; truncated: boolean };
+export type PageReport = { page_type: string; structured: Record<string, string> };
 
 /** A page image in Netpbm form, and the placeholder that its text replaces. */
 export type Scan = { placeholder: string; image: Uint8Array };
@@ -73,7 +75,15 @@ export const parseLimits = {
   xmlNodesMax: 4_000_000,
   sheetRowsMax: 100_000,
   sheetCellsMax: 1_000_000,
+  /** Cells of tables with the empty ones between them, which a small file can have by the billion. */
+  tablePlacesMax: 4_000_000,
   imagePixelsMax: 100_000_000,
   mailDepthMax: 8,
   ocrPagesMax: 50,
 } as const;
+
+/** Throws when a document gives more characters of Markdown than are kept: while it is built, not when it is done. */
+export function requireTextSize(characters: number): void {
+  if (characters > parseLimits.markdownCharactersMax)
+    throw failed('The document gives more than 32 million characters of text.');
+}

@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { Database } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import type { PageRequest } from '../../http/pages.ts';
@@ -7,22 +8,10 @@ import { fieldId, pathId } from '../../tenancy/references.ts';
 import { removeDocument } from '../index/indexing.ts';
 import type { IngestService, PushInput } from '../ingestion/service.ts';
 import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
+import type { documentContentQuery, documentListQuery } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import type { DocumentView } from './store.ts';
 import * as store from './store.ts';
-
-export type DocumentListQuery = {
-  q?: string | undefined;
-  source?: string[] | undefined;
-  installation?: string[] | undefined;
-  agent?: string[] | undefined;
-};
-
-export type SliceQuery = {
-  offset?: number | undefined;
-  limit?: number | undefined;
-  unit?: 'lines' | 'bytes' | undefined;
-};
 
 export type DocumentContent = {
   content: string;
@@ -50,7 +39,11 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
   return {
     get,
 
-    list(caller: Caller, query: DocumentListQuery, page: PageRequest): Promise<[DocumentView[], number]> {
+    list(
+      caller: Caller,
+      query: Static<typeof documentListQuery>,
+      page: PageRequest,
+    ): Promise<[DocumentView[], number]> {
       return store.listDocuments(
         db,
         caller,
@@ -95,7 +88,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
     async content(
       caller: Caller,
       id: string,
-      query: SliceQuery,
+      query: Static<typeof documentContentQuery>,
     ): Promise<DocumentContent & { document: DocumentView }> {
       const document = await get(caller, id);
       const { unit = 'lines' } = query;

@@ -5,6 +5,7 @@ import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
+import { storableText } from '../../db/text.ts';
 import { findFile } from '../../files/store.ts';
 import { newUuid } from '../../ids.ts';
 import { taskNames } from '../../jobs/task-names.ts';
@@ -21,8 +22,9 @@ import {
   readKnownVectors,
   writeDocument,
 } from '../index/indexing.ts';
-import { payloadLanguage } from '../sources/kinds.ts';
+import { payloadLanguage } from '../kinds/payload.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
+import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
 import * as store from './store.ts';
 
@@ -52,7 +54,6 @@ export type KnowledgeWorkDeps = {
 /** Documents of one batch that are read ahead while another is written. */
 const parseAhead = 4;
 export const documentBytesMax = 100 * 1024 * 1024;
-const listedErrorsMax = 100;
 
 /** Somebody else works on the ingestion now, or it is gone with its source. */
 export class LeaseLost extends Error {
@@ -71,34 +72,6 @@ export class DocumentDeleted extends Error {
 }
 
 export type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
-
-export type Stats = {
-  documents: number;
-  chunks: number;
-  pages: number;
-  bytes: number;
-  failed: number;
-  embedded_chunks: number;
-  reused_chunks: number;
-  unchanged: number;
-  removed: number;
-  errors: { item?: number; url?: string; code: string; message: string }[];
-};
-
-export function emptyStats(): Stats {
-  return {
-    documents: 0,
-    chunks: 0,
-    pages: 0,
-    bytes: 0,
-    failed: 0,
-    embedded_chunks: 0,
-    reused_chunks: 0,
-    unchanged: 0,
-    removed: 0,
-    errors: [],
-  };
-}
 
 /** What is to become of bytes: a new document, or the next version of one. */
 export type Input = {
@@ -178,6 +151,7 @@ export class IngestionRun {
       bytesHash: hashBytes(input.bytes),
       bytes: input.bytes.length,
       pages: parsed.pages ?? 1,
+      truncated: parsed.truncated,
       sourceUrl: null,
       seenBy: null,
       signal: this.signal,
@@ -212,9 +186,12 @@ export class IngestionRun {
     return (await store.listPullRemovals(tx, this.#ingestion.appId, this.#ingestion.id, [''])).size > 0;
   }
 
-  async #parse(source: SourceRow, input: Input): Promise<{ text: string; title?: string; pages?: number }> {
+  async #parse(
+    source: SourceRow,
+    input: Input,
+  ): Promise<{ text: string; title?: string; pages?: number; truncated?: string[] }> {
     if (input.isText) return { text: input.bytes.toString() };
-    const { markdown, title, pages } = await this.deps.parser.parse(
+    const { markdown, title, pages, truncated } = await this.deps.parser.parse(
       {
         bytes: input.bytes,
         ...(input.filename === null ? {} : { filename: input.filename }),
@@ -222,7 +199,12 @@ export class IngestionRun {
       },
       { lane: source.appId, signal: this.signal },
     );
-    return { text: markdown, ...(title === undefined ? {} : { title }), ...(pages === undefined ? {} : { pages }) };
+    return {
+      text: markdown,
+      ...(title === undefined ? {} : { title }),
+      ...(pages === undefined ? {} : { pages }),
+      ...(truncated === undefined ? {} : { truncated }),
+    };
   }
 
   async #workItems(source: SourceRow): Promise<void> {
@@ -397,6 +379,8 @@ export type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'conte
   pages: number;
   sourceUrl: string | null;
   seenBy: string | null;
+  /** What of the document is missing in the text, in words. */
+  truncated: string[] | undefined;
   signal?: AbortSignal;
 };
 
@@ -426,7 +410,10 @@ export async function makeReady(
       id: input.documentId ?? newUuid(),
       title: input.title === null ? null : storableText(input.title),
       fileId: input.fileId,
-      metadata: input.metadata ?? old?.metadata ?? {},
+      metadata: {
+        ...(input.metadata ?? { ...old?.metadata, truncated: undefined }),
+        ...(input.truncated === undefined ? {} : { truncated: input.truncated }),
+      },
       contentType: input.contentType,
       bytesHash: input.bytesHash,
       sourceUrl: input.sourceUrl,
@@ -452,23 +439,6 @@ function itemMetadata(item: ItemRow): Record<string, unknown> {
   return { document, document_reused: reused === true };
 }
 
-/** A document's failure, counted and listed. */
-export function addError(stats: Stats, error: Stats['errors'][number]): void {
-  stats.failed += 1;
-  if (stats.errors.length < listedErrorsMax) stats.errors.push(error);
-}
-
-/** A document that was written, counted. */
-export function addWritten(stats: Stats, ready: Ready, isLocal: boolean): void {
-  const chunks = ready.prepared.chunks.length;
-  stats.documents += 1;
-  stats.chunks += chunks;
-  stats.pages += ready.pages;
-  stats.bytes += ready.bytes;
-  stats.embedded_chunks += ready.embedded;
-  stats.reused_chunks += isLocal ? Math.max(0, chunks - ready.embedded) : 0;
-}
-
 /** A failure that is the document's own, as the ingestion tells it; undefined for anything else. */
 export function describeFailure(error: unknown): IngestionError | undefined {
   if (error instanceof ParseError) return { code: error.reason, message: error.message };
@@ -484,10 +454,6 @@ export function describeFailure(error: unknown): IngestionError | undefined {
 
 export function hashBytes(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest();
-}
-
-function storableText(text: string): string {
-  return text.replaceAll('\0', '\u{fffd}').toWellFormed();
 }
 
 function numberOf(value: unknown): number {

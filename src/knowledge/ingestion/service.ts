@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Static } from 'typebox';
 import type { Database } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
@@ -8,7 +9,8 @@ import { newUuid } from '../../ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { requireRoom } from '../../tenancy/quotas.ts';
 import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
-import { findCreatableKind, missingForPull } from '../sources/kinds.ts';
+import { findCreatableKind, missingForPull } from '../kinds/index.ts';
+import type { contentSchema, ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
 import { checkMetadata, type SeenSource, type SourceService } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
 import { documentBytesMax } from './run.ts';
@@ -16,24 +18,9 @@ import type { IngestionRow, IngestionView, NewItem } from './store.ts';
 import * as store from './store.ts';
 import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
 
-export type ContentInput = {
-  data: string;
-  data_encoding?: 'raw' | 'base64' | undefined;
-  content_type?: string | undefined;
-  filename?: string | undefined;
-};
-
-export type PushInput = {
-  content?: ContentInput | undefined;
-  file?: string | undefined;
-  title?: string | undefined;
-  metadata?: Record<string, unknown> | undefined;
-  dedupe?: boolean | undefined;
-};
-
-export type OnActive = 'return' | 'queue' | 'error';
-export type IngestInput = PushInput & { pull?: boolean | undefined; on_active?: OnActive | undefined };
-export type BatchInput = { items: PushInput[]; on_active?: OnActive | undefined };
+/** One document that is pushed, alone or in a batch, or that replaces another. */
+export type PushInput = Static<typeof pushSchema>;
+type OnActive = NonNullable<Static<typeof ingestSchema>['on_active']>;
 
 const inlineBytesDefault = 256 * 1024;
 const inlineWaitMs = 2_000;
@@ -139,7 +126,7 @@ export function createIngestService(deps: IngestDeps) {
     return { ...common, ...none, fileId: file.id };
   }
 
-  async function ingest(caller: Caller, id: string, input: IngestInput): Promise<IngestionView> {
+  async function ingest(caller: Caller, id: string, input: Static<typeof ingestSchema>): Promise<IngestionView> {
     const source = await sources.getForChange(caller, id, 'update');
     const mode = readMode(input);
     checkMode(source, mode, input);
@@ -154,7 +141,7 @@ export function createIngestService(deps: IngestDeps) {
     ingest,
 
     /** Many contents in one ingestion, worked in their order, each with a result of its own. */
-    async ingestBatch(caller: Caller, id: string, input: BatchInput): Promise<IngestionView> {
+    async ingestBatch(caller: Caller, id: string, input: Static<typeof ingestBatchSchema>): Promise<IngestionView> {
       const source = await sources.getForChange(caller, id, 'update');
       if (!findCreatableKind(source.type)?.pushable)
         throw invalidField('items', `cannot be pushed into a source of type ${source.type}`);
@@ -217,7 +204,7 @@ export function createIngestService(deps: IngestDeps) {
 type Mode = 'content' | 'file' | 'pull';
 
 /** Exactly one of content, file and pull; `pull: false` is as absent. */
-function readMode(input: IngestInput): Mode {
+function readMode(input: Static<typeof ingestSchema>): Mode {
   const modes: Mode[] = [];
   if (input.content !== undefined) modes.push('content');
   if (input.file !== undefined) modes.push('file');
@@ -228,14 +215,14 @@ function readMode(input: IngestInput): Mode {
   return mode;
 }
 
-function checkMode(source: SourceRow, mode: Mode, input: IngestInput): void {
+function checkMode(source: SourceRow, mode: Mode, input: Static<typeof ingestSchema>): void {
   const kind = findCreatableKind(source.type);
   if (mode !== 'pull') {
     if (!kind?.pushable) throw invalidField(mode, `cannot be pushed into a source of type ${source.type}`);
     return;
   }
   if (input.dedupe === true) throw invalidField('dedupe', 'is for pushed content only');
-  if (!kind?.pullNeeds) throw invalidField('pull', `a source of type ${source.type} has nothing to pull from`);
+  if (!kind?.pull) throw invalidField('pull', `a source of type ${source.type} has nothing to pull from`);
   const missing = missingForPull(kind, source.payload);
   if (missing.length > 0)
     throw invalidField('payload', `a pull needs ${missing.join(' and ')} in the source's payload`);
@@ -251,7 +238,7 @@ const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
 const textName = /\.(?:md|markdown|txt|text)$/i;
 
 /** The pushed bytes. Text that comes as text and claims to be nothing else is the document as it stands. */
-function readContent(content: ContentInput, field: string) {
+function readContent(content: Static<typeof contentSchema>, field: string) {
   const { content_type: contentType = null, filename = null } = content;
   if (content.data_encoding === 'base64')
     return { content: readBase64(`${field}.data`, content.data), isText: false, contentType, filename };

@@ -1,28 +1,20 @@
+import type { Static } from 'typebox';
 import type { Database } from '../../db/database.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { getPathAgent } from '../../tenancy/references.ts';
+import type { agentSearchSchema, searchSchema } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import { sourceVisible } from '../sources/store.ts';
 import { compileFilter } from './filter.ts';
-import type { SearchIndex, SearchMode, SearchResult } from './search.ts';
+import type { SearchIndex, SearchResult } from './search.ts';
 import type { Fragment } from './store.ts';
-
-export type SearchInput = {
-  query: string;
-  mode?: SearchMode | undefined;
-  max_results?: number | undefined;
-  min_similarity?: number | undefined;
-  recency_days?: number | undefined;
-  filter?: Record<string, unknown> | undefined;
-  explain?: boolean | undefined;
-};
 
 const resultsDefault = 20;
 
 export function createSearchService(deps: { db: Database; sources: SourceService; index: SearchIndex }) {
   const { db, sources, index } = deps;
 
-  function run(caller: Caller, where: Fragment, input: SearchInput): Promise<SearchResult> {
+  function run(caller: Caller, where: Fragment, input: Static<typeof searchSchema>): Promise<SearchResult> {
     return index.search({
       appId: caller.appId,
       sources: db`${sourceVisible(db, caller, 's')} and ${where}`,
@@ -35,7 +27,7 @@ export function createSearchService(deps: { db: Database; sources: SourceService
   }
 
   return {
-    async searchSource(caller: Caller, id: string, input: SearchInput): Promise<SearchResult> {
+    async searchSource(caller: Caller, id: string, input: Static<typeof searchSchema>): Promise<SearchResult> {
       const source = await sources.get(caller, id);
       return run(caller, db`s.id = ${source.id}`, input);
     },
@@ -44,7 +36,7 @@ export function createSearchService(deps: { db: Database; sources: SourceService
     async searchAgent(
       caller: Caller,
       agentText: string,
-      input: SearchInput & { source_types?: string[] | undefined },
+      input: Static<typeof agentSearchSchema>,
     ): Promise<SearchResult> {
       const agent = await getPathAgent(db, caller, agentText);
       const types = input.source_types ?? [];
@@ -54,7 +46,7 @@ export function createSearchService(deps: { db: Database; sources: SourceService
   };
 }
 
-function documentConditions(db: Database, input: SearchInput): Fragment | undefined {
+function documentConditions(db: Database, input: Static<typeof searchSchema>): Fragment | undefined {
   const conditions: Fragment[] = [];
   if (input.filter) conditions.push(compileFilter(db, input.filter));
   if (input.recency_days !== undefined)

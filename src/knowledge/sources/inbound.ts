@@ -6,16 +6,15 @@ import type { Database, Transaction } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { isMediaType } from '../../files/media-types.ts';
 import { readBody } from '../../http/body.ts';
-import { iso } from '../../http/present.ts';
 import { formatId, newUuid } from '../../ids.ts';
+import { readBase64url } from '../../tenancy/base64url.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
-import { findAgent, pathId } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
-import { mayChangeOwned, type Owned, ownedVisible } from '../../tenancy/visible.ts';
+import type { Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
 import type { IngestService } from '../ingestion/service.ts';
 import type { NewItem } from '../ingestion/store.ts';
-import { serverKinds } from './kinds.ts';
+import { serverKinds } from '../kinds/index.ts';
 import { checkMetadata, type SourceService } from './service.ts';
 import * as store from './store.ts';
 
@@ -31,9 +30,11 @@ export type InboundDeps = {
   bodyBytesMax: number;
 };
 
+type ThreadMessage = { content: string; metadata: Record<string, unknown> };
+
 /** Sources that are filled by what others send: inbound URLs and the messages of threads. */
 export function createInboundService(deps: InboundDeps) {
-  const { db, clock, secrets, baseUrl, sources, ingestions } = deps;
+  const { db, secrets, baseUrl, sources, ingestions } = deps;
 
   const urlOf = (token: string) => `${baseUrl()}/api/v1/inbound/${token}`;
 
@@ -98,6 +99,10 @@ export function createInboundService(deps: InboundDeps) {
       const appId = appOfToken(token);
       const source = appId && (await store.findInboundSource(db, appId, digestOf(token)));
       if (!source) throw notFound();
+      const { sandboxId, id } = source;
+      request.auditNote = {
+        actor: { scopes: [{ appId, sandboxId }], kind: 'inbound_url', id, credential: 'inbound_url' },
+      };
       if (source.state === 'paused') throw new AppError('conflict', 'This source is paused.');
       const content = await readBody(request, deps.bodyBytesMax);
       const contentType = request.headers['content-type'] ?? null;
@@ -106,46 +111,20 @@ export function createInboundService(deps: InboundDeps) {
       return { ingestion: formatId('ingestion', ingestion.id) };
     },
 
-    /** Stores a message with every thread/messages source of the thread's agent. */
-    async postMessage(
-      caller: Caller,
-      thread: string,
-      input: { content: string; metadata?: Record<string, unknown> | undefined },
-    ) {
-      checkMetadata(input.metadata);
-      const threadId = pathId('thread', thread);
-      const [row] = await db<(Owned & { title: string | null })[]>`
-        select t.title, t.org_id, t.team_id, t.user_id, t.agent_id from threads t where t.id = ${threadId} and ${ownedVisible(db, caller, 't')}`;
-      if (!row) throw notFound();
-      const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
-      if (!mayChangeOwned(caller, row, 'update', agent))
-        throw new AppError('forbidden', 'You may read this thread, but not write to it.');
+    /** Stores a thread's message with every thread/messages source of its agent. */
+    async takeMessage(caller: Caller, thread: Owned & { title: string | null }, message: ThreadMessage): Promise<void> {
+      checkMetadata(message.metadata);
+      const { agentId, title } = thread;
       const targets =
-        row.agentId === null ? [] : await store.listInstalledSources(db, caller.appId, row.agentId, 'thread/messages');
+        agentId === null ? [] : await store.listInstalledSources(db, caller.appId, agentId, 'thread/messages');
       if (targets.length === 0)
         throw invalidField('thread', 'its agent has no installation of kind thread/messages that takes messages');
-      const id = newUuid();
-      const metadata = {
-        ...input.metadata,
-        thread: formatId('thread', threadId),
-        message: formatId('message', id),
-        ...(caller.kind === 'user' ? { user: formatId('user', caller.userId) } : {}),
-      };
+      const content = Buffer.from(message.content);
       for (const source of targets.filter((target) => target.state === 'active'))
         await ingestions.ingestInternal(source, {
           ...emptyItem,
-          content: Buffer.from(input.content),
-          isText: true,
-          title: row.title,
-          metadata,
+          ...{ content, isText: true, title, metadata: message.metadata },
         });
-      return {
-        id: formatId('message', id),
-        thread: formatId('thread', threadId),
-        content: input.content,
-        metadata,
-        created_at: iso(clock.now()),
-      };
     },
   };
 }
@@ -178,8 +157,8 @@ function digestOf(token: string): Buffer {
 
 function appOfToken(token: string): string | undefined {
   if (!token.startsWith(prefix)) return undefined;
-  const bytes = Buffer.from(token.slice(prefix.length), 'base64url');
-  if (bytes.length !== uuidBytes + 32) return undefined;
+  const bytes = readBase64url(token.slice(prefix.length));
+  if (bytes?.length !== uuidBytes + 32) return undefined;
   const hex = bytes.subarray(0, uuidBytes).toString('hex');
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }

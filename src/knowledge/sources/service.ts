@@ -1,3 +1,4 @@
+import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database } from '../../db/database.ts';
@@ -10,41 +11,11 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../../tenancy/references.ts';
 import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
-import {
-  checkPayload,
-  creatableKinds,
-  findCreatableKind,
-  nextRun,
-  type Payload,
-  payloadFile,
-  payloadLanguage,
-  type UrlCheck,
-} from './kinds.ts';
+import { fileDocument, payloadFile } from '../kinds/file-document.ts';
+import { checkPayload, creatableKinds, findCreatableKind } from '../kinds/index.ts';
+import { nextRun, type Payload, payloadLanguage, type UrlCheck } from '../kinds/payload.ts';
+import type { sourceCreateSchema, sourceListQuery } from '../schema.ts';
 import * as store from './store.ts';
-
-export type SourceInput = {
-  type: string;
-  agent?: string | undefined;
-  team?: string | undefined;
-  user?: string | undefined;
-  org?: string | undefined;
-  parent_source?: string | undefined;
-  payload?: Payload | undefined;
-  metadata?: Record<string, unknown> | undefined;
-  state?: 'active' | 'paused' | undefined;
-  thread?: string | undefined;
-};
-
-export type SourceListQuery = {
-  search?: string | undefined;
-  type?: string | undefined;
-  team?: string[] | undefined;
-  thread?: string[] | undefined;
-  installation?: string | undefined;
-  agent?: string | undefined;
-  org?: string | undefined;
-  owner_scope?: 'any' | 'individual' | 'system' | undefined;
-};
 
 export type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
 
@@ -70,8 +41,9 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
   }
 
   async function checkConfiguration(caller: Caller, type: string, payload: Payload): Promise<void> {
-    checkPayload(type, payload, checkUrl);
-    const file = type === 'file/document' ? payloadFile(payload) : undefined;
+    const kind = findCreatableKind(type);
+    if (kind) checkPayload(kind, payload, checkUrl);
+    const file = type === fileDocument.type ? payloadFile(payload) : undefined;
     if (typeof file !== 'string') return;
     const field = payload.file === undefined ? 'payload.file_id' : 'payload.file';
     if (!(await findVisibleFile(db, caller, fieldId('file', field, file)))) throw unknownReference(field);
@@ -86,11 +58,15 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
         type: kind.type,
         label: kind.label,
         description: kind.description,
-        payload_schema: kind.payloadSchema,
+        payload_schema: kind.payload,
       })),
     }),
 
-    async list(caller: Caller, query: SourceListQuery, page: PageRequest): Promise<[store.SourceRow[], number]> {
+    async list(
+      caller: Caller,
+      query: Static<typeof sourceListQuery>,
+      page: PageRequest,
+    ): Promise<[store.SourceRow[], number]> {
       const id = (kind: 'installation' | 'agent' | 'org', text: string | undefined) =>
         text === undefined ? undefined : fieldId(kind, kind, text);
       return store.listSources(
@@ -110,7 +86,7 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
       );
     },
 
-    async create(caller: Caller, input: SourceInput): Promise<store.SourceRow> {
+    async create(caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<store.SourceRow> {
       if (!findCreatableKind(input.type))
         throw invalidField('type', 'is not one of the types that GET /api/v1/knowledge_sources/kinds lists');
       checkMetadata(input.metadata);
@@ -175,9 +151,9 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
   };
 }
 
-/** When automatic pulls go on: never for a paused source, a kind without pulls, or no schedule. */
+/** When the next automatic pull is due: never for a paused source, a kind without pulls, or no schedule. */
 export function dueAt(type: string, state: string, payload: Payload | null, now: Date): Date | null {
-  if (state !== 'active' || findCreatableKind(type)?.pullNeeds === undefined) return null;
+  if (state !== 'active' || findCreatableKind(type)?.pull === undefined) return null;
   return nextRun(payload?.schedule, now) ?? null;
 }
 
@@ -198,7 +174,7 @@ async function optionalReference(
 }
 
 /** Exactly one of team, user, agent and org; the parent organisation comes from the owner. */
-async function resolveOwner(db: Database, caller: Caller, input: SourceInput): Promise<Owned> {
+async function resolveOwner(db: Database, caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<Owned> {
   const members = (['team', 'user', 'agent', 'org'] as const).filter((member) => input[member] !== undefined);
   if (members.length !== 1) {
     const message = members.length === 0 ? 'give exactly one of team, user, agent and org' : 'give only one owner';

@@ -15,6 +15,8 @@ export type HtmlOptions = {
   baseUrl?: string | undefined;
   /** The caller has removed what is hidden, or knows that a script reveals it. */
   keepHidden?: boolean;
+  /** Hears, in words, what of a table is left out because it is too large. */
+  onCut?: ((missing: string) => void) | undefined;
 };
 
 /** The blocks of an element's contents, in order. */
@@ -280,7 +282,7 @@ class BlockWriter {
     }
     this.blocks.push({
       type: 'table',
-      rows: spreadCells(rows, (cell) => writeInline(htmlBlocks(cell, this.#options))),
+      rows: spreadCells(rows, (cell) => writeInline(htmlBlocks(cell, this.#options)), this.#options.onCut),
     });
   }
 }

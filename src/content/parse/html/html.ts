@@ -1,10 +1,10 @@
 import { oneLine, writeMarkdown } from '../markdown.ts';
 import { decodeText } from '../text/charset.ts';
 import { isoDate } from '../text/text.ts';
-import { failed, needsBrowser, type ParsedDocument } from '../types.ts';
+import { needsBrowser, type ParsedDocument } from '../types.ts';
 import { htmlBlocks } from './blocks.ts';
 import { readPage, reportPage } from './page.ts';
-import { findAll, findFirst, type HtmlElement, parseHtml, textOf } from './tree.ts';
+import { findAll, findFirst, type HtmlElement, parseHtml, textOf, treeLimits } from './tree.ts';
 
 /**
  * An HTML document. A saved web page is reduced to its main content as pages from the web are; what has no navigation
@@ -13,16 +13,19 @@ import { findAll, findFirst, type HtmlElement, parseHtml, textOf } from './tree.
 export function parseHtmlDocument(bytes: Uint8Array, input: { contentType?: string; url?: string }): ParsedDocument {
   const text = decodeText(bytes, claimedCharset(bytes, input.contentType)).text;
   const tree = parseHtml(text, { xhtml: /^\s*<\?xml/.test(text) });
-  if (tree.truncated) throw failed('The page has more parts than can be read.');
   const { root } = tree;
   const metadata = htmlMetadata(root);
   if (isWebPage(text, root)) {
     const page = readPage(tree, input.url ?? 'about:blank');
     if (page.needsBrowser) throw needsBrowser();
-    if (page.markdown.trim() !== '')
-      return { kind: 'html', markdown: page.markdown, page: reportPage(page), ...metadata };
+    const { markdown, truncated } = page;
+    if (markdown.trim() !== '')
+      return { kind: 'html', markdown, page: reportPage(page), ...metadata, ...(truncated ? { truncated } : {}) };
   }
-  return { kind: 'html', markdown: wholeDocument(root, input.url), ...metadata };
+  const missing = new Set<string>();
+  if (tree.truncated) missing.add(`everything after the first ${treeLimits.elementsMax} elements`);
+  const markdown = wholeDocument(root, input.url, (what) => missing.add(what));
+  return { kind: 'html', markdown, ...metadata, ...(missing.size === 0 ? {} : { truncated: [...missing] }) };
 }
 
 const linksOfPageMin = 15;
@@ -39,9 +42,10 @@ function isWebPage(text: string, root: HtmlElement): boolean {
   return linked > textOf(findFirst(root, 'body') ?? root).length * linkShareMin;
 }
 
-function wholeDocument(root: HtmlElement, url: string | undefined): string {
+function wholeDocument(root: HtmlElement, url: string | undefined, onCut: (missing: string) => void): string {
   const base = findFirst(root, 'base')?.attributes.href ?? url;
-  return writeMarkdown(htmlBlocks(root, { baseUrl: base !== undefined && URL.canParse(base) ? base : undefined }));
+  const baseUrl = base !== undefined && URL.canParse(base) ? base : undefined;
+  return writeMarkdown(htmlBlocks(root, { baseUrl, onCut }));
 }
 
 function htmlMetadata(root: HtmlElement): Omit<ParsedDocument, 'kind' | 'markdown'> {

@@ -7,7 +7,7 @@ import { mainContent } from './main/content.ts';
 import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
 import { type PageType, pageTypeOf } from './page-type.ts';
 import { readStructured, type Structured } from './structured.ts';
-import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml } from './tree.ts';
+import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits } from './tree.ts';
 
 export type PageInput = {
   bytes: Uint8Array;
@@ -25,12 +25,12 @@ export type ParsedPage = PageMetadata & {
   pageType: PageType;
   /** What the page states about its subject for programs. */
   structured: Structured;
-  /** Parts of the page were left out because it has more of them than are read. */
-  truncated: boolean;
   /** There is no text in the page; its scripts would draw one. */
   needsBrowser: boolean;
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
+  /** What is missing because the page is too large, in words. Absent when it is whole. */
+  truncated?: string[];
 };
 
 export const pageLimits = { linksMax: 5_000 } as const;
@@ -45,26 +45,33 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const { root } = tree;
   const base = baseOf(root, url);
   const metadata = readMetadata(tree, base);
+  const missing = new Set<string>();
+  if (tree.truncated) missing.add(`everything after the first ${treeLimits.elementsMax} elements`);
   const links = linksOf(root, base);
+  if (links.length > pageLimits.linksMax) {
+    links.length = pageLimits.linksMax;
+    missing.add(`links after the first ${pageLimits.linksMax}`);
+  }
   const facts = { tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title: metadata.title };
   const pageType = pageTypeOf(facts);
   const structured = readStructured(root, facts, pageType);
   const content = mainContent(facts, pageType, metadata.description, structured);
-  const markdown = writeMarkdown(htmlBlocks(content, { baseUrl: base, keepHidden: true })).trimEnd();
+  const blocks = htmlBlocks(content, { baseUrl: base, keepHidden: true, onCut: (what) => missing.add(what) });
+  const markdown = writeMarkdown(blocks).trimEnd();
   return {
     ...metadata,
     markdown,
     pageType,
     structured,
-    truncated: tree.truncated || links.length >= pageLimits.linksMax,
     needsBrowser: tree.scripts > 0 && isFrame(markdown),
     links,
+    ...(missing.size === 0 ? {} : { truncated: [...missing] }),
   };
 }
 
 /** What outputs say of a page beside its text. */
-export function reportPage({ pageType, structured, truncated }: ParsedPage): PageReport {
-  return { page_type: pageType, structured, truncated };
+export function reportPage({ pageType, structured }: ParsedPage): PageReport {
+  return { page_type: pageType, structured };
 }
 
 const wordsOfTextMin = 5;
@@ -83,6 +90,7 @@ function baseOf(root: HtmlElement, url: string): string {
   return href !== undefined && URL.canParse(href, url) ? new URL(href, url).href : url;
 }
 
+/** One more than there may be shows that there are too many. */
 function linksOf(root: HtmlElement, base: string): PageLink[] {
   const links = new Map<string, PageLink>();
   for (const { name, attributes } of [...findAll(root, 'a'), ...findAll(root, 'area'), ...findAll(root, 'frame')]) {
@@ -94,7 +102,7 @@ function linksOf(root: HtmlElement, base: string): PageLink[] {
     const known = links.get(url.href);
     if (known === undefined) links.set(url.href, { url: url.href, nofollow });
     else if (!nofollow) known.nofollow = false;
-    if (links.size >= pageLimits.linksMax) break;
+    if (links.size > pageLimits.linksMax) break;
   }
   return [...links.values()];
 }

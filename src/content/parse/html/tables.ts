@@ -47,21 +47,31 @@ function holdsText(cell: HtmlElement): boolean {
 }
 
 /** Cells that span rows or columns are repeated in each place, so that every row can be read by itself. */
-export function spreadCells(rows: HtmlElement[][], write: (cell: HtmlElement) => string): string[][] {
+export function spreadCells(
+  rows: HtmlElement[][],
+  write: (cell: HtmlElement) => string,
+  onCut: (missing: string) => void = () => {},
+): string[][] {
   const grid: string[][] = rows.map(() => []);
   let spanned = 0;
   rows.forEach((row, y) => {
     let x = 0;
     for (const cell of row) {
       while (grid[y]?.[x] !== undefined) x += 1;
-      if (x >= columnsMax) break;
+      if (x >= columnsMax) {
+        onCut(`columns of a table after the first ${columnsMax}`);
+        break;
+      }
       const text = write(cell);
       const columns = spanOf(cell.attributes.colspan);
       const height = Math.min(spanOf(cell.attributes.rowspan), rows.length - y);
       for (let down = 0; down < height; down++)
         for (let right = 0; right < columns && x + right < columnsMax; right++) {
           const first = down === 0 && right === 0;
-          if (!first && spanned++ >= spannedPlacesMax) continue;
+          if (!first && spanned++ >= spannedPlacesMax) {
+            onCut(`text of spanning cells in further places of a table than the first ${spannedPlacesMax}`);
+            continue;
+          }
           const target = grid[y + down];
           if (target) target[x + right] = text;
         }

@@ -4,7 +4,7 @@ import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { formatNumber } from './list-numbers.ts';
-import { numberText, SheetGrid, sheetBlocks } from './sheet.ts';
+import { numberText, SheetBudget, SheetGrid, sheetBlocks } from './sheet.ts';
 
 const repeatMax = 1_000;
 
@@ -51,6 +51,7 @@ class OdfConverter {
   readonly #lists = new Map<string, XmlElement>();
   readonly #counters = new Map<string, number[]>();
   readonly #notes: XmlElement[] = [];
+  readonly #budget = new SheetBudget();
 
   constructor(content: XmlElement | undefined, styles: XmlElement | undefined) {
     for (const source of [
@@ -318,7 +319,9 @@ class OdfConverter {
         for (let times = 0; times < repeat && texts.length < repeatMax; times++) texts.push(text);
       }
       const repeat = Math.min(repeatMax, Number(row.attributes['number-rows-repeated'] ?? 1) || 1);
-      for (let times = 0; times < (texts.some(Boolean) ? repeat : 1); times++) rows.push(texts);
+      const times = texts.some(Boolean) ? repeat : 1;
+      this.#budget.addPlaces(times * texts.length);
+      for (let time = 0; time < times; time++) rows.push(texts);
       above.push(texts);
     }
     return rows;
@@ -326,7 +329,7 @@ class OdfConverter {
 
   /** A worksheet; runs of repeated empty cells and rows only move the position. */
   sheet(table: XmlElement): SheetGrid {
-    const grid = new SheetGrid();
+    const grid = new SheetGrid(this.#budget);
     let y = 0;
     for (const row of rowsOf(table)) {
       const repeatedRows = Number(row.attributes['number-rows-repeated'] ?? 1) || 1;

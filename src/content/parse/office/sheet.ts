@@ -1,13 +1,38 @@
 import type { Block } from '../markdown.ts';
-import { failed, parseLimits } from '../types.ts';
+import { failed, parseLimits, requireTextSize } from '../types.ts';
+
+/** What all sheets of a workbook may hold: a small file can name one long string or one sheet again and again. */
+export class SheetBudget {
+  #cells = 0;
+  #characters = 0;
+  #places = 0;
+
+  /** Throws ParseError. */
+  addCell(text: string): void {
+    this.#cells += 1;
+    this.#characters += text.length;
+    if (this.#cells > parseLimits.sheetCellsMax) throw failed('The workbook has more cells than can be read.');
+    requireTextSize(this.#characters);
+  }
+
+  /** Of a table, the empty cells too. Throws ParseError. */
+  addPlaces(count: number): void {
+    this.#places += count;
+    if (this.#places > parseLimits.tablePlacesMax) throw failed('The workbook has more cells than can be read.');
+  }
+}
 
 /** The filled cells of one worksheet by row and column (from 0), and what is merged. Texts are inline Markdown. */
 export class SheetGrid {
   readonly rows = new Map<number, Map<number, string>>();
   readonly merges: { top: number; left: number; bottom: number; right: number }[] = [];
-  #cells = 0;
+  readonly budget: SheetBudget;
   /** Rows beyond the bound were left out. */
   truncated = false;
+
+  constructor(budget: SheetBudget) {
+    this.budget = budget;
+  }
 
   set(row: number, column: number, text: string): void {
     if (text.trim() === '') return;
@@ -20,8 +45,7 @@ export class SheetGrid {
       cells = new Map();
       this.rows.set(row, cells);
     }
-    this.#cells += 1;
-    if (this.#cells > parseLimits.sheetCellsMax) throw failed('The workbook has more cells than can be read.');
+    this.budget.addCell(text);
     cells.set(column, text);
   }
 }
@@ -58,17 +82,27 @@ function islands(grid: SheetGrid, area: Area, depth: number): Area[] {
   return bands.flatMap((band) => {
     const parts = split(band.columns);
     if (parts.length === 1) return bands.length === 1 ? [band] : islands(grid, band, depth + 1);
-    return parts.flatMap((columns) => {
-      const rows = band.rows.filter((row) => columns.some((column) => grid.rows.get(row)?.has(column)));
-      return islands(grid, { rows, columns }, depth + 1);
-    });
+    const partOf = new Map(parts.flatMap((columns, index) => columns.map((column) => [column, index] as const)));
+    const rowsOf = parts.map((): number[] => []);
+    for (const row of band.rows) {
+      const filled = filledColumns(grid, row, band.columns).map((column) => partOf.get(column));
+      for (const index of new Set(filled)) if (index !== undefined) rowsOf[index]?.push(row);
+    }
+    return parts.flatMap((columns, index) => islands(grid, { rows: rowsOf[index] ?? [], columns }, depth + 1));
   });
 }
 
 function used(grid: SheetGrid, rows: number[], columns: number[]): number[] {
   const found = new Set<number>();
-  for (const row of rows) for (const column of grid.rows.get(row)?.keys() ?? []) found.add(column);
+  for (const row of rows) for (const column of filledColumns(grid, row, columns)) found.add(column);
   return columns.filter((column) => found.has(column));
+}
+
+/** Columns of a row that are filled, all of these among them, by the shorter of the two ways to look. */
+function filledColumns(grid: SheetGrid, row: number, columns: number[]): number[] {
+  const cells = grid.rows.get(row);
+  if (!cells) return [];
+  return cells.size < columns.length ? [...cells.keys()] : columns.filter((column) => cells.has(column));
 }
 
 /** Runs of numbers that follow one another. */
@@ -84,11 +118,14 @@ function split(numbers: number[]): number[][] {
 
 /** A first row that is one cell merged over the whole width is the table's title. */
 function areaBlocks(grid: SheetGrid, area: Area): Block[] {
+  grid.budget.addPlaces(area.rows.length * area.columns.length);
   const rows = area.rows.map((row) => area.columns.map((column) => grid.rows.get(row)?.get(column) ?? ''));
-  const blocks: Block[] = [];
-  while (rows.length > 0 && new Set(rows[0]).size === 1 && (rows.length === 1 || area.columns.length > 1))
-    blocks.push({ type: 'paragraph', text: rows.shift()?.[0] ?? '' });
-  return rows.length === 0 ? blocks : [...blocks, { type: 'table', rows }];
+  const isTitle = (row: string[], index: number): boolean =>
+    new Set(row).size === 1 && (index === rows.length - 1 || area.columns.length > 1);
+  const start = rows.findIndex((row, index) => !isTitle(row, index));
+  const titles = rows.slice(0, start < 0 ? rows.length : start);
+  const blocks = titles.map((row): Block => ({ type: 'paragraph', text: row[0] ?? '' }));
+  return start < 0 ? blocks : [...blocks, { type: 'table', rows: rows.slice(start) }];
 }
 
 const dayMs = 86_400_000;

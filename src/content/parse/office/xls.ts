@@ -2,7 +2,7 @@ import { type Block, escapeText, writeMarkdown } from '../markdown.ts';
 import { decodeText } from '../text/charset.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import type { CompoundFile } from './cfb.ts';
-import { isDateFormat, numberText, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
+import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
 
 type Sheet = { name: string; offset: number; hidden: boolean };
 type Record = { type: number; body: Buffer; at: number };
@@ -15,8 +15,9 @@ export function parseXls(file: CompoundFile): ParsedDocument {
   const visible = book.sheets.filter((sheet) => !sheet.hidden);
   const shown = visible.length > 0 ? visible : book.sheets;
   const blocks: Block[] = [];
+  const budget = new SheetBudget();
   for (const sheet of shown) {
-    const contents = sheetBlocks(readSheet(stream, sheet.offset, book));
+    const contents = sheetBlocks(readSheet(stream, sheet.offset, book, budget));
     if (contents.length > 0) blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.name) }, ...contents);
   }
   return { kind: 'xls', markdown: writeMarkdown(blocks), pages: shown.length };
@@ -51,8 +52,8 @@ function readSheetEntry(body: Buffer, wide: boolean): Sheet {
   return { name, offset, hidden: body.readUInt8(4) !== 0 || !isWorksheet };
 }
 
-function readSheet(stream: Buffer, offset: number, book: Book): SheetGrid {
-  const grid = new SheetGrid();
+function readSheet(stream: Buffer, offset: number, book: Book, budget: SheetBudget): SheetGrid {
+  const grid = new SheetGrid(budget);
   let formulaCell: { row: number; column: number } | undefined;
   const number = (row: number, column: number, style: number, value: number): void =>
     grid.set(row, column, book.dates[style] ? serialDate(value, book.from1904) : numberText(value));

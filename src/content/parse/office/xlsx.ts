@@ -4,7 +4,7 @@ import { type Block, escapeText, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedDocument } from '../types.ts';
 import { chartBlocks } from './chart.ts';
 import { coreProperties, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
-import { isDateFormat, numberText, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
+import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
 
 const mergesMax = 20_000;
 
@@ -23,11 +23,12 @@ export async function parseXlsx(bytes: Uint8Array): Promise<ParsedDocument> {
   const visible = sheets.filter((sheet) => (sheet.attributes.state ?? 'visible') === 'visible');
   const shown = visible.length > 0 ? visible : sheets;
   const blocks: Block[] = [];
+  const budget = new SheetBudget();
   for (const sheet of shown) {
     const file = links.get(sheet.attributes['r:id'] ?? sheet.attributes.id ?? '')?.target;
     const text = file === undefined ? undefined : zip.readText(file);
     if (file === undefined || text === undefined) continue;
-    const grid = readSheet(text, strings, dates, from1904);
+    const grid = readSheet(text, strings, dates, from1904, budget);
     const contents = [...sheetBlocks(grid), ...sheetDrawings(zip, file)];
     if (contents.length > 0)
       blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.attributes.name ?? '') }, ...contents);
@@ -102,8 +103,14 @@ class RichText {
 
 type Cell = { column: number; type: string | undefined; style: number; value: string | undefined };
 
-function readSheet(text: string, strings: string[], dates: boolean[], from1904: boolean): SheetGrid {
-  const grid = new SheetGrid();
+function readSheet(
+  text: string,
+  strings: string[],
+  dates: boolean[],
+  from1904: boolean,
+  budget: SheetBudget,
+): SheetGrid {
+  const grid = new SheetGrid(budget);
   const inline = new RichText();
   let row = -1;
   let column = -1;

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
+import { findConfinement, processorSecondsMax } from './confinement.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
 
 export type ProcessOptions = { memoryMb: number; workerFile: string | undefined };
@@ -16,6 +17,7 @@ const memoryCheckMs = 40;
 /** Markdown is at most four bytes a character; the rest is room for page images that go to OCR. */
 const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
 const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
+export const ownWorkerFile = fileURLToPath(new URL('./worker.ts', import.meta.url));
 
 /** One child process that parses one document at a time. */
 export class ParserProcess {
@@ -33,6 +35,7 @@ export class ParserProcess {
   #running: Running | undefined;
   #killedFor: ParseError | undefined;
   #ending = false;
+  #residentBytes = 0;
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -42,7 +45,7 @@ export class ParserProcess {
     this.exited = new Promise((resolve) => {
       const end = (why: string): void => {
         this.alive = false;
-        this.#running?.reject(this.#killedFor ?? crashError(why));
+        this.#running?.reject(this.#killedFor ?? (this.#isLarge ? memoryError(options.memoryMb) : crashError(why)));
         this.#running = undefined;
         resolve();
       };
@@ -115,9 +118,15 @@ export class ParserProcess {
     }
     for (const { header, blobs } of frames) {
       const rssBytes = header.rssBytes;
-      this.spent = typeof rssBytes === 'number' && rssBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
+      this.#residentBytes = typeof rssBytes === 'number' ? rssBytes : 0;
+      this.spent = this.#isLarge || Number(header.processorSeconds) > processorSecondsMax / 6;
       this.#running?.resolve({ value: header.value, blobs });
     }
+  }
+
+  /** A process of this size that crashes has met its heap limit. */
+  get #isLarge(): boolean {
+    return this.#residentBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
   }
 
   /** The heap limit does not see buffers and WebAssembly memory; the resident set does. Linux only: elsewhere the heap limit stands alone. */
@@ -129,7 +138,8 @@ export class ParserProcess {
     } catch {
       return; // it has just ended; the exit is reported by itself
     }
-    if (pages * 4096 > this.#options.memoryMb * 1024 * 1024) void this.kill(memoryError(this.#options.memoryMb));
+    this.#residentBytes = pages * 4096;
+    if (this.#residentBytes > this.#options.memoryMb * 1024 * 1024) void this.kill(memoryError(this.#options.memoryMb));
   }
 }
 
@@ -155,11 +165,12 @@ function isFailure(reason: string): reason is ParseFailure {
 
 /**
  * Starts a child with an empty environment that may read the program's code and nothing else: no other file, no
- * process, no thread, no add-on. On Linux the shell first bounds its private memory, which the kernel enforces even
- * between two looks at the resident set; the extra room is what V8 and its threads map without using.
+ * process, no thread, no add-on. Around that stands what the system offers (confinement.ts). The bound on private memory
+ * is kept by the kernel even between two looks at the resident set; its extra room is what V8 and its threads map
+ * without using.
  */
 function startChild(options: ProcessOptions): ChildProcess {
-  const workerFile = options.workerFile ?? fileURLToPath(new URL('./worker.ts', import.meta.url));
+  const workerFile = options.workerFile ?? ownWorkerFile;
   const readable = [sourceRoot, dirname(workerFile) + sep, modulesDirectory(), join(sourceRoot, '..', 'package.json')];
   const nodeArguments = [
     '--permission',
@@ -172,14 +183,14 @@ function startChild(options: ProcessOptions): ChildProcess {
     workerFile,
   ];
   const spawnOptions = { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] as const, windowsHide: true };
-  if (process.platform !== 'linux' || !existsSync('/bin/sh'))
+  const { prefix, limits } = findConfinement(workerFile);
+  if (!limits)
     return spawn(process.execPath, nodeArguments, { ...spawnOptions, stdio: [...spawnOptions.stdio], cwd: sourceRoot });
   const dataKb = (options.memoryMb + 512) * 1024;
-  const script = `unset PWD OLDPWD; ulimit -d ${dataKb}; ulimit -c 0; exec "$0" "$@"`;
-  return spawn('/bin/sh', ['-c', script, process.execPath, ...nodeArguments], {
-    ...spawnOptions,
-    stdio: [...spawnOptions.stdio],
-  });
+  const bounds = `ulimit -d ${dataKb}; ulimit -t ${processorSecondsMax}; ulimit -f 0; ulimit -c 0`;
+  const script = `unset PWD OLDPWD; ${bounds}; exec "$0" "$@"`;
+  const [command = '', ...rest] = [...prefix, '/bin/sh', '-c', script, process.execPath, ...nodeArguments];
+  return spawn(command, rest, { ...spawnOptions, stdio: [...spawnOptions.stdio] });
 }
 
 function modulesDirectory(): string {

@@ -1,0 +1,313 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../clock.ts';
+import { type Database, production } from '../db/database.ts';
+import type { ActorKind, AuditActor, AuditMode, Auditor } from '../http/audit.ts';
+import { statusOf } from '../http/errors.ts';
+import { newUuid, parseId } from '../ids.ts';
+import type { Logger } from '../log.ts';
+import type { Identity } from '../tenancy/caller.ts';
+import type { Credential, Identified } from '../tenancy/credential.ts';
+import { FailureCounter } from './failures.ts';
+import {
+  type AuditEntry,
+  addCredentialUses,
+  type CredentialUse,
+  endAuditEntry,
+  insertAuditEntries,
+  putFailedAttempts,
+} from './store.ts';
+
+export type AuditLogDeps = {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  /** What is kept: nothing, changes, or changes of data as well. Uses of credentials are counted in any case. */
+  keep: 'off' | 'changes' | 'all';
+  /** Told of entries that were lost because too many waited. */
+  onDropped?: (count: number) => void;
+};
+
+/** What an entry says before its change has an outcome. */
+type Begun = Omit<AuditEntry, 'appId' | 'status' | 'resource'> & { appId: string | undefined };
+
+const entriesSoonMs = 250;
+const entriesRetryMs = 1_000;
+const entriesBatchMax = 500;
+const entriesWaitingMax = 10_000;
+const usesEveryMs = 10_000;
+const usesMax = 20_000;
+const usesBatchMax = 1_000;
+
+/** Keeps who changed what, and counts who used which credential when. */
+export class AuditLog implements Auditor {
+  readonly #deps: AuditLogDeps;
+  #waiting: AuditEntry[] = [];
+  readonly #failures = new FailureCounter();
+  #uses = new Map<string, CredentialUse>();
+  #entriesTimer: NodeJS.Timeout | undefined;
+  #usesTimer: NodeJS.Timeout | undefined;
+  #flushing: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(deps: AuditLogDeps) {
+    this.#deps = deps;
+  }
+
+  /** How many entries are not written yet. */
+  get waitingCount(): number {
+    return this.#waiting.length;
+  }
+
+  keeps(mode: AuditMode): boolean {
+    const { keep } = this.#deps;
+    return keep === 'all' || (keep === 'changes' && mode !== 'data');
+  }
+
+  async audited<T>(
+    mode: AuditMode,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    change: () => T,
+  ): Promise<Awaited<T>> {
+    const actor = actorOf(request.identity, request.credential);
+    const [entry] = actor === undefined ? [] : beginEntries(request, actor, this.#deps.clock.now());
+    const early = mode === 'durable' && entry?.appId !== undefined ? entry : undefined;
+    if (early) await insertAuditEntries(this.#deps.db, [entryOf(early, null, resourceInPath(request))]);
+    const end = (status: number, resource: string | null) => {
+      if (early) return this.#endEarly(early, status, resource);
+      // Who acts may have been found by the handler alone.
+      const by = request.auditNote?.actor ?? actor;
+      return by && this.#end(mode, beginEntries(request, by, this.#deps.clock.now()), request, status, resource);
+    };
+    let answer: Awaited<T>;
+    try {
+      answer = await change();
+    } catch (error) {
+      await end(statusOf(error), resourceInPath(request));
+      throw error;
+    }
+    await end(reply.statusCode, resourceOf(answer, request));
+    return answer;
+  }
+
+  count({ identity, credential }: Identified, status: number): void {
+    const used = useOf(identity, credential);
+    if (used === undefined) return;
+    const now = this.#deps.clock.now();
+    const scope = 'appId' in identity ? { appId: identity.appId, sandboxId: identity.sandboxId } : undefined;
+    // A key or a user is in one place; a developer acts in many.
+    const id = typeof used.credential === 'string' ? used.credential : used.credential.toString('hex');
+    const name = `${id}/${scope?.appId}/${scope?.sandboxId}`;
+    let use = this.#uses.get(name);
+    if (use === undefined) {
+      if (this.#uses.size >= usesMax) {
+        void this.flush();
+        return;
+      }
+      use = { ...used, scope, firstAt: now, lastAt: now, requests: 0, refused: 0 };
+      this.#uses.set(name, use);
+      this.#soonUses();
+    }
+    use.requests += 1;
+    use.lastAt = now;
+    if (isRefusal(status)) use.refused += 1;
+  }
+
+  /** Writes everything that waits. Entries that cannot be written keep waiting; counts are given up. */
+  flush(): Promise<void> {
+    this.#flushing = this.#flushing.then(async () => {
+      await this.#flushEntries();
+      await this.#flushUses();
+      await this.#flushFailures();
+    });
+    return this.#flushing;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#entriesTimer);
+    clearTimeout(this.#usesTimer);
+    await this.flush();
+  }
+
+  async #endEarly({ appId = '', id }: Begun, status: number, resource: string | null): Promise<void> {
+    // The change is made and has its entry; that its outcome cannot be stored must not look like a failure.
+    await endAuditEntry(this.#deps.db, { appId, id, status, resource }).catch((error: unknown) =>
+      this.#deps.log.error({ err: error, entry: id }, 'An audit entry has no outcome'),
+    );
+  }
+
+  async #end(
+    mode: AuditMode,
+    begun: readonly Begun[],
+    request: FastifyRequest,
+    status: number,
+    resource: string | null,
+  ): Promise<void> {
+    const access = request.routeOptions.config.access?.kind;
+    const failed = request.auditNote?.failed === true || status >= 400;
+    for (const one of begun) {
+      // The request created the app itself, or failed to, and then there is nowhere to keep the entry.
+      const appId = one.appId ?? (resource === null ? undefined : parseId('app', resource));
+      if (appId === undefined) continue;
+      const entry = entryOf({ ...one, appId }, status, resource);
+      if (failed && (access === 'key' || access === 'public')) this.#countFailure(entry);
+      else if (mode === 'durable') await insertAuditEntries(this.#deps.db, [entry]);
+      else if (mode !== 'failures') this.#enqueue(entry);
+    }
+  }
+
+  #countFailure(entry: AuditEntry): void {
+    if (!this.#failures.count(entry)) this.#deps.onDropped?.(1);
+    this.#soonUses();
+  }
+
+  #enqueue(entry: AuditEntry): void {
+    if (this.#waiting.length >= entriesWaitingMax) {
+      this.#deps.onDropped?.(1);
+    } else {
+      this.#waiting.push(entry);
+      this.#soonEntries(entriesSoonMs);
+    }
+  }
+
+  #soonEntries(afterMs: number): void {
+    if (this.#closed) return;
+    this.#entriesTimer ??= setTimeout(() => {
+      this.#entriesTimer = undefined;
+      this.#flushing = this.#flushing.then(() => this.#flushEntries());
+    }, afterMs).unref();
+  }
+
+  #soonUses(): void {
+    if (this.#closed) return;
+    this.#usesTimer ??= setTimeout(() => {
+      this.#usesTimer = undefined;
+      this.#flushing = this.#flushing.then(() => this.#flushUses()).then(() => this.#flushFailures());
+    }, usesEveryMs).unref();
+  }
+
+  async #flushEntries(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.slice(0, entriesBatchMax);
+      try {
+        await insertAuditEntries(this.#deps.db, batch);
+      } catch (error) {
+        this.#deps.log.warn({ err: error, waiting: this.#waiting.length }, 'Audit entries wait');
+        return this.#soonEntries(entriesRetryMs);
+      }
+      this.#waiting.splice(0, batch.length);
+    }
+  }
+
+  async #flushUses(): Promise<void> {
+    const uses = [...this.#uses.values()];
+    this.#uses = new Map();
+    for (let from = 0; from < uses.length; from += usesBatchMax) {
+      const batch = uses.slice(from, from + usesBatchMax);
+      try {
+        await this.#deps.db.begin((tx) => addCredentialUses(tx, batch));
+      } catch (error) {
+        this.#deps.log.warn({ err: error, credentials: uses.length - from }, 'Uses of credentials were not counted');
+        return;
+      }
+    }
+  }
+
+  async #flushFailures(): Promise<void> {
+    const entries = this.#failures.takeUnwritten();
+    for (let from = 0; from < entries.length; from += entriesBatchMax)
+      try {
+        await putFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax));
+      } catch (error) {
+        this.#deps.log.warn({ err: error, entries: entries.length - from }, 'Failed attempts were not counted');
+        return;
+      }
+  }
+}
+
+/** The entries of one request: one in each place that its actor acts in, or one for an app that is still to be made. */
+function beginEntries(request: FastifyRequest, actor: AuditActor, at: Date): Begun[] {
+  const { url = '', config } = request.routeOptions;
+  const places = actor.scopes.length > 0 ? actor.scopes : [{ appId: undefined, sandboxId: production }];
+  return places.map(({ appId, sandboxId }) => ({
+    appId,
+    sandboxId,
+    id: newUuid(),
+    at,
+    actorKind: actor.kind,
+    actorId: actor.id,
+    credential: actor.credential,
+    action: actionOf(config.operationId ?? ''),
+    method: request.method,
+    route: url,
+    requestId: request.id,
+    address: request.ip,
+    attempts: null,
+  }));
+}
+
+function entryOf(begun: Begun, status: number | null, resource: string | null): AuditEntry {
+  return { ...begun, appId: begun.appId ?? '', status, resource };
+}
+
+function actorOf(identity: Identity | undefined, credential: Credential | undefined): AuditActor | undefined {
+  if (identity === undefined || credential === undefined) return undefined;
+  const scopes = 'appId' in identity ? [{ appId: identity.appId, sandboxId: identity.sandboxId }] : [];
+  const by = (kind: ActorKind, id: string) => ({ scopes, kind, id, credential: credential.kind });
+  switch (identity.kind) {
+    case 'user':
+      return by('user', identity.userId);
+    case 'server':
+      return by('secret_key', identity.keyId);
+    case 'publishable':
+      return by('publishable_key', identity.keyId);
+    case 'developer':
+    case 'developer-without-app':
+      return by('developer', identity.developerId);
+    default:
+      return undefined;
+  }
+}
+
+/** What is counted as used: a token itself, and for sessions the user or the token behind them. */
+function useOf(
+  identity: Identity,
+  credential: Credential | undefined,
+): Pick<CredentialUse, 'kind' | 'credential'> | undefined {
+  if (credential === undefined) return undefined;
+  if ('keyId' in credential) return { kind: credential.kind, credential: credential.keyId };
+  if (credential.kind === 'personal_token' || credential.kind === 'developer_token')
+    return { kind: credential.kind, credential: Buffer.from(credential.digest, 'hex') };
+  if ('tokenDigest' in credential)
+    return { kind: 'developer_token', credential: Buffer.from(credential.tokenDigest, 'hex') };
+  return identity.kind === 'user' ? { kind: 'user', credential: identity.userId } : undefined;
+}
+
+function isRefusal(status: number): boolean {
+  return status === 401 || status === 403 || status === 429;
+}
+
+/** `developerCreateKey` and `createKey` are one action by two paths. */
+export function actionOf(operationId: string): string {
+  const twin = /^developer([A-Z])(.*)$/.exec(operationId);
+  return twin?.[1] === undefined ? operationId : `${twin[1].toLowerCase()}${twin[2]}`;
+}
+
+/** Ids alone: whatever else a client puts into a path may be a secret by mistake. */
+const idPattern = /^[a-z]{3,5}_[0-9A-Za-z]{22}$/;
+
+function resourceInPath(request: FastifyRequest): string | null {
+  const { app: _app, ...params } = request.params as Record<string, string>;
+  const last = Object.values(params).at(-1);
+  if (last === undefined) return (request.params as { app?: string }).app ?? null;
+  return idPattern.test(last) ? last : null;
+}
+
+/** The id of what was made or changed; else of what the path names. */
+function resourceOf(answer: unknown, request: FastifyRequest): string | null {
+  const { id, user, ingestion } = (answer ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
+  const made = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;
+  if (typeof made === 'string' && idPattern.test(made)) return made;
+  return resourceInPath(request);
+}

@@ -1,0 +1,48 @@
+import type { Db } from '../../db/database.ts';
+import type { Logger } from '../../log.ts';
+import { listMoved } from '../runs/store.ts';
+
+/** A cancelled run's requests are broken off within twice this. */
+const lookMs = 1_000;
+
+type Watched = { appId: string; id: string; sequence: number; onMoved: () => void };
+
+/** Looks whether runs whose work outside is under way here have been changed by somebody else: one query for all. */
+export class RunWatch {
+  readonly #db: Db;
+  readonly #log: Logger;
+  readonly #watched = new Set<Watched>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(db: Db, log: Logger) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /** Calls `onMoved` once when the run's journal has gone beyond `sequence` or the run is gone. Ends by what it returns. */
+  add(run: { appId: string; id: string }, sequence: number, onMoved: () => void): () => void {
+    const watched = { appId: run.appId, id: run.id, sequence, onMoved };
+    this.#watched.add(watched);
+    this.#schedule();
+    return () => this.#watched.delete(watched);
+  }
+
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => void this.#look(), lookMs).unref();
+  }
+
+  async #look(): Promise<void> {
+    const looked = [...this.#watched];
+    try {
+      const moved = looked.length === 0 ? [] : await listMoved(this.#db, looked);
+      for (const place of moved) {
+        const watched = looked[place];
+        if (watched !== undefined && this.#watched.delete(watched)) watched.onMoved();
+      }
+    } catch (error) {
+      this.#log.warn({ err: error }, 'Runs that wait for answers could not be looked at');
+    }
+    this.#timer = undefined;
+    if (this.#watched.size > 0) this.#schedule();
+  }
+}

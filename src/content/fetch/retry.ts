@@ -1,0 +1,30 @@
+export const retryLimits = { triesMax: 3, firstDelayMs: 500, delayMsMax: 60_000 } as const;
+
+/** Whether a repeated request may get another response. */
+export function isRetryable(status: number): boolean {
+  return status === 429 || status === 408 || (status >= 500 && status !== 501 && status !== 505);
+}
+
+/**
+ * The pause before try number `triesDone` + 1, undefined after the last: exponential, with jitter on its upper half,
+ * and never shorter than the site's Retry-After (up to a minute).
+ */
+export function retryDelayMs(
+  triesDone: number,
+  retryAfter: string | undefined,
+  now: Date,
+  random = Math.random,
+): number | undefined {
+  if (triesDone >= retryLimits.triesMax) return undefined;
+  const step = retryLimits.firstDelayMs * 2 ** (triesDone - 1);
+  const asked = retryAfterMs(retryAfter, now) ?? 0;
+  return Math.min(Math.max(step / 2 + (random() * step) / 2, asked), retryLimits.delayMsMax);
+}
+
+/** Retry-After in either of its forms, seconds or a date. */
+export function retryAfterMs(value: string | undefined, now: Date): number | undefined {
+  const text = value?.trim() ?? '';
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
+  const date = text === '' ? Number.NaN : Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now.getTime());
+}

@@ -1,0 +1,105 @@
+import { FetchError } from './errors.ts';
+
+export type TurnBounds = {
+  /** Requests of this process at the same time. */
+  requestsMax: number;
+  /** Of these for one app, for one host, and for one app at one host. */
+  ofAppMax: number;
+  ofHostMax: number;
+  ofAppAtHostMax: number;
+};
+
+type Queue = { app: string; host: string; open: number; waiting: (() => void)[] };
+
+/**
+ * Turns for requests to other hosts: a host that does not answer holds the share of the app that asks it there, and
+ * keeps no other app and no other host waiting.
+ */
+export class Turns {
+  readonly #bounds: TurnBounds;
+  /** By app and host; one that neither waits nor has a request open is forgotten. */
+  readonly #queues = new Map<string, Queue>();
+  readonly #ofApp = new Map<string, number>();
+  readonly #ofHost = new Map<string, number>();
+  #open = 0;
+
+  constructor(bounds: TurnBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** Waits for a turn. The function it returns ends the turn. Throws FetchError `aborted`. */
+  async take(app: string, host: string, signal: AbortSignal): Promise<() => void> {
+    const key = `${app} ${host}`;
+    const queue = this.#queues.get(key) ?? { app, host, open: 0, waiting: [] };
+    this.#queues.set(key, queue);
+    if (queue.waiting.length > 0 || !this.#mayOpen(queue)) await this.#wait(key, queue, signal);
+    else this.#count(queue, 1);
+    let ended = false;
+    return () => {
+      if (ended) return;
+      ended = true;
+      this.#count(queue, -1);
+      this.#forgetIdle(key, queue);
+      this.#openNext();
+    };
+  }
+
+  #wait(key: string, queue: Queue, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const go = (): void => {
+        signal.removeEventListener('abort', giveUp);
+        this.#count(queue, 1);
+        resolve();
+      };
+      const giveUp = (): void => {
+        queue.waiting.splice(queue.waiting.indexOf(go), 1);
+        this.#forgetIdle(key, queue);
+        reject(new FetchError('aborted', 'The request was given up.'));
+      };
+      if (signal.aborted) return giveUp();
+      queue.waiting.push(go);
+      signal.addEventListener('abort', giveUp, { once: true });
+    });
+  }
+
+  /** Of those that may, the app with the fewest requests open goes first. */
+  #openNext(): void {
+    let next: Queue | undefined;
+    for (const queue of this.#queues.values()) {
+      if (queue.waiting.length === 0 || !this.#mayOpen(queue)) continue;
+      if (next === undefined || this.#openOf(queue.app) < this.#openOf(next.app)) next = queue;
+    }
+    next?.waiting.shift()?.();
+  }
+
+  #openOf(app: string): number {
+    return this.#ofApp.get(app) ?? 0;
+  }
+
+  #mayOpen({ app, host, open }: Queue): boolean {
+    const { requestsMax, ofAppMax, ofHostMax, ofAppAtHostMax } = this.#bounds;
+    return (
+      this.#open < requestsMax &&
+      open < ofAppAtHostMax &&
+      this.#openOf(app) < ofAppMax &&
+      (this.#ofHost.get(host) ?? 0) < ofHostMax
+    );
+  }
+
+  #count(queue: Queue, by: 1 | -1): void {
+    queue.open += by;
+    this.#open += by;
+    add(this.#ofApp, queue.app, by);
+    add(this.#ofHost, queue.host, by);
+  }
+
+  #forgetIdle(key: string, queue: Queue): void {
+    if (queue.open === 0 && queue.waiting.length === 0) this.#queues.delete(key);
+  }
+}
+
+function add(counts: Map<string, number>, key: string, by: number): void {
+  const count = (counts.get(key) ?? 0) + by;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
+}

@@ -1,0 +1,112 @@
+import type { Db } from '../db/database.ts';
+import type { Scope } from './caller.ts';
+import type { Credential, Shown } from './credential.ts';
+import { digest } from './secrets.ts';
+
+export type ApiKey = Scope & { keyId: string; type: 'secret' | 'publishable' };
+
+export async function findKey(db: Db, text: string): Promise<ApiKey | undefined> {
+  const [row] = await db<ApiKey[]>`
+    select k.app_id, k.sandbox_id, k.id as key_id, k.type
+    from credentials c join api_keys k on k.app_id = c.app_id and k.digest = c.digest
+    where c.digest = ${digest(text)} and k.revoked_at is null`;
+  return row;
+}
+
+export async function findDeveloper(db: Db, token: string): Promise<{ developerId: string } | undefined> {
+  const [row] = await db<{ developerId: string }[]>`
+    select developer_id from developer_tokens where digest = ${digest(token)} and revoked_at is null`;
+  return row;
+}
+
+export async function listDeveloperSandboxes(db: Db, developerId: string): Promise<Map<string, Set<string>>> {
+  const rows = await db<{ appId: string; sandboxes: string[] }[]>`
+    select a.id as app_id, array_agg(s.id) as sandboxes
+    from apps a join sandboxes s on s.app_id = a.id where a.developer_id = ${developerId} group by a.id`;
+  return new Map(rows.map((row) => [row.appId, new Set(row.sandboxes)]));
+}
+
+export type PersonalToken = Scope & { userId: string; epoch: number; expiresAt: Date | null };
+
+export async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
+  const [row] = await db<PersonalToken[]>`
+    select t.app_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at
+    from credentials c join personal_tokens t on t.app_id = c.app_id and t.digest = c.digest
+      join users u on u.app_id = t.app_id and u.id = t.user_id
+    where c.digest = ${digest(token)} and t.revoked_at is null`;
+  return row;
+}
+
+/** Whether the session has not been ended: the family of its refresh tokens is still in force. */
+export async function isSessionOpen(db: Db, appId: string, sessionId: string): Promise<boolean> {
+  const [row] = await db`select from refresh_tokens
+    where app_id = ${appId} and family_id = ${sessionId} and revoked_at is null limit 1`;
+  return row !== undefined;
+}
+
+/** Those of them whose credential has ended since it was shown, with one query for each kind. */
+export async function findEnded<T extends Shown>(db: Db, shown: readonly T[], now: Date): Promise<T[]> {
+  const ended: T[] = [];
+  const byKind = Map.groupBy(shown, ({ credential }) => groupOf(credential));
+  for (const [kind, given] of byKind) {
+    if (kind === 'none') continue;
+    const going = new Set(await goodOnes(db, kind, given, now));
+    ended.push(...given.filter((_one, index) => !going.has(index)));
+  }
+  return ended;
+}
+
+type Group = 'none' | 'user' | 'personal_token' | 'key' | 'developer_token' | 'user_session' | 'developer_session';
+
+function groupOf(credential: Credential | undefined): Group {
+  if (credential === undefined) return 'none';
+  switch (credential.kind) {
+    case 'secret_key':
+    case 'publishable_key':
+      return 'key';
+    case 'session':
+      return 'tokenDigest' in credential ? 'developer_session' : 'user_session';
+    default:
+      return credential.kind;
+  }
+}
+
+/** The places of those that are still good. */
+async function goodOnes(db: Db, group: Group, shown: readonly Shown[], now: Date): Promise<number[]> {
+  const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
+    (place integer, app_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text)`;
+  const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch`;
+  const rows = await {
+    none: () => db<{ place: number }[]>`select 0 as place where false`,
+    user: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
+      where g.session_id is null or exists (select from refresh_tokens r
+        where r.app_id = g.app_id and r.family_id = g.session_id and r.revoked_at is null)`,
+    personal_token: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
+      join personal_tokens t on t.app_id = g.app_id and t.digest = decode(g.digest, 'hex')
+      where t.revoked_at is null and (t.expires_at is null or t.expires_at > ${now})`,
+    key: () => db<{ place: number }[]>`select g.place from ${given}
+      join api_keys k on k.app_id = g.app_id and k.id = g.key_id where k.revoked_at is null`,
+    developer_token: () => db<{ place: number }[]>`select g.place from ${given}
+      join developer_tokens t on t.digest = decode(g.digest, 'hex') where t.revoked_at is null`,
+    user_session: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
+      join console_user_sessions s on s.app_id = g.app_id and s.digest = decode(g.digest, 'hex')
+      where s.expires_at > ${now}`,
+    developer_session: () => db<{ place: number }[]>`select g.place from ${given}
+      join console_developer_sessions s on s.digest = decode(g.digest, 'hex')
+      join developer_tokens t on t.digest = s.token_digest
+      where s.expires_at > ${now} and t.revoked_at is null`,
+  }[group]();
+  return rows.map(({ place }) => place);
+}
+
+function rowOf({ identity, credential }: Shown, place: number) {
+  return {
+    place,
+    app_id: identity.appId ?? null,
+    user_id: identity.userId ?? null,
+    key_id: credential && 'keyId' in credential ? credential.keyId : null,
+    epoch: credential && 'epoch' in credential ? credential.epoch : null,
+    session_id: (credential?.kind === 'user' && credential.sessionId) || null,
+    digest: credential && 'digest' in credential ? credential.digest : null,
+  };
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { after, before, test } from 'node:test';
+import { AutomationsClient, graphOf } from '../support/automations.ts';
+import { ended, type TestExtraction } from '../support/extractions.ts';
+import { type FixtureSite, html, startSite } from '../support/fixture-site.ts';
+import type { TestApp } from '../support/provisioner.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+/* Two places for jobs, and more runs and crawls than that which wait for a site that does not answer. */
+
+let server: TestServer;
+let app: TestApp;
+let other: TestApp;
+let site: FixtureSite;
+let hanging: { request: IncomingMessage; response: ServerResponse }[] = [];
+const waiters = new Set<() => void>();
+
+before(async () => {
+  server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_JOB_WORKERS: '2' } });
+  app = await server.provision.app();
+  other = await server.provision.app();
+  site = await startSite({ '/robots.txt': '', '/page': html('Page') }, (request, response) => {
+    hanging.push({ request, response });
+    for (const look of waiters) look();
+  });
+});
+after(async () => {
+  await server.close();
+  await site.close();
+});
+
+/** Resolves when so many requests hang. */
+function untilHanging(count: number): Promise<void> {
+  return new Promise((resolve) => {
+    const look = (): void => {
+      if (hanging.length < count) return;
+      waiters.delete(look);
+      resolve();
+    };
+    waiters.add(look);
+    look();
+  });
+}
+
+function answerAll(): void {
+  for (const { response } of hanging) response.setHeader('content-type', 'text/plain').end('at last');
+  hanging = [];
+}
+
+const calls = (more: Record<string, unknown> = {}) =>
+  graphOf({ id: 'call', kind: 'http_request', method: 'POST', url: `${site.origin}/hangs`, ...more });
+
+test('runs that wait for an answer hold no place: other runs, events and pages go on meanwhile', async () => {
+  const client = new AutomationsClient(server, app);
+  const { id } = await client.automation({ workflow: calls({ timeout_seconds: 60 }) });
+  const runs = await Promise.all(Array.from({ length: 40 }, () => client.invoke(id)));
+  await untilHanging(40);
+
+  const neighbour = new AutomationsClient(server, other);
+  await neighbour.automation({
+    type: 'trigger',
+    trigger: 'told',
+    workflow: graphOf({ id: 'note', kind: 'kv_set', user: '{{$.payload.user}}', key: 'told', value: 'yes' }),
+  });
+  const user = await server.provision.user(other);
+  const run = await neighbour.runGraph(
+    graphOf({ id: 'tell', kind: 'emit_event', name: 'told', payload: { user: user.id } }),
+  );
+  assert.equal(run.status, 'completed');
+  while ((await neighbour.call('GET', `/kv/told?user=${user.id}`)).status !== 200)
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  const page = await server.api<TestExtraction>('POST', '/api/v1/extractions', {
+    key: other.secretKey,
+    body: { destination_kind: 'storage', destination_path: 'o', url: `${site.origin}/page`, mode: 'link' },
+  });
+  assert.equal((await ended(server.baseUrl, other.secretKey, page.body.id)).state, 'done');
+
+  assert.equal(hanging.length, 40);
+  answerAll();
+  for (const { id: waiting } of runs) assert.equal((await client.ended(waiting)).status, 'completed');
+  const [{ claims }] = await server.db<[{ claims: number }]>`select count(*) as claims from automation_work_claims`;
+  assert.equal(claims, 0);
+});
+
+test('a run that is cancelled breaks its request off', { timeout: 20_000 }, async () => {
+  const client = new AutomationsClient(server, app);
+  const { id } = await client.automation({ workflow: calls({ timeout_seconds: 3_600 }) });
+  const run = await client.invoke(id);
+  await untilHanging(1);
+  const closed = new Promise<void>((resolve) => hanging[0]?.response.once('close', resolve));
+  const cancelledAt = performance.now();
+  assert.equal((await client.call('POST', `/automation_runs/${run.id}/cancel`)).status, 200);
+  await closed;
+  const took = performance.now() - cancelledAt;
+  assert.ok(took < 2_000, `${took} ms`);
+  hanging = [];
+});
+
+test('a node may wait for longer than a timer of Node can be set', async () => {
+  const client = new AutomationsClient(server, app);
+  const { id } = await client.automation({ workflow: calls({ timeout_seconds: 30 * 24 * 3_600 }) });
+  const run = await client.invoke(id);
+  await untilHanging(1);
+  answerAll();
+  assert.equal((await client.ended(run.id)).status, 'completed');
+});
+
+test('a signal that comes while a branch waits for an answer is taken then', async () => {
+  const client = new AutomationsClient(server, app);
+  const workflow = graphOf({
+    id: 'both',
+    kind: 'parallel',
+    nodes: [
+      { id: 'call', kind: 'http_request', method: 'GET', url: `${site.origin}/hangs`, timeout_seconds: 60 },
+      { id: 'go', kind: 'wait_for_signal', name: 'go' },
+    ],
+  });
+  const { id } = await client.automation({ workflow });
+  const run = await client.invoke(id);
+  await untilHanging(1);
+  assert.equal(
+    (await client.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go', payload: 7 })).status,
+    200,
+  );
+  await client.until(run.id, (_run, page) =>
+    page.data.some((entry) => entry.type === 'node_completed' && entry.node_id === 'go'),
+  );
+  assert.equal(hanging.length, 1);
+  answerAll();
+  const done = await client.ended(run.id);
+  assert.equal(done.status, 'completed');
+  assert.equal((done.result as { go: unknown }).go, 7);
+});
