@@ -114,7 +114,7 @@ const settings = {
     'QUARRY_JOB_WORKERS',
     10,
     { min: 0, max: 500 },
-    'Background jobs that this process runs at the same time; 0 leaves them to other processes.',
+    'Background jobs of one app that this process runs at the same time, as many more for other apps; 0 leaves them to other processes.',
   ),
   streamSeconds: integer(
     'QUARRY_STREAM_SECONDS',
