@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
 
@@ -147,7 +148,11 @@ class UnexpectedError extends ParseError {}
 function taskReply(reply: TaskReply): TaskReply {
   const value = reply.value;
   if (typeof value !== 'object' || value === null || !('error' in value)) return reply;
-  const { reason, message, cause } = value.error as { reason: string; message: string; cause?: string };
+  const { reason, message, cause, code } = value.error as Record<'reason' | 'message', string> & {
+    cause?: string;
+    code?: FetchErrorCode;
+  };
+  if (code !== undefined) throw new FetchError(code, message);
   if (isFailure(reason)) throw new ParseError(reason, message, { cause });
   throw new UnexpectedError('extraction_failed', 'The document is damaged or not what it claims to be.', {
     cause: message,
