@@ -6,7 +6,7 @@ create table audit_entries (
   id uuid not null,
   sandbox_id uuid not null,
   at timestamptz not null,
-  actor_kind text not null check (actor_kind in ('user', 'secret_key', 'publishable_key', 'developer')),
+  actor_kind text not null check (actor_kind in ('user', 'secret_key', 'publishable_key', 'developer', 'inbound_url')),
   actor_id uuid not null,
   credential text not null,
   action text not null,
@@ -17,6 +17,8 @@ create table audit_entries (
   status smallint,
   request_id text not null,
   address text,
+  -- How many failed attempts the entry counts, where it counts any.
+  attempts integer,
   primary key (app_id, id)
 );
 create index audit_entries_newest on audit_entries (app_id, sandbox_id, at desc, id desc);

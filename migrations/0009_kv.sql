@@ -14,6 +14,8 @@ create table kv_entries (
   foreign key (app_id, user_id) references users (app_id, id) on delete cascade
 ) with (fillfactor = 85);
 create index kv_entries_newest on kv_entries (app_id, sandbox_id, created_at desc, id desc);
+-- A user's own list is read piece by piece.
+create index kv_entries_of_user on kv_entries (app_id, user_id, created_at desc, id desc);
 create index kv_entries_keys on kv_entries (app_id, sandbox_id, key);
 
 -- The number of entries of an app, so that a list need not count for its total. It is the sum of its parts: a write

@@ -56,6 +56,12 @@ const settings = {
     'Direct connection for LISTEN and session locks when DATABASE_URL is a transaction pooler.',
   ),
   databasePoolSize: integer('QUARRY_DB_POOL', 10, { min: 2, max: 500 }, 'Database connections for requests.'),
+  prepare: oneOf(
+    'QUARRY_PREPARE',
+    'on',
+    ['on', 'off'],
+    'Whether statements are prepared by name; off behind a transaction pooler that cannot keep them.',
+  ),
   secret: secretText('QUARRY_SECRET', 'Root secret, at least 32 characters. Generated on the embedded default.'),
   secretPrevious: secretText('QUARRY_SECRET_PREVIOUS', 'The root secret before rotation, still accepted.'),
   logLevel: oneOf(
@@ -108,7 +114,7 @@ const settings = {
     'QUARRY_JOB_WORKERS',
     10,
     { min: 0, max: 500 },
-    'Background jobs that this process runs at the same time; 0 leaves them to other processes.',
+    'Background jobs of one app that this process runs at the same time, as many more for other apps; 0 leaves them to other processes.',
   ),
   streamSeconds: integer(
     'QUARRY_STREAM_SECONDS',

@@ -1,20 +1,20 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import { type Database, production } from '../db/database.ts';
-import type { AuditMode, Auditor } from '../http/audit.ts';
+import type { ActorKind, AuditActor, AuditMode, Auditor } from '../http/audit.ts';
 import { statusOf } from '../http/errors.ts';
 import { newUuid, parseId } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import type { Identity } from '../tenancy/caller.ts';
-import { digest } from '../tenancy/secrets.ts';
+import type { Credential, Identified } from '../tenancy/credential.ts';
+import { FailureCounter } from './failures.ts';
 import {
-  type ActorKind,
   type AuditEntry,
   addCredentialUses,
-  type CredentialKind,
   type CredentialUse,
   endAuditEntry,
   insertAuditEntries,
+  putFailedAttempts,
 } from './store.ts';
 
 export type AuditLogDeps = {
@@ -42,7 +42,8 @@ const usesBatchMax = 1_000;
 export class AuditLog implements Auditor {
   readonly #deps: AuditLogDeps;
   #waiting: AuditEntry[] = [];
-  #uses = new Map<string, CredentialUse & { bearer: string | undefined }>();
+  readonly #failures = new FailureCounter();
+  #uses = new Map<string, CredentialUse>();
   #entriesTimer: NodeJS.Timeout | undefined;
   #usesTimer: NodeJS.Timeout | undefined;
   #flushing: Promise<void> = Promise.resolve();
@@ -68,36 +69,42 @@ export class AuditLog implements Auditor {
     reply: FastifyReply,
     change: () => T,
   ): Promise<Awaited<T>> {
-    const begun = this.#begin(request);
-    if (begun === undefined) return await change();
-    const early = mode === 'durable' && begun.appId !== undefined;
-    if (early) await insertAuditEntries(this.#deps.db, [entryOf(begun, null, resourceInPath(request))]);
+    const actor = actorOf(request.identity, request.credential);
+    const [entry] = actor === undefined ? [] : beginEntries(request, actor, this.#deps.clock.now());
+    const early = mode === 'durable' && entry?.appId !== undefined ? entry : undefined;
+    if (early) await insertAuditEntries(this.#deps.db, [entryOf(early, null, resourceInPath(request))]);
+    const end = (status: number, resource: string | null) => {
+      if (early) return this.#endEarly(early, status, resource);
+      // Who acts may have been found by the handler alone.
+      const by = request.auditNote?.actor ?? actor;
+      return by && this.#end(mode, beginEntries(request, by, this.#deps.clock.now()), request, status, resource);
+    };
     let answer: Awaited<T>;
     try {
       answer = await change();
     } catch (error) {
-      await this.#end(mode, early, begun, statusOf(error), resourceInPath(request));
+      await end(statusOf(error), resourceInPath(request));
       throw error;
     }
-    await this.#end(mode, early, begun, reply.statusCode, resourceOf(answer, request));
+    await end(reply.statusCode, resourceOf(answer, request));
     return answer;
   }
 
-  count(identity: Identity, authorization: string | undefined, status: number): void {
-    const kind = credentialKind(identity, authorization);
-    if (kind === undefined) return;
-    const bearer = kind === 'personal_token' || kind === 'developer_token' ? authorization : undefined;
-    const name = useName(identity, bearer);
+  count({ identity, credential }: Identified, status: number): void {
+    const used = useOf(identity, credential);
+    if (used === undefined) return;
     const now = this.#deps.clock.now();
+    const scope = 'appId' in identity ? { appId: identity.appId, sandboxId: identity.sandboxId } : undefined;
+    // A key or a user is in one place; a developer acts in many.
+    const id = typeof used.credential === 'string' ? used.credential : used.credential.toString('hex');
+    const name = `${id}/${scope?.appId}/${scope?.sandboxId}`;
     let use = this.#uses.get(name);
     if (use === undefined) {
       if (this.#uses.size >= usesMax) {
         void this.flush();
         return;
       }
-      const scope = 'appId' in identity ? { appId: identity.appId, sandboxId: identity.sandboxId } : undefined;
-      const credential = actorOf(identity)?.actorId ?? '';
-      use = { kind, scope, credential, bearer, firstAt: now, lastAt: now, requests: 0, refused: 0 };
+      use = { ...used, scope, firstAt: now, lastAt: now, requests: 0, refused: 0 };
       this.#uses.set(name, use);
       this.#soonUses();
     }
@@ -111,6 +118,7 @@ export class AuditLog implements Auditor {
     this.#flushing = this.#flushing.then(async () => {
       await this.#flushEntries();
       await this.#flushUses();
+      await this.#flushFailures();
     });
     return this.#flushing;
   }
@@ -122,42 +130,36 @@ export class AuditLog implements Auditor {
     await this.flush();
   }
 
-  #begin(request: FastifyRequest): Begun | undefined {
-    const { identity } = request;
-    const actor = actorOf(identity);
-    if (actor === undefined) return undefined;
-    const { url = '', config } = request.routeOptions;
-    return {
-      appId: 'appId' in identity ? identity.appId : undefined,
-      sandboxId: 'sandboxId' in identity ? identity.sandboxId : production,
-      id: newUuid(),
-      at: this.#deps.clock.now(),
-      ...actor,
-      credential: credentialKind(identity, request.headers.authorization) ?? 'session',
-      action: actionOf(config.operationId ?? ''),
-      method: request.method,
-      route: url,
-      requestId: request.id,
-      address: request.ip,
-    };
+  async #endEarly({ appId = '', id }: Begun, status: number, resource: string | null): Promise<void> {
+    // The change is made and has its entry; that its outcome cannot be stored must not look like a failure.
+    await endAuditEntry(this.#deps.db, { appId, id, status, resource }).catch((error: unknown) =>
+      this.#deps.log.error({ err: error, entry: id }, 'An audit entry has no outcome'),
+    );
   }
 
-  async #end(mode: AuditMode, early: boolean, begun: Begun, status: number, resource: string | null): Promise<void> {
-    if (early) {
-      const { appId = '', id } = begun;
-      // The change is made and has its entry; that its outcome cannot be stored must not look like a failure.
-      await endAuditEntry(this.#deps.db, { appId, id, status, resource }).catch((error: unknown) =>
-        this.#deps.log.error({ err: error, entry: id }, 'An audit entry has no outcome'),
-      );
-      return;
+  async #end(
+    mode: AuditMode,
+    begun: readonly Begun[],
+    request: FastifyRequest,
+    status: number,
+    resource: string | null,
+  ): Promise<void> {
+    const access = request.routeOptions.config.access?.kind;
+    const failed = request.auditNote?.failed === true || status >= 400;
+    for (const one of begun) {
+      // The request created the app itself, or failed to, and then there is nowhere to keep the entry.
+      const appId = one.appId ?? (resource === null ? undefined : parseId('app', resource));
+      if (appId === undefined) continue;
+      const entry = entryOf({ ...one, appId }, status, resource);
+      if (failed && (access === 'key' || access === 'public')) this.#countFailure(entry);
+      else if (mode === 'durable') await insertAuditEntries(this.#deps.db, [entry]);
+      else if (mode !== 'failures') this.#enqueue(entry);
     }
-    // The request created the app itself, or failed to, and then there is nowhere to keep the entry.
-    const appId = begun.appId ?? (resource === null ? undefined : parseId('app', resource));
-    // Failed sign-ins are counted, not listed.
-    if (appId === undefined || (begun.actorKind === 'publishable_key' && status >= 400)) return;
-    const entry = entryOf({ ...begun, appId }, status, resource);
-    if (mode === 'durable') await insertAuditEntries(this.#deps.db, [entry]);
-    else this.#enqueue(entry);
+  }
+
+  #countFailure(entry: AuditEntry): void {
+    if (!this.#failures.count(entry)) this.#deps.onDropped?.(1);
+    this.#soonUses();
   }
 
   #enqueue(entry: AuditEntry): void {
@@ -181,7 +183,7 @@ export class AuditLog implements Auditor {
     if (this.#closed) return;
     this.#usesTimer ??= setTimeout(() => {
       this.#usesTimer = undefined;
-      this.#flushing = this.#flushing.then(() => this.#flushUses());
+      this.#flushing = this.#flushing.then(() => this.#flushUses()).then(() => this.#flushFailures());
     }, usesEveryMs).unref();
   }
 
@@ -202,10 +204,7 @@ export class AuditLog implements Auditor {
     const uses = [...this.#uses.values()];
     this.#uses = new Map();
     for (let from = 0; from < uses.length; from += usesBatchMax) {
-      const batch = uses.slice(from, from + usesBatchMax).map(({ bearer, ...use }) => ({
-        ...use,
-        credential: bearer === undefined ? use.credential : digest(bearer.slice(bearerPrefix.length)),
-      }));
+      const batch = uses.slice(from, from + usesBatchMax);
       try {
         await this.#deps.db.begin((tx) => addCredentialUses(tx, batch));
       } catch (error) {
@@ -214,50 +213,75 @@ export class AuditLog implements Auditor {
       }
     }
   }
+
+  async #flushFailures(): Promise<void> {
+    const entries = this.#failures.takeUnwritten();
+    for (let from = 0; from < entries.length; from += entriesBatchMax)
+      try {
+        await putFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax));
+      } catch (error) {
+        this.#deps.log.warn({ err: error, entries: entries.length - from }, 'Failed attempts were not counted');
+        return;
+      }
+  }
+}
+
+/** The entries of one request: one in each place that its actor acts in, or one for an app that is still to be made. */
+function beginEntries(request: FastifyRequest, actor: AuditActor, at: Date): Begun[] {
+  const { url = '', config } = request.routeOptions;
+  const places = actor.scopes.length > 0 ? actor.scopes : [{ appId: undefined, sandboxId: production }];
+  return places.map(({ appId, sandboxId }) => ({
+    appId,
+    sandboxId,
+    id: newUuid(),
+    at,
+    actorKind: actor.kind,
+    actorId: actor.id,
+    credential: actor.credential,
+    action: actionOf(config.operationId ?? ''),
+    method: request.method,
+    route: url,
+    requestId: request.id,
+    address: request.ip,
+    attempts: null,
+  }));
 }
 
 function entryOf(begun: Begun, status: number | null, resource: string | null): AuditEntry {
   return { ...begun, appId: begun.appId ?? '', status, resource };
 }
 
-function actorOf(identity: Identity): { actorKind: ActorKind; actorId: string } | undefined {
+function actorOf(identity: Identity | undefined, credential: Credential | undefined): AuditActor | undefined {
+  if (identity === undefined || credential === undefined) return undefined;
+  const scopes = 'appId' in identity ? [{ appId: identity.appId, sandboxId: identity.sandboxId }] : [];
+  const by = (kind: ActorKind, id: string) => ({ scopes, kind, id, credential: credential.kind });
   switch (identity.kind) {
     case 'user':
-      return { actorKind: 'user', actorId: identity.userId };
+      return by('user', identity.userId);
     case 'server':
-      return { actorKind: 'secret_key', actorId: identity.keyId };
+      return by('secret_key', identity.keyId);
     case 'publishable':
-      return { actorKind: 'publishable_key', actorId: identity.keyId };
+      return by('publishable_key', identity.keyId);
     case 'developer':
     case 'developer-without-app':
-      return { actorKind: 'developer', actorId: identity.developerId };
+      return by('developer', identity.developerId);
     default:
       return undefined;
   }
 }
 
-const bearerPrefix = 'Bearer ';
-
-function credentialKind(identity: Identity, authorization: string | undefined): CredentialKind | undefined {
-  switch (identity.kind) {
-    case 'user':
-      return authorization?.startsWith('sat_', bearerPrefix.length) ? 'personal_token' : 'user';
-    case 'server':
-      return 'secret_key';
-    case 'publishable':
-      return 'publishable_key';
-    case 'developer':
-    case 'developer-without-app':
-      return authorization?.startsWith('dvt_', bearerPrefix.length) ? 'developer_token' : undefined;
-    default:
-      return undefined;
-  }
-}
-
-/** A key or a user is in one place; a developer acts in many. */
-function useName(identity: Identity, bearer: string | undefined): string {
-  if (identity.kind === 'developer') return `${bearer}/${identity.appId}/${identity.sandboxId}`;
-  return bearer ?? actorOf(identity)?.actorId ?? '';
+/** What is counted as used: a token itself, and for sessions the user or the token behind them. */
+function useOf(
+  identity: Identity,
+  credential: Credential | undefined,
+): Pick<CredentialUse, 'kind' | 'credential'> | undefined {
+  if (credential === undefined) return undefined;
+  if ('keyId' in credential) return { kind: credential.kind, credential: credential.keyId };
+  if (credential.kind === 'personal_token' || credential.kind === 'developer_token')
+    return { kind: credential.kind, credential: Buffer.from(credential.digest, 'hex') };
+  if ('tokenDigest' in credential)
+    return { kind: 'developer_token', credential: Buffer.from(credential.tokenDigest, 'hex') };
+  return identity.kind === 'user' ? { kind: 'user', credential: identity.userId } : undefined;
 }
 
 function isRefusal(status: number): boolean {
@@ -282,8 +306,8 @@ function resourceInPath(request: FastifyRequest): string | null {
 
 /** The id of what was made or changed; else of what the path names. */
 function resourceOf(answer: unknown, request: FastifyRequest): string | null {
-  const { id, user } = (answer ?? {}) as { id?: unknown; user?: { id?: unknown } };
-  const made = id ?? user?.id;
+  const { id, user, ingestion } = (answer ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
+  const made = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;
   if (typeof made === 'string' && idPattern.test(made)) return made;
   return resourceInPath(request);
 }

@@ -15,6 +15,7 @@ export function presentEntry(row: AuditEntry) {
       resource: row.resource,
       request_id: row.requestId,
       address: row.address,
+      attempts: row.attempts,
     }),
     status: row.status,
   };
@@ -32,7 +33,13 @@ export function presentUse(row: CredentialUseRow) {
   };
 }
 
-const actorIds = { user: 'user', secret_key: 'key', publishable_key: 'key', developer: 'developer' } as const;
+const actorIds = {
+  user: 'user',
+  secret_key: 'key',
+  publishable_key: 'key',
+  developer: 'developer',
+  inbound_url: 'source',
+} as const;
 
 const credentialIds = {
   user: 'user',

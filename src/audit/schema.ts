@@ -6,12 +6,12 @@ export const auditEntrySchema = Type.Object(
     id: Type.String({ description: 'aud_…' }),
     at: Type.String(),
     actor: Type.Object({
-      kind: Type.Enum(['user', 'secret_key', 'publishable_key', 'developer']),
-      id: Type.String({ description: 'usr_…, dak_… or dva_…' }),
+      kind: Type.Enum(['user', 'secret_key', 'publishable_key', 'developer', 'inbound_url']),
+      id: Type.String({ description: 'usr_…, dak_…, dva_… or, of an inbound URL, its source cso_…' }),
     }),
     credential: Type.String({
       description:
-        'What the actor showed: user (an access token), personal_token, secret_key, publishable_key, developer_token, or session (of a developer in the console).',
+        'What the actor showed: user (an access token), personal_token, secret_key, publishable_key, developer_token, session (of the console), upload_link or inbound_url.',
     }),
     action: Type.String({ description: 'The operation, such as createKey.' }),
     method: Type.String(),
@@ -22,6 +22,9 @@ export const auditEntrySchema = Type.Object(
     }),
     request_id: Type.String(),
     address: Type.Optional(Type.String({ description: 'Where the request came from.' })),
+    attempts: Type.Optional(
+      Type.Integer({ description: 'The entry counts so many failed attempts of one minute that are alike.' }),
+    ),
   },
   { $id: 'AuditEntry', description: 'One change: who, what, and how it ended.' },
 );
@@ -30,7 +33,7 @@ const time = (description: string) => Type.Optional(Type.String({ maxLength: 40,
 
 export const auditQuery = Type.Object({
   ...pageQuery,
-  actor: Type.Optional(Type.String({ description: 'usr_…, dak_… or dva_…' })),
+  actor: Type.Optional(Type.String({ description: 'usr_…, dak_…, dva_… or cso_…' })),
   action: Type.Optional(Type.String({ maxLength: 100 })),
   resource: Type.Optional(Type.String({ maxLength: 100 })),
   since: time('From this time on (ISO 8601).'),

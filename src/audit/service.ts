@@ -15,7 +15,7 @@ export function createAuditService({ db, audit }: { db: Database; audit: AuditLo
   return {
     async list(scope: Scope, query: Static<typeof auditQuery>, page: PageRequest) {
       const filter = {
-        actorId: readId('actor', query.actor, ['user', 'key', 'developer']),
+        actorId: readId('actor', query.actor, ['user', 'key', 'developer', 'source']),
         action: query.action,
         resource: query.resource,
         since: readTime('since', query.since),

@@ -1,8 +1,7 @@
 import type { Db } from '../db/database.ts';
+import type { ActorKind } from '../http/audit.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
-
-export type ActorKind = 'user' | 'secret_key' | 'publishable_key' | 'developer';
 
 /** One change as the audit log keeps it: who, what, and how it ended. Never a secret, never content. */
 export type AuditEntry = {
@@ -22,6 +21,8 @@ export type AuditEntry = {
   status: number | null;
   requestId: string;
   address: string | null;
+  /** Of failed attempts that one entry counts: how many. */
+  attempts: number | null;
 };
 
 const columns = [
@@ -39,10 +40,18 @@ const columns = [
   'status',
   'requestId',
   'address',
+  'attempts',
 ] as const satisfies readonly (keyof AuditEntry)[];
 
 export async function insertAuditEntries(db: Db, entries: readonly AuditEntry[]): Promise<void> {
   if (entries.length > 0) await db`insert into audit_entries ${db(entries, columns)}`;
+}
+
+/** Writes counts of failed attempts over what was written of them before. */
+export async function putFailedAttempts(db: Db, entries: readonly AuditEntry[]): Promise<void> {
+  if (entries.length === 0) return;
+  await db`insert into audit_entries ${db(entries, columns)}
+    on conflict (app_id, id) do update set attempts = greatest(audit_entries.attempts, excluded.attempts)`;
 }
 
 /** How a change ended that was entered before it began. */

@@ -1,8 +1,8 @@
 import type { Database, Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
-/** At most `max` failures in any `ms` milliseconds. */
-export type Window = { bucket: string; max: number; ms: number };
+/** At most `max` failures in any `ms` milliseconds; with `countsAll`, as many attempts of any outcome. */
+export type Window = { bucket: string; max: number; ms: number; countsAll?: boolean };
 
 /** A window that is full: when its oldest failure leaves it, and whether that may be earlier because some are pending. */
 export type Full = { freeAt: Date; mayClear: boolean };

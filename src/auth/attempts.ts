@@ -13,6 +13,8 @@ const hourMs = 60 * minuteMs;
 const pairFailuresPerMinute = 5;
 const addressFailuresPerMinute = 10;
 const mailboxFailuresPerHour = 100;
+/** Each success costs the work of a password hash too. */
+const pairAttemptsPerMinute = 60;
 /** An attempt that is under way for longer has died with its process and counts as failed. */
 const pendingMsMax = 10_000;
 const waitMs = 50;
@@ -59,11 +61,18 @@ export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock 
         await (failed ? store.keepPlaces(db, id, windows) : store.leavePlaces(db, id, windows));
         throw error;
       }
-      await store.leavePlaces(db, id, windows);
+      const [counting, freed] = partition(windows);
+      await store.keepPlaces(db, id, counting);
+      await store.leavePlaces(db, id, freed);
       if (user && mailbox) await store.keepAddress(db, mailbox.appId, user.userId, address, clock.now());
       return user;
     },
   };
+}
+
+/** Windows that count a success, and those that do not. */
+function partition(windows: store.Window[]): [store.Window[], store.Window[]] {
+  return [windows.filter(({ countsAll }) => countsAll), windows.filter(({ countsAll }) => !countsAll)];
 }
 
 function windowsOf(address: string, mailbox: Attempt['mailbox'], isKnown: boolean): store.Window[] {
@@ -74,6 +83,7 @@ function windowsOf(address: string, mailbox: Attempt['mailbox'], isKnown: boolea
   return [
     ofAddress,
     { bucket: `pair/${name}/${address}`, max: pairFailuresPerMinute, ms: minuteMs },
+    { bucket: `all/${name}/${address}`, max: pairAttemptsPerMinute, ms: minuteMs, countsAll: true },
     // Whoever signed in from here before is never kept out by the failures of others.
     { bucket: `mailbox/${name}`, max: isKnown ? Number.MAX_SAFE_INTEGER : mailboxFailuresPerHour, ms: hourMs },
   ];
@@ -90,7 +100,7 @@ export function networkOf(address: string): string {
 /** The same words whatever window is full: they say nothing about the e-mail. */
 function tooMany(waitedMs: number): AppError {
   const seconds = Math.max(1, Math.ceil(waitedMs / 1_000));
-  return new AppError('rate_limited', `Too many failed attempts to sign in. Try again in ${seconds} s.`, {
+  return new AppError('rate_limited', `Too many attempts to sign in. Try again in ${seconds} s.`, {
     headers: { 'retry-after': String(seconds) },
   });
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { AppError, notFound } from '../errors.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
+import { formatId } from '../ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
 import { requireSelf, type UserService } from '../users/service.ts';
@@ -35,7 +36,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     method: 'POST',
     path: '/api/v1/auth/refresh',
     operationId: 'refreshSession',
-    audit: 'none',
+    audit: 'failures',
     tag,
     summary: 'Exchange a refresh token for a new pair',
     description: 'A refresh token works once. Using it again ends the session for whoever holds it.',
@@ -47,12 +48,14 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     method: 'POST',
     path: '/api/v1/auth/logout',
     operationId: 'logout',
-    audit: 'durable',
     tag,
     summary: 'End a session',
     body: refreshSchema,
     responses: { 204: null },
-    handler: async ({ caller, body }) => void (await auth.logout(caller, body.refresh_token)),
+    handler: async ({ caller, body, request }) => {
+      const ended = await auth.logout(caller, body.refresh_token);
+      request.auditNote = ended ? { resource: formatId('user', ended.userId) } : { failed: true };
+    },
   });
   registerTokenRoutes(api, users, auth);
 }

@@ -3,7 +3,9 @@ import { dirname } from 'node:path';
 import { openBlobStore } from '../blob/open.ts';
 import { systemClock } from '../clock.ts';
 import { type Config, readConfig } from '../config.ts';
+import { findConfinement } from '../content/parse/pool/confinement.ts';
 import { ParserPool } from '../content/parse/pool/pool.ts';
+import { ownWorkerFile } from '../content/parse/pool/process.ts';
 import type { Database } from '../db/database.ts';
 import { type AppliedMigration, findMismatch, readMigrations } from '../db/migrate.ts';
 import { newUuid } from '../ids.ts';
@@ -93,7 +95,7 @@ async function lookAtBlobs(config: Config): Promise<Finding> {
   }
 }
 
-async function lookAtParsers(config: Config): Promise<Finding> {
+async function lookAtParsers(config: Config): Promise<Finding | Finding[]> {
   const parser = new ParserPool({
     workers: 1,
     memoryMb: config.parseMemoryMb,
@@ -103,7 +105,8 @@ async function lookAtParsers(config: Config): Promise<Finding> {
   try {
     const bytes = Buffer.from('<h1>Quarry</h1><p>doctor</p>');
     const { markdown } = await parser.parse({ bytes, filename: 'doctor.html', contentType: 'text/html' });
-    if (/^# Quarry\s+doctor\s*$/.test(markdown)) return { level: 'ok', words: 'a child process reads documents' };
+    if (/^# Quarry\s+doctor\s*$/.test(markdown))
+      return [{ level: 'ok', words: 'a child process reads documents' }, ...describeConfinement()];
     return { level: 'fail', words: 'a child process reads documents wrongly', cure: 'Install again with `npm ci`.' };
   } catch (error) {
     const cure = 'Raise QUARRY_PARSE_MEMORY_MB or QUARRY_PARSE_SECONDS, or install again with `npm ci`.';
@@ -111,6 +114,32 @@ async function lookAtParsers(config: Config): Promise<Finding> {
   } finally {
     await parser.close();
   }
+}
+
+/** What keeps a parser process from the rest of the system, beside Node's own permissions. */
+function describeConfinement(): Finding[] {
+  const { network, userId, readsAll, limits } = findConfinement(ownWorkerFile);
+  const isRoot = process.getuid?.() === 0;
+  const cure = 'docs/security.md, "Untrusted bytes", says what each system offers.';
+  const networkFinding: Finding = network
+    ? { level: 'ok', words: 'a network namespace of their own, which reaches nothing' }
+    : { level: 'warn', words: 'no network isolation: only their network modules are closed', cure };
+  const userFinding: Finding =
+    userId === undefined
+      ? isRoot
+        ? { level: 'warn', words: 'they run as root, like the server', cure }
+        : { level: 'ok', words: "they run as the server's own user" }
+      : readsAll
+        ? { level: 'ok', words: `they run as user ${userId}, with the right to read a program that only root can read` }
+        : { level: 'ok', words: `they run as user ${userId}` };
+  const limitsFinding: Finding = limits
+    ? { level: 'ok', words: 'the system limits their processor time, data and file size' }
+    : {
+        level: 'warn',
+        words: 'no limits of the system: the deadline and the memory limit of the heap stand alone',
+        cure,
+      };
+  return [userFinding, networkFinding, limitsFinding];
 }
 
 async function lookAtDatabase(db: Database): Promise<Finding[]> {

@@ -22,10 +22,13 @@ export function registerConsoleRoutes(
     description:
       'With an end user’s e-mail and password and the publishable key of their app, or with a developer token alone. ' +
       'The answer sets a cookie; it is a credential only together with `csrf_token` in the header `x-quarry-csrf`.',
+    audit: 'batched',
     body: signInSchema,
     responses: { 201: ref(consoleSessionSchema) },
     handler: async ({ body, request, reply }) => {
-      const { value, session } = await consoleSessions.signIn(body, request.ip);
+      const { value, session } = await consoleSessions.signIn(body, request.ip, (actor) => {
+        request.auditNote = { actor };
+      });
       setCookie(request, reply, value, sessionSeconds);
       return presentConsoleSession(session);
     },
@@ -46,10 +49,13 @@ export function registerConsoleRoutes(
     operationId: 'closeConsoleSession',
     tag,
     summary: 'Sign out of the web console',
+    audit: 'batched',
     responses: { 204: null },
     handler: async ({ request, reply }) => {
       const csrf = request.headers['x-quarry-csrf'];
-      await consoleSessions.signOut(readSessionCookie(request.headers.cookie), Array.isArray(csrf) ? csrf[0] : csrf);
+      const cookie = readSessionCookie(request.headers.cookie);
+      const actor = await consoleSessions.signOut(cookie, Array.isArray(csrf) ? csrf[0] : csrf);
+      request.auditNote = actor === undefined ? { failed: true } : { actor };
       setCookie(request, reply, '', 0);
     },
   });

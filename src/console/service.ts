@@ -2,8 +2,9 @@ import type { Static } from 'typebox';
 import { findApp } from '../apps/store.ts';
 import type { AuthService } from '../auth/service.ts';
 import type { Clock } from '../clock.ts';
-import type { Database } from '../db/database.ts';
+import { type Database, production } from '../db/database.ts';
 import { AppError, type FieldError } from '../errors.ts';
+import type { AuditActor } from '../http/audit.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
 import { newSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
@@ -45,11 +46,22 @@ export function createConsoleService(deps: ConsoleDeps) {
     return describe(value, session);
   }
 
+  /** Who a session's own changes are by. A developer acts in every app of theirs. */
+  async function actorOf(session: Session, credential: string): Promise<AuditActor> {
+    if (session.kind === 'user') {
+      const { appId, sandboxId, userId } = session;
+      return { scopes: [{ appId, sandboxId }], kind: 'user', id: userId, credential };
+    }
+    const appIds = await store.listDeveloperApps(db, session.developerId);
+    const scopes = appIds.map((appId) => ({ appId, sandboxId: production }));
+    return { scopes, kind: 'developer', id: session.developerId, credential };
+  }
+
   return {
     get,
 
     /** Opens a session. Answers the value of its cookie and what it shows of itself. 401 and 429 as in auth/login. */
-    async signIn(body: Static<typeof signInSchema>, address: string) {
+    async signIn(body: Static<typeof signInSchema>, address: string, noteActor: (actor: AuditActor) => void) {
       const way = readWayIn(body);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
       if (way.kind === 'developer') {
@@ -60,7 +72,10 @@ export function createConsoleService(deps: ConsoleDeps) {
             throw new AppError('invalid_credentials', 'The developer token is unknown or was revoked.');
           return undefined;
         });
-        return { value, session: await get(value) };
+        const session = await sessions.find(value);
+        if (!session) throw over();
+        noteActor(await actorOf(session, 'developer_token'));
+        return { value, session: await describe(value, session) };
       }
       const { identity: scope } = await credentials.identify({
         apiKey: way.key,
@@ -70,19 +85,23 @@ export function createConsoleService(deps: ConsoleDeps) {
       });
       if (scope.kind !== 'publishable')
         throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
+      const { appId, sandboxId, keyId } = scope;
+      noteActor({ scopes: [{ appId, sandboxId }], kind: 'publishable_key', id: keyId, credential: 'publishable_key' });
       const { userId, epoch } = await auth.checkPassword(scope, address, way.email, way.password);
       const value = newSessionValue(scope.appId);
       await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, epoch, expiresAt });
       return { value, session: await get(value) };
     },
 
-    /** Ends the session. 401 without its CSRF token; one that is over is as good as ended. */
-    async signOut(value: string | undefined, csrf: string | undefined): Promise<void> {
+    /** Ends the session and returns whose it was. 401 without its CSRF token; one that is over is as good as ended. */
+    async signOut(value: string | undefined, csrf: string | undefined): Promise<AuditActor | undefined> {
       if (value === undefined) throw over();
       sessions.requireCsrf(value, csrf);
       const session = await sessions.find(value);
-      if (session?.kind === 'user') await store.deleteUserSession(db, session.appId, digest(value));
-      else if (session) await store.deleteDeveloperSession(db, digest(value));
+      if (session === undefined) return undefined;
+      if (session.kind === 'user') await store.deleteUserSession(db, session.appId, digest(value));
+      else await store.deleteDeveloperSession(db, digest(value));
+      return actorOf(session, 'session');
     },
   };
 }

@@ -31,3 +31,11 @@ export async function deleteExpiredSessions(db: Db, now: Date): Promise<void> {
   await db`delete from console_user_sessions where expires_at <= ${now}`;
   await db`delete from console_developer_sessions where expires_at <= ${now}`;
 }
+
+const appsMax = 100;
+
+export async function listDeveloperApps(db: Db, developerId: string): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from apps where developer_id = ${developerId} order by id limit ${appsMax}`;
+  return rows.map(({ id }) => id);
+}

@@ -1,5 +1,8 @@
-/** One entry of a sitemap: a page, or (in an index) another sitemap. `lastModified` as the site wrote it. */
-export type SitemapEntry = { kind: 'page' | 'sitemap'; url: string; lastModified: string | undefined };
+/** A page that a sitemap names. When it changed and how often it does are as the site wrote them. */
+export type SitemapPage = { url: string; lastModified?: string | undefined; changeFrequency?: string | undefined };
+
+/** One entry of a sitemap: a page, or (in an index) another sitemap. */
+export type SitemapEntry = SitemapPage & { kind: 'page' | 'sitemap' };
 
 /** The bounds of one walk through a site's sitemaps. */
 export const sitemapLimits = {
@@ -20,7 +23,7 @@ export async function* walkSitemaps(
   starts: readonly string[],
   load: SitemapLoader,
   pagesMax: number,
-): AsyncGenerator<{ url: string; lastModified: string | undefined }> {
+): AsyncGenerator<SitemapPage> {
   const queue = starts.map((url) => ({ url, depth: 1 }));
   const seenFiles = new Set(starts);
   const seenPages = new Set<string>();
@@ -38,7 +41,7 @@ export async function* walkSitemaps(
           seenFiles.add(url);
         } else if (!seenPages.has(url)) {
           seenPages.add(url);
-          yield { url, lastModified: entry.lastModified };
+          yield { url, lastModified: entry.lastModified, changeFrequency: entry.changeFrequency };
           if (seenPages.size >= pagesMax) return;
         }
       }

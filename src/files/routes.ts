@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
+import type { AuditActor } from '../http/audit.ts';
 import { refuseEncodedBody } from '../http/body.ts';
 import { bodyBudgets } from '../http/budgets.ts';
 import { oneHeader } from '../http/headers.ts';
@@ -170,6 +171,7 @@ function registerUploadRoutes(
     tag,
     summary: 'Upload the file that a signed upload URL was made for',
     description: 'The body is the file.',
+    audit: 'batched',
     headers: Type.Object({ 'content-digest': digest }),
     query: Type.Object({ token: Type.String() }),
     uncheckedQuery: true,
@@ -178,8 +180,11 @@ function registerUploadRoutes(
     handler: async ({ query, request }) => {
       const check = readDigestHeader(oneHeader(request, 'content-digest'));
       const { token } = query as { token?: unknown };
+      const note = (actor: AuditActor) => {
+        request.auditNote = { actor };
+      };
       return present(
-        await receiving(request, () => files.uploadByLink(token, check, lengthOf(request), bodyOf(request))),
+        await receiving(request, () => files.uploadByLink(token, check, lengthOf(request), bodyOf(request), note)),
       );
     },
   });

@@ -3,6 +3,7 @@ import { BlobChecksumMismatch, BlobTooLarge } from '../blob/blob-store.ts';
 import type { Clock } from '../clock.ts';
 import type { Db } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
+import type { AuditActor } from '../http/audit.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid, parseId } from '../ids.ts';
 import { limits } from '../limits.ts';
@@ -31,7 +32,7 @@ import type {
   uploadLinkCreateSchema,
 } from './schema.ts';
 import * as store from './store.ts';
-import { isStillPromised, makerOf, openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
+import { actorOfLink, isStillPromised, makerOf, openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
 import { type FileContents, forgetBlob, type RecordFile, storeFile, type WriteDeps, writeFile } from './write.ts';
 
 export type FileDeps = WriteDeps & {
@@ -188,6 +189,7 @@ export function createFileService(deps: FileDeps) {
       digest: DigestCheck,
       length: number | undefined,
       body: AsyncIterable<Uint8Array>,
+      noteActor: (actor: AuditActor) => void,
     ): Promise<SeenFile> {
       const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
       if (
@@ -196,6 +198,7 @@ export function createFileService(deps: FileDeps) {
         !(await isStillPromised(db, deps.credentials, promise))
       )
         throw forbidden('This upload link is not valid or has expired.');
+      noteActor(actorOfLink(promise));
       const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = promise;
       if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
       if (digest.checksum !== undefined && promise.checksum !== undefined && digest.checksum !== promise.checksum)

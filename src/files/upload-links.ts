@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts';
 import { AppError } from '../errors.ts';
+import type { AuditActor } from '../http/audit.ts';
 import { readBase64url } from '../tenancy/base64url.ts';
 import { type Caller, type DeveloperCaller, type Scope, type ServerCaller, seesWholeApp } from '../tenancy/caller.ts';
 import { loadUserCaller } from '../tenancy/callers.ts';
@@ -58,6 +59,14 @@ export async function isStillPromised(
     if (error instanceof AppError) return false;
     throw error;
   }
+}
+
+/** Who the audit log names for what is done with the link: its maker. */
+export function actorOfLink({ appId, sandboxId, maker: { identity } }: UploadPromise): AuditActor {
+  const by = { scopes: [{ appId, sandboxId }], credential: 'upload_link' };
+  if (identity.kind === 'user') return { ...by, kind: 'user', id: identity.userId };
+  if (identity.kind === 'server') return { ...by, kind: 'secret_key', id: identity.keyId };
+  return { ...by, kind: 'developer', id: identity.developerId };
 }
 
 const purpose = 'upload';

@@ -35,7 +35,7 @@ export function pageOf<T extends TSchema>(item: T) {
 }
 
 export type Page<T> = {
-  data: T[];
+  data: T[] | AsyncIterable<T>;
   page: number;
   page_size: number;
   total_entries: number;
@@ -45,7 +45,7 @@ export type Page<T> = {
 };
 
 /** The list answer: `rows` of this page and the exact total. */
-export function page<T>(request: PageRequest, rows: T[], total: number): Page<T> {
+export function page<T>(request: PageRequest, rows: T[] | AsyncIterable<T>, total: number): Page<T> {
   const totalPages = Math.ceil(total / request.pageSize);
   return {
     data: rows,

@@ -4,8 +4,9 @@ import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
 import type { Credential } from '../tenancy/credential.ts';
-import type { AuditMode, Auditor } from './audit.ts';
+import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
+import { listItemSchema, sendList } from './lists.ts';
 import type { RouteGroup } from './rate-limits.ts';
 import { jsonBytes } from './validation.ts';
 
@@ -94,6 +95,8 @@ declare module 'fastify' {
     identity: Identity;
     /** What the identity was shown by; undefined where nothing was. */
     credential: Credential | undefined;
+    /** What the handler tells the audit log. */
+    auditNote: AuditNote | undefined;
   }
 }
 
@@ -174,6 +177,7 @@ export class Api {
     const { bytesMax, valuesMax } = definition.budget ?? defaultBudget(access, definition);
     const budget = { bytesMax: Math.min(bytesMax, this.#bodyBytesMax), valuesMax };
     this.routes.push({ method, path, operationId, access, budget, takesJson: definition.body !== undefined });
+    const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.keeps(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
@@ -217,7 +221,9 @@ export class Api {
               ? await handle()
               : await audit.audited(wanted, request, reply, handle);
           if (reply.sent) return reply;
-          return answer;
+          if (itemSchema === undefined) return answer;
+          const { data, ...rest } = answer as { data: Iterable<unknown> | AsyncIterable<unknown> };
+          return sendList(reply, itemSchema, data, rest);
         },
       });
     if (definition.rawBody === undefined) add(this.#fastify);

@@ -79,6 +79,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
   fastify.decorateRequest('identity');
   fastify.decorateRequest('credential');
+  fastify.decorateRequest('auditNote');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -128,7 +129,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     metrics.observeRequest(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
     const line = { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) };
     request.log.info(line, 'request');
-    if (request.identity !== undefined) audit?.count(request.identity, request.headers.authorization, reply.statusCode);
+    if (request.identity !== undefined) audit?.count(request, reply.statusCode);
     done();
   });
   fastify.setErrorHandler((error, request, reply) => {

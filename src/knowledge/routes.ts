@@ -196,6 +196,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Post a document to an inbound URL',
     description: 'The URL itself is the credential. Whatever is posted becomes a document.',
     params: Type.Object({ token: Type.String() }),
+    audit: 'batched',
     rawBody: '*/*',
     responses: { 202: Type.Object({ ingestion: Type.String() }) },
     handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),

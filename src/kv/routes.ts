@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { invalidField } from '../errors.ts';
 import { textBudget } from '../http/budgets.ts';
+import { mapAsync } from '../http/lists.ts';
 import { page, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
@@ -41,11 +42,11 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     uncheckedQuery: true,
     responses: { 200: kvListSchema },
     async handler({ caller, request }) {
-      if (caller.kind === 'user') return { data: (await kv.listOwn(caller)).map(presentEntry) };
+      if (caller.kind === 'user') return { data: mapAsync(kv.listOwn(caller), presentEntry) };
       const query = checkQuery(listKvQuery, request.query);
       const wanted = pageRequest(query);
       const { entries, total } = await kv.list(caller, query, wanted);
-      return page(wanted, entries.map(presentListEntry), total);
+      return page(wanted, mapAsync(entries, presentListEntry), total);
     },
   });
 

@@ -16,7 +16,10 @@ import {
   findEntry,
   insertEntry,
   type KvEntry,
+  type KvListEntry,
+  type KvListed,
   type KvOwner,
+  type KvPosition,
   type KvWrite,
   listEntries,
   listUserEntries,
@@ -100,19 +103,48 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     }
   }
 
+  /** The entries with the values that their page left out; what was deleted meanwhile is left out. */
+  async function* withValues(scope: Scope, entries: KvListed[]): AsyncGenerator<KvListEntry> {
+    for (let from = 0; from < entries.length; ) {
+      const next = entries.slice(from, from + sizeOfPiece(entries, from));
+      from += next.length;
+      const missing = next.filter(({ value }) => value === null);
+      const found = missing.length === 0 ? [] : await findEntries(db, scope, missing);
+      const values = new Map(found.map((entry, index) => [missing[index], entry?.value]));
+      for (const entry of next) {
+        const value = entry.value ?? values.get(entry);
+        if (value !== undefined) yield { ...entry, value };
+      }
+    }
+  }
+
   return {
     limits,
 
-    /** Everything that an end user has. */
-    listOwn: (caller: UserCaller) => listUserEntries(db, caller),
+    /** Everything that an end user has, newest created first. Between two reads no connection is held. */
+    async *listOwn(caller: UserCaller): AsyncGenerator<KvEntry> {
+      let after: KvPosition | undefined;
+      for (;;) {
+        const entries = await listUserEntries(db, caller, after, listBounds);
+        yield* entries;
+        after = entries.at(-1);
+        if (after === undefined) return;
+      }
+    },
 
     /** A page over all users of the app. */
-    list(caller: Caller, filter: KvListFilter, page: PageRequest) {
+    async list(
+      caller: Caller,
+      filter: KvListFilter,
+      page: PageRequest,
+    ): Promise<{ entries: AsyncIterable<KvListEntry>; total: number }> {
       if (!seesWholeApp(caller)) throw notFound();
       const userId = filter.user === undefined ? undefined : fieldId('user', 'user', filter.user);
       const userSearch = filter.user_search || undefined;
       const keys = filter.key ? { from: filter.key, before: firstTextAfterPrefix(filter.key) } : undefined;
-      return listEntries(db, caller, { userId, userSearch, keys }, { limit: page.pageSize, offset: page.offset });
+      const window = { limit: page.pageSize, offset: page.offset, bytesMax: listBounds.bytesMax };
+      const { entries, total } = await listEntries(db, caller, { userId, userSearch, keys }, window);
+      return { entries: withValues(caller, entries), total };
     },
 
     async get(caller: Caller, key: string, user: unknown): Promise<KvEntry> {
@@ -165,6 +197,18 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
       });
     },
   };
+}
+
+/** What a list reads of entries at a time. */
+const listBounds = { rowsMax: 500, bytesMax: 256 * 1024 };
+
+/** How many entries from here on are one piece: at least one, and as many more as stay within the bound. */
+function sizeOfPiece(entries: KvListed[], from: number): number {
+  let bytes = 0;
+  let to = from;
+  do bytes += entries[to++]?.valueBytes ?? 0;
+  while (to < entries.length && bytes + (entries[to]?.valueBytes ?? 0) <= listBounds.bytesMax);
+  return to - from;
 }
 
 const batchItemsMax = 64;

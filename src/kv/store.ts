@@ -17,6 +17,9 @@ export type KvEntry = {
 
 export type KvListEntry = KvEntry & { userEmail: string | null; userName: string | null };
 
+/** Without its value where the values before it fill the page's bound. */
+export type KvListed = Omit<KvListEntry, 'value'> & { value: string | null; valueBytes: number };
+
 /** Whose storage, and of which app and sandbox. */
 export type KvOwner = Scope & { userId: string };
 
@@ -49,16 +52,35 @@ export async function findEntries(
         offset 0) e`;
   for (const { place, ...row } of rows) {
     const asked = wanted[place - 1];
-    if (asked) found[place - 1] = { ...row, ...asked };
+    if (asked) found[place - 1] = { ...row, userId: asked.userId, key: asked.key };
   }
   return found;
 }
 
-/** Everything that the user has, newest created first. */
-export async function listUserEntries(db: Db, owner: KvOwner): Promise<KvEntry[]> {
-  return db<KvEntry[]>`
-    select id, user_id, key, value, version, created_at, updated_at from kv_entries
-    where app_id = ${owner.appId} and user_id = ${owner.userId} and sandbox_id = ${owner.sandboxId}
+/** Where a list goes on: after this entry. The time is as the database writes it, to the microsecond. */
+export type KvPosition = { createdAtText: string; id: string };
+
+export type ListBounds = { rowsMax: number; bytesMax: number };
+
+/**
+ * What the user has, newest created first: the next entries after a position, at least one, and as many more as the
+ * bounds allow. Each is read as it is in this moment.
+ */
+export async function listUserEntries(
+  db: Db,
+  owner: KvOwner,
+  after: KvPosition | undefined,
+  { rowsMax, bytesMax }: ListBounds,
+): Promise<(KvEntry & KvPosition)[]> {
+  const further =
+    after === undefined ? db`` : db`and (created_at, id) < (${after.createdAtText}::text::timestamptz, ${after.id})`;
+  return db<(KvEntry & KvPosition)[]>`
+    select id, user_id, key, value, version, created_at, updated_at, created_at::text as created_at_text from (
+      select *, sum(octet_length(value)) over (order by created_at desc, id desc) - octet_length(value) as bytes_before
+      from (select * from kv_entries
+        where app_id = ${owner.appId} and user_id = ${owner.userId} and sandbox_id = ${owner.sandboxId} ${further}
+        order by created_at desc, id desc limit ${rowsMax}) next) counted
+    where bytes_before < ${bytesMax}
     order by created_at desc, id desc`;
 }
 
@@ -161,25 +183,34 @@ export type KvFilter = {
   keys?: { from: string; before: string | undefined } | undefined;
 };
 
-/** One page, newest created first, and the exact number of entries that match. */
+/** One page, newest created first, with the first values up to `bytesMax`, and the exact number of entries that match. */
 export async function listEntries(
   db: Db,
   scope: Scope,
   filter: KvFilter,
-  window: { limit: number; offset: number },
-): Promise<{ entries: KvListEntry[]; total: number }> {
+  window: Window,
+): Promise<{ entries: KvListed[]; total: number }> {
   const filtered = filter.userId ?? filter.userSearch ?? filter.keys;
   const rows = await (filtered === undefined ? listAll(db, scope, window) : listMatching(db, scope, filter, window));
   const total = rows[0]?.total ?? 0;
-  return { entries: rows.filter((row): row is ListRow & KvListEntry => row.id !== null), total };
+  return { entries: rows.filter((row): row is ListRow & KvListed => row.id !== null), total };
 }
 
 /** The outer join gives one row without an entry for a page past the end, which still carries the total. */
-type ListRow = { total: number } & (KvListEntry | { id: null });
+type ListRow = { total: number } & (KvListed | { id: null });
 
-async function listAll(db: Db, scope: Scope, { limit, offset }: { limit: number; offset: number }) {
+type Window = { limit: number; offset: number; bytesMax: number };
+
+/** The columns of a listed entry; as many values as the bound allows. */
+const listedColumns = (db: Db, bytesMax: number) => db`
+  counted.total, listed.id, listed.user_id, listed.key, listed.version, listed.created_at, listed.updated_at,
+  listed.user_email, listed.user_name, octet_length(listed.value) as value_bytes,
+  case when sum(octet_length(listed.value)) over (order by listed.created_at desc, listed.id desc) <= ${bytesMax}
+    then listed.value end as value`;
+
+async function listAll(db: Db, scope: Scope, { limit, offset, bytesMax }: Window) {
   return db<ListRow[]>`
-    select counted.total, listed.* from
+    select ${listedColumns(db, bytesMax)} from
       (select coalesce(sum(entries), 0)::bigint as total from kv_counters
         where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}) counted
       left join lateral (
@@ -192,12 +223,7 @@ async function listAll(db: Db, scope: Scope, { limit, offset }: { limit: number;
     order by listed.created_at desc, listed.id desc`;
 }
 
-async function listMatching(
-  db: Db,
-  scope: Scope,
-  filter: KvFilter,
-  { limit, offset }: { limit: number; offset: number },
-) {
+async function listMatching(db: Db, scope: Scope, filter: KvFilter, { limit, offset, bytesMax }: Window) {
   const { userId, userSearch, keys } = filter;
   const ofUser = userId === undefined ? db`` : db`and e.user_id = ${userId}`;
   const ofKeys = keys === undefined ? db`` : db`and e.key >= ${keys.from}`;
@@ -210,7 +236,7 @@ async function listMatching(
       where e.app_id = ${scope.appId} and e.sandbox_id = ${scope.sandboxId}
         ${ofUser} ${ofKeys} ${ofKeysBefore}
         ${userSearch === undefined ? db`` : db`and ${userMatches(db, scope, userSearch)}`})
-    select counted.total, listed.* from (select count(*) as total from matched) counted
+    select ${listedColumns(db, bytesMax)} from (select count(*) as total from matched) counted
       left join lateral (
         select e.id, e.user_id, e.key, e.value, e.version, e.created_at, e.updated_at,
           u.email as user_email, u.name as user_name

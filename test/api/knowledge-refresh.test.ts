@@ -218,3 +218,10 @@ test('a page that is too large to be read whole is marked with what is missing, 
   await source.pull();
   assert.deepEqual(await source.metadata(), {});
 });
+
+test('of a robots.txt of more than 20 MiB the first 512 KiB count', async () => {
+  const source = await startSource({ '/': home(['/a', '/b']), '/a': html('A'), '/b': html('B') });
+  source.rules.robots = `User-agent: *\nDisallow: /a\n${'# filler\n'.repeat(3_000_000)}Disallow: /b`;
+  await source.pull();
+  assert.deepEqual(await source.titles(), ['B', 'Home']);
+});

@@ -120,6 +120,16 @@ test('a success is no failure, however many there are and at one time', async ()
   assert.deepEqual(new Set(statuses), new Set([200]));
 });
 
+test('sixty sign-ins a minute for an e-mail from one address, right password or not', async () => {
+  laterHour();
+  const email = await newUser();
+  const from = newAddress();
+  for (let count = 0; count < 4; count++)
+    await Promise.all(Array.from({ length: 15 }, async () => assert.equal(await statusOf(email, password, from), 200)));
+  assert.equal(await statusOf(email, password, from), 429);
+  assert.equal(await statusOf(email, password, newAddress()), 200);
+});
+
 test('of many tries at one time as many fail as a window has places, and the rest are refused', async () => {
   laterHour();
   const email = await newUser();

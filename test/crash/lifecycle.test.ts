@@ -17,6 +17,8 @@ import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { findConfinement } from '../../src/content/parse/pool/confinement.ts';
+import { ownWorkerFile } from '../../src/content/parse/pool/process.ts';
 import { findCluster } from '../../src/db/embedded.ts';
 import { canReach } from '../../src/db/postgres-account.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -170,7 +172,11 @@ test('commands work beside a running server, which a second server on the direct
   assert.equal(fresh.base_url, server.baseUrl);
   const { status } = await sendRequest(server.baseUrl, 'GET', '/api/v1/orgs', { key: fresh.secret_key });
   assert.equal(status, 200);
-  assert.match(execFileSync(node, [mainFile, 'doctor'], { env, encoding: 'utf8' }), /^ok +parsers/m);
+  const findings = execFileSync(node, [mainFile, 'doctor'], { env, encoding: 'utf8' });
+  assert.match(findings, /^ok +parsers +a child process reads documents$/m);
+  const { network, userId } = findConfinement(ownWorkerFile);
+  assert.match(findings, network ? /^ok +parsers +a network namespace/m : /^warn +parsers +no network isolation/m);
+  if (userId !== undefined) assert.match(findings, new RegExp(`^ok +parsers +they run as user ${userId}`, 'm'));
   assert.equal(await server.stop('SIGINT'), 0);
 });
 

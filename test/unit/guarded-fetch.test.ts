@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import { FetchError } from '../../src/content/fetch/errors.ts';
 import { createFetcher, type Fetcher, type FetcherOptions } from '../../src/content/fetch/guarded-fetch.ts';
@@ -217,4 +217,52 @@ test('a caller can give up', async () => {
   const waiting = text(fetcherWith(), '/silent', { signal: stop.signal });
   stop.abort();
   await assert.rejects(waiting, failsWith('aborted'));
+});
+
+test('a Location in raw UTF-8 leads to the page that it names, one in Latin-1 too', async () => {
+  const fetcher = fetcherWith();
+  for (const [location, path] of [
+    ['/caf\u00c3\u00a9', '/caf%C3%A9'],
+    ['/caf\u00e9', '/caf%C3%A9'],
+  ] as const) {
+    routes['/accent'] = (_request, response) =>
+      response.socket?.end(`HTTP/1.1 302 Found\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`, 'latin1');
+    routes[path] = (_request, response) => response.end('accented');
+    const answer = await fetcher.fetch(`${base}/accent`);
+    assert.deepEqual([new URL(answer.url).pathname, Buffer.from(await answer.bytes()).toString()], [path, 'accented']);
+  }
+});
+
+test('an unasked 100 Continue before a response is skipped, whole or in pieces, on a connection that is used again', async () => {
+  const interim = 'HTTP/1.1 100 Continue\r\nX: y\r\n\r\n';
+  const whole = `${interim}${interim}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello`;
+  const sockets: Socket[] = [];
+  const odd = createSocketServer((socket) => {
+    sockets.push(socket);
+    socket.setNoDelay(true);
+    socket.on('error', () => {});
+    socket.on('data', (request) => {
+      if (request.toString().startsWith('GET /whole')) socket.write(whole);
+      else void drip(socket, whole);
+    });
+  });
+  const drip = async (socket: Socket, text: string): Promise<void> => {
+    for (const at of text) {
+      await new Promise<void>((resolve) => socket.write(at, () => resolve()));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  await new Promise<void>((resolve) => odd.listen(0, '127.0.0.1', resolve));
+  try {
+    const fetcher = fetcherWith();
+    const origin = `http://site.test:${(odd.address() as AddressInfo).port}`;
+    for (const path of ['/whole', '/pieces', '/whole']) {
+      const answer = await fetcher.fetch(origin + path);
+      assert.deepEqual([answer.status, Buffer.from(await answer.bytes()).toString()], [200, 'hello']);
+    }
+    assert.ok(sockets.length < 3);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => odd.close(resolve));
+  }
 });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { findConfinement, parserUserId } from '../../src/content/parse/pool/confinement.ts';
 import { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
 import { createLogger } from '../../src/log.ts';
@@ -62,6 +64,41 @@ test('a parser process has no network, environment, files outside the code, proc
     connect: 'A parser process has no network.',
     fetch: 'undefined',
   });
+});
+
+type Place = { pid: number; userId: number; interfaces: string[] };
+const confinement = findConfinement(workerFile);
+
+test('the system bounds processor time, data and file size of a parser process', {
+  skip: confinement.limits ? false : 'no limits of processes on this system',
+}, async () => {
+  const { pid } = await pool.run<Place>('page', { bytes: Buffer.from('place') });
+  const limits = readFileSync(`/proc/${pid}/limits`, 'utf8');
+  assert.match(limits, /^Max cpu time +3600 /m);
+  assert.match(limits, new RegExp(`^Max data size +${(192 + 512) * 1024 * 1024} `, 'm'));
+  assert.match(limits, /^Max file size +0 /m);
+});
+
+test('a parser process of a server that is root runs as another user without rights', {
+  skip: process.getuid?.() !== 0 ? 'not root' : confinement.userId === undefined ? 'no setpriv on this system' : false,
+}, async () => {
+  const { pid, userId } = await pool.run<Place>('page', { bytes: Buffer.from('place') });
+  assert.equal(userId, parserUserId);
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  assert.match(status, new RegExp(`^Uid:(\\s+${parserUserId}){4}$`, 'm'));
+  assert.match(status, new RegExp(`^Gid:(\\s+${parserUserId}){4}$`, 'm'));
+  assert.match(status, /^Groups:\s*$/m);
+  assert.match(status, /^NoNewPrivs:\s+1$/m);
+  const capability = confinement.readsAll ? /^CapEff:\s+0{15}4$/m : /^CapEff:\s+0{16}$/m;
+  assert.match(status, capability);
+});
+
+test('a parser process has a network of its own, which reaches nothing', {
+  skip: confinement.network ? false : 'no network namespaces for this user',
+}, async () => {
+  const { pid, interfaces } = await pool.run<Place>('page', { bytes: Buffer.from('place') });
+  assert.deepEqual(interfaces, []);
+  assert.notEqual(readlinkSync(`/proc/${pid}/ns/net`), readlinkSync('/proc/self/ns/net'));
 });
 
 test('an aborted task frees its process and gives the reason of the signal', async () => {

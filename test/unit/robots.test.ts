@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseRobots } from '../../src/content/parse/web/robots.ts';
+import { decodeRobots, parseRobots } from '../../src/content/parse/web/robots.ts';
 import { matchesPathPattern, robotsRules } from '../../src/content/robots.ts';
 
 const rulesOf = (robots: string, agent: string) => robotsRules(parseRobots(Buffer.from(robots), agent));
@@ -50,7 +50,13 @@ test('crawl-delay and sitemaps are read', () => {
   assert.deepEqual(rules.sitemaps, ['https://x/s.xml', '/two.xml']);
 });
 
-test('robots.txt in UTF-16 is read as what it says', () => {
-  const bytes = Buffer.from('\uFEFFUser-agent: *\nDisallow: /private', 'utf16le');
-  assert.equal(robotsRules(parseRobots(bytes, 'quarry')).allows(new URL('http://site.test/private/a')), false);
+test('robots.txt in UTF-16 is read, with a byte order mark and without', () => {
+  const text = 'User-agent: *\nDisallow: /private';
+  const little = Buffer.from(text, 'utf16le');
+  const big = Buffer.from(little).swap16();
+  for (const bytes of [little, big]) assert.equal(decodeRobots(bytes), text);
+  for (const bytes of [Buffer.from([0xff, 0xfe, ...little]), Buffer.from([0xfe, 0xff, ...big])])
+    assert.equal(allows(decodeRobots(bytes), '/private'), false);
+  assert.equal(decodeRobots(Buffer.from(text)), text);
+  assert.equal(decodeRobots(Buffer.alloc(0)), '');
 });

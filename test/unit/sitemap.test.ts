@@ -23,15 +23,15 @@ test('nested and gzipped sitemaps are walked, each file and page once, with last
   const { found, loaded } = await walk({
     '/sitemap.xml': index('http://s.test/a.xml.gz', '/b.txt', 'http://s.test/sitemap.xml', '/gone.xml'),
     '/a.xml.gz': gzipSync(
-      '<urlset><url>\n<loc> http://s.test/1?a=1&amp;b=2 </loc><lastmod>2024-05-01</lastmod></url><url><loc><![CDATA[http://s.test/2]]></loc></url></urlset>',
+      '<urlset><url>\n<loc> http://s.test/1?a=1&amp;b=2 </loc><lastmod>2024-05-01</lastmod><changefreq>daily</changefreq></url><url><loc><![CDATA[http://s.test/2]]></loc></url></urlset>',
     ),
     '/b.txt': 'http://s.test/2\r\nhttp://s.test/3\nnonsense\nhttp://s.test/4',
   });
   assert.deepEqual(found, [
-    { url: 'http://s.test/1?a=1&b=2', lastModified: '2024-05-01' },
-    { url: 'http://s.test/2', lastModified: undefined },
-    { url: 'http://s.test/3', lastModified: undefined },
-    { url: 'http://s.test/4', lastModified: undefined },
+    { url: 'http://s.test/1?a=1&b=2', lastModified: '2024-05-01', changeFrequency: 'daily' },
+    { url: 'http://s.test/2', lastModified: undefined, changeFrequency: undefined },
+    { url: 'http://s.test/3', lastModified: undefined, changeFrequency: undefined },
+    { url: 'http://s.test/4', lastModified: undefined, changeFrequency: undefined },
   ]);
   assert.equal(new Set(loaded).size, loaded.length);
 });
@@ -73,4 +73,14 @@ test('a long line cut by the pieces that are read is one entry', async () => {
       urls,
     );
   assert.equal((await parseSitemap(Buffer.from(xml), 5)).length, 5);
+});
+
+test('the address of a picture before that of the page is not taken for the page', async () => {
+  const { urls } = await walk({
+    '/sitemap.xml':
+      '<urlset><url><image:image><image:loc>/a.png</image:loc></image:image><loc>/a</loc></url><url><loc>/b</loc></url></urlset>',
+  });
+  assert.deepEqual(urls, ['/a', '/b']);
+  const prefixed = '<s:urlset><s:url><image:loc>/c.png</image:loc><s:loc>/c</s:loc></s:url></s:urlset>';
+  assert.deepEqual((await walk({ '/sitemap.xml': prefixed })).urls, ['/c']);
 });

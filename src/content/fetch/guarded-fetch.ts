@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import { callAfter } from '../../clock.ts';
@@ -145,10 +146,17 @@ type Answer = Awaited<ReturnType<typeof request>>;
 
 function redirectTarget(answer: Answer, base: URL): URL | undefined {
   if (![301, 302, 303, 307, 308].includes(answer.statusCode)) return undefined;
-  const location = [answer.headers.location].flat()[0];
-  if (location === undefined) return undefined;
+  const raw = [answer.headers.location].flat()[0];
+  if (raw === undefined) return undefined;
+  const location = decodeHeader(raw);
   if (!URL.canParse(location, base.href)) throw new FetchError('bad_response', 'The URL redirects to nowhere.');
   return new URL(location, base.href);
+}
+
+/** Header bytes come as Latin-1; those that are valid UTF-8 are meant as such. */
+function decodeHeader(value: string): string {
+  const bytes = Buffer.from(value, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
 /**

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { normalizeUrl } from '../../content/crawl.ts';
 import { startCrawl } from '../../crawls/jobs.ts';
 import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/types.ts';
 import type { Db, Transaction } from '../../db/database.ts';
@@ -14,15 +13,14 @@ import * as store from './store.ts';
 
 /** How crawls name knowledge as what they work for. Stored. */
 export const knowledgeConsumer = 'knowledge';
-const sitePagesDefault = 100;
-
-/** Whether a pull of this type is a crawl. */
-export function pullsPages(type: string): boolean {
-  return type === 'web/link' || type === 'scrape/site';
-}
 
 /** Begins the crawl of a pull that has become active; it starts when the transaction commits. */
-export async function startPull(db: Db, source: SourceRow, ingestionId: string): Promise<void> {
+export async function startPull(
+  db: Db,
+  source: SourceRow,
+  ingestionId: string,
+  settings: CrawlSettings,
+): Promise<void> {
   await store.startIngestion(db, source.appId, ingestionId);
   await startCrawl(db, {
     appId: source.appId,
@@ -30,29 +28,8 @@ export async function startPull(db: Db, source: SourceRow, ingestionId: string):
     id: ingestionId,
     consumer: knowledgeConsumer,
     collectionId: source.id,
-    settings: settingsOf(source),
+    settings,
   });
-}
-
-function settingsOf(source: SourceRow): CrawlSettings {
-  const payload = source.payload ?? {};
-  const isSite = source.type === 'scrape/site';
-  const url = String(payload.url);
-  return {
-    mode: isSite ? 'site' : 'link',
-    startUrl: normalizeUrl(url) ?? url,
-    maxPages: isSite ? (typeof payload.max_pages === 'number' ? payload.max_pages : sitePagesDefault) : 1,
-    includePaths: textList(payload.include_paths),
-    excludePaths: textList(payload.exclude_paths),
-    ...(typeof payload.max_depth === 'number' ? { maxDepth: payload.max_depth } : {}),
-    allowSubdomains: payload.allow_subdomains === true,
-    ignoreRobots: false,
-    sitemap: 'include',
-  };
-}
-
-function textList(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
 /** Writes what a crawl finds as documents of the source that it pulls for. */

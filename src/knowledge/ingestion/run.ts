@@ -22,7 +22,7 @@ import {
   readKnownVectors,
   writeDocument,
 } from '../index/indexing.ts';
-import { payloadLanguage } from '../sources/kinds.ts';
+import { payloadLanguage } from '../kinds/payload.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';

@@ -9,8 +9,8 @@ import { newUuid } from '../../ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { requireRoom } from '../../tenancy/quotas.ts';
 import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
+import { findCreatableKind, missingForPull } from '../kinds/index.ts';
 import type { contentSchema, ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
-import { findCreatableKind, missingForPull } from '../sources/kinds.ts';
 import { checkMetadata, type SeenSource, type SourceService } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
 import { documentBytesMax } from './run.ts';
@@ -222,7 +222,7 @@ function checkMode(source: SourceRow, mode: Mode, input: Static<typeof ingestSch
     return;
   }
   if (input.dedupe === true) throw invalidField('dedupe', 'is for pushed content only');
-  if (!kind?.pullNeeds) throw invalidField('pull', `a source of type ${source.type} has nothing to pull from`);
+  if (!kind?.pull) throw invalidField('pull', `a source of type ${source.type} has nothing to pull from`);
   const missing = missingForPull(kind, source.payload);
   if (missing.length > 0)
     throw invalidField('payload', `a pull needs ${missing.join(' and ')} in the source's payload`);

@@ -7,9 +7,9 @@ import { listUnembedded } from '../documents/store.ts';
 import { compactSource } from '../index/compact.ts';
 import { embedStoredDocument } from '../index/indexing.ts';
 import { listWasteful, mergeSegments, type SourceKey } from '../index/store.ts';
+import { findCreatableKind } from '../kinds/index.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
-import { knowledgeSink, pullsPages, startPull } from './crawl-sink.ts';
-import { pullSource } from './pull.ts';
+import { knowledgeSink, startPull } from './crawl-sink.ts';
 import { IngestionRun, type KnowledgeWorkDeps, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
@@ -18,6 +18,13 @@ const heartbeatMs = 3_000;
 const deadChunksMin = 1_000;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
+
+/** What a pull by job does is its kind's; pages on the web are pulled by crawls. */
+async function pullSource(run: IngestionRun, source: SourceRow): Promise<store.IngestionError | undefined> {
+  const pull = findCreatableKind(source.type)?.pull;
+  if (pull?.by === 'job') return pull.run(run, source);
+  return { code: 'unsupported_content', message: 'This type of source has nothing to pull from.' };
+}
 
 /** The steps of ingestion. Each may run twice: what is done is marked in the transaction that did it. */
 export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
@@ -31,7 +38,8 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     ingestion: Pick<store.IngestionRow, 'id' | 'kind'>,
     runAt?: Date,
   ): Promise<void> {
-    if (ingestion.kind === 'pull' && pullsPages(source.type)) return startPull(tx, source, ingestion.id);
+    const pull = ingestion.kind === 'pull' ? findCreatableKind(source.type)?.pull : undefined;
+    if (pull?.by === 'crawl') return startPull(tx, source, ingestion.id, pull.settings(source.payload));
     const payload = { appId: source.appId, ingestionId: ingestion.id };
     const key = `ingest/${ingestion.id}`;
     await addJob(tx, taskNames.ingest, payload, runAt === undefined ? { key } : { key, runAt });

@@ -14,7 +14,7 @@ import type { Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
 import type { IngestService } from '../ingestion/service.ts';
 import type { NewItem } from '../ingestion/store.ts';
-import { serverKinds } from './kinds.ts';
+import { serverKinds } from '../kinds/index.ts';
 import { checkMetadata, type SourceService } from './service.ts';
 import * as store from './store.ts';
 
@@ -99,6 +99,10 @@ export function createInboundService(deps: InboundDeps) {
       const appId = appOfToken(token);
       const source = appId && (await store.findInboundSource(db, appId, digestOf(token)));
       if (!source) throw notFound();
+      const { sandboxId, id } = source;
+      request.auditNote = {
+        actor: { scopes: [{ appId, sandboxId }], kind: 'inbound_url', id, credential: 'inbound_url' },
+      };
       if (source.state === 'paused') throw new AppError('conflict', 'This source is paused.');
       const content = await readBody(request, deps.bodyBytesMax);
       const contentType = request.headers['content-type'] ?? null;

@@ -11,17 +11,10 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, findNamedOwners, pathId, requireCreateFor, unknownReference } from '../../tenancy/references.ts';
 import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
+import { fileDocument, payloadFile } from '../kinds/file-document.ts';
+import { checkPayload, creatableKinds, findCreatableKind } from '../kinds/index.ts';
+import { nextRun, type Payload, payloadLanguage, type UrlCheck } from '../kinds/payload.ts';
 import type { sourceCreateSchema, sourceListQuery } from '../schema.ts';
-import {
-  checkPayload,
-  creatableKinds,
-  findCreatableKind,
-  nextRun,
-  type Payload,
-  payloadFile,
-  payloadLanguage,
-  type UrlCheck,
-} from './kinds.ts';
 import * as store from './store.ts';
 
 export type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
@@ -48,8 +41,9 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
   }
 
   async function checkConfiguration(caller: Caller, type: string, payload: Payload): Promise<void> {
-    checkPayload(type, payload, checkUrl);
-    const file = type === 'file/document' ? payloadFile(payload) : undefined;
+    const kind = findCreatableKind(type);
+    if (kind) checkPayload(kind, payload, checkUrl);
+    const file = type === fileDocument.type ? payloadFile(payload) : undefined;
     if (typeof file !== 'string') return;
     const field = payload.file === undefined ? 'payload.file_id' : 'payload.file';
     if (!(await findVisibleFile(db, caller, fieldId('file', field, file)))) throw unknownReference(field);
@@ -64,7 +58,7 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
         type: kind.type,
         label: kind.label,
         description: kind.description,
-        payload_schema: kind.payloadSchema,
+        payload_schema: kind.payload,
       })),
     }),
 
@@ -157,9 +151,9 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
   };
 }
 
-/** When automatic pulls go on: never for a paused source, a kind without pulls, or no schedule. */
+/** When the next automatic pull is due: never for a paused source, a kind without pulls, or no schedule. */
 export function dueAt(type: string, state: string, payload: Payload | null, now: Date): Date | null {
-  if (state !== 'active' || findCreatableKind(type)?.pullNeeds === undefined) return null;
+  if (state !== 'active' || findCreatableKind(type)?.pull === undefined) return null;
   return nextRun(payload?.schedule, now) ?? null;
 }
 

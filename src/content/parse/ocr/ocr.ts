@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { findConfinement, processorSecondsMax } from '../pool/confinement.ts';
 import { ParseError, parseLimits } from '../types.ts';
 
 /** A page that is only a picture: where its text belongs in the Markdown. */
@@ -9,6 +11,7 @@ type RecogniseOptions = { deadlineMs: number; signal: AbortSignal | undefined };
 
 const memoryKbMax = 2 * 1024 * 1024;
 const outputBytesMax = 16 * 1024 * 1024;
+const ownWorkerFile = fileURLToPath(new URL('../pool/worker.ts', import.meta.url));
 let available: Promise<boolean> | undefined;
 
 /** Whether the `tesseract` program is installed. Asked once. */
@@ -60,18 +63,22 @@ function plainParagraphs(text: string): string {
     .join('\n\n');
 }
 
-/** On Linux the shell bounds the program's memory: a picture is no safer than other documents. */
-function bounded(args: string[]): [string, string[]] {
-  if (process.platform !== 'linux') return ['tesseract', args];
-  return ['/bin/sh', ['-c', `ulimit -v ${memoryKbMax}; ulimit -c 0; exec tesseract "$@"`, 'sh', ...args]];
+/** Walled in and bounded like a parser process: a picture is no safer than other documents. */
+function confined(args: string[]): [string, string[]] {
+  const { prefix, limits } = findConfinement(ownWorkerFile);
+  if (!limits) return ['tesseract', args];
+  const bounds = `ulimit -v ${memoryKbMax}; ulimit -t ${processorSecondsMax}; ulimit -f 0; ulimit -c 0`;
+  const [command = '', ...rest] = [...prefix, '/bin/sh', '-c', `${bounds}; exec tesseract "$@"`, 'sh', ...args];
+  return [command, rest];
 }
 
 /** The program gets the picture on standard input, an empty environment but for its search path, and a deadline. */
 function runTesseract(args: string[], input: Uint8Array, options: RecogniseOptions): Promise<string> {
   return new Promise((resolve, reject) => {
-    const [program, programArguments] = bounded(args);
+    const [program, programArguments] = confined(args);
     const child = spawn(program, programArguments, {
       env: { PATH: '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin', OMP_THREAD_LIMIT: '1' },
+      cwd: '/',
       stdio: ['pipe', 'pipe', 'ignore'],
       ...(options.signal ? { signal: options.signal } : {}),
       killSignal: 'SIGKILL',

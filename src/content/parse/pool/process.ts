@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
+import { findConfinement, processorSecondsMax } from './confinement.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
 
 export type ProcessOptions = { memoryMb: number; workerFile: string | undefined };
@@ -17,6 +18,7 @@ const memoryCheckMs = 40;
 /** Markdown is at most four bytes a character; the rest is room for page images that go to OCR. */
 const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
 const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
+export const ownWorkerFile = fileURLToPath(new URL('./worker.ts', import.meta.url));
 
 /** One child process that parses one document at a time. */
 export class ParserProcess {
@@ -118,7 +120,7 @@ export class ParserProcess {
     for (const { header, blobs } of frames) {
       const rssBytes = header.rssBytes;
       this.#residentBytes = typeof rssBytes === 'number' ? rssBytes : 0;
-      this.spent = this.#isLarge;
+      this.spent = this.#isLarge || Number(header.processorSeconds) > processorSecondsMax / 6;
       this.#running?.resolve({ value: header.value, blobs });
     }
   }
@@ -148,11 +150,9 @@ class UnexpectedError extends ParseError {}
 function taskReply(reply: TaskReply): TaskReply {
   const value = reply.value;
   if (typeof value !== 'object' || value === null || !('error' in value)) return reply;
-  const { reason, message, cause, code } = value.error as Record<'reason' | 'message', string> & {
-    cause?: string;
-    code?: FetchErrorCode;
-  };
-  if (code !== undefined) throw new FetchError(code, message);
+  const { fetchCode } = value.error as { fetchCode?: FetchErrorCode };
+  if (fetchCode !== undefined) throw new FetchError(fetchCode, String((value.error as { message: string }).message));
+  const { reason, message, cause } = value.error as { reason: string; message: string; cause?: string };
   if (isFailure(reason)) throw new ParseError(reason, message, { cause });
   throw new UnexpectedError('extraction_failed', 'The document is damaged or not what it claims to be.', {
     cause: message,
@@ -165,11 +165,12 @@ function isFailure(reason: string): reason is ParseFailure {
 
 /**
  * Starts a child with an empty environment that may read the program's code and nothing else: no other file, no
- * process, no thread, no add-on. On Linux the shell first bounds its private memory, which the kernel enforces even
- * between two looks at the resident set; the extra room is what V8 and its threads map without using.
+ * process, no thread, no add-on. Around that stands what the system offers (confinement.ts). The bound on private memory
+ * is kept by the kernel even between two looks at the resident set; its extra room is what V8 and its threads map
+ * without using.
  */
 function startChild(options: ProcessOptions): ChildProcess {
-  const workerFile = options.workerFile ?? fileURLToPath(new URL('./worker.ts', import.meta.url));
+  const workerFile = options.workerFile ?? ownWorkerFile;
   const readable = [sourceRoot, dirname(workerFile) + sep, modulesDirectory(), join(sourceRoot, '..', 'package.json')];
   const nodeArguments = [
     '--permission',
@@ -182,14 +183,14 @@ function startChild(options: ProcessOptions): ChildProcess {
     workerFile,
   ];
   const spawnOptions = { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] as const, windowsHide: true };
-  if (process.platform !== 'linux' || !existsSync('/bin/sh'))
+  const { prefix, limits } = findConfinement(workerFile);
+  if (!limits)
     return spawn(process.execPath, nodeArguments, { ...spawnOptions, stdio: [...spawnOptions.stdio], cwd: sourceRoot });
   const dataKb = (options.memoryMb + 512) * 1024;
-  const script = `unset PWD OLDPWD; ulimit -d ${dataKb}; ulimit -c 0; exec "$0" "$@"`;
-  return spawn('/bin/sh', ['-c', script, process.execPath, ...nodeArguments], {
-    ...spawnOptions,
-    stdio: [...spawnOptions.stdio],
-  });
+  const bounds = `ulimit -d ${dataKb}; ulimit -t ${processorSecondsMax}; ulimit -f 0; ulimit -c 0`;
+  const script = `unset PWD OLDPWD; ${bounds}; exec "$0" "$@"`;
+  const [command = '', ...rest] = [...prefix, '/bin/sh', '-c', script, process.execPath, ...nodeArguments];
+  return spawn(command, rest, { ...spawnOptions, stdio: [...spawnOptions.stdio] });
 }
 
 function modulesDirectory(): string {

@@ -57,17 +57,18 @@ function describe(error: unknown): Record<string, string> {
     const cause = error.cause === undefined ? {} : { cause: String(error.cause).slice(0, 1000) };
     return { reason: error.reason, message: error.message, ...cause };
   }
-  if (error instanceof FetchError) return { reason: 'fetch', code: error.code, message: error.message };
+  if (error instanceof FetchError) return { fetchCode: error.code, message: error.message };
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { reason: 'unexpected', message: detail.slice(0, 4000) };
 }
 
 function reply(result: TaskResult): void {
-  const rssBytes = process.memoryUsage.rss();
-  for (const part of encodeFrame({ value: result.value, rssBytes }, result.blobs ?? [])) process.stdout.write(part);
+  const { user, system } = process.cpuUsage();
+  const use = { rssBytes: process.memoryUsage.rss(), processorSeconds: (user + system) / 1_000_000 };
+  for (const part of encodeFrame({ value: result.value, ...use }, result.blobs ?? [])) process.stdout.write(part);
 }
 
-/** Node's permission model has no rule for the network before 25, so the modules themselves are closed. */
+/** Node's permission model has no rule for the network before 25: where there is no namespace, this alone stands. */
 function closeNetwork(): void {
   const refuse = (): never => {
     throw new Error('A parser process has no network.');

@@ -1,5 +1,4 @@
 import { canonical, type RobotsFile, type RobotsRule, robotsBytesMax } from '../../robots.ts';
-import { decodeText } from '../text/charset.ts';
 
 const rulesMax = 20_000;
 const sitemapLinesMax = 50;
@@ -7,9 +6,20 @@ const crawlDelayMsMax = 30_000;
 
 type Group = { agents: string[]; rules: RobotsRule[]; crawlDelayMs: number | undefined };
 
+/** The text of robots.txt: UTF-8, or UTF-16 as some editors save it, with or without a byte order mark. */
+export function decodeRobots(bytes: Uint8Array): string {
+  const start = bytes.subarray(0, robotsBytesMax);
+  const [first, second] = start;
+  if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0))
+    return new TextDecoder('utf-16le').decode(start);
+  if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0 && second !== undefined))
+    return new TextDecoder('utf-16be').decode(start);
+  return new TextDecoder().decode(start);
+}
+
 /** What robots.txt says to the product token `agent` (such as "quarry"). Lines that make no sense are passed over. */
 export function parseRobots(bytes: Uint8Array, agent: string): RobotsFile {
-  const { groups, sitemaps } = readGroups(decodeText(bytes.subarray(0, robotsBytesMax)).text);
+  const { groups, sitemaps } = readGroups(decodeRobots(bytes));
   const token = agent.toLowerCase();
   const named = groups.filter((group) => group.agents.includes(token));
   const chosen = named.length > 0 ? named : groups.filter((group) => group.agents.includes('*'));

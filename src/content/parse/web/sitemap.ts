@@ -46,15 +46,19 @@ function formatOf(text: string): 'xml' | 'text' | undefined {
 
 function takeXml(text: string): { entries: SitemapEntry[]; rest: string } {
   const entries: SitemapEntry[] = [];
-  const open = /<(?:[\w-]+:)?(url|sitemap)(?:\s[^<>]*)?>/g;
+  const open = /<((?:[\w-]+:)?)(url|sitemap)(?:\s[^<>]*)?>/g;
   let end = 0;
   for (let found = open.exec(text); found !== null; found = open.exec(text)) {
-    const kind = found[1] === 'sitemap' ? 'sitemap' : 'page';
-    const close = closing(text, found[1] ?? '', open.lastIndex);
+    const [, prefix = '', name = ''] = found;
+    const kind = name === 'sitemap' ? 'sitemap' : 'page';
+    const close = closing(text, prefix + name, open.lastIndex);
     if (close === undefined) return { entries, rest: text.slice(found.index) };
     const inner = text.slice(open.lastIndex, close.start);
-    const url = element(inner, 'loc');
-    if (url !== undefined) entries.push({ kind, url, lastModified: element(inner, 'lastmod') });
+    // With the prefix of its parent: <image:loc> is another thing.
+    const textOf = (name: string) => element(inner, prefix + name);
+    const url = textOf('loc');
+    if (url !== undefined)
+      entries.push({ kind, url, lastModified: textOf('lastmod'), changeFrequency: textOf('changefreq') });
     open.lastIndex = close.end;
     end = close.end;
   }
@@ -64,14 +68,14 @@ function takeXml(text: string): { entries: SitemapEntry[]; rest: string } {
 }
 
 function closing(text: string, name: string, from: number): { start: number; end: number } | undefined {
-  const close = new RegExp(`</(?:[\\w-]+:)?${name}\\s*>`, 'g');
+  const close = new RegExp(`</${name}\\s*>`, 'g');
   close.lastIndex = from;
   const found = close.exec(text);
   return found === null ? undefined : { start: found.index, end: close.lastIndex };
 }
 
 function element(text: string, name: string): string | undefined {
-  const found = new RegExp(`<(?:[\\w-]+:)?${name}(?:\\s[^<>]*)?>\\s*(?:<!\\[CDATA\\[([^\\]]*)|([^<]*))`).exec(
+  const found = new RegExp(`<${name}(?:\\s[^<>]*)?>\\s*(?:<!\\[CDATA\\[([^\\]]*)|([^<]*))`).exec(
     text.slice(0, sitemapLimits.entryCharactersMax),
   );
   const value = (found?.[1] ?? found?.[2])?.trim();
@@ -93,6 +97,6 @@ function takeLines(text: string): { entries: SitemapEntry[]; rest: string } {
   const entries = lines
     .map((line) => line.replace(/^\uFEFF/, '').trim())
     .filter((line) => /^https?:\/\//i.test(line))
-    .map((url) => ({ kind: 'page' as const, url, lastModified: undefined }));
+    .map((url) => ({ kind: 'page' as const, url, lastModified: undefined, changeFrequency: undefined }));
   return { entries, rest };
 }

@@ -1,20 +1,32 @@
+import { Type } from 'typebox';
 import { findVisibleFile } from '../../files/store.ts';
 import { parseId } from '../../ids.ts';
 import { loadOwnerCaller } from '../../tenancy/callers.ts';
 import { usePages } from '../../tenancy/quotas.ts';
 import { findFirstDocument } from '../documents/store.ts';
-import { payloadFile } from '../sources/kinds.ts';
+import { DocumentDeleted, describeFailure, documentBytesMax, type IngestionRun } from '../ingestion/run.ts';
+import type { IngestionError } from '../ingestion/store.ts';
 import type { SourceRow } from '../sources/store.ts';
-import { DocumentDeleted, describeFailure, documentBytesMax, type IngestionRun } from './run.ts';
-import type { IngestionError } from './store.ts';
+import type { SourceKind } from './kind.ts';
+import { language, type Payload, schedule } from './payload.ts';
 
-/**
- * Brings a file/document source's document to what its file is now; an unchanged file is left alone. Answers why the
- * file could not be read, or undefined. Safe to repeat. Pages on the web are pulled by crawls (crawl-sink.ts).
- */
-export async function pullSource(run: IngestionRun, source: SourceRow): Promise<IngestionError | undefined> {
-  if (source.type !== 'file/document')
-    return { code: 'unsupported_content', message: 'This type of source has nothing to pull from.' };
+export const fileDocument: SourceKind = {
+  type: 'file/document',
+  label: 'File',
+  description: 'One uploaded file; a pull reads it again.',
+  payload: Type.Object({ file: Type.String({ description: 'fil_… (or as file_id)' }), schedule, language }),
+  aliases: { file_id: 'file' },
+  pushable: false,
+  pull: { by: 'job', run: pullFile },
+};
+
+/** The file that a payload names, under either name. */
+export function payloadFile(payload: Payload | null): unknown {
+  return payload?.file ?? payload?.file_id;
+}
+
+/** Brings the document to what its file is now; an unchanged file is left alone. */
+async function pullFile(run: IngestionRun, source: SourceRow): Promise<IngestionError | undefined> {
   const { db, blobs } = run.deps;
   const named = payloadFile(source.payload);
   const fileId = typeof named === 'string' ? parseId('file', named) : undefined;

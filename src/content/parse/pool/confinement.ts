@@ -1,0 +1,83 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+
+/** A user of no name that owns nothing: what parsers run as where the server is root. */
+export const parserUserId = 65_533;
+/** Bounds that the system keeps for each process, on Linux. A process is replaced long before it has used its time. */
+export const processorSecondsMax = 3_600;
+const probeTimeoutMs = 5_000;
+
+/** How parser processes are walled in on this system, beside Node's permissions. */
+export type Confinement = {
+  /** What the program is started by: commands that take the next one as their arguments. */
+  prefix: string[];
+  /** The system bounds processor time, data and file size. */
+  limits: boolean;
+  /** No network reaches the process, whatever runs in it. */
+  network: boolean;
+  /** The user that it runs as, where that is not the server's own. */
+  userId: number | undefined;
+  /** The program lies where that user could not read it, so it may read every file as far as the system is concerned. */
+  readsAll: boolean;
+};
+
+let found: Confinement | undefined;
+
+/** Tries once what this system allows: the strongest confinement in which the program can be read. */
+export function findConfinement(programFile: string): Confinement {
+  found ??= candidates().find((one) => works(one, programFile)) ?? none(process.platform === 'linux');
+  return found;
+}
+
+const shell = '/bin/sh';
+
+function* candidates(): Generator<Confinement> {
+  if (process.platform !== 'linux' || !existsSync(shell)) return;
+  const unshare = findCommand('unshare');
+  const setpriv = findCommand('setpriv');
+  const isRoot = process.getuid?.() === 0;
+  const namespaces = unshare === undefined ? [] : isRoot ? [[]] : [['--map-current-user'], ['--map-root-user']];
+  const ways = [...namespaces.map((options) => [unshare ?? '', '--net', ...options, '--']), []];
+  for (const way of ways) {
+    const network = way.length > 0;
+    const base = { limits: true, network, userId: undefined, readsAll: false };
+    if (setpriv !== undefined && isRoot)
+      for (const readsAll of [false, true])
+        yield { ...base, prefix: [...way, setpriv, ...otherUser(readsAll), '--'], userId: parserUserId, readsAll };
+    if (setpriv !== undefined) yield { ...base, prefix: [...way, setpriv, ...fewerRights, '--'] };
+    yield { ...base, prefix: way };
+  }
+}
+
+/** A server that is killed takes its parsers along, and no program that they start could gain rights. */
+const fewerRights = ['--pdeathsig=KILL', '--no-new-privs'];
+
+function otherUser(readsAll: boolean): string[] {
+  const kept = readsAll ? ',+dac_read_search' : '';
+  return [
+    ...fewerRights,
+    ...[`--reuid=${parserUserId}`, `--regid=${parserUserId}`, '--clear-groups'],
+    ...[`--inh-caps=-all${kept}`, `--bounding-set=-all${kept}`],
+    ...(readsAll ? ['--ambient-caps=+dac_read_search'] : []),
+  ];
+}
+
+function none(limits: boolean): Confinement {
+  return { prefix: [], limits: limits && existsSync(shell), network: false, userId: undefined, readsAll: false };
+}
+
+function works({ prefix }: Confinement, programFile: string): boolean {
+  const [command = shell, ...rest] = [...prefix, shell];
+  const look = 'test -r "$0" && test -x "$1"';
+  const { status } = spawnSync(command, [...rest, '-c', look, programFile, process.execPath], {
+    env: {},
+    cwd: '/',
+    stdio: 'ignore',
+    timeout: probeTimeoutMs,
+  });
+  return status === 0;
+}
+
+function findCommand(name: string): string | undefined {
+  return ['/usr/bin', '/bin', '/usr/sbin', '/sbin'].map((path) => `${path}/${name}`).find((path) => existsSync(path));
+}

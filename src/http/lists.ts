@@ -1,0 +1,65 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
+import type { TSchema } from 'typebox';
+
+/** What a list answer holds beside its items. */
+type Rest = Record<string, unknown>;
+
+/** Text of a list that is sent as a whole; what is longer is streamed, piece by piece as the client takes it. */
+const wholeCharactersMax = 256 * 1024;
+
+/**
+ * Sends `{data: [items], …rest}`. No more of it is in memory as text than one piece, and between two pieces others have
+ * their turn: a list of many megabytes must not hold up the process.
+ */
+export async function sendList(
+  reply: FastifyReply,
+  itemSchema: TSchema,
+  items: AsyncIterable<unknown> | Iterable<unknown>,
+  rest: Rest = {},
+): Promise<FastifyReply> {
+  const serialize = reply.compileSerializationSchema(itemSchema as Record<string, unknown>);
+  const pieces = piecesOf(items, (item) => serialize(item as Record<string, unknown>), rest);
+  const first = await pieces.next();
+  reply.type('application/json; charset=utf-8');
+  const text = first.value ?? '';
+  const second = await pieces.next();
+  if (second.done) return reply.send(text);
+  return reply.send(Readable.from(chain([text, second.value], pieces), { objectMode: false, highWaterMark: 1 }));
+}
+
+/** The schema of the items of a list answer; undefined for any other. */
+export function listItemSchema(response: TSchema | null | undefined): TSchema | undefined {
+  const { data } = ((response as { properties?: Record<string, { items?: TSchema }> } | null)?.properties ?? {}) as {
+    data?: { items?: TSchema };
+  };
+  return data?.items;
+}
+
+export async function* mapAsync<T, U>(items: AsyncIterable<T>, change: (item: T) => U): AsyncGenerator<U> {
+  for await (const item of items) yield change(item);
+}
+
+async function* piecesOf(
+  items: AsyncIterable<unknown> | Iterable<unknown>,
+  serialize: (item: unknown) => string,
+  rest: Rest,
+): AsyncGenerator<string> {
+  let text = '{"data":[';
+  let separator = '';
+  for await (const item of items) {
+    text += separator + serialize(item);
+    separator = ',';
+    if (text.length < wholeCharactersMax) continue;
+    yield text;
+    text = '';
+    await new Promise(setImmediate);
+  }
+  const members = JSON.stringify(rest).slice(1, -1);
+  yield `${text}]${members === '' ? '' : `,${members}`}}`;
+}
+
+async function* chain(first: string[], more: AsyncIterable<string>): AsyncGenerator<string> {
+  yield* first;
+  yield* more;
+}

@@ -1,0 +1,11 @@
+import { Type } from 'typebox';
+import type { SourceKind } from './kind.ts';
+import { language } from './payload.ts';
+
+export const documents: SourceKind = {
+  type: 'knowledge/documents',
+  label: 'Documents',
+  description: 'Documents that are pushed, as text, bytes or uploaded files.',
+  payload: Type.Object({ language }),
+  pushable: true,
+};

@@ -1,0 +1,44 @@
+import { AppError, type FieldError } from '../../errors.ts';
+import { limits } from '../../limits.ts';
+import { documents } from './documents.ts';
+import { fileDocument } from './file-document.ts';
+import type { SourceKind } from './kind.ts';
+import { findProblem, type Payload, type UrlCheck } from './payload.ts';
+import { scrapeSite } from './scrape-site.ts';
+import { webLink } from './web-link.ts';
+
+/** What clients may create. */
+export const creatableKinds: readonly SourceKind[] = [documents, scrapeSite, webLink, fileDocument];
+
+/** Kinds that installations make: what others send fills them, so they have no payload and no pull. */
+export const serverKinds = ['webhook/inbound', 'thread/messages'] as const;
+
+export function findCreatableKind(type: string): SourceKind | undefined {
+  return creatableKinds.find((kind) => kind.type === type);
+}
+
+/** What a pull of this kind still misses in the payload. */
+export function missingForPull(kind: SourceKind, payload: Payload | null): string[] {
+  const required: readonly string[] = kind.payload.required ?? [];
+  const names = (member: string) => [
+    member,
+    ...Object.keys(kind.aliases ?? {}).filter((alias) => kind.aliases?.[alias] === member),
+  ];
+  return required.filter((member) => names(member).every((name) => payload?.[name] === undefined));
+}
+
+/** 422 on each known member of the payload that is wrong; unknown ones pass. */
+export function checkPayload(kind: SourceKind, payload: Payload, checkUrl: UrlCheck): void {
+  const fields: FieldError[] = [];
+  if (Buffer.byteLength(JSON.stringify(payload)) > limits.metadataBytesMax)
+    fields.push({ field: 'payload', message: `is larger than ${limits.metadataBytesMax} bytes` });
+  const known = ['schedule', ...Object.keys(kind.payload.properties), ...Object.keys(kind.aliases ?? {})];
+  for (const member of new Set(known)) {
+    if (payload[member] === undefined) continue;
+    const schema = kind.payload.properties[kind.aliases?.[member] ?? member];
+    const message = findProblem(member, schema, payload[member], checkUrl);
+    if (message !== undefined) fields.push({ field: `payload.${member}`, message });
+  }
+  const [first] = fields;
+  if (first) throw new AppError('invalid_parameters', `${first.field}: ${first.message}`, { fields });
+}

@@ -1,0 +1,27 @@
+import type { TObject } from 'typebox';
+import type { CrawlSettings } from '../../crawls/types.ts';
+import type { IngestionRun } from '../ingestion/run.ts';
+import type { IngestionError } from '../ingestion/store.ts';
+import type { SourceRow } from '../sources/store.ts';
+import type { Payload } from './payload.ts';
+
+/** One kind of source that clients may create. */
+export type SourceKind = {
+  type: string;
+  label: string;
+  description: string;
+  /** The members of the payload that the kind knows. Those that are required are needed by a pull, not by a create. */
+  payload: TObject;
+  /** Other names of members. */
+  aliases?: Readonly<Record<string, string>>;
+  /** Whether bytes can be pushed. */
+  pushable: boolean;
+  /** Absent when there is nothing to pull from. */
+  pull?: CrawlPull | JobPull;
+};
+
+/** A crawl brings the pages. */
+type CrawlPull = { by: 'crawl'; settings(payload: Payload | null): CrawlSettings };
+
+/** The ingestion's own job brings the document. Returns why it could not, or undefined. Safe to repeat. */
+type JobPull = { by: 'job'; run(run: IngestionRun, source: SourceRow): Promise<IngestionError | undefined> };

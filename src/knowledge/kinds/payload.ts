@@ -1,0 +1,71 @@
+import { Cron } from 'croner';
+import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import { Value } from 'typebox/value';
+import { isStemLanguage, type StemLanguage } from '../../content/terms.ts';
+
+/** A source's configuration: the members that its kind knows, and others, which are kept as given. */
+export type Payload = Record<string, unknown>;
+
+/** Returns what is wrong with a URL, or undefined. */
+export type UrlCheck = (url: string) => string | undefined;
+
+/** Members of more than one kind. */
+export const url = Type.String({ format: 'uri', description: 'http or https.' });
+export const schedule = Type.Optional(Type.String({ description: 'Cron expression (UTC) of automatic pulls.' }));
+export const language = Type.Optional(
+  Type.String({ description: 'Language that words are stemmed in, such as german.' }),
+);
+
+/** What is wrong with one member of a payload, or undefined. */
+export function findProblem(
+  member: string,
+  schema: TSchema | undefined,
+  value: unknown,
+  checkUrl: UrlCheck,
+): string | undefined {
+  switch (member) {
+    case 'schedule':
+      if (value === null) return undefined;
+      if (typeof value !== 'string') return 'must be a cron expression';
+      return nextRun(value, new Date(0)) === undefined ? 'is not a cron expression' : undefined;
+    case 'language':
+      // One that is not known counts as none.
+      return undefined;
+    case 'url':
+      return typeof value === 'string' ? checkUrl(value) : 'must be a URL';
+    default:
+      return schema === undefined || Value.Check(schema, value) ? undefined : describe(schema);
+  }
+}
+
+function describe(schema: TSchema & { minimum?: number; maximum?: number; type?: string }): string {
+  if (schema.type === 'integer') return `must be an integer from ${schema.minimum} to ${schema.maximum}`;
+  if (schema.type === 'array') return 'must be a list of strings';
+  if (schema.type === 'boolean') return 'must be true or false';
+  return 'must be a file id';
+}
+
+/** The members that fit the schema. A stored payload may be older than the rules of today. */
+export function readPayload<Schema extends TObject>(schema: Schema, payload: Payload | null): Partial<Static<Schema>> {
+  const fitting = Object.entries(schema.properties).filter(([member, each]) => Value.Check(each, payload?.[member]));
+  return Object.fromEntries(fitting.map(([member]) => [member, payload?.[member]])) as Partial<Static<Schema>>;
+}
+
+/** Five to seven fields, or a name such as @daily. */
+const cronPattern = /^\s*(?:@\w+|\S+(?:\s+\S+){4,6})\s*$/;
+
+/** When a schedule is due next after this moment; undefined when it is none or never. */
+export function nextRun(cron: unknown, after: Date): Date | undefined {
+  // The library would take a point in time, too.
+  if (typeof cron !== 'string' || !cronPattern.test(cron)) return undefined;
+  try {
+    return new Cron(cron, { timezone: 'UTC' }).nextRun(after) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function payloadLanguage(payload: Payload | null, otherwise: StemLanguage): StemLanguage {
+  const named = payload?.language;
+  return typeof named === 'string' && isStemLanguage(named) ? named : otherwise;
+}
