@@ -6,7 +6,7 @@ import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
-import { ParseError, type ParseInput } from '../content/parse/types.ts';
+import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import type { Places } from '../jobs/places.ts';
 import { sortLinks } from './frontier.ts';
@@ -80,7 +80,7 @@ export async function readPage(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
-    if (error instanceof ParseError) return failedPage(error.reason, error.reason, error.message);
+    if (error instanceof ParseError) return failedPage(error.reason, error.code, error.message);
     throw error;
   }
 }
@@ -167,6 +167,7 @@ async function judge(
     description: read.description,
     language: read.language,
     published: read.published,
+    report: read.report,
     contentType: mediaTypeOf(contentType),
     truncated: read.truncated,
   };
@@ -197,7 +198,7 @@ function sha256(text: string): Buffer {
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
   const none = undefined;
-  const facts = { title: none, description: none, language: none, published: none, truncated: none };
+  const facts = { title: none, description: none, language: none, published: none, report: none, truncated: none };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -206,6 +207,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
+  report: PageReport | undefined;
   truncated: string[] | undefined;
 };
 
@@ -215,9 +217,11 @@ type Body = ParseInput & { contentType: string; url: string };
 async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promise<Read | undefined> {
   const parsed = await parser.run<ParsedPage | null>('page', body, run);
   if (parsed === null) return undefined;
+  if (parsed.needsBrowser) throw needsBrowser();
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
   return {
     ...parsed,
+    report: { page_type: parsed.pageType, structured: parsed.structured },
     truncated: parsed.truncated,
     links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
@@ -238,6 +242,7 @@ async function readDocument(
     published: document.created,
     canonical: undefined,
     links: [],
+    report: document.page,
     truncated: document.truncated,
   };
 }

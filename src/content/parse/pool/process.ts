@@ -150,10 +150,13 @@ class UnexpectedError extends ParseError {}
 function taskReply(reply: TaskReply): TaskReply {
   const value = reply.value;
   if (typeof value !== 'object' || value === null || !('error' in value)) return reply;
-  const { fetchCode } = value.error as { fetchCode?: FetchErrorCode };
-  if (fetchCode !== undefined) throw new FetchError(fetchCode, String((value.error as { message: string }).message));
-  const { reason, message, cause } = value.error as { reason: string; message: string; cause?: string };
-  if (isFailure(reason)) throw new ParseError(reason, message, { cause });
+  const { reason, code, message, cause, fetchCode } = value.error as Record<'reason' | 'code' | 'message', string> & {
+    cause?: string;
+    fetchCode?: FetchErrorCode;
+  };
+  if (fetchCode !== undefined) throw new FetchError(fetchCode, message);
+  if (isFailure(reason))
+    throw new ParseError(reason, message, { cause, ...(code === 'needs_browser' ? { code } : {}) });
   throw new UnexpectedError('extraction_failed', 'The document is damaged or not what it claims to be.', {
     cause: message,
   });

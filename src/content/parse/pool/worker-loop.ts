@@ -55,7 +55,7 @@ async function answer(tasks: Record<string, Task>, header: TaskFields, bytes: Ui
 function describe(error: unknown): Record<string, string> {
   if (error instanceof ParseError) {
     const cause = error.cause === undefined ? {} : { cause: String(error.cause).slice(0, 1000) };
-    return { reason: error.reason, message: error.message, ...cause };
+    return { reason: error.reason, code: error.code, message: error.message, ...cause };
   }
   if (error instanceof FetchError) return { fetchCode: error.code, message: error.message };
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
