@@ -78,6 +78,12 @@ const settings = {
     { min: 1024, max: 512 * 1024 * 1024 },
     'Largest JSON request body in bytes; base64 needs 4/3 of the file.',
   ),
+  bodyMemoryMb: integer(
+    'QUARRY_BODY_MEMORY_MB',
+    256,
+    { min: 1, max: 1_048_576 },
+    'Memory that request bodies under way may hold in this process, together, in MiB.',
+  ),
   uploadBytesMax: integer(
     'QUARRY_UPLOAD_BYTES_MAX',
     1024 * 1024 * 1024,
@@ -276,6 +282,8 @@ function checkTogether(config: Config): string[] {
     problems.push(
       `QUARRY_SECRET is required to listen on the public address ${config.host}: use \`openssl rand -hex 32\`, or the contents of the file "secret" in the data directory if this server ran before`,
     );
+  if (config.bodyMemoryMb * 1024 * 1024 < config.bodyBytesMax)
+    problems.push('QUARRY_BODY_MEMORY_MB has to hold one body of QUARRY_BODY_BYTES_MAX');
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined)
     problems.push('DATABASE_DIRECT_URL needs DATABASE_URL beside it');
   if (config.role !== 'all' && config.databaseUrl === undefined)

@@ -4,9 +4,9 @@ import { normalizeUrl } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
-import type { ParsedPage } from '../content/parse/html/page.ts';
+import { type ParsedPage, reportPage } from '../content/parse/html/page.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
-import { ParseError } from '../content/parse/types.ts';
+import { needsBrowser, type PageReport, ParseError } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import type { Places } from '../jobs/places.ts';
 import { sortLinks } from './frontier.ts';
@@ -80,7 +80,7 @@ export async function readPage(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
-    if (error instanceof ParseError) return failedPage(error.reason, error.reason, error.message);
+    if (error instanceof ParseError) return failedPage(error.reason, error.code, error.message);
     throw error;
   }
 }
@@ -159,6 +159,7 @@ async function judge(
     description: read.description,
     language: read.language,
     published: read.published,
+    report: read.report,
     contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
     truncated: read.truncated,
   };
@@ -189,7 +190,7 @@ function sha256(text: string): Buffer {
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
   const none = undefined;
-  const facts = { title: none, description: none, language: none, published: none, truncated: none };
+  const facts = { title: none, description: none, language: none, published: none, report: none, truncated: none };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -198,6 +199,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
+  report: PageReport | undefined;
   truncated: string[] | undefined;
 };
 
@@ -210,9 +212,11 @@ async function readHtml(
   signal: AbortSignal,
 ): Promise<Read> {
   const parsed = await parser.run<ParsedPage>('page', { bytes, contentType, url }, { signal, lane: crawl.appId });
+  if (parsed.needsBrowser) throw needsBrowser();
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
   return {
     ...parsed,
+    report: reportPage(parsed),
     truncated: parsed.truncated,
     links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
@@ -242,6 +246,7 @@ async function readDocument(
     published: document.created,
     canonical: undefined,
     links: [],
+    report: document.page,
     truncated: document.truncated,
   };
 }

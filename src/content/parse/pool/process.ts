@@ -149,8 +149,11 @@ class UnexpectedError extends ParseError {}
 function taskReply(reply: TaskReply): TaskReply {
   const value = reply.value;
   if (typeof value !== 'object' || value === null || !('error' in value)) return reply;
-  const { reason, message, cause } = value.error as { reason: string; message: string; cause?: string };
-  if (isFailure(reason)) throw new ParseError(reason, message, { cause });
+  const { reason, code, message, cause } = value.error as Record<'reason' | 'code' | 'message', string> & {
+    cause?: string;
+  };
+  if (isFailure(reason))
+    throw new ParseError(reason, message, { cause, ...(code === 'needs_browser' ? { code } : {}) });
   throw new UnexpectedError('extraction_failed', 'The document is damaged or not what it claims to be.', {
     cause: message,
   });

@@ -54,7 +54,7 @@ async function answer(tasks: Record<string, Task>, header: TaskFields, bytes: Ui
 function describe(error: unknown): Record<string, string> {
   if (error instanceof ParseError) {
     const cause = error.cause === undefined ? {} : { cause: String(error.cause).slice(0, 1000) };
-    return { reason: error.reason, message: error.message, ...cause };
+    return { reason: error.reason, code: error.code, message: error.message, ...cause };
   }
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { reason: 'unexpected', message: detail.slice(0, 4000) };
