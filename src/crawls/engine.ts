@@ -1,12 +1,13 @@
 import { contain, UncaughtError } from '../contain.ts';
 import { normalizeUrl } from '../content/crawl.ts';
 import { ParseError } from '../content/parse/types.ts';
+import type { SitemapPage } from '../content/sitemap.ts';
 import type { Database, Transaction } from '../db/database.ts';
 import type { AppError } from '../errors.ts';
 import type { WaitOutside } from '../jobs/workers.ts';
 import type { Logger } from '../log.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
-import { sortLinks } from './frontier.ts';
+import { refreshPriority, sortLinks } from './frontier.ts';
 import { failedPage, type KnownPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
 import { readSitemaps } from './sitemaps.ts';
@@ -403,11 +404,19 @@ class Turn {
   /** After the start page: what sitemaps name. */
   async #readListsOfPages(): Promise<void> {
     const { settings } = this.#crawl;
-    const add = async (urls: string[], last: boolean): Promise<boolean> => {
+    const isRefresh = this.#crawl.collectionId !== null;
+    const add = async (listed: Map<string, SitemapPage>, last: boolean): Promise<boolean> => {
       const crawl = await this.#deps.db.begin(async (tx) => {
         const locked = await this.#lock(tx);
+        const urls = [...listed.keys()];
         const sorted = sortLinks(locked, urls, 1);
+        const now = this.#deps.clock.now();
+        const pages = [...(await store.listFetchTimes(tx, locked, urls))].flatMap(([url, fetchedAt]) => {
+          const page = listed.get(url);
+          return page === undefined ? [] : [{ url, priority: refreshPriority(page, fetchedAt, now) }];
+        });
         await this.#addPages(tx, locked, sorted.pages, sorted.leftOut);
+        await store.prioritizePages(tx, locked, pages);
         locked.sitemapRead = last;
         await store.updateCrawl(tx, locked);
         const progress = { discovered: locked.discovered, done: locked.done, failed: locked.failed };
@@ -415,16 +424,22 @@ class Turn {
         return locked;
       });
       this.#crawl = crawl;
-      return crawl.discovered + crawl.dropped < settings.maxPages;
+      return isRefresh || crawl.discovered + crawl.dropped < settings.maxPages;
     };
-    if (settings.sitemap !== 'skip' && this.#crawl.discovered + this.#crawl.dropped < settings.maxPages)
-      await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (urls) =>
+    // What is in the frontier of a refresh already takes its order from the sitemap.
+    if (settings.sitemap !== 'skip' && (isRefresh || this.#crawl.discovered + this.#crawl.dropped < settings.maxPages))
+      await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (pages) =>
         add(
-          urls.flatMap((url) => normalizeUrl(url) ?? []),
+          new Map(
+            pages.flatMap((page) => {
+              const url = normalizeUrl(page.url);
+              return url === undefined ? [] : [[url, page] as const];
+            }),
+          ),
           false,
         ),
       );
-    await add([], true);
+    await add(new Map(), true);
   }
 
   async #giveUp(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
-import { sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
+import { type SitemapPage, sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
 import type { RobotsCache } from './robots-cache.ts';
 import type { Crawl } from './types.ts';
 
@@ -15,7 +15,7 @@ export async function readSitemaps(
   crawl: Crawl,
   robots: RobotsCache,
   signal: AbortSignal,
-  add: (urls: string[]) => Promise<boolean>,
+  add: (pages: SitemapPage[]) => Promise<boolean>,
 ): Promise<void> {
   const start = new URL(crawl.scopeUrl ?? crawl.settings.startUrl);
   const named = (await robots.rulesFor(start)).sitemaps;
@@ -32,10 +32,10 @@ export async function readSitemaps(
     response.discard();
     return undefined;
   };
-  let chunk: string[] = [];
+  let chunk: SitemapPage[] = [];
   // Most of what a sitemap names may be out of scope, so more is read than the crawl has room for.
   for await (const page of walkSitemaps(urls, load, crawl.settings.maxPages * 4 + chunkMax)) {
-    chunk.push(page.url);
+    chunk.push(page);
     if (chunk.length < chunkMax) continue;
     if (!(await add(chunk))) return;
     chunk = [];
