@@ -10,6 +10,7 @@ import { quotaError, usePages } from '../tenancy/quotas.ts';
 import { refreshPriority, sortLinks } from './frontier.ts';
 import { failedPage, type KnownPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
+import { linkedSignal, pause } from './signals.ts';
 import { readSitemaps } from './sitemaps.ts';
 import * as store from './store.ts';
 import type { Crawl, CrawledPage, CrawlSink, FailedPage } from './types.ts';
@@ -78,6 +79,9 @@ class Turn {
   readonly #robots: RobotsCache;
   readonly #stop = new AbortController();
   readonly #inFlight = new Map<number, Promise<void>>();
+  /** Pages in flight that only wait for their commit: others are fetched meanwhile, as many again at most. */
+  #committing = 0;
+  #hasRoom = Promise.withResolvers<void>();
   readonly #due: { queued: store.QueuedPage; known: KnownPage | undefined }[] = [];
   readonly #settled: Settled[] = [];
   #exhausted = false;
@@ -155,13 +159,17 @@ class Turn {
     const late = new Promise<'late'>((resolve) => {
       timer = setTimeout(() => resolve('late'), lookEveryMs);
     });
-    const news = await Promise.race([...this.#inFlight.values(), late]).finally(() => clearTimeout(timer));
+    const news = await Promise.race([...this.#inFlight.values(), this.#hasRoom.promise, late]).finally(() =>
+      clearTimeout(timer),
+    );
     if (news === 'late' && !(await store.isHeld(this.#deps.db, this.#crawl))) throw new CrawlLost('The crawl is gone.');
   }
 
   /** Starts as many pages as may be under way. */
   async #fill(): Promise<void> {
-    const room = this.#deps.concurrency - this.#inFlight.size;
+    this.#hasRoom = Promise.withResolvers();
+    const { concurrency } = this.#deps;
+    const room = concurrency - this.#inFlight.size + Math.min(this.#committing, concurrency);
     if (room <= 0) return;
     if (this.#due.length < room && !this.#exhausted) await this.#refill();
     for (const { queued, known } of this.#due.splice(0, room)) {
@@ -202,6 +210,8 @@ class Turn {
     const settled: Settled = { queued, known: known?.state, outcome };
     if (outcome.kind === 'page' && outcome.page.change !== 'unchanged') await this.#prepare(settled, outcome.page);
     this.#settled.push(settled);
+    this.#committing += 1;
+    this.#hasRoom.resolve();
     // Pages that finish while a commit is under way share the next one.
     while (this.#settled.includes(settled)) {
       this.#flushing ??= this.#deps.places
@@ -211,6 +221,7 @@ class Turn {
         });
       await this.#flushing;
     }
+    this.#committing -= 1;
     if (this.#error !== undefined) throw this.#error;
   }
 
@@ -472,29 +483,3 @@ function wasTried(outcome: PageOutcome): boolean {
 
 /** Rows that tell why a page was left out; beyond it pages are left out silently. */
 const leftOutMax = 1_000;
-
-/**
- * A signal for one page that follows the turn's. Listeners that others leave on it go with the page; on the turn's own
- * signal ten thousand pages would stay in memory.
- */
-function linkedSignal(outer: AbortSignal): { signal: AbortSignal; unlink: () => void } {
-  const controller = new AbortController();
-  const follow = (): void => controller.abort(outer.reason);
-  if (outer.aborted) follow();
-  else outer.addEventListener('abort', follow, { once: true });
-  return { signal: controller.signal, unlink: () => outer.removeEventListener('abort', follow) };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-}
