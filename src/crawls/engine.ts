@@ -365,6 +365,8 @@ class Turn {
         else states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
+      // Where the room ends, who comes first matters: as if each page had been committed by itself.
+      if (found.length > roomOf(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
     }
     await store.settlePages(tx, crawl, rows);
     await store.savePageStates(tx, crawl, states);
@@ -399,8 +401,7 @@ class Turn {
     leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[],
   ): Promise<void> {
     const unique = [...new Map(found.map((page) => [page.url, page])).values()];
-    const room = crawl.settings.maxPages - crawl.discovered - crawl.dropped;
-    crawl.discovered += await store.insertPages(tx, crawl, unique, room);
+    crawl.discovered += await store.insertPages(tx, crawl, unique, roomOf(crawl));
     const kept = leftOut.slice(0, Math.max(0, leftOutMax - crawl.leftOut));
     crawl.leftOut += await store.insertSettledPages(tx, crawl, [
       ...new Map(kept.map((page) => [page.url, page])).values(),
@@ -435,10 +436,10 @@ class Turn {
         return locked;
       });
       this.#crawl = crawl;
-      return isRefresh || crawl.discovered + crawl.dropped < settings.maxPages;
+      return isRefresh || roomOf(crawl) > 0;
     };
     // What is in the frontier of a refresh already takes its order from the sitemap.
-    if (settings.sitemap !== 'skip' && (isRefresh || this.#crawl.discovered + this.#crawl.dropped < settings.maxPages))
+    if (settings.sitemap !== 'skip' && (isRefresh || roomOf(this.#crawl) > 0))
       await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (pages) =>
         add(
           new Map(
@@ -474,6 +475,11 @@ class Turn {
       await this.#sink.finish(tx, crawl, { state: 'done' });
     });
   }
+}
+
+/** Pages that may still be added. */
+function roomOf(crawl: Crawl): number {
+  return crawl.settings.maxPages - crawl.discovered - crawl.dropped;
 }
 
 /** Whether the app is charged for the page: what is tried again is charged once, what was never asked for not at all. */
