@@ -56,6 +56,12 @@ const settings = {
     'Direct connection for LISTEN and session locks when DATABASE_URL is a transaction pooler.',
   ),
   databasePoolSize: integer('QUARRY_DB_POOL', 10, { min: 2, max: 500 }, 'Database connections for requests.'),
+  prepare: oneOf(
+    'QUARRY_PREPARE',
+    'on',
+    ['on', 'off'],
+    'Whether statements are prepared by name; off behind a transaction pooler that cannot keep them.',
+  ),
   secret: secretText('QUARRY_SECRET', 'Root secret, at least 32 characters. Generated on the embedded default.'),
   secretPrevious: secretText('QUARRY_SECRET_PREVIOUS', 'The root secret before rotation, still accepted.'),
   logLevel: oneOf(
@@ -71,6 +77,12 @@ const settings = {
     48 * 1024 * 1024,
     { min: 1024, max: 512 * 1024 * 1024 },
     'Largest JSON request body in bytes; base64 needs 4/3 of the file.',
+  ),
+  bodyMemoryMb: integer(
+    'QUARRY_BODY_MEMORY_MB',
+    256,
+    { min: 1, max: 1_048_576 },
+    'Memory that request bodies under way may hold in this process, together, in MiB.',
   ),
   uploadBytesMax: integer(
     'QUARRY_UPLOAD_BYTES_MAX',
@@ -108,7 +120,7 @@ const settings = {
     'QUARRY_JOB_WORKERS',
     10,
     { min: 0, max: 500 },
-    'Background jobs that this process runs at the same time; 0 leaves them to other processes.',
+    'Background jobs of one app that this process runs at the same time, as many more for other apps; 0 leaves them to other processes.',
   ),
   streamSeconds: integer(
     'QUARRY_STREAM_SECONDS',
@@ -270,6 +282,8 @@ function checkTogether(config: Config): string[] {
     problems.push(
       `QUARRY_SECRET is required to listen on the public address ${config.host}: use \`openssl rand -hex 32\`, or the contents of the file "secret" in the data directory if this server ran before`,
     );
+  if (config.bodyMemoryMb * 1024 * 1024 < config.bodyBytesMax)
+    problems.push('QUARRY_BODY_MEMORY_MB has to hold one body of QUARRY_BODY_BYTES_MAX');
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined)
     problems.push('DATABASE_DIRECT_URL needs DATABASE_URL beside it');
   if (config.role !== 'all' && config.databaseUrl === undefined)

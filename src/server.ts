@@ -14,6 +14,7 @@ import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
 import { registerDocs } from './http/docs.ts';
 import { registerHealthRoutes } from './http/health.ts';
+import { Intake } from './http/intake.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
@@ -48,6 +49,8 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
+  const intake = new Intake({ clock: services.clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 });
+  metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies under way', () => intake.heldBytes);
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
@@ -56,6 +59,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     rateLimiter,
     audit,
     bodyBytesMax: config.bodyBytesMax,
+    intake,
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,

@@ -93,7 +93,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   if (target === undefined) throw new Error('There is no database to connect to.');
   const directTarget = (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
-  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry' });
+  const prepare = config.prepare === 'on';
+  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry', prepare });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
   const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));

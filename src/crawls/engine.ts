@@ -240,7 +240,7 @@ class Turn {
       );
     } catch (error) {
       if (!(error instanceof ParseError)) throw error;
-      settled.outcome = failedPage(error.reason, error.reason, error.message);
+      settled.outcome = failedPage(error.reason, error.code, error.message);
     }
   }
 

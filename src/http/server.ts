@@ -19,6 +19,7 @@ import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
 import { oneHeader } from './headers.ts';
+import type { Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
@@ -35,6 +36,7 @@ export type HttpOptions = {
   /** Absent: nothing is kept. */
   audit?: Auditor;
   bodyBytesMax: number;
+  intake: Intake;
   corsOrigins: string[];
   trustProxy: string[];
   /** Turns the raw path into one that the router takes (keys under /kv/ may hold anything). */
@@ -79,6 +81,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
   fastify.decorateRequest('identity');
   fastify.decorateRequest('credential');
+  fastify.decorateRequest('response');
+  fastify.decorate('intake', options.intake);
   fastify.decorateRequest('auditNote');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
@@ -102,6 +106,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
 
   // The hooks take callbacks: every request passes them all, and each would otherwise cost a promise.
   fastify.addHook('onRequest', (request, reply, done) => {
+    request.response = reply.raw;
     reply.headers({
       'x-request-id': request.id,
       'x-content-type-options': 'nosniff',
