@@ -2,10 +2,10 @@ import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 
 /** A page that a sitemap names. When it changed and how often it does are as the site wrote them. */
-export type SitemapPage = { url: string; lastModified: string | undefined; changeFrequency: string | undefined };
+type SitemapPage = { url: string; lastModified: string | undefined; changeFrequency: string | undefined };
 
 /** One entry of a sitemap: a page, or (in an index) another sitemap. */
-export type SitemapEntry = SitemapPage & { kind: 'page' | 'sitemap' };
+type SitemapEntry = SitemapPage & { kind: 'page' | 'sitemap' };
 
 /** The bounds of one walk through a site's sitemaps. */
 export const sitemapLimits = {
@@ -16,7 +16,7 @@ export const sitemapLimits = {
 } as const;
 
 /** Fetches one sitemap; undefined when it cannot be had. */
-export type SitemapLoader = (url: string) => Promise<AsyncIterable<Uint8Array> | undefined>;
+type SitemapLoader = (url: string) => Promise<AsyncIterable<Uint8Array> | undefined>;
 
 /**
  * The pages that the sitemaps at `starts` name, nested ones included, in order and each once, `pagesMax` at most.
@@ -61,7 +61,7 @@ export async function* walkSitemaps(
  * not. A forward scan for the few elements that matter, not an XML parser: no entities are defined, nothing is nested,
  * and memory stays at one entry, so it is safe outside the parser pool.
  */
-export async function* readSitemap(body: AsyncIterable<Uint8Array>): AsyncGenerator<SitemapEntry> {
+async function* readSitemap(body: AsyncIterable<Uint8Array>): AsyncGenerator<SitemapEntry> {
   let text = '';
   let bytes = 0;
   let format: 'xml' | 'text' | undefined;
