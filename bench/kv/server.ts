@@ -62,6 +62,7 @@ async function quarry(secret: string) {
     intake: new Intake({ clock: systemClock, memoryBytesMax: 256 * 1024 * 1024 }),
     bodyBytesMax: 1024 * 1024,
     corsOrigins: ['*'],
+    contentOrigin: undefined,
     trustProxy: [],
     rewriteUrl: rewriteKvUrl,
   });

@@ -31,6 +31,7 @@ const { fastify, api } = await createHttpServer({
     : {}),
   bodyBytesMax: 1024,
   corsOrigins: ['*'],
+  contentOrigin: undefined,
   trustProxy: [],
 });
 // As little as an operation can be, so that what is measured weighs as much as it can.

@@ -1,5 +1,6 @@
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
-import { sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
+import type { ParserPool } from '../content/parse/pool/pool.ts';
+import { type SitemapEntry, sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
 import type { RobotsCache } from './robots-cache.ts';
 import type { Crawl } from './types.ts';
 
@@ -11,7 +12,7 @@ const chunkMax = 500;
  * else /sitemap.xml. Sitemaps that cannot be had are as if there were none.
  */
 export async function readSitemaps(
-  deps: { fetcher: Fetcher },
+  deps: { fetcher: Fetcher; parser: ParserPool },
   crawl: Crawl,
   robots: RobotsCache,
   signal: AbortSignal,
@@ -21,6 +22,8 @@ export async function readSitemaps(
   const named = (await robots.rulesFor(start)).sitemaps;
   const starts = named.length > 0 ? named : ['/sitemap.xml'];
   const urls = starts.flatMap((url) => (URL.canParse(url, start.origin) ? [new URL(url, start.origin).href] : []));
+  // Most of what a sitemap names may be out of scope, so more is read than the crawl has room for.
+  const urlsMax = crawl.settings.maxPages * 4 + chunkMax;
   const load = async (url: string) => {
     const response = await deps.fetcher.fetch(url, {
       lane: crawl.appId,
@@ -28,13 +31,21 @@ export async function readSitemaps(
       timeoutMs: sitemapTimeoutMs,
       bytesMax: sitemapLimits.bytesMax,
     });
-    if (response.status >= 200 && response.status < 300) return response.body;
-    response.discard();
-    return undefined;
+    if (response.status < 200 || response.status >= 300) {
+      response.discard();
+      return [];
+    }
+    const input = {
+      bytes: await response.bytes(),
+      contentEncoding: response.headers['content-encoding'] ?? '',
+      decodedBytesMax: sitemapLimits.bytesMax,
+      cutBody: true,
+      entriesMax: urlsMax,
+    };
+    return deps.parser.run<SitemapEntry[]>('sitemap', input, { lane: crawl.appId, signal });
   };
   let chunk: string[] = [];
-  // Most of what a sitemap names may be out of scope, so more is read than the crawl has room for.
-  for await (const page of walkSitemaps(urls, load, crawl.settings.maxPages * 4 + chunkMax)) {
+  for await (const page of walkSitemaps(urls, load, urlsMax)) {
     chunk.push(page.url);
     if (chunk.length < chunkMax) continue;
     if (!(await add(chunk))) return;

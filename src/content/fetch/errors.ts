@@ -1,5 +1,5 @@
 /** Why a guarded fetch failed. `unsafe_url` and `unsafe_address` mean that no connection was made. */
-type FetchErrorCode =
+export type FetchErrorCode =
   | 'unsafe_url'
   | 'unsafe_address'
   | 'dns_failed'

@@ -8,7 +8,7 @@ import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts
 import type { TaskFields } from './worker-loop.ts';
 
 /** Tasks that worker.ts knows. */
-type TaskName = 'parse' | 'page' | 'prepare' | 'image-size';
+type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | 'image-size';
 
 type PoolOptions = {
   /**
@@ -27,7 +27,7 @@ type PoolOptions = {
   queueMax?: number;
 };
 
-type RunOptions = {
+export type RunOptions = {
   signal?: AbortSignal;
   /** The app whose document it is: lanes share the processes, so that none keeps another waiting. */
   lane?: string;
