@@ -1,5 +1,5 @@
 /** A page that a sitemap names. When it changed and how often it does are as the site wrote them. */
-type SitemapPage = { url: string; lastModified?: string | undefined; changeFrequency?: string | undefined };
+export type SitemapPage = { url: string; lastModified?: string | undefined; changeFrequency?: string | undefined };
 
 /** One entry of a sitemap: a page, or (in an index) another sitemap. */
 export type SitemapEntry = SitemapPage & { kind: 'page' | 'sitemap' };
