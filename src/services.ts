@@ -50,6 +50,8 @@ export type Services = {
   sessions: Sessions;
   /** What clients reach the server by, without a slash at the end. */
   baseUrl(): string;
+  /** Where what users have stored is served: the same, unless it has an origin of its own. */
+  contentUrl(): string;
   /** Says where the server came to listen, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
   /** Begins to run these background jobs, once the server listens. */
@@ -93,7 +95,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   if (target === undefined) throw new Error('There is no database to connect to.');
   const directTarget = (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
-  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry' });
+  const prepare = config.prepare === 'on';
+  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry', prepare });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
   const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
@@ -195,6 +198,7 @@ function assemble({ started, ...parts }: Parts): Services {
     ...parts,
     sessions: new Sessions(parts),
     baseUrl: () => config.publicUrl ?? listeningUrl,
+    contentUrl: () => config.contentOrigin ?? config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
     },

@@ -1,8 +1,9 @@
 /** One of the two servers that bench/kv.ts compares; prints its URL. */
 import Fastify from 'fastify';
+import postgres from 'postgres';
 import { AuditLog } from '../../src/audit/log.ts';
 import { systemClock } from '../../src/clock.ts';
-import type { DatabaseTarget } from '../../src/db/address.ts';
+import type { DatabaseAddress, DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
@@ -16,13 +17,14 @@ import { Sessions } from '../../src/tenancy/sessions.ts';
 import { generousLimiter } from '../limits/limiter.ts';
 
 const target = JSON.parse(process.env.BENCH_DATABASE ?? '') as DatabaseTarget;
-const db = openDatabase(target, { poolSize: 10, applicationName: 'bench' });
 const fastify = process.argv[2] === 'bare' ? bare() : await quarry(process.env.BENCH_SECRET ?? '');
 console.log(await fastify.listen({ host: '127.0.0.1', port: 0 }));
 
 /** The least that does the same: a point select, a durable upsert, both with a schema-serialised answer. */
 function bare() {
   const app = Fastify();
+  const db =
+    typeof target === 'string' ? postgres(target, { max: 10 }) : postgres({ ...target, max: 10, ...socketOf(target) });
   const entry = { type: 'object', properties: { key: { type: 'string' }, value: { type: 'string' } } };
   const response = { 200: entry };
   app.get('/kv/:key', { schema: { response } }, async (request) => {
@@ -39,7 +41,13 @@ function bare() {
   return app;
 }
 
+/** postgres.js takes the socket itself, not its directory. */
+function socketOf({ host, port }: DatabaseAddress) {
+  return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : {};
+}
+
 async function quarry(secret: string) {
+  const db = openDatabase(target, { poolSize: 10, applicationName: 'bench' });
   const secrets = new Secrets(secret);
   const credentials = new Credentials({ db, secrets, clock: systemClock });
   const log = createLogger('info');

@@ -63,17 +63,20 @@ export async function opensStoredKeys(db: Database, secrets: Secrets): Promise<b
 export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
   let rewrapped = 0;
   for (const [table, column] of wrappedColumns) {
-    const rows = db<{ place: string; wrapped: Buffer }[]>`
-      select ctid::text as place, ${db(column)} as wrapped from ${db(table)} where ${db(column)} is not null`;
-    await rows.cursor(rewrapBatch, async (batch) => {
-      for (const { place, wrapped } of batch) {
-        const { plain, stale } = secrets.unwrap(wrapped);
-        if (!stale) continue;
-        // A row that somebody changes meanwhile is elsewhere then; the next start of any process finds it.
-        await db`update ${db(table)} set ${db(column)} = ${secrets.wrap(plain)}
-          where ctid = ${place}::tid and ${db(column)} = ${wrapped}`;
-        rewrapped += 1;
-      }
+    rewrapped += await db.begin('read only', async (tx) => {
+      let count = 0;
+      const rows = tx<{ place: string; wrapped: Buffer }[]>`
+        select ctid::text as place, ${tx(column)} as wrapped from ${tx(table)} where ${tx(column)} is not null`;
+      for await (const batch of tx.cursor(rows, rewrapBatch))
+        for (const { place, wrapped } of batch) {
+          const { plain, stale } = secrets.unwrap(wrapped);
+          if (!stale) continue;
+          // A row that changes in the meantime is at another place then. The next start of any process finds it.
+          await db`update ${db(table)} set ${db(column)} = ${secrets.wrap(plain)}
+            where ctid = ${place}::tid and ${db(column)} = ${wrapped}`;
+          count += 1;
+        }
+      return count;
     });
   }
   return rewrapped;

@@ -14,7 +14,7 @@ export async function withDatabase<T>(
   work: (db: Database, target: DatabaseTarget) => Promise<T>,
 ): Promise<T> {
   const running = config.databaseDirectUrl ?? config.databaseUrl ?? findEmbeddedPostgres(config.dataDir);
-  if (running !== undefined) return onTarget(running, work);
+  if (running !== undefined) return onTarget(running, work, config.prepare === 'on');
   const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
   try {
     return await onTarget(embedded.address, work);
@@ -26,8 +26,9 @@ export async function withDatabase<T>(
 async function onTarget<T>(
   target: DatabaseTarget,
   work: (db: Database, target: DatabaseTarget) => Promise<T>,
+  prepare = true,
 ): Promise<T> {
-  const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-cli' });
+  const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-cli', prepare });
   try {
     return await work(db, target);
   } finally {

@@ -1,5 +1,3 @@
-import type { Options, PostgresType } from 'postgres';
-
 /** Where a PostgreSQL server is reached. `host` is a host name, or the directory of its Unix socket. */
 export type DatabaseAddress = {
   host: string;
@@ -12,35 +10,10 @@ export type DatabaseAddress = {
 /** The embedded server's address, or a connection URL as given in DATABASE_URL. */
 export type DatabaseTarget = DatabaseAddress | string;
 
-type PostgresOptions = Options<Record<string, PostgresType>>;
-
-/** What the `pg` driver (graphile-worker's) needs to connect. */
+/** What the `pg` driver needs to connect. */
 export type PgConnection =
   | { connectionString: string }
   | { host: string; port: number; database: string; user: string; password?: string; ssl: false };
-
-/**
- * The arguments for `postgres(url, options)` of postgres.js.
- * `extra` is kept as given; the address wins where both say something.
- */
-export function postgresArguments<T extends PostgresOptions>(
-  target: DatabaseTarget,
-  extra: T,
-): [url: string, options: T] {
-  if (typeof target === 'string') return [target, extra];
-  const { host, port, database, username, password } = target;
-  // The driver takes an empty URL for "look at the options"; PGHOST and its like are then overruled one by one.
-  const options = {
-    ...extra,
-    host,
-    port,
-    database,
-    username,
-    ssl: false,
-    ...(password === undefined ? {} : { password }),
-  };
-  return ['', host.startsWith('/') ? { ...options, path: socketPath(target) } : options];
-}
 
 /** The same target as a connection configuration of `pg`. */
 export function pgConnection(target: DatabaseTarget): PgConnection {

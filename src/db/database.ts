@@ -1,13 +1,54 @@
-import postgres from 'postgres';
-import { type DatabaseTarget, postgresArguments } from './address.ts';
+import type { DatabaseTarget } from './address.ts';
+import type { Connection } from './connection.ts';
+import { DatabaseError } from './errors.ts';
+import { Listener } from './listener.ts';
+import { Pool } from './pool.ts';
+import { isStalePlan, retryOnConflict } from './retry.ts';
+import { type Compiled, compile, createSql, type Result, type Row, type Sql, type Statement } from './sql.ts';
 
-/** A connection pool or an open transaction: whatever a store function needs. */
-export type Db = postgres.Sql<Types> | postgres.TransactionSql<Types>;
-/** The pool itself: what can open a transaction. */
-export type Database = postgres.Sql<Types>;
-export type Transaction = postgres.TransactionSql<Types>;
+export {
+  isDatabaseError,
+  isForeignKeyViolation,
+  isRefusedStatement,
+  isUniqueViolation,
+} from './errors.ts';
+export type { Identifier, Statement } from './sql.ts';
 
-type Types = { bigint: number };
+/** What a store needs: the pool, a connection or a transaction. */
+export type Db = Sql & {
+  /**
+   * Runs work in a transaction; within one, in a savepoint of it. A whole transaction that PostgreSQL ends for a
+   * deadlock or a serialisation failure is undone and repeated, so work must have no other effect than its statements.
+   */
+  begin<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+};
+export type Transaction = Db & {
+  /** The rows of a statement in batches of `size`, without holding all of them in memory. */
+  cursor<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows>;
+};
+/** One session: statements run in the order in which they are awaited. */
+export type Session = Db & {
+  /** SQL without values, also of several statements. */
+  runScript(text: string): Promise<void>;
+  /** Gives the connection back to the pool. */
+  release(): void;
+};
+/** The pool. A statement outside a transaction that PostgreSQL ends for a deadlock is repeated. */
+export type Database = Db & {
+  begin<T>(mode: TransactionMode, work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** A connection for the caller alone, for what belongs to a session. */
+  reserve(): Promise<Session>;
+  /** Hears notifications of a channel; see `Listener`. */
+  listen(
+    channel: string,
+    hear: (payload: string) => void,
+    onListen?: () => void,
+  ): Promise<{ unlisten(): Promise<void> }>;
+  notify(channel: string, payload: string): Promise<void>;
+  /** Waits for what runs, for so many seconds. */
+  end(options?: { timeout?: number }): Promise<void>;
+};
+type TransactionMode = 'read only' | 'isolation level repeatable read read only';
 
 /** The sandbox id that stands for production. */
 export const production = '00000000-0000-0000-0000-000000000000';
@@ -19,68 +60,174 @@ export type DatabaseOptions = {
   poolSize: number;
   /** Shown in pg_stat_activity. */
   applicationName: string;
+  /** False where a transaction pooler cannot keep prepared statements. */
+  prepare?: boolean;
 };
 
-/**
- * Opens a pool of prepared-statement connections. Columns come back in camelCase, bigint as number (exact up to
- * 2^53 − 1, which our counts and sizes never pass), timestamps as Date.
- */
+const endTimeoutSeconds = 5;
+
+/** Opens a pool. It connects when the first statement needs it. */
 export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): Database {
-  const settings = {
-    max: options.poolSize,
-    connect_timeout: 10,
-    idle_timeout: 0,
-    max_lifetime: 60 * 60,
-    onnotice: () => {},
-    connection: { application_name: options.applicationName },
-    transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
-    types: {
-      bigint: {
-        to: 20,
-        from: [20],
-        serialize: (value: number) => String(value),
-        parse: (text: string) => Number(text),
-      },
+  const connecting = { target, applicationName: options.applicationName, prepare: options.prepare ?? true };
+  const pool = new Pool(connecting, options.poolSize);
+  let listener: Listener | undefined;
+
+  async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection = await pool.acquire();
+    try {
+      return await work(connection);
+    } finally {
+      pool.release(connection);
+    }
+  }
+
+  // A statement outside a transaction is one by itself, so it is repeated like one.
+  const runAlone = (compiled: Compiled) =>
+    retryOnConflict(() => withConnection((connection) => execute(connection, compiled)));
+  const database: Database = createSql(runAlone, {
+    begin: beginner((mode, work) => withConnection((connection) => runTransaction(connection, mode, work))),
+    async reserve() {
+      const connection = await pool.acquire();
+      return createSession(connection, () => pool.release(connection));
     },
-  } satisfies postgres.Options<Record<string, postgres.PostgresType>>;
-  const [url, all] = postgresArguments(target, settings);
-  return postgres(url, all);
+    listen(channel: string, hear: (payload: string) => void, onListen?: () => void) {
+      listener ??= new Listener({ ...connecting, prepare: false });
+      return listener.listen(channel, hear, onListen);
+    },
+    async notify(channel: string, payload: string) {
+      await database`select pg_notify(${channel}, ${payload})`;
+    },
+    async end({ timeout = endTimeoutSeconds }: { timeout?: number } = {}) {
+      await Promise.all([pool.end(timeout), listener?.end()]);
+    },
+  });
+  return database;
 }
 
-/** True for a violation of the named unique constraint or index (SQLSTATE 23505). */
-export function isUniqueViolation(error: unknown, constraint: string): boolean {
-  return isPostgresError(error, '23505') && error.constraint_name === constraint;
+type Begin = Database['begin'];
+type Work<T> = (tx: Transaction) => Promise<T>;
+
+/** `begin` with and without a mode, repeated on conflict. */
+function beginner(run: <T>(mode: TransactionMode | undefined, work: Work<T>) => Promise<T>): Begin {
+  const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>) =>
+    retryOnConflict(() => (typeof first === 'string' ? run(first, second as Work<T>) : run(undefined, first)));
+  return begin as Begin;
 }
 
-/** True for a violation of any foreign key (SQLSTATE 23503): what the row refers to is gone. */
-export function isForeignKeyViolation(error: unknown): boolean {
-  return isPostgresError(error, '23503');
+async function execute(connection: Connection, compiled: Compiled): Promise<Result<Row[]>> {
+  try {
+    return await connection.execute(compiled);
+  } catch (error) {
+    if (isStalePlan(error)) connection.forget(compiled.text);
+    throw error;
+  }
 }
 
-/** True for an error of the database with this SQLSTATE, such as one that a trigger of ours raises. */
-export function isDatabaseError(error: unknown, code: string): boolean {
-  return isPostgresError(error, code);
+function createSession(connection: Connection, release: () => void): Session {
+  return createSql((compiled) => retryOnConflict(() => execute(connection, compiled)), {
+    begin: beginner((mode, work) => runTransaction(connection, mode, work)),
+    async runScript(text: string) {
+      await connection.runScript(text);
+    },
+    release,
+  });
 }
 
-/** True when the database itself refused the statement, so that it works and another statement may pass. */
-export function isRefusedStatement(error: unknown): boolean {
-  return error instanceof postgres.PostgresError;
-}
-
-function isPostgresError(error: unknown, code: string): error is postgres.PostgresError {
-  return error instanceof postgres.PostgresError && error.code === code;
+async function runTransaction<T>(connection: Connection, mode: TransactionMode | undefined, work: Work<T>): Promise<T> {
+  const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
+  // The first statement is sent right behind a plain `begin`, which cannot fail on a session that works.
+  if (mode === undefined) begun.catch(() => {});
+  else await begun;
+  const scope = new Scope(connection);
+  try {
+    const result = await scope.run(work);
+    await begun;
+    if ((await connection.runScript('commit')) !== 'COMMIT') throw new Error('The transaction had failed before.');
+    return result;
+  } catch (error) {
+    await connection.runScript('rollback').catch(() => {});
+    throw error;
+  }
 }
 
 /**
- * A transaction as a database of its own: what begins a transaction on it gets a savepoint. Lets a service that opens
- * its own transaction work inside another's.
+ * A transaction or savepoint while its work runs. A statement that fails makes it fail, also when the work caught the
+ * error: PostgreSQL has undone the work by then.
  */
+class Scope {
+  readonly #connection: Connection;
+  readonly #depth: number;
+  #failure: { error: unknown } | undefined;
+  #isOver = false;
+  #cursors = 0;
+
+  constructor(connection: Connection, depth = 0) {
+    this.#connection = connection;
+    this.#depth = depth;
+  }
+
+  async run<T>(work: Work<T>): Promise<T> {
+    try {
+      const result = await work(this.#sql());
+      if (this.#failure) throw this.#failure.error;
+      return result;
+    } catch (error) {
+      // "The transaction is aborted" says less than what aborted it.
+      const isConsequence = error instanceof DatabaseError && error.code === '25P02';
+      throw isConsequence && this.#failure ? this.#failure.error : error;
+    } finally {
+      this.#isOver = true;
+    }
+  }
+
+  #sql(): Transaction {
+    return createSql((compiled) => this.#execute(compiled), {
+      begin: <T>(work: Work<T>) => this.#runSavepoint(work),
+      cursor: <Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number) =>
+        this.#readBatches(statement, size),
+    });
+  }
+
+  async #execute(compiled: Compiled): Promise<Result<Row[]>> {
+    if (this.#isOver) throw new Error('The transaction is over.');
+    try {
+      return await execute(this.#connection, compiled);
+    } catch (error) {
+      this.#failure ??= { error };
+      throw error;
+    }
+  }
+
+  async #runSavepoint<T>(work: Work<T>): Promise<T> {
+    if (this.#isOver) throw new Error('The transaction is over.');
+    const name = `s${this.#depth + 1}`;
+    await this.#connection.runScript(`savepoint ${name}`);
+    try {
+      const result = await new Scope(this.#connection, this.#depth + 1).run(work);
+      await this.#connection.runScript(`release savepoint ${name}`);
+      return result;
+    } catch (error) {
+      await this.#connection.runScript(`rollback to savepoint ${name}; release savepoint ${name}`);
+      throw error;
+    }
+  }
+
+  async *#readBatches<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows> {
+    const name = `c${this.#depth}_${++this.#cursors}`;
+    const compiled = compile(statement);
+    // Neither is prepared: the next cursor of this name may have other columns.
+    await this.#execute({ ...compiled, text: `declare ${name} no scroll cursor for ${compiled.text}`, once: true });
+    const fetch = { ...compiled, text: `fetch ${size} from ${name}`, values: [], types: [], once: true };
+    for (let isMore = true; isMore; ) {
+      const rows = (await this.#execute(fetch)) as unknown as Rows;
+      if (rows.length > 0) yield rows;
+      isMore = rows.length === size;
+    }
+    await this.#connection.runScript(`close ${name}`);
+  }
+}
+
+/** A transaction where a service still asks for a pool: what begins a transaction on it gets a savepoint. */
 export function nestedDatabase(db: Db): Database {
-  if (!('savepoint' in db)) return db;
-  return new Proxy(db, {
-    get: (transaction, name) =>
-      name === 'begin'
-        ? (...given: unknown[]) => transaction.savepoint(given.at(-1) as (tx: Transaction) => Promise<unknown>)
-        : Reflect.get(transaction, name),
-  }) as unknown as Database;
+  return db as Database;
 }

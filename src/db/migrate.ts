@@ -59,7 +59,7 @@ export async function migrate(
     for (const migration of wanted.filter(({ version }) => !applied.some((row) => row.version === version))) {
       await connection`begin`;
       try {
-        await connection.unsafe(migration.sql);
+        await connection.runScript(migration.sql);
         await connection`insert into schema_migrations (version, name, checksum)
           values (${migration.version}, ${migration.name}, ${migration.checksum})`;
         await connection`commit`;

@@ -1,5 +1,4 @@
-import type postgres from 'postgres';
-import type { Db } from '../db/database.ts';
+import type { Db, Identifier, Statement } from '../db/database.ts';
 import { type AgentCaller, type Caller, seesWholeApp, type UserCaller } from './caller.ts';
 
 /**
@@ -95,7 +94,7 @@ function isOrgLevel(row: Owned): boolean {
   return row.orgId !== null && row.teamId === null && row.userId === null && row.agentId === null;
 }
 
-type Fragment = postgres.PendingQuery<postgres.Row[]>;
+type Fragment = Statement;
 
 /** SQL: the row is in the caller's app and sandbox. Every tenant query begins with this. */
 export function inScope(db: Db, caller: { appId: string; sandboxId: string }, alias: string): Fragment {
@@ -163,7 +162,7 @@ export function orgVisible(db: Db, caller: Caller, alias: string): Fragment {
   return db`${inScope(db, caller, alias)} and ${db(`${alias}.id`)} = ${caller.orgId ?? null}`;
 }
 
-function directlyOwned(db: Db, caller: UserCaller | AgentCaller, column: (name: string) => postgres.Helper<string>) {
+function directlyOwned(db: Db, caller: UserCaller | AgentCaller, column: (name: string) => Identifier) {
   const self =
     caller.kind === 'user'
       ? db`${column('user_id')} = ${caller.userId}`

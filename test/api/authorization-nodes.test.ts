@@ -3,11 +3,11 @@ import { after, test } from 'node:test';
 import type { TObject } from 'typebox';
 import { nodeKinds } from '../../src/automations/nodes/index.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
+import { createFixtures, type Target } from '../support/authorization/fixtures.ts';
+import { type Reference, withReference } from '../support/authorization/references.ts';
+import { createTenants, type Ownership, ownerships } from '../support/authorization/tenants.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
-import { type Ownership, ownerships, settle } from '../support/neighbours.ts';
-import { type Reference, withReference } from '../support/references.ts';
 import { startTestServer } from '../support/server.ts';
-import { furnish, type Target } from '../support/things.ts';
 
 /*
  * What nodes of workflows name: each member of each kind of node that holds an id × every identity that a run acts as
@@ -19,8 +19,8 @@ import { furnish, type Target } from '../support/things.ts';
 const server = await startTestServer({ env: { QUARRY_DB_POOL: '10' } });
 after(() => server.close());
 const { provision } = server;
-const town = await settle(server);
-const { make, post } = furnish(server, town);
+const town = await createTenants(server);
+const { make, post } = createFixtures(server, town);
 const { app, org, otherOrg, team, people } = town;
 const client = new AutomationsClient(server, app);
 const agents = {

@@ -1,26 +1,26 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { formatId, newUuid } from '../../src/ids.ts';
-import { type Row, readMatrix, runChecks } from '../support/matrix.ts';
-import { type CallerName, callerNames, type Ownership, settle } from '../support/neighbours.ts';
-import { without } from '../support/places.ts';
-import { kindsNamedBy, operations, type Reference, withReference } from '../support/references.ts';
+import { without } from '../support/authorization/expectations.ts';
+import { createFixtures } from '../support/authorization/fixtures.ts';
+import { type Row, readMatrix, runChecks } from '../support/authorization/matrix.ts';
+import { kindsNamedBy, operations, type Reference, withReference } from '../support/authorization/references.ts';
+import { managed, orgs, readOwned, sources, teams, users } from '../support/authorization/tables.ts';
+import { type CallerName, callerNames, createTenants, type Ownership } from '../support/authorization/tenants.ts';
 import { startTestServer } from '../support/server.ts';
-import { furnish } from '../support/things.ts';
-import { managed, orgs, readOwned, sources, teams, users } from '../support/who-may.ts';
 
 /*
  * What a body or a filter names: each member of each operation of openapi.json that holds an id × every kind of caller ×
  * whose the thing is. One law holds for all of them: what the caller does not see is answered, byte for byte, like what
  * nobody has; what they see is not. Of a list, a filter shows nothing that the caller does not list without it. So no table of outcomes has to be kept, and a new member is held to it by being
- * there. A member that test/support/references.ts does not know fails the first test.
+ * there. A member that test/support/authorization/references.ts does not know fails the first test.
  */
 
 const server = await startTestServer({ env: { QUARRY_DB_POOL: '10' } });
 after(() => server.close());
 const { api } = server;
-const town = await settle(server);
-const { make } = furnish(server, town);
+const town = await createTenants(server);
+const { make } = createFixtures(server, town);
 const { callers, people } = town;
 
 const operationsHere = operations.filter(({ name }) => !name.includes('/developer/apps/:app/'));
@@ -29,7 +29,7 @@ test('every text that a body or a query takes is known to name something or noth
   const unknown = operations.flatMap(({ name, members }) =>
     [...members].filter((member) => kindsNamedBy(name, member) === undefined).map((member) => `${name} ${member}`),
   );
-  assert.deepEqual(unknown, [], 'Add these to test/support/references.ts, with the kind that they name.');
+  assert.deepEqual(unknown, [], 'Add these to test/support/authorization/references.ts, with the kind that they name.');
 });
 
 /** Who sees things of each kind: `ok` in these tables. */

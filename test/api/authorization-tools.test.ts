@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { formatId, newUuid } from '../../src/ids.ts';
-import { type Row, runChecks } from '../support/matrix.ts';
-import { type CallerName, callerNames, type Ownership, settle } from '../support/neighbours.ts';
-import { rows, without } from '../support/places.ts';
+import { rows, without } from '../support/authorization/expectations.ts';
+import { createFixtures, type Target } from '../support/authorization/fixtures.ts';
+import { type Row, runChecks } from '../support/authorization/matrix.ts';
+import { orgs, readOwned, sources, users } from '../support/authorization/tables.ts';
+import { type CallerName, callerNames, createTenants, type Ownership } from '../support/authorization/tenants.ts';
 import { startTestServer } from '../support/server.ts';
-import { furnish, type Target } from '../support/things.ts';
-import { orgs, readOwned, sources, users } from '../support/who-may.ts';
 
 /*
  * What MCP tools name: each argument of each tool that holds an id × every kind of caller × whose the thing is. The law
@@ -16,8 +16,8 @@ import { orgs, readOwned, sources, users } from '../support/who-may.ts';
  */
 
 const server = await startTestServer({ env: { QUARRY_DB_POOL: '10' } });
-const town = await settle(server);
-const { make } = furnish(server, town);
+const town = await createTenants(server);
+const { make } = createFixtures(server, town);
 const clients = new Map<CallerName, Client>();
 for (const caller of callerNames) {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });

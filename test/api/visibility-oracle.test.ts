@@ -217,8 +217,7 @@ async function buildTenant(sql: Database, scope: Scope, shape: Tenant): Promise<
   const grants = files.flatMap((file) =>
     file.grants.map((grant) => ({ ...grant, actions: [...grant.actions], appId, fileId: file.id })),
   );
-  for (const { actions, ...grant } of grants)
-    await sql`insert into file_grants ${sql({ ...grant, actions: sql.array(actions) } as Record<string, unknown> as Record<string, string>)}`;
+  for (const { actions, ...grant } of grants) await sql`insert into file_grants ${sql({ ...grant, actions })}`;
 
   const callers: Caller[] = [{ kind: 'server', ...scope, keyId: newUuid() }];
   for (const userId of users) {

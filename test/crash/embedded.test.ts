@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import postgres from 'postgres';
-import { type DatabaseAddress, postgresArguments } from '../../src/db/address.ts';
+import type { DatabaseAddress } from '../../src/db/address.ts';
+import { type Database, openDatabase } from '../../src/db/database.ts';
 import { DirectoryLockedError } from '../../src/db/directory-lock.ts';
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { EmbeddedPostgresError } from '../../src/db/postgres-error.ts';
@@ -32,8 +32,8 @@ after(() => {
   rmSync(root, { recursive: true, force: true, maxRetries: 5 });
 });
 
-async function ask<T>(address: DatabaseAddress, use: (sql: postgres.Sql) => Promise<T>): Promise<T> {
-  const sql = postgres(...postgresArguments(address, { max: 1, onnotice: () => {} }));
+async function ask<T>(address: DatabaseAddress, use: (sql: Database) => Promise<T>): Promise<T> {
+  const sql = openDatabase(address, { poolSize: 1, applicationName: 'quarry-test' });
   try {
     return await use(sql);
   } finally {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { matchesPathPattern, parseRobots } from '../../src/content/robots.ts';
+import { decodeRobots, parseRobots } from '../../src/content/parse/web/robots.ts';
+import { matchesPathPattern, robotsRules } from '../../src/content/robots.ts';
+
+const rulesOf = (robots: string, agent: string) => robotsRules(parseRobots(Buffer.from(robots), agent));
 
 function allows(robots: string, path: string, agent = 'quarry'): boolean {
-  return parseRobots(robots, agent).allows(new URL(path, 'http://site.test'));
+  return rulesOf(robots, agent).allows(new URL(path, 'http://site.test'));
 }
 
 test('the longest matching rule decides, and allow wins a tie', () => {
@@ -42,7 +45,18 @@ test('a hostile pattern costs no time', () => {
 });
 
 test('crawl-delay and sitemaps are read', () => {
-  const rules = parseRobots('Sitemap: https://x/s.xml\nUser-agent: *\nCrawl-delay: 1.5\nSitemap: /two.xml', 'quarry');
+  const rules = rulesOf('Sitemap: https://x/s.xml\nUser-agent: *\nCrawl-delay: 1.5\nSitemap: /two.xml', 'quarry');
   assert.equal(rules.crawlDelayMs, 1_500);
   assert.deepEqual(rules.sitemaps, ['https://x/s.xml', '/two.xml']);
+});
+
+test('robots.txt in UTF-16 is read, with a byte order mark and without', () => {
+  const text = 'User-agent: *\nDisallow: /private';
+  const little = Buffer.from(text, 'utf16le');
+  const big = Buffer.from(little).swap16();
+  for (const bytes of [little, big]) assert.equal(decodeRobots(bytes), text);
+  for (const bytes of [Buffer.from([0xff, 0xfe, ...little]), Buffer.from([0xfe, 0xff, ...big])])
+    assert.equal(allows(decodeRobots(bytes), '/private'), false);
+  assert.equal(decodeRobots(Buffer.from(text)), text);
+  assert.equal(decodeRobots(Buffer.alloc(0)), '');
 });

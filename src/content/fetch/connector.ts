@@ -4,6 +4,7 @@ import { buildConnector } from 'undici';
 import { isGloballyRoutable } from './address.ts';
 import type { AllowList } from './allow-list.ts';
 import { FetchError } from './errors.ts';
+import { skipContinue } from './interim.ts';
 
 /** All addresses of a host name, in the order to try them. */
 export type Resolver = (host: string) => Promise<string[]>;
@@ -45,7 +46,7 @@ export function guardedConnector(options: {
       };
       if (target.protocol !== 'https:') delete pinned.servername;
       connect(pinned, (error, socket) => {
-        if (error === null) callback(null, socket);
+        if (error === null) callback(null, skipContinue(socket));
         else if (rest.length > 0) tryNext(rest);
         else callback(error, null);
       });

@@ -1,8 +1,7 @@
-import type postgres from 'postgres';
 import type { StemLanguage } from '../../content/terms.ts';
-import type { Db, Transaction } from '../../db/database.ts';
+import type { Db, Statement, Transaction } from '../../db/database.ts';
 
-export type Fragment = postgres.PendingQuery<postgres.Row[]>;
+export type Fragment = Statement;
 
 /** A source of the search's scope with what its index consists of at this moment. */
 export type ScopeSource = {
@@ -103,10 +102,11 @@ export type CodeRun = { firstOrdinal: number; chunkCount: number; content: Buffe
 
 /** Sign codes that were stored after `version`, in pieces, oldest first. */
 export function readCodes(tx: Transaction, appId: string, sourceId: string, model: string, version: number) {
-  return tx<CodeRun[]>`
+  const codes = tx<CodeRun[]>`
     select first_ordinal, chunk_count, content from knowledge_codes
     where app_id = ${appId} and source_id = ${sourceId} and model = ${model} and version > ${version}
-    order by version, first_ordinal`.cursor(1_000);
+    order by version, first_ordinal`;
+  return tx.cursor(codes, 1_000);
 }
 
 /** The 16-bit vectors at these places, in no order. */

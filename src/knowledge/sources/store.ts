@@ -2,8 +2,7 @@
  * Triggers of knowledge_sources: sources_created_or_deleted and sources_updated emit events; knowledge_sources_removed
  * lists the source, so that a job clears its index.
  */
-import type postgres from 'postgres';
-import type { Db } from '../../db/database.ts';
+import type { Db, Statement } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { type AgentOwners, agentVisible, inScope, type Owned, ownedVisible } from '../../tenancy/visible.ts';
@@ -31,7 +30,7 @@ export type NewSource = Owned &
     'id' | 'type' | 'state' | 'payload' | 'metadata' | 'threadId' | 'installationId' | 'parentSourceId' | 'nextPullAt'
   > & { inbound?: { digest: Buffer; token: Buffer } };
 
-type Fragment = postgres.PendingQuery<postgres.Row[]>;
+type Fragment = Statement;
 
 /** SQL: the caller sees the source `alias`: by its owner, or as an admin of its parent organisation. */
 export function sourceVisible(db: Db, caller: Caller, alias: string): Fragment {

@@ -1,5 +1,5 @@
-import type { IdKind } from '../../src/ids.ts';
-import { readProjectFile } from './source.ts';
+import type { IdKind } from '../../../src/ids.ts';
+import { readProjectFile } from '../source.ts';
 
 /* Where a request can name things beside its path: found in openapi.json, and classified here. */
 

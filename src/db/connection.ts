@@ -1,0 +1,257 @@
+import pg from 'pg';
+import { type DatabaseTarget, pgConnection } from './address.ts';
+import { ConnectionError, DatabaseError } from './errors.ts';
+import { type Compiled, type Result, type Row, toCamel, withOrigin } from './sql.ts';
+import { parserOf, serialize } from './values.ts';
+
+export type ConnectionOptions = {
+  target: DatabaseTarget;
+  applicationName: string;
+  /** Whether statements are prepared by name, once for each connection. Some transaction poolers cannot do it. */
+  prepare: boolean;
+};
+
+const connectTimeoutMs = 10_000;
+/** Statements that stay prepared on a connection; others are prepared each time. */
+const preparedMax = 1_000;
+
+type Column = { name: string; parse: ((text: string) => unknown) | undefined };
+/** A statement that a connection has prepared under a name. The columns are known from its first run on. */
+type Prepared = { name: string; columns: Column[] | undefined };
+
+/**
+ * One session with PostgreSQL, through the `pg` driver. Statements that overlap are sent one behind the other without
+ * waiting, and each gets its own rows or error.
+ */
+export class Connection {
+  readonly #client: pg.Client;
+  readonly #prepare: boolean;
+  readonly #prepared = new Map<string, Prepared>();
+  readonly openedAt = performance.now();
+  #lost: Error | undefined;
+  #isEnding = false;
+
+  private constructor({ target, applicationName, prepare }: ConnectionOptions) {
+    this.#prepare = prepare;
+    this.#client = new pg.Client({
+      ...pgConnection(target),
+      application_name: applicationName,
+      connectionTimeoutMillis: connectTimeoutMs,
+      keepAlive: true,
+      pipeline: true,
+    } as pg.ClientConfig);
+  }
+
+  /** @param onLost is told once when the session ends without `close`. */
+  static async open(options: ConnectionOptions, onLost: () => void): Promise<Connection> {
+    const connection = new Connection(options);
+    let isOpen = false;
+    const lose = (error: Error) => {
+      if (connection.#lost !== undefined) return;
+      connection.#lost = error;
+      if (isOpen) onLost();
+    };
+    connection.#client.on('error', lose);
+    connection.#client.on('end', () => lose(new Error('Connection terminated')));
+    try {
+      await connection.#client.connect();
+    } catch (error) {
+      throw ConnectionError.from(error);
+    }
+    isOpen = true;
+    return connection;
+  }
+
+  get isLost(): boolean {
+    return this.#lost !== undefined || this.#isEnding;
+  }
+
+  /** Runs a statement. Throws DatabaseError when PostgreSQL refuses it, ConnectionError when the session is lost. */
+  execute({ text, values, types, strings, once }: Compiled): Promise<Result<Row[]>> {
+    const serialized = values.map(serialize);
+    return new Promise((resolve, reject) => {
+      const prepared = this.#prepare && !once ? this.#findPrepared(text) : undefined;
+      const query = new Execution({ text, values: serialized, types, prepared }, (error, rows) => {
+        if (rows !== undefined) return resolve(rows);
+        if (prepared !== undefined && !query.isParsed) this.#prepared.delete(text);
+        if (endsSession(error)) this.#isEnding = true;
+        reject(withOrigin(ConnectionError.fromDriver(error), strings));
+      });
+      this.#client.query(query as unknown as pg.Submittable);
+    });
+  }
+
+  /** Prepares the statement again, under another name, when it runs next. */
+  forget(text: string): void {
+    this.#prepared.delete(text);
+    names.delete(text);
+  }
+
+  /** Runs SQL without values, also several statements, and returns the command tag of the last. */
+  async runScript(text: string): Promise<string> {
+    try {
+      const results = (await this.#client.query(text)) as pg.QueryResult | pg.QueryResult[];
+      return (Array.isArray(results) ? results.at(-1) : results)?.command ?? '';
+    } catch (error) {
+      throw ConnectionError.fromDriver(error);
+    }
+  }
+
+  onNotification(hear: (channel: string, payload: string) => void): void {
+    this.#client.on('notification', ({ channel, payload }) => hear(channel, payload ?? ''));
+  }
+
+  /** Ends the session after the statements that run. */
+  async close(): Promise<void> {
+    this.#lost ??= new Error('Connection ended');
+    await this.#client.end();
+  }
+
+  /** Ends the session now; what runs fails. */
+  destroy(): void {
+    (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  }
+
+  #findPrepared(text: string): Prepared | undefined {
+    const known = this.#prepared.get(text);
+    if (known !== undefined || this.#prepared.size >= preparedMax) return known;
+    const prepared = { name: nameOf(text), columns: undefined };
+    this.#prepared.set(text, prepared);
+    return prepared;
+  }
+}
+
+/** PostgreSQL sends these before it closes the connection: it shuts down, or ends the session for its own reasons. */
+function endsSession(error: unknown): boolean {
+  return error instanceof DatabaseError && /^(57P0\d|25P03|08...)$/.test(error.code ?? '');
+}
+
+/** Names are our process's own: behind a pooler, connections are shared with other processes. */
+const namePrefix = `q${crypto.randomUUID().slice(0, 8)}_`;
+const names = new Map<string, string>();
+let namesCount = 0;
+
+function nameOf(text: string): string {
+  const known = names.get(text);
+  if (known !== undefined) return known;
+  const name = `${namePrefix}${++namesCount}`;
+  if (names.size < preparedMax) names.set(text, name);
+  return name;
+}
+
+/** What `pg` has no types for: the wire, and what it calls a query for. */
+type Wire = {
+  stream: { cork(): void; uncork(): void };
+  parsedStatements: Record<string, string | undefined>;
+  submittedNamedStatements: Record<string, string | undefined>;
+  parse(message: { name: string; text: string; types: readonly number[] }): void;
+  bind(message: { statement: string; values: readonly (string | Buffer | null)[] }): void;
+  describe(message: { type: 'P' }): void;
+  execute(message: object): void;
+  sync(): void;
+  sendCopyFail(reason: string): void;
+};
+type Field = { name: string; dataTypeID: number };
+type Done = (error: unknown, rows?: Result<Row[]>) => void;
+type ExecutionConfig = {
+  text: string;
+  values: readonly (string | Buffer | null)[];
+  types: readonly number[];
+  prepared: Prepared | undefined;
+};
+
+const DriverQuery = pg.Query as unknown as new (config: object) => { name: string | undefined };
+
+/**
+ * A statement on its way. In place of the driver's own query: it asks for the columns of a prepared statement once, and
+ * makes each row with their names and types.
+ */
+class Execution extends DriverQuery {
+  readonly #config: ExecutionConfig;
+  readonly #done: Done;
+  #wire: Wire | undefined;
+  #columns: Column[] | undefined;
+  #rows: Row[] = [];
+  #count = 0;
+  #failure: { error: unknown } | undefined;
+
+  constructor(config: ExecutionConfig, done: Done) {
+    super({ text: config.text });
+    this.#config = config;
+    this.#done = done;
+    this.name = config.prepared?.name;
+    Object.assign(this, { callback: done });
+  }
+
+  /** Whether the session has the statement prepared. */
+  get isParsed(): boolean {
+    return this.name !== undefined && this.#wire?.parsedStatements[this.name] !== undefined;
+  }
+
+  submit(wire: Wire): null {
+    const { text, values, types, prepared } = this.#config;
+    const name = this.name ?? '';
+    this.#wire = wire;
+    this.#columns = prepared?.columns;
+    const isKnown = name !== '' && (wire.parsedStatements[name] ?? wire.submittedNamedStatements[name]) !== undefined;
+    wire.stream.cork();
+    try {
+      if (!isKnown) {
+        wire.parse({ name, text, types });
+        if (name !== '') wire.submittedNamedStatements[name] = text;
+      }
+      wire.bind({ statement: name, values });
+      if (this.#columns === undefined) wire.describe({ type: 'P' });
+      wire.execute({});
+      wire.sync();
+    } finally {
+      wire.stream.uncork();
+    }
+    return null;
+  }
+
+  handleRowDescription({ fields }: { fields: Field[] }): void {
+    this.#columns = fields.map(({ name, dataTypeID }) => ({ name: toCamel(name), parse: parserOf(dataTypeID) }));
+    if (this.#config.prepared) this.#config.prepared.columns = this.#columns;
+  }
+
+  handleDataRow({ fields }: { fields: (string | null)[] }): void {
+    if (this.#failure !== undefined) return;
+    const columns = this.#columns ?? this.#config.prepared?.columns ?? [];
+    const row: Row = {};
+    try {
+      for (let i = 0; i < columns.length; i++) {
+        const { name, parse } = columns[i] as Column;
+        const text = fields[i] as string | null;
+        row[name] = text === null || parse === undefined ? text : parse(text);
+      }
+    } catch (error) {
+      this.#failure = { error };
+      return;
+    }
+    this.#rows.push(row);
+  }
+
+  handleCommandComplete({ text }: { text: string }): void {
+    this.#count = Number(/\d+$/.exec(text)?.[0] ?? 0);
+  }
+
+  handleError(error: unknown): void {
+    this.#done(error);
+  }
+
+  handleReadyForQuery(): void {
+    if (this.#failure !== undefined) this.#done(this.#failure.error);
+    else this.#done(undefined, Object.assign(this.#rows, { count: this.#count }));
+  }
+
+  handleEmptyQuery(): void {}
+
+  handlePortalSuspended(): void {}
+
+  handleCopyInResponse(wire: Wire): void {
+    wire.sendCopyFail('COPY is not done here.');
+  }
+
+  handleCopyData(): void {}
+}

@@ -1,0 +1,56 @@
+import pg from 'pg';
+
+/** An error that PostgreSQL returned; `code` is its SQLSTATE, `constraint` the name of the one that was violated. */
+export const DatabaseError = pg.DatabaseError;
+export type DatabaseError = InstanceType<typeof pg.DatabaseError>;
+
+/** There is no session with PostgreSQL, or it was lost. Whether the statement took effect is not known. */
+export class ConnectionError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'ConnectionError';
+    this.code = code;
+  }
+
+  /** For an error while connecting. What PostgreSQL itself returned stays as it is. */
+  static from(error: unknown): unknown {
+    if (error instanceof DatabaseError || error instanceof ConnectionError) return error;
+    const { code, message } = error as { code?: string; message?: string };
+    if (message === 'timeout expired')
+      return new ConnectionError('CONNECT_TIMEOUT', 'The database did not accept a connection in time.', error);
+    return new ConnectionError(code ?? 'CONNECTION_CLOSED', `The database cannot be reached: ${message}`, error);
+  }
+
+  /** For an error of a statement: the driver reports a lost session as a plain error. */
+  static fromDriver(error: unknown): unknown {
+    if (error instanceof DatabaseError || error instanceof ConnectionError) return error;
+    const { code, message = '' } = error as { code?: string; message?: string };
+    if (/^Connection terminated|not queryable/.test(message))
+      return new ConnectionError('CONNECTION_CLOSED', 'The connection to the database was lost.', error);
+    if (code !== undefined && /^E[A-Z]+$/.test(code))
+      return new ConnectionError(code, `The connection to the database was lost: ${message}`, error);
+    return error;
+  }
+}
+
+/** True for a violation of the named unique constraint or index (SQLSTATE 23505). */
+export function isUniqueViolation(error: unknown, constraint: string): boolean {
+  return isDatabaseError(error, '23505') && (error as DatabaseError).constraint === constraint;
+}
+
+/** True for a violation of any foreign key (SQLSTATE 23503): what the row refers to is gone. */
+export function isForeignKeyViolation(error: unknown): boolean {
+  return isDatabaseError(error, '23503');
+}
+
+/** True for an error of the database with this SQLSTATE, such as one that a trigger of ours raises. */
+export function isDatabaseError(error: unknown, code: string): boolean {
+  return error instanceof DatabaseError && error.code === code;
+}
+
+/** True when the database itself refused the statement, so that it works and another statement may pass. */
+export function isRefusedStatement(error: unknown): boolean {
+  return error instanceof DatabaseError;
+}

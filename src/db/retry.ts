@@ -1,0 +1,33 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { DatabaseError } from './errors.ts';
+
+const triesMax = 5;
+const firstPauseMs = 10;
+
+/**
+ * Repeats work that PostgreSQL ended and undid because it collided with other work: a deadlock (40P01), a serialisation
+ * failure (40001), or a prepared statement whose tables have changed. Five tries at most, with growing random pauses.
+ */
+export async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tries === triesMax || !isConflict(error)) throw error;
+      await wait(Math.random() * firstPauseMs * 2 ** tries);
+    }
+  }
+}
+
+function isConflict(error: unknown): boolean {
+  if (!(error instanceof DatabaseError)) return false;
+  return error.code === '40P01' || error.code === '40001' || isStalePlan(error);
+}
+
+/** The table of a prepared statement got other columns, or a pooler has dropped the statement. */
+export function isStalePlan(error: unknown): boolean {
+  return (
+    error instanceof DatabaseError &&
+    (error.routine === 'RevalidateCachedQuery' || error.routine === 'FetchPreparedStatement')
+  );
+}

@@ -1,0 +1,141 @@
+/*
+ * Values on their way to PostgreSQL and back, in its text format; only bytes travel as they are. bigint becomes a
+ * number, which is exact up to 2^53 − 1: our counts and sizes stay below. Dates and times become a Date.
+ */
+
+/** A value for a `json` or `jsonb` column: an array, a string or a number would otherwise be one of PostgreSQL's own. */
+export class Json {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+}
+
+/** The type that a value says it has; 0 leaves it to PostgreSQL, which knows the column or the cast. */
+export function typeOf(value: unknown): number {
+  if (typeof value === 'boolean') return 16;
+  if (value instanceof Date) return 1184;
+  if (value instanceof Uint8Array) return 17;
+  if (value instanceof Json) return 3802;
+  return 0;
+}
+
+/** Undefined is null. */
+export function serialize(value: unknown): string | Buffer | null {
+  if (typeof value === 'string') return value;
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'boolean') return value ? 't' : 'f';
+  if (typeof value !== 'object') return String(value);
+  if (value instanceof Date) return value.toISOString();
+  if (value instanceof Json) return JSON.stringify(value.value) ?? null;
+  if (Array.isArray(value)) return serializeArray(value);
+  if (value instanceof Uint8Array)
+    return Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  return JSON.stringify(value);
+}
+
+function serializeArray(values: readonly unknown[]): string {
+  return `{${values.map(serializeElement).join(',')}}`;
+}
+
+function serializeElement(value: unknown): string {
+  if (value === null || value === undefined) return 'null';
+  if (typeof value === 'number') return String(value);
+  if (Array.isArray(value)) return serializeArray(value);
+  const text = serialize(value);
+  const plain = Buffer.isBuffer(text) ? `\\x${text.toString('hex')}` : String(text);
+  return `"${plain.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+}
+
+type Parse = (text: string) => unknown;
+
+const parsers: Record<number, Parse> = {};
+
+/** How the text of a column of this type is read; undefined: it stays text. */
+export function parserOf(type: number): Parse | undefined {
+  return parsers[type];
+}
+
+function register(parse: Parse | undefined, types: readonly (readonly [type: number, array: number])[]): void {
+  for (const [type, array] of types) {
+    if (parse) parsers[type] = parse;
+    parsers[array] = (text) => parseArray(text, parse);
+  }
+}
+
+// int2, int4, int8, oid, float4, float8
+register(Number, [
+  [21, 1005],
+  [23, 1007],
+  [20, 1016],
+  [26, 1028],
+  [700, 1021],
+  [701, 1022],
+]);
+register((text) => text === 't', [[16, 1000]]);
+// date, timestamp, timestamptz
+register(
+  (text) => new Date(text),
+  [
+    [1082, 1182],
+    [1114, 1115],
+    [1184, 1185],
+  ],
+);
+register((text) => Buffer.from(text.slice(2), 'hex'), [[17, 1001]]);
+// json, jsonb
+register(
+  (text) => JSON.parse(text),
+  [
+    [114, 199],
+    [3802, 3807],
+  ],
+);
+// text, varchar, char(n), name, uuid, numeric
+register(undefined, [
+  [25, 1009],
+  [1043, 1015],
+  [1042, 1014],
+  [19, 1003],
+  [2950, 2951],
+  [1700, 1231],
+]);
+
+/** PostgreSQL's text of an array: `{a,NULL,"b \"c\"",{…}}`. */
+export function parseArray(text: string, parse: Parse | undefined): unknown[] {
+  let at = text.indexOf('{') + 1;
+  function read(): unknown[] {
+    const items: unknown[] = [];
+    while (at < text.length) {
+      const character = text[at];
+      if (character === '}') {
+        at += 1;
+        return items;
+      }
+      if (character === ',') at += 1;
+      else if (character === '{') {
+        at += 1;
+        items.push(read());
+      } else items.push(character === '"' ? readQuoted() : readPlain());
+    }
+    return items;
+  }
+  function readPlain(): unknown {
+    const start = at;
+    while (text[at] !== ',' && text[at] !== '}') at += 1;
+    const item = text.slice(start, at);
+    if (item === 'NULL') return null;
+    return parse ? parse(item) : item;
+  }
+  function readQuoted(): unknown {
+    let item = '';
+    for (at += 1; text[at] !== '"'; at += 1) {
+      if (text[at] === '\\') at += 1;
+      item += text[at];
+    }
+    at += 1;
+    return parse ? parse(item) : item;
+  }
+  return read();
+}
