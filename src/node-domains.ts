@@ -15,7 +15,7 @@ import type { ingestSchema, searchSchema } from './knowledge/schema.ts';
 import { presentEntry } from './kv/present.ts';
 import { createKvService, type KvLimits } from './kv/service.ts';
 
-/** The operations of other domains that nodes of workflows carry out, bodies and answers as the API has them. */
+/** The operations of other domains that workflow nodes call, with the bodies and responses of the API. */
 export function createNodeDomains(
   base: FileDeps & FileLinks & Pick<ExtractionDeps, 'parser' | 'fetcher'>,
   options: { kvLimits: KvLimits; knowledge: Knowledge },
@@ -72,7 +72,7 @@ export function createNodeDomains(
 
 const responseBytesMax = 1024 * 1024;
 
-/** One guarded exchange. What it refuses, cannot reach or cannot read fails the node. */
+/** Sends one guarded request. A refused, failed or unreadable one fails the node. */
 async function fetchOutside(
   { fetcher, parser }: Pick<ExtractionDeps, 'fetcher' | 'parser'>,
   request: HttpRequest,
@@ -83,7 +83,7 @@ async function fetchOutside(
       method: request.method as 'GET',
       headers: request.headers,
       bytesMax: responseBytesMax,
-      // The node's own timeout ends the exchange by its signal.
+      // The node's own timeout aborts the request.
       ...{ lane, signal, timeoutMs: Number.POSITIVE_INFINITY },
       ...(request.body === undefined ? {} : { body: request.body }),
     });

@@ -42,7 +42,7 @@ const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_json', 'The body is not as long as Content-Length says.'],
   FST_ERR_CTP_EMPTY_JSON_BODY: ['invalid_json', 'The request body is empty.'],
   FST_ERR_CTP_INVALID_JSON_BODY: ['invalid_json', 'The request body is not valid JSON.'],
-  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'There is no such resource, or you may not see it.'],
+  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'The resource does not exist, or you may not see it.'],
   FST_ERR_BAD_URL: ['invalid_path', 'The path has an escape that is not valid.'],
 };
 
@@ -62,9 +62,13 @@ function asAppError(error: unknown): AppError {
         headers: { 'retry-after': '1' },
       },
     );
-  return new AppError('internal_error', 'Something went wrong on our side. The request id finds it in the log.', {
-    cause: error,
-  });
+  return new AppError(
+    'internal_error',
+    'An internal error occurred. The server log has details under the request id.',
+    {
+      cause: error,
+    },
+  );
 }
 
 /** The database went away: connection errors of the driver, and SQLSTATE classes 08 and 57P (shutting down). */
