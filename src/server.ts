@@ -15,6 +15,7 @@ import { registerFileRoutes } from './files/routes.ts';
 import { registerDocs } from './http/docs.ts';
 import { registerHealthRoutes } from './http/health.ts';
 import { Intake } from './http/intake.ts';
+import { MetricsServer } from './http/metrics-server.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
@@ -60,14 +61,23 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     audit,
     bodyBytesMax: config.bodyBytesMax,
     intake,
-    corsOrigins: config.corsOrigins,
+    // The console shows files from their own origin.
+    corsOrigins:
+      config.contentOrigin === undefined
+        ? config.corsOrigins
+        : [...config.corsOrigins, new URL(services.baseUrl()).origin],
+    contentOrigin: config.contentOrigin,
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
   // A worker answers nothing but how it is doing.
   const answers = config.role !== 'worker';
   if (answers) await collectOpenApi(fastify);
-  registerHealthRoutes(api, { ...services, metricsToken: config.metricsToken });
+  registerHealthRoutes(api, {
+    ...services,
+    metricsToken: config.metricsToken,
+    metricsElsewhere: config.metricsPort !== undefined,
+  });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   metrics.gauge('quarry_http_connections', 'Connections of clients that are open', () => countConnections(fastify));
   const domains = createDomains(services, audit);
@@ -84,6 +94,8 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     await registerDocs(fastify);
     await registerConsole(fastify, services);
   }
+  const metricsServer =
+    config.metricsPort === undefined ? undefined : new MetricsServer({ metrics, token: config.metricsToken, log });
   let closing: Promise<void> | undefined;
   const stopWork = async () => {
     mcp?.stopWaiting();
@@ -100,6 +112,11 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       const address = fastify.server.address();
       const port = typeof address === 'object' && address !== null ? address.port : wanted;
       const url = `http://${urlHost(config.host)}:${port}`;
+      if (config.metricsPort !== undefined)
+        log.info(
+          { port: await metricsServer?.listen(config.host, config.metricsPort) },
+          'metrics have a port of their own',
+        );
       services.setListeningUrl(url);
       if (runsJobs(config)) domains.work.ticker.startTicking();
       return url;
@@ -107,7 +124,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     close() {
       closing ??= stopWork()
         .then(() => drain(fastify))
-        .then(() => Promise.all([rateLimiter.close(), audit.close()]))
+        .then(() => Promise.all([rateLimiter.close(), audit.close(), metricsServer?.close()]))
         .then(() => {});
       return closing;
     },

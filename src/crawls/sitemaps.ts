@@ -1,6 +1,6 @@
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
-import { type SitemapEntry, sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
+import { type SitemapEntry, type SitemapPage, sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
 import type { RobotsCache } from './robots-cache.ts';
 import type { Crawl } from './types.ts';
 
@@ -16,7 +16,7 @@ export async function readSitemaps(
   crawl: Crawl,
   robots: RobotsCache,
   signal: AbortSignal,
-  add: (urls: string[]) => Promise<boolean>,
+  add: (pages: SitemapPage[]) => Promise<boolean>,
 ): Promise<void> {
   const start = new URL(crawl.scopeUrl ?? crawl.settings.startUrl);
   const named = (await robots.rulesFor(start)).sitemaps;
@@ -44,9 +44,9 @@ export async function readSitemaps(
     };
     return deps.parser.run<SitemapEntry[]>('sitemap', input, { lane: crawl.appId, signal });
   };
-  let chunk: string[] = [];
+  let chunk: SitemapPage[] = [];
   for await (const page of walkSitemaps(urls, load, urlsMax)) {
-    chunk.push(page.url);
+    chunk.push(page);
     if (chunk.length < chunkMax) continue;
     if (!(await add(chunk))) return;
     chunk = [];

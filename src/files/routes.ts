@@ -200,6 +200,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     params,
     query: Type.Object({ expires: Type.Integer(), signature: Type.String() }),
     uncheckedQuery: true,
+    servesContent: true,
     responses: { 200: bytesSchema },
     handler: async ({ params: { file }, query, request, reply }) => {
       const { expires, signature } = query as { expires?: unknown; signature?: unknown };
@@ -228,6 +229,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       params,
       query: Type.Object({ token: Type.String() }),
       uncheckedQuery: true,
+      servesContent: true,
       responses: { 200: bytesSchema },
       handler: async ({ params: { file }, query, request, reply }) => {
         const found = await files.openCapability(file, (query as { token?: unknown }).token, role);
