@@ -23,7 +23,7 @@ import { createInboundService } from './sources/inbound.ts';
 import { createSourceService, dueAt } from './sources/service.ts';
 import { listDueSources, setNextPull } from './sources/store.ts';
 
-export type KnowledgeDeps = {
+type KnowledgeDeps = {
   db: Database;
   blobs: BlobStore;
   parser: ParserPool;

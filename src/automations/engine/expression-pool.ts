@@ -13,7 +13,7 @@ const checkMs = 100;
 /** Without the thread's own processor time, and where it gets none for so long, the wall clock decides. */
 const wallFactor = 5;
 
-export type ThreadTask = {
+type ThreadTask = {
   /** Whose work it is. */
   lane: string;
   request: ExpressionRequest;

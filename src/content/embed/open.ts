@@ -4,7 +4,7 @@ import { lexicalEmbedder } from './lexical.ts';
 import { openAiEmbedder } from './openai.ts';
 import { transformersEmbedder } from './transformers.ts';
 
-export type EmbedderSettings = {
+type EmbedderSettings = {
   embedder: 'lexical' | 'openai' | 'transformers';
   searchLanguage: StemLanguage;
   embedUrl: string | undefined;

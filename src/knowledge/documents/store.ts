@@ -71,7 +71,7 @@ export async function findDocumentById(db: Db, appId: string, id: string): Promi
   return row;
 }
 
-export type DocumentFilter = {
+type DocumentFilter = {
   title?: string | undefined;
   sources?: string[] | undefined;
   installations?: string[] | undefined;
@@ -227,7 +227,7 @@ export async function readTextSlice(db: Db, appId: string, documentId: string, s
   return row?.content ?? Buffer.alloc(0);
 }
 
-export type StoredChunk = { ordinal: number; headingPath: string[]; startByte: number; endByte: number; hash: Buffer };
+type StoredChunk = { ordinal: number; headingPath: string[]; startByte: number; endByte: number; hash: Buffer };
 
 export function listChunks(db: Db, appId: string, sourceId: string, from: number, to: number) {
   return db<StoredChunk[]>`

@@ -110,7 +110,7 @@ export async function embedChunks(
   return missing.size;
 }
 
-export type WriteResult = { chunks: number; flushed: boolean; embedded: boolean };
+type WriteResult = { chunks: number; flushed: boolean; embedded: boolean };
 
 /**
  * Puts the document into the source's index in the place of its older self, all in the caller's transaction: whoever

@@ -5,7 +5,7 @@ import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import type { Logger } from '../../log.ts';
 
-export type AddKnowledgeJob = (
+type AddKnowledgeJob = (
   db: Db,
   task: string,
   payload: object,
@@ -13,7 +13,7 @@ export type AddKnowledgeJob = (
 ) => Promise<void>;
 
 /** In the transaction that made the ingestion active. */
-export type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
+type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
 
 export type KnowledgeWorkDeps = {
   db: Database;

@@ -45,7 +45,7 @@ export type Ready = {
 };
 
 /** A document's text with everything else that is known of it. */
-export type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
+type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
   text: string;
   bytesHash: Buffer;
   bytes: number;

@@ -31,7 +31,7 @@ export class LeaseLost extends Error {
   }
 }
 
-export type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
+type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
 
 /** One ingestion in the hands of this process. */
 export class IngestionRun {

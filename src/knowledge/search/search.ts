@@ -9,7 +9,7 @@ import { type Fragment, type HitRow, listAllowed, listHits, listScope } from './
 
 export type SearchMode = 'hybrid' | 'vector' | 'fulltext';
 
-export type SearchRequest = {
+type SearchRequest = {
   appId: string;
   /** Which sources: a condition on `s`, a row of knowledge_sources, that includes who may see it. */
   sources: Fragment;
