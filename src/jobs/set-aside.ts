@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts';
 
 /** A job that is not tried any more, because it failed too often or because its process ended under it. */
-export type SetAsideJob = {
+type SetAsideJob = {
   id: string;
   task: string;
   payload: unknown;
