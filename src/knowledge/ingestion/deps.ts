@@ -1,8 +1,9 @@
 import type { BlobStore } from '../../blob/blob-store.ts';
-import type { Embedder } from '../../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
+import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
 
 type AddKnowledgeJob = (
@@ -19,7 +20,7 @@ export type KnowledgeWorkDeps = {
   db: Database;
   blobs: BlobStore;
   parser: ParserPool;
-  embedder: Embedder;
+  embedder: SharedEmbedder;
   /** Language of sources that do not name one. */
   language: StemLanguage;
   addJob: AddKnowledgeJob;
@@ -27,3 +28,9 @@ export type KnowledgeWorkDeps = {
   launch: Launch;
   log: Logger;
 };
+
+/** Has the documents of an app that lack vectors embedded, by one job however often it is asked for. */
+export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, appId: string, runAt?: Date): Promise<void> {
+  const key = `${taskNames.embedDocuments}/${appId}`;
+  return addJob(db, taskNames.embedDocuments, { appId }, runAt === undefined ? { key } : { key, runAt });
+}

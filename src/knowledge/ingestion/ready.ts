@@ -77,7 +77,9 @@ export async function makeReady(
     },
     input.signal,
   );
-  const embedded = embedder.local ? made + (await embedChunks(embedder, prepared, vectors, input.signal)) : made;
+  const embedded = embedder.local
+    ? made + (await embedChunks(embedder, source.appId, prepared, vectors, input.signal))
+    : made;
   return {
     facts: {
       id: input.documentId ?? newUuid(),
