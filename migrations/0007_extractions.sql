@@ -48,6 +48,8 @@ create table extraction_outputs (
   source_url text,
   title text,
   metadata jsonb not null default '{}',
+  -- Whether the text was truncated; of a web page, its type and what it states about its subject.
+  page jsonb,
   error jsonb,
   file_id uuid,
   created_at timestamptz not null default now(),

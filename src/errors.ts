@@ -22,6 +22,7 @@ export const errorCodes = {
   already_exists: { status: 422, type: 'validation_error' },
   file_too_large: { status: 422, type: 'validation_error' },
   unsupported_content: { status: 422, type: 'validation_error' },
+  needs_browser: { status: 422, type: 'validation_error' },
   extraction_failed: { status: 422, type: 'validation_error' },
   not_an_image: { status: 422, type: 'validation_error' },
   quota_exceeded: { status: 422, type: 'validation_error' },

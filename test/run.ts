@@ -22,7 +22,7 @@ import { administrate, runVariable, templateDatabase } from './support/database.
  *
  * TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases.
  */
-const suites = ['test/rules', 'test/unit', 'test/api', 'test/browser', 'test/crash', 'test/fuzz'];
+const suites = ['test/rules', 'test/unit', 'test/api', 'test/cli', 'test/browser', 'test/crash', 'test/fuzz'];
 const testTimeoutMs = 180_000;
 /** The database is thrown away, so it need not survive a power cut. Crash tests start their own, durable one. */
 const fastSettings = { fsync: 'off', full_page_writes: 'off', synchronous_commit: 'off', max_connections: '400' };

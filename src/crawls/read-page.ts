@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { normalizeUrl } from '../content/crawl.ts';
+import { mayBePage, mediaTypeOf, normalizeUrl } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
-import type { ParserPool } from '../content/parse/pool/pool.ts';
-import { ParseError } from '../content/parse/types.ts';
+import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
+import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import type { Places } from '../jobs/places.ts';
 import { sortLinks } from './frontier.ts';
@@ -80,7 +80,7 @@ export async function readPage(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
-    if (error instanceof ParseError) return failedPage(error.reason, error.reason, error.message);
+    if (error instanceof ParseError) return failedPage(error.reason, error.code, error.message);
     throw error;
   }
 }
@@ -150,16 +150,25 @@ async function judge(
     return { ...failedPage('fetch_failed', `http_${status}`, `The page answered ${status}.`), gone };
   }
   const contentType = headers['content-type'] ?? '';
-  const read = looksLikeHtml(contentType, bytes)
-    ? await readHtml(deps.parser, crawl, bytes, contentType, response.url, options.signal)
-    : await readDocument(deps.parser, crawl, bytes, headers, response.url, options.signal);
+  const body: Body = {
+    bytes,
+    contentType,
+    contentEncoding: headers['content-encoding'] ?? '',
+    decodedBytesMax: crawlBytesMax,
+    url: response.url,
+  };
+  const run = { signal: options.signal, lane: crawl.appId };
+  const html = mayBePage(contentType) ? await readHtml(deps.parser, body, run) : undefined;
+  const read =
+    html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
   const blocked = /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');
   const facts = {
     title: read.title,
     description: read.description,
     language: read.language,
     published: read.published,
-    contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
+    report: read.report,
+    contentType: mediaTypeOf(contentType),
     truncated: read.truncated,
   };
   const state: PageState = {
@@ -189,7 +198,7 @@ function sha256(text: string): Buffer {
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
   const none = undefined;
-  const facts = { title: none, description: none, language: none, published: none, truncated: none };
+  const facts = { title: none, description: none, language: none, published: none, report: none, truncated: none };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -198,21 +207,21 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
+  report: PageReport | undefined;
   truncated: string[] | undefined;
 };
 
-async function readHtml(
-  parser: ParserPool,
-  crawl: Crawl,
-  bytes: Uint8Array,
-  contentType: string,
-  url: string,
-  signal: AbortSignal,
-): Promise<Read> {
-  const parsed = await parser.run<ParsedPage>('page', { bytes, contentType, url }, { signal, lane: crawl.appId });
+type Body = ParseInput & { contentType: string; url: string };
+
+/** Undefined when it is no web page after all. */
+async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promise<Read | undefined> {
+  const parsed = await parser.run<ParsedPage | null>('page', body, run);
+  if (parsed === null) return undefined;
+  if (parsed.needsBrowser) throw needsBrowser();
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
   return {
     ...parsed,
+    report: { page_type: parsed.pageType, structured: parsed.structured },
     truncated: parsed.truncated,
     links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
@@ -220,20 +229,11 @@ async function readHtml(
 
 async function readDocument(
   parser: ParserPool,
-  crawl: Crawl,
-  bytes: Uint8Array,
-  headers: Record<string, string>,
-  url: string,
-  signal: AbortSignal,
+  body: Body,
+  filename: string | undefined,
+  run: RunOptions,
 ): Promise<Read> {
-  const filename = filenameOf(headers['content-disposition'], url);
-  const input = {
-    bytes,
-    contentType: headers['content-type'] ?? '',
-    url,
-    ...(filename === undefined ? {} : { filename }),
-  };
-  const document = await parser.parse(input, { signal, lane: crawl.appId });
+  const document = await parser.parse({ ...body, ...(filename === undefined ? {} : { filename }) }, run);
   return {
     markdown: document.markdown,
     title: document.title ?? filename,
@@ -242,6 +242,7 @@ async function readDocument(
     published: document.created,
     canonical: undefined,
     links: [],
+    report: document.page,
     truncated: document.truncated,
   };
 }
@@ -255,20 +256,6 @@ function filenameOf(disposition: string | undefined, url: string): string | unde
   } catch {
     return last;
   }
-}
-
-function looksLikeHtml(contentType: string, bytes: Uint8Array): boolean {
-  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
-  if (type === 'text/html' || type === 'application/xhtml+xml') return !isPdf(bytes);
-  if (type !== '' && type !== 'application/octet-stream' && type !== 'text/plain') return false;
-  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 512)).toString('latin1');
-  return (
-    /^(?:\xef\xbb\xbf)?\s*(?:<!--[^>]*>\s*)?<(?:!doctype html|html|head|body)\b/i.test(head) && type !== 'text/plain'
-  );
-}
-
-function isPdf(bytes: Uint8Array): boolean {
-  return bytes[0] === 0x25 && bytes[1] === 0x50 && bytes[2] === 0x44 && bytes[3] === 0x46;
 }
 
 /** The URL that the page gives for itself, when it is one of the same site. */

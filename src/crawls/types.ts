@@ -1,3 +1,4 @@
+import type { PageReport } from '../content/parse/types.ts';
 import type { Transaction } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
@@ -48,6 +49,8 @@ export type CrawledPage = {
   description: string | undefined;
   language: string | undefined;
   published: string | undefined;
+  /** Of an HTML page. */
+  report: PageReport | undefined;
   contentType: string;
   /** What is missing because the page is too large, in words. */
   truncated: string[] | undefined;

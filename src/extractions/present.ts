@@ -22,6 +22,7 @@ export async function presentExtraction(deps: FileLinks, view: ExtractionView, n
           error: output.error,
           title: output.title,
           metadata: output.metadata,
+          ...output.page,
           file: file && (await presentFile(deps, file, now)),
           created_at: iso(output.createdAt),
         });

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { pageTypes } from '../content/parse/html/page-type.ts';
 import { fileSchema } from '../files/schema.ts';
 import { ref, strict } from '../http/route.ts';
 import { integerRange } from '../http/validation.ts';
@@ -17,6 +18,16 @@ export const extractionOutputSchema = Type.Object(
     error: Type.Optional(errorMembers),
     title: optionalText,
     metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'What the source says about itself.' }),
+    page_type: Type.Optional(Type.Enum([...pageTypes], { description: 'What kind of web page it is.' })),
+    structured: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description:
+          'What a web page states about its subject for programs: type, name, author, published, modified, price, currency, availability, rating, … as written.',
+      }),
+    ),
+    truncated: Type.Optional(
+      Type.Boolean({ description: 'The document or page is larger than what is read; the rest is left out.' }),
+    ),
     file: Type.Optional(ref(fileSchema)),
     created_at: Type.String(),
   },

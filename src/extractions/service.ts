@@ -172,6 +172,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         sourceUrl: null,
         title: storableText(document.title) ?? null,
         metadata: documentMetadata(document),
+        page: { ...document.page, truncated: document.truncated !== undefined },
         error: null,
         fileId: file.id,
       });
@@ -308,7 +309,7 @@ async function parseOrRefuse(
   } catch (error) {
     if (!(error instanceof ParseError)) throw error;
     const fields = error.reason === 'timeout' ? [] : [{ field: 'file', message: error.message }];
-    throw new AppError(error.reason, error.message, { fields, cause: error });
+    throw new AppError(error.code, error.message, { fields, cause: error });
   }
 }
 

@@ -1,6 +1,7 @@
 /*
  * Triggers of extractions: extractions_created and extractions_ended emit an event when an extraction has ended.
  */
+import type { PageReport } from '../content/parse/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
@@ -41,6 +42,8 @@ export type OutputRow = {
   sourceUrl: string | null;
   title: string | null;
   metadata: Record<string, unknown>;
+  /** What is known of the text beside it; null for an output that failed. */
+  page: (Partial<PageReport> & { truncated: boolean }) | null;
   error: StoredError | null;
   fileId: string | null;
   createdAt: Date;
@@ -73,6 +76,7 @@ export async function insertOutput(db: Db, appId: string, output: NewOutput): Pr
     ...output,
     appId,
     metadata: db.json(output.metadata as never),
+    page: output.page === null ? null : db.json(output.page),
     error: output.error === null ? null : db.json(output.error),
   };
   const [inserted] = await db<[OutputRow]>`
@@ -90,10 +94,11 @@ export type NewPageOutput = NewOutput & { name: string | null };
 export async function insertOutputs(db: Db, appId: string, outputs: readonly NewPageOutput[]): Promise<void> {
   const column = <K extends keyof NewPageOutput>(key: K) => outputs.map((output) => output[key]);
   await db`
-    insert into extraction_outputs (app_id, id, extraction_id, ordinal, state, source_url, title, metadata, error, file_id, name)
+    insert into extraction_outputs (app_id, id, extraction_id, ordinal, state, source_url, title, metadata, page, error, file_id, name)
     select ${appId}, given.* from unnest(${column('id')}::uuid[], ${column('extractionId')}::uuid[],
       ${column('ordinal')}::integer[], ${column('state')}::text[], ${column('sourceUrl')}::text[], ${column('title')}::text[],
       ${outputs.map((output) => JSON.stringify(output.metadata))}::text[]::jsonb[],
+      ${outputs.map((output) => (output.page === null ? null : JSON.stringify(output.page)))}::text[]::jsonb[],
       ${outputs.map((output) => (output.error === null ? null : JSON.stringify(output.error)))}::text[]::jsonb[],
       ${column('fileId')}::uuid[], ${column('name')}::text[]) as given`;
 }

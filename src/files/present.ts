@@ -11,6 +11,8 @@ export const signedLinkSeconds = 3600;
 
 export type FileLinks = {
   baseUrl: () => string;
+  /** Where what users have stored is served. */
+  contentUrl: () => string;
   signedLinks: SignedLinks;
   capabilities: Capabilities;
   blobs: Pick<BlobStore, 'presignedUrl'>;
@@ -37,13 +39,13 @@ export async function downloadUrl(deps: FileLinks, file: FileRow, now: Date): Pr
   if (presigned !== undefined) return presigned;
   const expires = Math.floor(now.getTime() / 1000) + signedLinkSeconds;
   const signature = deps.signedLinks.signature('download', file.appId, file.id, expires);
-  return `${deps.baseUrl()}/api/v1/files/${formatId('file', file.id)}/content?expires=${expires}&signature=${signature}`;
+  return `${deps.contentUrl()}/api/v1/files/${formatId('file', file.id)}/content?expires=${expires}&signature=${signature}`;
 }
 
 /** The lasting URL that opens a file in one role. */
 export async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, role: CapabilityRole) {
   const token = await deps.capabilities.token(appId, fileId, role);
-  return `${deps.baseUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
+  return `${deps.contentUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
 }
 
 /** A file as answers carry it. `grants` are for those alone who have an owner's rights. */

@@ -65,6 +65,8 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   uncheckedQuery?: boolean;
   /** What the body is when it is not JSON: nothing reads it, and the handler takes it from `request.raw`. */
   rawBody?: string;
+  /** Whether it serves what users have stored, which may have an origin of its own. */
+  servesContent?: boolean;
   /** Headers to document that the handler reads and checks itself. */
   headers?: TObject;
   /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
@@ -189,6 +191,7 @@ export class Api {
           access,
           operationId,
           budget,
+          servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
           ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),

@@ -42,19 +42,26 @@ export class HeldJob {
   }
 
   async complete(): Promise<void> {
-    await this.#pool.query('delete from graphile_worker._private_jobs where id = $1 and locked_by = $2', [
-      this.#id,
-      this.#poolId,
-    ]);
+    await this.#end('delete from graphile_worker._private_jobs where id = $1 and locked_by = $2', []);
   }
 
   /** To be tried again later, as the library does it. */
   async fail(message: string): Promise<void> {
-    await this.#pool.query(
+    await this.#end(
       `update graphile_worker._private_jobs set last_error = $3, locked_at = null, locked_by = null, flags = flags - 'waits',
          run_at = greatest(now(), run_at) + exp(least(attempts, 10)) * interval '1 second'
        where id = $1 and locked_by = $2`,
-      [this.#id, this.#poolId, message],
+      [message],
+    );
+  }
+
+  /** Ends the job's turn, and with it that of its named queue. */
+  async #end(statement: string, values: string[]): Promise<void> {
+    await this.#pool.query(
+      `with ended as (${statement} returning job_queue_id)
+       update graphile_worker._private_job_queues queues set locked_at = null, locked_by = null
+       from ended where queues.id = ended.job_queue_id and queues.locked_by = $2`,
+      [this.#id, this.#poolId, ...values],
     );
   }
 

@@ -1,11 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Job, runTaskList, type TaskList, type WorkerPool } from 'graphile-worker';
+import type { Job } from 'graphile-worker';
 import type pg from 'pg';
 import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Logger } from '../log.ts';
-import { openJobPool, workerLogger } from './connection.ts';
+import { openJobPool } from './connection.ts';
 import { HeldJob, releaseJobs } from './held-job.ts';
+import { JobLoop } from './loop.ts';
 import { Places } from './places.ts';
 import { Presence } from './presence.ts';
 import type { JobPayload } from './queue.ts';
@@ -43,7 +44,7 @@ export type WorkersOptions = {
   target: DatabaseTarget;
   tasks: Record<string, Task>;
   recurring?: Recurring[];
-  /** Jobs that this process runs at the same time. */
+  /** Jobs of one app that this process runs at the same time; as many more for other apps. */
   concurrency: number;
   /** By task: how many of its jobs may wait outside at the same time. One that is over is taken up again later. */
   waits?: Record<string, WaitBounds>;
@@ -69,33 +70,30 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   }
   const running: Running = {
     ...{ pool, log, onCrash, stopping: new AbortController() },
-    poolId: () => workerPool.id,
+    poolId: () => loop.id,
     places: new Places(concurrency),
     waiting: new WaitingJobs(waits),
   };
-  const taskList: TaskList = {};
-  for (const [name, task] of Object.entries(tasks)) {
-    const repeat = recurring.find((each) => each.task === name);
-    taskList[name] = (payload, { job }) => startTask(running, { name, task, repeat }, payload as JobPayload, job);
-  }
-  const workerPool = runTaskList(
-    { concurrency, pollInterval: pollMs, noHandleSignals: true, logger: workerLogger(log) },
-    taskList,
-    pool,
-  );
-  // A pool that gives up, say because the tables are of a newer release, must not end the process by a lost rejection.
-  workerPool.promise.catch((error: unknown) => log.error({ err: error }, 'The job workers stopped'));
-  const presence = new Presence(target, workerPool.id, log, onCrash);
+  const loop = new JobLoop({
+    ...{ pool, target, concurrency, log, tasks: Object.keys(tasks) },
+    run: async (job) => {
+      const name = job.task_identifier;
+      const task = tasks[name];
+      if (!task) throw new Error(`There is no task "${name}".`);
+      const repeat = recurring.find((each) => each.task === name);
+      await startTask(running, { name, task, repeat }, job.payload as JobPayload, job);
+    },
+  });
+  const presence = new Presence(target, loop.id, log, onCrash);
   let stopped: Promise<void> | undefined;
   return {
     stop(patienceMs) {
-      stopped ??= stop(running, workerPool, presence, patienceMs);
+      stopped ??= stop(running, loop, presence, patienceMs);
       return stopped;
     },
   };
 }
 
-/** Due jobs are seen by notification; this finds those that were due later, or whose notification was lost. */
 const pollMs = 1_000;
 const forceMs = 1_000;
 
@@ -117,7 +115,7 @@ type Running = {
 
 type NamedTask = { name: string; task: Task; repeat: Recurring | undefined };
 
-/** Resolves when the job has ended, or when it waits outside and the library may take the next one. */
+/** Resolves when the job has ended, or when it waits outside and the loop may take the next one. */
 async function startTask(running: Running, named: NamedTask, payload: JobPayload, job: Job): Promise<void> {
   const { stopping, waiting } = running;
   const held = new HeldJob(running.pool, running.poolId(), job);
@@ -233,18 +231,16 @@ async function addNext(pool: pg.Pool, { task, everySeconds }: Recurring): Promis
 
 async function stop(
   { pool, stopping, places, waiting, log }: Running,
-  workerPool: WorkerPool,
+  loop: JobLoop,
   presence: Presence,
   patienceMs: number,
 ): Promise<void> {
   stopping.abort();
   places.open();
-  const finished = Promise.allSettled([workerPool.gracefulShutdown(), waiting.ended()]).then(() => true);
+  const finished = Promise.allSettled([loop.stop(), waiting.ended()]).then(() => true);
   if (!(await Promise.race([finished, wait(patienceMs, false, { ref: false })]))) {
     log.warn('Jobs did not finish in time and are given back');
-    await releaseJobs(pool, workerPool.id, undefined).catch(() => {});
-    const forced = Promise.resolve(workerPool.forcefulShutdown('The process stops')).catch(() => {});
-    await Promise.race([forced, wait(forceMs, undefined, { ref: false })]);
+    await releaseJobs(pool, loop.id, undefined).catch(() => {});
   }
   await presence.stop();
   await Promise.race([pool.end(), wait(forceMs, undefined, { ref: false })]);

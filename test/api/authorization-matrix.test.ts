@@ -1,16 +1,22 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { type Row, runChecks } from '../support/matrix.ts';
-import { type CallerName, callerNames, type Ownership, settle } from '../support/neighbours.ts';
-import { type Expectation, placeRoutes, rows, type Sent, without } from '../support/places.ts';
+import {
+  type Expectation,
+  expectationsByRoute,
+  rows,
+  type Sent,
+  without,
+} from '../support/authorization/expectations.ts';
+import { createFixtures, type Target } from '../support/authorization/fixtures.ts';
+import { type Row, runChecks } from '../support/authorization/matrix.ts';
+import { apiKeys, managed, orgs, readOwned, sandboxes, teams } from '../support/authorization/tables.ts';
+import { type CallerName, callerNames, createTenants, type Ownership } from '../support/authorization/tenants.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
-import { furnish, type Target } from '../support/things.ts';
-import { apiKeys, managed, orgs, readOwned, sandboxes, teams } from '../support/who-may.ts';
 
 /*
  * Who may call what: every route × every kind of caller × whose the thing is. A new route fails the first test until it
- * has its line in test/support/places.ts, which names its table; test/support/who-may.ts has the tables of outcomes,
- * test/support/neighbours.ts the people.
+ * has its line in test/support/authorization/expectations.ts, which names its table; test/support/authorization/tables.ts has the tables of outcomes,
+ * test/support/authorization/tenants.ts the people.
  *
  * Two rules hold everywhere and so have no table: credentials that open nothing are 401, and a developer is answered
  * like the secret key of the scope that they choose (by the path, or by `x-app` and `x-sandbox`).
@@ -19,11 +25,11 @@ import { apiKeys, managed, orgs, readOwned, sandboxes, teams } from '../support/
 const server = await startTestServer({ env: { QUARRY_DB_POOL: '10' } });
 after(() => server.close());
 const { api, provision } = server;
-const town = await settle(server);
-const { app, sandbox, otherApp, people, team, callers } = town;
-const things = furnish(server, town);
+const tenants = await createTenants(server);
+const { app, sandbox, otherApp, people, team, callers } = tenants;
+const things = createFixtures(server, tenants);
 const { make } = things;
-const expected = placeRoutes(server, town, things);
+const expected = expectationsByRoute(server, tenants, things);
 
 /** Routes for developers that need no app, and those for one app of theirs that have no twin under /api/v1. */
 const forDevelopers = [
@@ -61,7 +67,7 @@ const hasTwin = (name: string) => name.includes(developerPrefix) && !forDevelope
 test('every route has its place in the matrix, and every place its route', () => {
   const placed = new Set([...Object.keys(expected), ...forDevelopers, ...forKeys, ...Object.keys(forEverybody)]);
   const unplaced = routes.map(({ name }) => name).filter((name) => !placed.has(hasTwin(name) ? twinOf(name) : name));
-  assert.deepEqual(unplaced, [], 'Add these to test/support/places.ts, with who may call them.');
+  assert.deepEqual(unplaced, [], 'Add these to test/support/authorization/expectations.ts, with who may call them.');
   const known = new Set(routes.map(({ name }) => name));
   assert.deepEqual(
     [...placed].filter((name) => !known.has(name)),

@@ -26,7 +26,7 @@ test('a document that is deleted while its replacement is under way stays delete
     const data = `The walrus returns in round ${round}.\n\n`.repeat(20_000);
     const replaced = await app.send<TestIngestion>('PATCH', `/knowledge_documents/${document}`, { content: { data } });
     assert.equal((await app.send('DELETE', `/knowledge_documents/${document}`)).status, 204);
-    const ended = await app.settled(replaced.body.id);
+    const ended = await app.waitForIngestion(replaced.body.id);
     assert.deepEqual([ended.status, ended.error?.code], ['failed', 'not_found']);
     assert.equal((await app.send('GET', `/knowledge_documents/${document}`)).status, 404);
     assert.deepEqual(await documentsOf(source), []);
@@ -62,7 +62,7 @@ test('a document that is deleted while a pull is under way stays deleted until t
     holdNext = false;
     assert.equal((await app.send('DELETE', `/knowledge_documents/${document?.id}`)).status, 204);
     held?.response.end(html('Page 2'));
-    assert.equal((await app.settled(pull)).status, 'succeeded');
+    assert.equal((await app.waitForIngestion(pull)).status, 'succeeded');
     assert.deepEqual(await documentsOf(source), []);
     assert.equal((await app.ingest(source, { pull: true })).status, 'succeeded');
     assert.deepEqual(
@@ -91,7 +91,7 @@ test("a file's document that is deleted while a pull reads the file again stays 
   assert.equal((await app.send('PATCH', `/knowledge_sources/${source}`, { payload: { file: large } })).status, 200);
   const pull = await startPull(source);
   assert.equal((await app.send('DELETE', `/knowledge_documents/${document?.id}`)).status, 204);
-  const ended = await app.settled(pull);
+  const ended = await app.waitForIngestion(pull);
   assert.deepEqual([ended.status, ended.error?.code], ['failed', 'not_found']);
   assert.deepEqual(await documentsOf(source), []);
 });

@@ -31,7 +31,7 @@ test('a service that speaks /v1/embeddings makes the vectors, and only changed c
   const answer = await app.send<{ id: string }>('PATCH', `/knowledge_documents/${document}`, {
     content: { data: section('Iron') + section('Silver') },
   });
-  await app.settled(answer.body.id);
+  await app.waitForIngestion(answer.body.id);
   assert.ok(service.texts.length > 0);
   assert.ok(service.texts.every((text) => !text.includes('Iron')));
   assert.match((await app.search(source, { query: 'about silver', mode: 'vector' }))[0]?.content ?? '', /Silver/);

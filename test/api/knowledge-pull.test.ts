@@ -148,7 +148,7 @@ test('a schedule pulls an active source by itself, and never a paused one', asyn
       (await app.send<{ data: { id: string }[] }>('GET', `/knowledge_sources/${source}/ingestions`)).body.data;
     const [pull] = await list(active);
     assert.ok(pull);
-    assert.equal((await app.settled(pull.id)).status, 'succeeded');
+    assert.equal((await app.waitForIngestion(pull.id)).status, 'succeeded');
     assert.deepEqual(await list(paused), []);
   } finally {
     await site.close();
@@ -175,7 +175,7 @@ test('an inbound URL takes whatever is posted as a document, until its secret is
     fetch(to, { method: 'POST', headers: { 'content-type': 'text/plain' }, body: 'The walrus has tusks.' });
   const posted = await post(url);
   assert.equal(posted.status, 202);
-  await app.settled(((await posted.json()) as { ingestion: string }).ingestion);
+  await app.waitForIngestion(((await posted.json()) as { ingestion: string }).ingestion);
   assert.equal((await app.search(String(source?.id), { query: 'walrus', mode: 'fulltext' })).length, 1);
   const refusal = await app.send<ErrorBody>('POST', `${path}/ingest`, { content: { data: 'x' } });
   assert.deepEqual([refusal.status, refusal.body.error.fields[0]?.field], [422, 'content']);

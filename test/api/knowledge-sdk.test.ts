@@ -32,7 +32,7 @@ for (const [name, client] of [
       dedupe: true,
     });
     contextIngestionSchema.parse(ingestion);
-    await knowledgeOf(server, { key: app.secretKey }).settled(ingestion.id);
+    await knowledgeOf(server, { key: app.secretKey }).waitForIngestion(ingestion.id);
     contextIngestionSchema.parse(await client.knowledge_ingestions.get(ingestion.id));
     const found = await sources.search(source.id, { query: 'moss', mode: 'hybrid', max_results: 5 });
     assert.equal(found.data[0]?.kind, 'chunk');

@@ -198,7 +198,7 @@ test('statistics and results are right after many documents, replacements, delet
       const answer = await app.send<{ id: string }>('PATCH', `/knowledge_documents/${document}`, {
         content: { data: replaced },
       });
-      await app.settled(answer.body.id);
+      await app.waitForIngestion(answer.body.id);
       alive.set(document, replaced);
     }
   }

@@ -270,7 +270,7 @@ test('a document is replaced under its id, and the old text is gone from search'
     content: { data: 'Ostriches run through sand.' },
   });
   assert.equal(answer.status, 201);
-  const ingestion = await app.settled(answer.body.id);
+  const ingestion = await app.waitForIngestion(answer.body.id);
   assert.deepEqual([ingestion.status, ingestion.metadata.document], ['succeeded', document]);
   assert.deepEqual(await app.search(source, { query: 'penguins', mode: 'fulltext' }), []);
   assert.equal((await app.search(source, { query: 'ostrich', mode: 'fulltext' }))[0]?.document, document);
@@ -348,7 +348,7 @@ test('pushes of one source that come together all arrive when they queue', async
       }),
     ),
   );
-  for (const answer of answers) assert.equal((await app.settled(answer.body.id)).status, 'succeeded');
+  for (const answer of answers) assert.equal((await app.waitForIngestion(answer.body.id)).status, 'succeeded');
   assert.equal((await app.search(source, { query: 'crowd', mode: 'fulltext' })).length, 12);
 });
 

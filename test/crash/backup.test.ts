@@ -111,7 +111,9 @@ test('a backup taken under load restores to a server that has everything acknowl
     const shared = await post<FileBody>(serve.baseUrl, '/files', picture);
     const [files, entries] = [[...acknowledged.files], new Map(acknowledged.entries)];
 
-    const taken = await runQuarry(['backup', backup, '--include-secret'], { ...lean, QUARRY_DATA_DIR: dataDir });
+    const taken = await runQuarry(['backup', backup, '--include-secret'], {
+      env: { ...lean, QUARRY_DATA_DIR: dataDir },
+    });
     assert.equal(taken.code, 0, taken.stderr);
     const later = acknowledged.files.length;
     assert.ok(later > files.length, 'writing went on meanwhile');
@@ -123,9 +125,9 @@ test('a backup taken under load restores to a server that has everything acknowl
     assert.equal(statSync(backup).mode & 0o777, 0o700);
     assert.equal(statSync(join(backup, 'secret')).mode & 0o777, 0o600);
 
-    assert.equal((await runQuarry(['backup', 'verify', backup], {})).code, 0);
+    assert.equal((await runQuarry(['backup', 'verify', backup])).code, 0);
     const env = { ...lean, QUARRY_DATA_DIR: restoredDir };
-    const restored = await runQuarry(['restore', backup], env);
+    const restored = await runQuarry(['restore', backup], { env });
     assert.equal(restored.code, 0, restored.stderr);
     const again = await startServe(env);
     try {
@@ -157,7 +159,7 @@ test('a backup taken under load restores to a server that has everything acknowl
       });
       assert.match(await stream.text(), /"status":"completed"/);
 
-      const checked = await runQuarry(['fsck'], env);
+      const checked = await runQuarry(['fsck'], { env });
       assert.equal(checked.code, 0, checked.stdout);
       assert.match(checked.stdout, / 0 problems/);
     } finally {
@@ -167,14 +169,14 @@ test('a backup taken under load restores to a server that has everything acknowl
     // Killed where blobs are copied or before: whatever it left is no backup.
     const killed = new AbortController();
     const second = join(root, 'second');
-    const dying = runQuarry(['backup', second], env, killed.signal);
+    const dying = runQuarry(['backup', second], { env, signal: killed.signal });
     await appears(`${second}.unfinished`);
     killed.abort();
     await dying;
     assert.ok(!existsSync(second));
-    const refused = await runQuarry(['backup', 'verify', `${second}.unfinished`], {});
+    const refused = await runQuarry(['backup', 'verify', `${second}.unfinished`]);
     assert.match(refused.stderr, /no whole backup|ENOENT/);
-    assert.equal((await runQuarry(['backup', second], env)).code, 0, 'the next one clears it away');
+    assert.equal((await runQuarry(['backup', second], { env })).code, 0, 'the next one clears it away');
     assert.ok(!existsSync(`${second}.unfinished`));
   } finally {
     await site.close();

@@ -49,7 +49,7 @@ test('an ingestion whose server is killed goes on where it was: every document o
     while ((await count()) < before + documentsPerRound * share) await new Promise((resolve) => setTimeout(resolve, 5));
     await server.kill();
     server = await startServe(env);
-    const ingestion = await settled(started.body.id);
+    const ingestion = await waitForIngestion(started.body.id);
     assert.equal(ingestion.status, 'succeeded', JSON.stringify(ingestion));
     assert.equal(new Set(ingestion.metadata.items?.map((item) => item.document)).size, documentsPerRound);
     before += documentsPerRound;
@@ -63,7 +63,7 @@ test('an ingestion whose server is killed goes on where it was: every document o
   }
   await server.stop();
 
-  async function settled(id: string): Promise<TestIngestion> {
+  async function waitForIngestion(id: string): Promise<TestIngestion> {
     for (;;) {
       const { body } = await call<TestIngestion>('GET', `/knowledge_ingestions/${id}`);
       if (body.status === 'succeeded' || body.status === 'failed') return body;

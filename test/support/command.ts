@@ -1,31 +1,46 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
+const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+
 export type CommandResult = { code: number | null; stdout: string; stderr: string };
 
-/**
- * Runs one `quarry` command as a process of its own, to its end.
- * @param env settings, on top of nothing but PATH and HOME.
- * @param signal ends it at once, as a crash would.
- */
-export function runQuarry(args: string[], env: Record<string, string>, signal?: AbortSignal): Promise<CommandResult> {
+export type CommandOptions = {
+  /** Settings, on top of nothing but PATH and HOME: what the tests' own environment holds must not leak in. */
+  env?: Record<string, string>;
+  /** Standard input; none unless given, and one that never ends when it is null. */
+  input?: string | Uint8Array | null;
+  cwd?: string;
+  /** Kills the process, as a crash would. */
+  signal?: AbortSignal;
+};
+
+/** Starts one `quarry` command as a process of its own. */
+export function startQuarry(args: string[], { env = {}, input, cwd, signal }: CommandOptions = {}) {
   const child = spawn(process.execPath, [mainFile, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    ...(cwd === undefined ? {} : { cwd }),
   });
   signal?.addEventListener('abort', () => child.kill('SIGKILL'));
   let stdout = '';
   let stderr = '';
   child.stdout.on('data', (chunk) => {
-    stdout += chunk;
+    stdout += String(chunk);
   });
   child.stderr.on('data', (chunk) => {
-    stderr += chunk;
+    stderr += String(chunk);
   });
-  return new Promise((resolve, reject) => {
+  child.stdin.on('error', () => {});
+  if (input !== null) child.stdin.end(input);
+  const ended = new Promise<CommandResult>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code) => resolve({ code, stdout, stderr }));
   });
+  return { child, ended, output: () => stdout, errors: () => stderr };
 }
 
-const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+/** Runs one command to its end. */
+export function runQuarry(args: string[], options: CommandOptions = {}): Promise<CommandResult> {
+  return startQuarry(args, options).ended;
+}

@@ -9,6 +9,9 @@ export type TestOutput = {
   error?: { code: string; message: string };
   file?: { id: string; filename: string; url: string; size: number; agent?: string };
   metadata: Record<string, unknown>;
+  page_type?: string;
+  structured?: Record<string, string>;
+  truncated?: boolean;
 };
 
 export type TestExtraction = {

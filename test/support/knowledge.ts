@@ -16,7 +16,7 @@ export function knowledgeOf(server: TestServer, auth: Auth) {
   const send = <T = Json>(method: string, path: string, body?: unknown) =>
     server.api<T>(method, `/api/v1${path}`, { ...auth, ...(body === undefined ? {} : { body }) });
 
-  async function settled(id: string): Promise<TestIngestion> {
+  async function waitForIngestion(id: string): Promise<TestIngestion> {
     const deadline = Date.now() + 60_000;
     for (;;) {
       const { body } = await send<TestIngestion>('GET', `/knowledge_ingestions/${id}`);
@@ -28,7 +28,7 @@ export function knowledgeOf(server: TestServer, auth: Auth) {
 
   return {
     send,
-    settled,
+    waitForIngestion,
     async makeSource(body: Json): Promise<string> {
       const answer = await send<{ id: string }>('POST', '/knowledge_sources', { type: 'knowledge/documents', ...body });
       if (answer.status !== 201) throw new Error(answer.text);
@@ -38,14 +38,14 @@ export function knowledgeOf(server: TestServer, auth: Auth) {
     async ingest(source: string, body: Json, route = 'ingest'): Promise<TestIngestion> {
       const answer = await send<TestIngestion>('POST', `/knowledge_sources/${source}/${route}`, body);
       if (answer.status !== 201) throw new Error(answer.text);
-      return settled(answer.body.id);
+      return waitForIngestion(answer.body.id);
     },
     async push(source: string, data: string, more: Json = {}): Promise<string> {
       const answer = await send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, {
         content: { data },
         ...more,
       });
-      const ingestion = answer.status === 201 ? await settled(answer.body.id) : undefined;
+      const ingestion = answer.status === 201 ? await waitForIngestion(answer.body.id) : undefined;
       if (ingestion?.status !== 'succeeded' || !ingestion.metadata.document) throw new Error(answer.text);
       return ingestion.metadata.document;
     },

@@ -21,7 +21,7 @@ export type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; exp
 
 export type AutomationService = ReturnType<typeof createAutomationService>;
 
-/** Definitions of automations, and the app's secrets. Runs are in run-service.ts. */
+/** Definitions of automations, and the app's secrets. Runs are in runs/service.ts. */
 export function createAutomationService({ db, clock, secrets, expressions }: AutomationDeps) {
   /** The automation that a path names by id or lookup key; 404 when there is none. */
   async function get(scope: Scope, name: string): Promise<FullAutomation> {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { Lanes } from '../../lanes.ts';
+import type { ThreadStarted } from './expression-entry.ts';
 import type { ExpressionReply, ExpressionRequest, ThreadReady } from './expression-thread.ts';
 
 /** One app alone has half of the threads; the others start when another app needs one. */
@@ -105,29 +106,30 @@ export class ExpressionPool {
   }
 
   #start(): Thread {
-    const worker = new Worker(new URL('./expression-thread.ts', import.meta.url), {
+    const worker = new Worker(new URL('./expression-entry.ts', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
       env: {},
       execArgv: [],
       stdout: true,
       stderr: true,
     });
+    const ready = Promise.withResolvers<void>();
     const thread: Thread = {
       worker,
-      ready: new Promise((resolve) => {
-        worker.once('message', ({ threadPath }: ThreadReady) => {
-          if (threadPath !== undefined) thread.processorMs = () => readProcessorMs(threadPath);
-          resolve();
-        });
-      }),
+      ready: ready.promise,
       task: undefined,
       startedMs: performance.now(),
       processorMs: () => undefined,
       startedProcessorMs: undefined,
       timer: undefined,
     };
-    worker.on('message', (reply: ExpressionReply | ThreadReady) => {
-      if ('ready' in reply) return;
+    worker.on('message', (reply: ExpressionReply | ThreadReady | ThreadStarted) => {
+      if ('ready' in reply) return ready.resolve();
+      if ('threadPath' in reply) {
+        const { threadPath } = reply;
+        if (threadPath !== undefined) thread.processorMs = () => readProcessorMs(threadPath);
+        return;
+      }
       this.#finish(thread, reply);
       this.#dispatch();
     });

@@ -26,7 +26,7 @@ export type HttpRequest = {
   body: string | undefined;
   signal: AbortSignal;
 };
-export type HttpResponse = { status: number; headers: Record<string, string>; body: Uint8Array };
+export type HttpResponse = { status: number; headers: Record<string, string>; body: string };
 
 /**
  * What nodes may ask of the rest of the service, already bound to the identity that the run acts as.

@@ -3,7 +3,7 @@ import { AppError } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { emitEvent } from '../../jobs/events.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import type { ChildEnd } from '../engine/advance.ts';
+import type { ChildEnd } from '../engine/advance-deps.ts';
 import { runCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';

@@ -349,11 +349,11 @@ export async function wakeDueRuns(
           'environment', ${JSON.stringify(environment)}::text::json), ${now}
       from moved where wake_timer is not null),
     batches as (
-      select json_agg(json_build_object('appId', app_id, 'runId', id)) as runs, max(total) as total
-      from (select app_id, id, row_number() over () as place, count(*) over () as total from moved) run
-      group by case when total > ${woken.promptCount} then place / ${woken.batchCount} else place end),
+      select app_id, json_agg(json_build_object('appId', app_id, 'runId', id)) as runs, max(total) as total
+      from (select app_id, id, row_number() over (partition by app_id) as place, count(*) over () as total from moved) run
+      group by app_id, case when total > ${woken.promptCount} then place / ${woken.batchCount} else place end),
     queued as (
-      select graphile_worker.add_jobs(array_agg(('advance_runs', json_build_object('runs', runs), null, null, null, null,
+      select graphile_worker.add_jobs(array_agg(('advance_runs', json_build_object('appId', app_id, 'runs', runs), null, null, null, null,
         case when total > ${woken.promptCount} then ${woken.floodPriority} else 0 end, null)::graphile_worker.job_spec))
       from batches having count(*) > 0)
     select (select count(*) from moved) as count, (select count(*) from queued) as queued`;

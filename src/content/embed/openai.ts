@@ -66,6 +66,7 @@ async function post(options: OpenAiOptions, texts: string[], signal: AbortSignal
     method: 'POST',
     headers: {
       'content-type': 'application/json',
+      'accept-encoding': 'identity',
       ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }),
     },
     body: JSON.stringify({ model: options.model, input: texts, encoding_format: 'float' }),

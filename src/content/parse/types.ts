@@ -3,6 +3,9 @@ export type ParseInput = {
   bytes: Uint8Array;
   filename?: string;
   contentType?: string;
+  /** Of a document that was fetched: its Content-Encoding header, and how large it may be without it. */
+  contentEncoding?: string;
+  decodedBytesMax?: number;
   url?: string;
 };
 
@@ -20,9 +23,13 @@ export type ParsedDocument = {
   pages?: number;
   /** Names of files inside the document (mail attachments, embedded files); their contents are not read. */
   attachments?: string[];
+  /** Of a web page: its type, and what it states about its subject. */
+  page?: PageReport;
   /** What is missing because the document is too large, in words. Absent when it is whole. */
   truncated?: string[];
 };
+
+export type PageReport = { page_type: string; structured: Record<string, string> };
 
 /** A page image in Netpbm form, and the placeholder that its text replaces. */
 export type Scan = { placeholder: string; image: Uint8Array };
@@ -35,16 +42,25 @@ export type ParseFailure = 'unsupported_content' | 'extraction_failed' | 'timeou
 /** A document that gives no Markdown. The message is in plain words for the person who sent it. */
 export class ParseError extends Error {
   readonly reason: ParseFailure;
+  /** What exactly is wrong, where that is known; else the reason again. */
+  readonly code: ParseFailure | 'needs_browser';
 
-  constructor(reason: ParseFailure, message: string, options: { cause?: unknown } = {}) {
+  constructor(reason: ParseFailure, message: string, options: { cause?: unknown; code?: 'needs_browser' } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ParseError';
     this.reason = reason;
+    this.code = options.code ?? reason;
   }
 }
 
 export function unsupported(message: string): ParseError {
   return new ParseError('unsupported_content', message);
+}
+
+/** A page without text of its own, which its scripts would draw. */
+export function needsBrowser(): ParseError {
+  const message = 'The page has no text of its own: its scripts draw it, which needs a browser.';
+  return new ParseError('extraction_failed', message, { code: 'needs_browser' });
 }
 
 export function failed(message: string, cause?: unknown): ParseError {

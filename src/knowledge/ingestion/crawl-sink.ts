@@ -7,7 +7,8 @@ import { findDocumentByUrl, listHeldUrls, listUnseen, markSeen } from '../docume
 import { removeDocument, writeDocument } from '../index/indexing.ts';
 import { lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
-import { type KnowledgeWorkDeps, makeReady, type Ready } from './run.ts';
+import type { KnowledgeWorkDeps } from './deps.ts';
+import { makeReady, type Ready } from './ready.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import * as store from './store.ts';
 

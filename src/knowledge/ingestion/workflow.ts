@@ -10,7 +10,8 @@ import { listWasteful, mergeSegments, type SourceKey } from '../index/store.ts';
 import { findCreatableKind } from '../kinds/index.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { knowledgeSink, startPull } from './crawl-sink.ts';
-import { IngestionRun, type KnowledgeWorkDeps, LeaseLost } from './run.ts';
+import type { KnowledgeWorkDeps } from './deps.ts';
+import { IngestionRun, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
 export const leaseSeconds = 10;

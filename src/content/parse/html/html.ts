@@ -1,9 +1,9 @@
 import { oneLine, writeMarkdown } from '../markdown.ts';
 import { decodeText } from '../text/charset.ts';
 import { isoDate } from '../text/text.ts';
-import type { ParsedDocument } from '../types.ts';
+import { needsBrowser, type ParsedDocument } from '../types.ts';
 import { htmlBlocks } from './blocks.ts';
-import { readPage } from './page.ts';
+import { readPage, reportPage } from './page.ts';
 import { findAll, findFirst, type HtmlElement, parseHtml, textOf, treeLimits } from './tree.ts';
 
 /**
@@ -16,8 +16,11 @@ export function parseHtmlDocument(bytes: Uint8Array, input: { contentType?: stri
   const { root } = tree;
   const metadata = htmlMetadata(root);
   if (isWebPage(text, root)) {
-    const { markdown, truncated } = readPage(tree, input.url ?? 'about:blank');
-    if (markdown.trim() !== '') return { kind: 'html', markdown, ...metadata, ...(truncated ? { truncated } : {}) };
+    const page = readPage(tree, input.url ?? 'about:blank');
+    if (page.needsBrowser) throw needsBrowser();
+    const { markdown, truncated } = page;
+    if (markdown.trim() !== '')
+      return { kind: 'html', markdown, page: reportPage(page), ...metadata, ...(truncated ? { truncated } : {}) };
   }
   const missing = new Set<string>();
   if (tree.truncated) missing.add(`everything after the first ${treeLimits.elementsMax} elements`);

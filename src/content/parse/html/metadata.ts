@@ -35,7 +35,7 @@ export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMe
   };
 }
 
-function metaTags(root: HtmlElement): Map<string, string> {
+export function metaTags(root: HtmlElement): Map<string, string> {
   const tags = new Map<string, string>();
   for (const { attributes } of findAll(root, 'meta')) {
     const name = (attributes.property ?? attributes.name ?? attributes['http-equiv'] ?? attributes.itemprop)

@@ -1,8 +1,12 @@
 import { writeMarkdown } from '../markdown.ts';
+import type { PageReport } from '../types.ts';
 import { htmlBlocks } from './blocks.ts';
 import { decodeHtml } from './charset.ts';
-import { mainContent } from './main-content.ts';
-import { type PageMetadata, readMetadata } from './metadata.ts';
+import { linkedThings } from './linked-data.ts';
+import { mainContent } from './main/content.ts';
+import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
+import { type PageType, pageTypeOf } from './page-type.ts';
+import { readStructured, type Structured } from './structured.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits } from './tree.ts';
 
 export type PageInput = {
@@ -18,6 +22,11 @@ export type PageLink = { url: string; nofollow: boolean };
 export type ParsedPage = PageMetadata & {
   /** The main text as GitHub-flavoured Markdown, without the title. */
   markdown: string;
+  pageType: PageType;
+  /** What the page states about its subject for programs. */
+  structured: Structured;
+  /** There is no text in the page; its scripts would draw one. */
+  needsBrowser: boolean;
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
   /** What is missing because the page is too large, in words. Absent when it is whole. */
@@ -43,16 +52,37 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
     links.length = pageLimits.linksMax;
     missing.add(`links after the first ${pageLimits.linksMax}`);
   }
-  const body = findFirst(root, 'body') ?? root;
-  const content = mainContent(body, metadata.title, metadata.description);
+  const facts = { tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title: metadata.title };
+  const pageType = pageTypeOf(facts);
+  const structured = readStructured(root, facts, pageType);
+  const content = mainContent(facts, pageType, metadata.description, structured);
+  const blocks = htmlBlocks(content, { baseUrl: base, keepHidden: true, onCut: (what) => missing.add(what) });
+  const markdown = writeMarkdown(blocks).trimEnd();
   return {
     ...metadata,
-    markdown: writeMarkdown(
-      htmlBlocks(content, { baseUrl: base, keepHidden: true, onCut: (what) => missing.add(what) }),
-    ).trimEnd(),
+    markdown,
+    pageType,
+    structured,
+    needsBrowser: tree.scripts > 0 && isFrame(markdown),
     links,
     ...(missing.size === 0 ? {} : { truncated: [...missing] }),
   };
+}
+
+/** What outputs say of a page beside its text. */
+export function reportPage({ pageType, structured }: ParsedPage): PageReport {
+  return { page_type: pageType, structured };
+}
+
+const wordsOfTextMin = 5;
+const wordsOfNoticeMax = 60;
+const scriptNotice =
+  /(?:enable|requires?|turn on|activate|need) (?:your )?javascript|javascript (?:is|has been|must be|needs) /i;
+
+/** Whether there is no text but the frame for what scripts draw, or the notice that they are needed. */
+function isFrame(markdown: string): boolean {
+  const words = markdown.replaceAll(/\]\([^)]*\)/g, ' ').match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+  return words < wordsOfTextMin || (words <= wordsOfNoticeMax && scriptNotice.test(markdown));
 }
 
 function baseOf(root: HtmlElement, url: string): string {

@@ -19,6 +19,8 @@ export type HtmlTree = {
   embedded: EmbeddedData[];
   /** What browsers without scripts show; not part of `root`. */
   noscript: HtmlElement[];
+  /** Scripts that may draw the page; data is not counted. */
+  scripts: number;
   /** The page has more elements than are read; the tree ends there. */
   truncated: boolean;
 };
@@ -37,12 +39,14 @@ export const treeLimits = {
  * kept aside. `xhtml`: a self-closing tag closes, as in e-books. Never throws, always ends.
  */
 export function parseHtml(html: string, { xhtml = false } = {}): HtmlTree {
-  return buildTree(html, xhtml) ?? buildTree(dropDeepTags(html), xhtml) ?? emptyTree();
+  // HTML knows no CDATA; the parser would read one to its end as a comment.
+  const text = xhtml ? html : html.replaceAll('<![CDATA[', '');
+  return buildTree(text, xhtml) ?? buildTree(dropDeepTags(text), xhtml) ?? emptyTree();
 }
 
 function emptyTree(): HtmlTree {
   const root: HtmlElement = { kind: 'element', name: '#root', attributes: {}, children: [], parent: undefined };
-  return { root, embedded: [], noscript: [], truncated: false };
+  return { root, embedded: [], noscript: [], scripts: 0, truncated: false };
 }
 
 /** Undefined when the page nests too deep to be parsed quickly. */
@@ -67,8 +71,11 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
         if (tooDeep || tree.truncated || skipFrom > 0) return;
         if (isSkipped(name, attributes)) {
           skipFrom = depth;
-          if (name === 'script' && /json/i.test(attributes.type ?? ''))
-            data = { type: attributes.type ?? '', id: attributes.id ?? '', text: '' };
+          if (name === 'script') {
+            if (/json/i.test(attributes.type ?? ''))
+              data = { type: attributes.type ?? '', id: attributes.id ?? '', text: '' };
+            else tree.scripts += 1;
+          }
           return;
         }
         if (depth > treeLimits.depthMax) return;

@@ -8,7 +8,7 @@ import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts
 import type { TaskFields } from './worker-loop.ts';
 
 /** Tasks that worker.ts knows. */
-export type TaskName = 'parse' | 'page' | 'prepare' | 'image-size';
+export type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | 'image-size';
 
 export type PoolOptions = {
   /**

@@ -6,6 +6,7 @@ import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 import tls from 'node:tls';
+import { FetchError } from '../../fetch/errors.ts';
 import { ParseError } from '../types.ts';
 import { encodeFrame, FrameReader } from './frame.ts';
 
@@ -54,8 +55,9 @@ async function answer(tasks: Record<string, Task>, header: TaskFields, bytes: Ui
 function describe(error: unknown): Record<string, string> {
   if (error instanceof ParseError) {
     const cause = error.cause === undefined ? {} : { cause: String(error.cause).slice(0, 1000) };
-    return { reason: error.reason, message: error.message, ...cause };
+    return { reason: error.reason, code: error.code, message: error.message, ...cause };
   }
+  if (error instanceof FetchError) return { fetchCode: error.code, message: error.message };
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { reason: 'unexpected', message: detail.slice(0, 4000) };
 }

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import packageFile from '../../package.json' with { type: 'json' };
 import { writeCredentialsFile } from '../../src/credentials-file.ts';
+import { type CommandOptions, type CommandResult, runQuarry, startQuarry } from '../support/command.ts';
 import { answers, html, startSite } from '../support/fixture-site.ts';
-import { type Ran, type RunOptions, runQuarry, startQuarry } from '../support/run-quarry.ts';
 import { startTestServer } from '../support/server.ts';
 
 /*
@@ -33,7 +33,7 @@ after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const quarry = (args: string[], options: RunOptions = {}) =>
+const quarry = (args: string[], options: CommandOptions = {}) =>
   runQuarry(args, { ...options, env: { ...env, ...options.env } });
 
 function write(name: string, content: string | Uint8Array): string {
@@ -43,9 +43,9 @@ function write(name: string, content: string | Uint8Array): string {
 }
 
 /** The values that `--json` printed, one on each line. */
-function jsonOf(ran: Ran): Record<string, unknown>[] {
-  assert.equal(ran.code, 0, ran.err);
-  return ran.out
+function jsonOf(ran: CommandResult): Record<string, unknown>[] {
+  assert.equal(ran.code, 0, ran.stderr);
+  return ran.stdout
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -53,20 +53,20 @@ function jsonOf(ran: Ran): Record<string, unknown>[] {
 
 test('--version prints the version, and nothing else', async () => {
   const ran = await quarry(['--version']);
-  assert.deepEqual([ran.code, ran.out, ran.err], [0, `${packageFile.version}\n`, '']);
+  assert.deepEqual([ran.code, ran.stdout, ran.stderr], [0, `${packageFile.version}\n`, '']);
 });
 
 test('a reader that goes away ends no command with an error', async () => {
   const { child, ended } = startQuarry(['openapi'], { env });
   child.stdout.destroy();
   const ran = await ended;
-  assert.deepEqual([ran.code, ran.err], [0, '']);
+  assert.deepEqual([ran.code, ran.stderr], [0, '']);
 });
 
 test('wrong use says where help is', async () => {
   const ran = await quarry(['extract']);
   assert.equal(ran.code, 2);
-  assert.match(ran.err, /^error: missing required argument 'source'\n\n?`quarry --help` lists the commands/);
+  assert.match(ran.stderr, /^error: missing required argument 'source'\n\n?`quarry --help` lists the commands/);
 });
 
 test('upload streams files from disk, and names each by its id', async () => {
@@ -77,7 +77,7 @@ test('upload streams files from disk, and names each by its id', async () => {
   assert.deepEqual([first?.size, first?.content_type], [9 * 1024 * 1024, 'application/octet-stream']);
   assert.deepEqual([second?.filename, second?.content_type, second?.size], ['Grüße & more.txt', 'text/plain', 6]);
   const plain = await quarry(['upload', text]);
-  assert.match(plain.out, /^fil_\w{22} {2}Grüße & more\.txt {2}6 B\n$/);
+  assert.match(plain.stdout, /^fil_\w{22} {2}Grüße & more\.txt {2}6 B\n$/);
   const piped = jsonOf(await quarry(['upload', '-', '--name', 'piped.md', '--json'], { input: '# Piped' }));
   assert.deepEqual([piped[0]?.filename, piped[0]?.content_type, piped[0]?.size], ['piped.md', 'text/markdown', 7]);
 });
@@ -86,41 +86,41 @@ test('upload puts up what it can when the server refuses one', async () => {
   const image = write('p.txt', 'no image');
   const ran = await quarry(['upload', image, image, '--share']);
   assert.equal(ran.code, 1);
-  assert.equal(ran.err.match(/p\.txt: 422: /g)?.length, 2, ran.err);
+  assert.equal(ran.stderr.match(/p\.txt: 422: /g)?.length, 2, ran.stderr);
 });
 
 test('extract prints the Markdown of a file and nothing else', async () => {
   const file = write('report.html', '<h1>Report</h1><p>All is well.</p>');
   const ran = await quarry(['extract', file]);
-  assert.deepEqual([ran.code, ran.err], [0, '']);
-  assert.match(ran.out, /^# Report\n+All is well\.\n$/);
+  assert.deepEqual([ran.code, ran.stderr], [0, '']);
+  assert.match(ran.stdout, /^# Report\n+All is well\.\n$/);
   const [json] = jsonOf(await quarry(['extract', file, '--json']));
   assert.deepEqual([json?.state, json?.output_count], ['done', 1]);
   const broken = await quarry(['extract', write('broken.pdf', '%PDF-1.7 and nothing more')]);
   assert.equal(broken.code, 1);
-  assert.match(broken.err, /^422: /);
-  assert.equal(broken.out, '');
+  assert.match(broken.stderr, /^422: /);
+  assert.equal(broken.stdout, '');
 });
 
 test('extract reads a page, and a site page by page or into a directory', async () => {
   const page = await quarry(['extract', `${site.origin}/a`]);
-  assert.deepEqual([page.code, page.err], [0, '']);
-  assert.match(page.out, /This is the page called Page A/);
-  assert.doesNotMatch(page.out, /<!--/);
+  assert.deepEqual([page.code, page.stderr], [0, '']);
+  assert.match(page.stdout, /This is the page called Page A/);
+  assert.doesNotMatch(page.stdout, /<!--/);
 
   const all = await quarry(['extract', `${site.origin}/`, '--site', '--max-pages', '10']);
-  assert.equal(all.code, 0, all.err);
-  assert.equal(all.out.match(/<!-- http/g)?.length, 3, all.out);
-  assert.match(all.err, /\/missing: /);
+  assert.equal(all.code, 0, all.stderr);
+  assert.equal(all.stdout.match(/<!-- http/g)?.length, 3, all.stdout);
+  assert.match(all.stderr, /\/missing: /);
 
   const out = join(directory, 'pages');
   const written = await quarry(['extract', `${site.origin}/`, '--site', '--exclude', '/missing', '--out', out]);
-  assert.deepEqual([written.code, written.out], [0, '']);
+  assert.deepEqual([written.code, written.stdout], [0, '']);
   assert.match(readFileSync(join(out, 'b.md'), 'utf8'), /Page B/);
 
   const gone = await quarry(['extract', `${site.origin}/gone`]);
   assert.equal(gone.code, 1);
-  assert.match(gone.err, /ext_\w+ failed: /);
+  assert.match(gone.stderr, /ext_\w+ failed: /);
 });
 
 test('Ctrl-C ends the wait quietly and says what goes on', { timeout: 60_000 }, async () => {
@@ -128,7 +128,7 @@ test('Ctrl-C ends the wait quietly and says what goes on', { timeout: 60_000 }, 
   const { child, ended } = startQuarry(['extract', `${slow.origin}/`], { env });
   await slow.asked('/');
   child.kill('SIGINT');
-  const { code, out, err } = await ended;
+  const { code, stdout: out, stderr: err } = await ended;
   await slow.close();
   assert.deepEqual([code, out], [130, '']);
   assert.match(err, /^ext_\w+ goes on at the server; its pages become files there\.\n$/);
@@ -143,7 +143,7 @@ test('Ctrl-C ends a wait for input, too', { timeout: 60_000 }, async () => {
   child.stdin.write('x');
   await once(silent, 'request');
   child.kill('SIGINT');
-  const { code, out, err } = await ended;
+  const { code, stdout: out, stderr: err } = await ended;
   silent.closeAllConnections();
   silent.close();
   assert.deepEqual([code, out, err], [130, '', '']);
@@ -161,20 +161,20 @@ test('ingest takes files, standard input and pages; search finds them, for a sou
     write('ship.txt', 'Parcels leave at noon.'),
   ];
   const ran = await quarry(['ingest', source, ...files]);
-  assert.equal(ran.code, 0, ran.err);
-  assert.match(ran.out, /^cdo_\w+ {2}refunds\.md {2}1 chunk\ncdo_\w+ {2}ship\.txt {2}1 chunk\n$/);
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(ran.stdout, /^cdo_\w+ {2}refunds\.md {2}1 chunk\ncdo_\w+ {2}ship\.txt {2}1 chunk\n$/);
   const again = await quarry(['ingest', source, files[0] ?? '', '--dedupe']);
-  assert.match(again.out, /was there already/);
+  assert.match(again.stdout, /was there already/);
   const piped = await quarry(['ingest', source, '-', '--title', 'From a pipe', '--metadata', '{"year":2026}'], {
     input: 'Penguins cannot fly.',
   });
-  assert.equal(piped.code, 0, piped.err);
+  assert.equal(piped.code, 0, piped.stderr);
   const page = await quarry(['ingest', source, `${site.origin}/a`, '--json']);
   assert.equal(jsonOf(page)[0]?.status, 'succeeded');
 
   const found = await quarry(['search', source, 'how', 'long', 'do', 'refunds', 'take']);
   assert.match(
-    found.out,
+    found.stdout,
     /^1\. refunds\.md {2}\(cdo_\w+ lines \d+-\d+, score [\d.]+\)\n {3}.*Refunds take five days\./,
   );
   const filtered = jsonOf(await quarry(['search', agent.id, 'penguins', '--filter', '{"year":2026}', '--json']));
@@ -184,13 +184,13 @@ test('ingest takes files, standard input and pages; search finds them, for a sou
     ['From a pipe'],
   );
   const none = await quarry(['search', agent.id, 'xylophone', '--mode', 'fulltext']);
-  assert.deepEqual([none.code, none.out, none.err], [0, '', 'Nothing was found.\n']);
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'Nothing was found.\n']);
 });
 
 test('ingest says when a source cannot be ingested into, and pulls what it is told to pull', async () => {
   const bad = await quarry(['ingest', 'cso_0000000000000000000000', write('x.txt', 'x')]);
   assert.equal(bad.code, 1);
-  assert.match(bad.err, /^404: /);
+  assert.match(bad.stderr, /^404: /);
   const made = await server.api<{ id: string }>('POST', '/api/v1/knowledge_sources', {
     key: app.secretKey,
     body: { type: 'web/link', org: org.id, payload: { url: `${site.origin}/b` } },
@@ -202,22 +202,26 @@ test('ingest says when a source cannot be ingested into, and pulls what it is to
 test('kv keeps values byte for byte, through pipes, under any key', async () => {
   const user = ['--user', member.id];
   const value = 'line one\nline two\n';
-  assert.deepEqual(await quarry(['kv', 'put', 'a/b ?#%', ...user], { input: value }), { code: 0, out: '', err: '' });
-  assert.equal((await quarry(['kv', 'get', 'a/b ?#%', ...user])).out, value);
+  assert.deepEqual(await quarry(['kv', 'put', 'a/b ?#%', ...user], { input: value }), {
+    code: 0,
+    stdout: '',
+    stderr: '',
+  });
+  assert.equal((await quarry(['kv', 'get', 'a/b ?#%', ...user])).stdout, value);
   for (const key of ['..', '.', 'ключ']) {
     assert.equal((await quarry(['kv', 'put', key, 'v', ...user])).code, 0);
-    assert.equal((await quarry(['kv', 'get', key, ...user])).out, 'v');
+    assert.equal((await quarry(['kv', 'get', key, ...user])).stdout, 'v');
   }
   const listed = await quarry(['kv', 'list', ...user, '--prefix', 'a/']);
-  assert.equal(listed.out, `${member.id}  a/b ?#%  line one\\nline two\\n\n`);
+  assert.equal(listed.stdout, `${member.id}  a/b ?#%  line one\\nline two\\n\n`);
   const own = await quarry(['kv', 'list', '--prefix', 'a/', '--token', member.token]);
-  assert.equal(own.out, 'a/b ?#%  line one\\nline two\\n\n');
+  assert.equal(own.stdout, 'a/b ?#%  line one\\nline two\\n\n');
   assert.equal((await quarry(['kv', 'delete', 'a/b ?#%', ...user])).code, 0);
   const gone = await quarry(['kv', 'get', 'a/b ?#%', ...user]);
-  assert.deepEqual([gone.code, gone.out], [1, '']);
+  assert.deepEqual([gone.code, gone.stdout], [1, '']);
   const nobody = await quarry(['kv', 'get', 'x']);
   assert.equal(nobody.code, 1);
-  assert.match(nobody.err, /Name the user by --user\./);
+  assert.match(nobody.stderr, /Name the user by --user\./);
 });
 
 test('runs are invoked by lookup key and watched to their end', async () => {
@@ -240,31 +244,31 @@ test('runs are invoked by lookup key and watched to their end', async () => {
   }
   const payload = write('payload.json', '{"name":"Ada"}');
   const ran = await quarry(['runs', 'invoke', 'greet', '--payload', `@${payload}`]);
-  assert.equal(ran.code, 0, ran.err);
-  assert.match(ran.err, /^run atr_\w+\n$/);
-  assert.match(ran.out, /node_completed end "Hello Ada"\n[\s\S]*completed "Hello Ada"\n$/);
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(ran.stderr, /^run atr_\w+\n$/);
+  assert.match(ran.stdout, /node_completed end "Hello Ada"\n[\s\S]*completed "Hello Ada"\n$/);
   const failed = await quarry(['runs', 'invoke', 'break', '--no-wait']);
-  const watched = await quarry(['runs', 'watch', failed.out.trim(), '--json']);
+  const watched = await quarry(['runs', 'watch', failed.stdout.trim(), '--json']);
   assert.equal(watched.code, 1);
-  assert.equal(JSON.parse(watched.out.trimEnd().split('\n').at(-1) ?? '').status, 'failed');
+  assert.equal(JSON.parse(watched.stdout.trimEnd().split('\n').at(-1) ?? '').status, 'failed');
 });
 
 test('token mints sessions by e-mail, and makes, lists and revokes keys', async () => {
   const minted = await quarry(['token', 'user', member.email]);
-  const token = minted.out.trim();
+  const token = minted.stdout.trim();
   const me = await server.api<{ id: string }>('GET', '/api/v1/users/me', { token });
   assert.equal(me.body.id, member.id);
   const made = await quarry(['token', 'key', '--name', 'laptop']);
-  const key = made.out.trim();
-  const id = /dak_\w+/.exec(made.err)?.[0] ?? '';
+  const key = made.stdout.trim();
+  const id = /dak_\w+/.exec(made.stderr)?.[0] ?? '';
   const listed = await quarry(['token', 'keys'], { env: { QUARRY_API_KEY: key } });
-  assert.match(listed.out, new RegExp(`^${id} {2}secret .*laptop$`, 'm'));
-  assert.doesNotMatch(listed.out, new RegExp(key));
+  assert.match(listed.stdout, new RegExp(`^${id} {2}secret .*laptop$`, 'm'));
+  assert.doesNotMatch(listed.stdout, new RegExp(key));
   assert.equal((await quarry(['token', 'revoke', id])).code, 0);
   const refused = await quarry(['token', 'keys'], { env: { QUARRY_API_KEY: key } });
   assert.equal(refused.code, 1);
-  assert.match(refused.err, /^401: .*\nCheck --key/);
-  assert.doesNotMatch(refused.err, new RegExp(key));
+  assert.match(refused.stderr, /^401: .*\nCheck --key/);
+  assert.doesNotMatch(refused.stderr, new RegExp(key));
 });
 
 test('on the same machine the data directory gives server and key, and its key goes to no other server', async () => {
@@ -294,14 +298,14 @@ test('on the same machine the data directory gives server and key, and its key g
   const refused = await runQuarry(['token', 'keys', '--url', url], { env: bare });
   stranger.close();
   assert.deepEqual([refused.code, heard], [2, []]);
-  assert.match(refused.err, /No credential for http/);
+  assert.match(refused.stderr, /No credential for http/);
 });
 
 test('a developer token acts in the app that --app names', async () => {
   const args = ['token', 'keys', '--token', otherApp.developerToken];
   const without = await quarry(args);
   assert.equal(without.code, 1);
-  assert.match(without.err, /--app or QUARRY_APP/);
+  assert.match(without.stderr, /--app or QUARRY_APP/);
   assert.equal((await quarry([...args, '--app', otherApp.app.id])).code, 0);
 });
 
@@ -324,25 +328,25 @@ test('wrong use exits with 2 and says what to do; nothing is sent', async () => 
   ];
   for (const [args, words] of cases) {
     const ran = await quarry(args);
-    assert.deepEqual([ran.code, ran.out], [2, ''], `${args.join(' ')}: ${ran.err}`);
-    assert.match(ran.err, words);
+    assert.deepEqual([ran.code, ran.stdout], [2, ''], `${args.join(' ')}: ${ran.stderr}`);
+    assert.match(ran.stderr, words);
   }
   const lost = await runQuarry(['kv', 'list'], { env: { QUARRY_DATA_DIR: nowhere } });
   assert.equal(lost.code, 2);
-  assert.match(lost.err, /Which server\?/);
+  assert.match(lost.stderr, /Which server\?/);
 });
 
 test('a server that is not there is said in one line, with what to do', async () => {
   const ran = await quarry(['kv', 'list', '--url', 'http://127.0.0.1:9']);
   assert.equal(ran.code, 1);
-  assert.match(ran.err, /^No server answers at http:\/\/127\.0\.0\.1:9 \(ECONNREFUSED\)\. .*npm start.*\n$/);
+  assert.match(ran.stderr, /^No server answers at http:\/\/127\.0\.0\.1:9 \(ECONNREFUSED\)\. .*npm start.*\n$/);
 });
 
 test('a reader that goes away is no error', async () => {
   const file = write('long.txt', 'many words and more of them\n'.repeat(60_000));
   const { child, ended } = startQuarry(['extract', file], { env });
   child.stdout.once('data', () => child.stdout.destroy());
-  const { code, err } = await ended;
+  const { code, stderr: err } = await ended;
   assert.deepEqual([code, err], [0, '']);
 });
 
@@ -357,9 +361,9 @@ test('every command explains itself', async () => {
     ['token', 'user'],
   ]) {
     const ran = await quarry([...args, '--help']);
-    assert.deepEqual([ran.code, ran.err], [0, '']);
-    assert.match(ran.out, /Usage: quarry .*Examples:/s);
-    assert.match(ran.out, /--url <url>/);
+    assert.deepEqual([ran.code, ran.stderr], [0, '']);
+    assert.match(ran.stdout, /Usage: quarry .*Examples:/s);
+    assert.match(ran.stdout, /--url <url>/);
   }
   assert.ok(!existsSync(nowhere), 'no command for people touches the data directory');
 });

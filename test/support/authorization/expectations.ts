@@ -1,7 +1,6 @@
+import type { TestServer } from '../server.ts';
+import type { Fixtures, Target } from './fixtures.ts';
 import { type Row, readMatrix } from './matrix.ts';
-import type { CallerName, Neighbours, Ownership } from './neighbours.ts';
-import type { TestServer } from './server.ts';
-import type { Target, Things } from './things.ts';
 import {
   apiKeys,
   config,
@@ -22,7 +21,8 @@ import {
   teams,
   updateOwned,
   users,
-} from './who-may.ts';
+} from './tables.ts';
+import type { CallerName, Ownership, Tenants } from './tenants.ts';
 
 export type Sent = { path?: string; body?: unknown; headers?: Record<string, string> };
 export type Expectation = {
@@ -45,12 +45,12 @@ const newThing = (path: string, table: Row[], body: object): Record<string, Expe
 });
 
 /** Each route under `/api/v1` that looks at its caller, with the table that it goes by. */
-export function placeRoutes(
+export function expectationsByRoute(
   { provision }: TestServer,
-  town: Neighbours,
-  { make, userOf, oneOwner, post, text }: Things,
+  tenants: Tenants,
+  { make, userOf, oneOwner, post, text }: Fixtures,
 ): Record<string, Expectation> {
-  const { people, scopes, owners } = town;
+  const { people, scopes, owners } = tenants;
   let names = 0;
   const teamOrg = (whose: Ownership) => (owners[whose].org ? { org: owners[whose].org } : {});
 

@@ -3,10 +3,10 @@ import { readMatrix } from './matrix.ts';
 /*
  * Who may do what to whose things, one table for each kind of thing and of operation; the authorisation matrix says
  * which table a route goes by. `ok` is the route's own success, a number the status of a refusal; a row is whose thing
- * the request names. test/support/neighbours.ts says who the callers are.
+ * the request names. test/support/authorization/tenants.ts says who the callers are.
  */
 
-/** Things with owner columns. */
+/** Fixtures with owner columns. */
 export const readOwned = readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    404   404    404    404      404      404      404       ok   404        404

@@ -1,4 +1,4 @@
-import { type CallerName, callerNames, type Ownership, ownerships } from './neighbours.ts';
+import { type CallerName, callerNames, type Ownership, ownerships } from './tenants.ts';
 
 /** `ok` is the operation's own success; a number is the status of a refusal. */
 export type Outcome = 'ok' | number;

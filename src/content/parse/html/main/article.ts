@@ -1,3 +1,5 @@
+import { collect, detach, findAll, type HtmlElement, type HtmlNode, hasAncestor, textOf, textStart } from '../tree.ts';
+import { clone, inlineNames, linkDensity, proseLengths, simplify } from './measure.ts';
 import {
   callToAction,
   isCaption,
@@ -10,7 +12,6 @@ import {
   pointerStart,
   relatedHeading,
 } from './signs.ts';
-import { collect, detach, findAll, type HtmlElement, type HtmlNode, hasAncestor, textOf, textStart } from './tree.ts';
 
 /**
  * The part of a page that a reader came for. Text is weighed where it stands (length, commas, links, names of the
@@ -18,7 +19,7 @@ import { collect, detach, findAll, type HtmlElement, type HtmlNode, hasAncestor,
  * them is not the text itself (sharing, related links, author boxes, forms …) is cut out. When little is left, it
  * tries again with fewer cuts.
  */
-export function mainContent(
+export function articleContent(
   body: HtmlElement,
   title: string | undefined,
   description: string | undefined,
@@ -94,19 +95,6 @@ const lenient: Cut = { unlikely: false };
 const enoughCharacters = 400;
 const surelyEnoughCharacters = 1_500;
 
-export function clone(element: HtmlElement, parent: HtmlElement | undefined): HtmlElement {
-  const copy: HtmlElement = {
-    kind: 'element',
-    name: element.name,
-    attributes: element.attributes,
-    children: [],
-    parent,
-  };
-  for (const child of element.children)
-    copy.children.push(child.kind === 'text' ? { kind: 'text', text: child.text, parent: copy } : clone(child, copy));
-  return copy;
-}
-
 /** Removes what is never content, and (unless lenient) what its names give away. */
 function removeNoise(body: HtmlElement, cut: Cut): void {
   const prose = proseLengths(body);
@@ -123,52 +111,6 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
   };
   visit(body);
 }
-
-/** Characters of running text in each element: text outside links, in pieces of some length. */
-function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
-  const lengths = new Map<HtmlElement, number>();
-  const visit = (element: HtmlElement): number => {
-    let sum = 0;
-    let own = 0;
-    for (const child of element.children) {
-      if (child.kind === 'text') own += child.text.trim().length;
-      else if (child.name !== 'a') {
-        const inner = visit(child);
-        if (inlineNames.has(child.name)) own += inner;
-        else sum += inner;
-      }
-    }
-    // In an inline element any text counts; the block around it decides.
-    const length = inlineNames.has(element.name) ? own + sum : sum + (own >= 25 ? own : 0);
-    lengths.set(element, length);
-    return length;
-  };
-  visit(body);
-  return lengths;
-}
-
-const inlineNames = new Set([
-  'span',
-  'b',
-  'strong',
-  'i',
-  'em',
-  'u',
-  'font',
-  'small',
-  'sub',
-  'sup',
-  'mark',
-  'code',
-  'abbr',
-  'cite',
-  'q',
-  'time',
-  's',
-  'ins',
-  'big',
-  'label',
-]);
 
 /** The article that carries the page's title, when the page marks it as one. */
 function titledArticle(body: HtmlElement, title: string | undefined): HtmlElement {
@@ -253,15 +195,6 @@ function startingScore(element: HtmlElement): number {
     body: 0,
   };
   return (byName[element.name] ?? 0) + (isLikelyContent(element) ? 25 : 0) - (isUnlikely(element) ? 25 : 0);
-}
-
-export function linkDensity(element: HtmlElement): number {
-  const length = textOf(element).length;
-  if (length === 0) return 0;
-  let linked = 0;
-  for (const anchor of findAll(element, 'a'))
-    linked += textOf(anchor).length * (anchor.attributes.href?.startsWith('#') ? 0.3 : 1);
-  return Math.min(1, linked / length);
 }
 
 /** Goes up while the parent holds nearly the same, or clearly more good text than the top alone. */
@@ -349,13 +282,6 @@ function dropTitle(content: HtmlElement, title: string | undefined): void {
   }
 }
 
-function simplify(text: string): string {
-  return text
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}]+/gu, ' ')
-    .trim();
-}
-
 /** A caption is not running text; where its picture has no words of its own, it becomes them. */
 function captionsToImages(content: HtmlElement): void {
   for (const caption of collect(content, isCaption)) {
@@ -404,31 +330,29 @@ function dropRelated(content: HtmlElement): void {
     )
       box = box.parent;
     const siblings = box.parent?.children ?? [];
-    const from = siblings.indexOf(box);
-    const after = siblings.slice(from + 1);
-    const rest = after.reduce((sum, node) => sum + textOf(node).length, 0);
-    const ownList = textOf(box).length > text.length + 20;
-    if (!ownList && rest < total * 0.5) {
-      // Up to the next heading of the same kind everything belongs to this one.
-      const until = after.findIndex(
-        (node) => node.kind === 'element' && node.name === box.name && /^h\d$/.test(node.name),
-      );
-      const count = until < 0 ? after.length : until;
-      for (const node of after.slice(0, count)) {
-        if (
-          node.kind === 'element' &&
-          (linkDensity(node) > 0.3 ||
-            /^h\d$/.test(box.name) === false ||
-            node.name === 'div' ||
-            node.name === 'ul' ||
-            node.name === 'article')
-        )
-          detach(node);
-        else if (node.kind === 'element') break;
+    const after = siblings.slice(siblings.indexOf(box) + 1);
+    // What it announces stands in its own box, or right after it, up to the first text that announces nothing.
+    if (textOf(box).length <= text.length + 20)
+      for (const node of after) {
+        if (node.kind !== 'element') continue;
+        if (!announcesPages(node)) break;
+        detach(node);
       }
-    }
     detach(box);
   }
+}
+
+const textOfAnnouncementMax = 250;
+
+/** Whether an element is made of links to pages, each with a few words on it. */
+function announcesPages(element: HtmlElement): boolean {
+  if (/^h\d$/.test(element.name)) return false;
+  const text = textOf(element);
+  if (text === '') return true;
+  const links = findAll(element, 'a').length;
+  return (
+    linkDensity(element) > 0.3 || (links > 0 && element.name !== 'p' && text.length / links < textOfAnnouncementMax)
+  );
 }
 
 function isAttached(element: HtmlElement, content: HtmlElement): boolean {

@@ -1,5 +1,5 @@
-import type { TestResource, TestScope, TestUser } from './provisioner.ts';
-import type { ApiOptions, TestServer } from './server.ts';
+import type { TestResource, TestScope, TestUser } from '../provisioner.ts';
+import type { ApiOptions, TestServer } from '../server.ts';
 
 /** Everybody who calls, by the names that the authorisation matrix has for them. */
 export type CallerName = (typeof users)[number] | (typeof keys)[number];
@@ -12,7 +12,7 @@ export const callerNames: readonly CallerName[] = [...users, ...keys];
 export const ownerships = ['mine', 'org', 'team', 'agent', 'other-org', 'other-app', 'sandbox'] as const;
 export type Ownership = (typeof ownerships)[number];
 
-export type Neighbours = Awaited<ReturnType<typeof settle>>;
+export type Tenants = Awaited<ReturnType<typeof createTenants>>;
 
 /**
  * People and things on both sides of every wall:
@@ -22,7 +22,7 @@ export type Neighbours = Awaited<ReturnType<typeof settle>>;
  * - `stranger` lives in another app, `sandboxed` in a sandbox of this one;
  * - `key`, `sandboxKey`, `otherKey` are the secret keys of the app's production, of its sandbox and of the other app.
  */
-export async function settle({ provision }: TestServer) {
+export async function createTenants({ provision }: TestServer) {
   const app = await provision.app();
   const otherApp = await provision.app();
   const sandbox = await provision.sandbox(app);

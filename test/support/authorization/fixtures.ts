@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import type { Neighbours, Ownership } from './neighbours.ts';
-import type { TestUser } from './provisioner.ts';
-import type { TestServer } from './server.ts';
+import type { TestUser } from '../provisioner.ts';
+import type { TestServer } from '../server.ts';
+import type { Ownership, Tenants } from './tenants.ts';
 
 /** What a request needs to know: the thing that it names, and whose that is. */
 export type Target = { id: string; parent?: string; whose: Ownership };
 
 /** Makes things of every kind for every ownership, each by the API and with the key of where it belongs. */
-export function furnish({ api, provision, services }: TestServer, town: Neighbours) {
-  const { app, sandbox, people, agent, scopes, owners } = town;
+export function createFixtures({ api, provision, services }: TestServer, tenants: Tenants) {
+  const { app, sandbox, people, agent, scopes, owners } = tenants;
 
   type Made = { id: string };
   const keyOf = (whose: Ownership) => scopes[whose].secretKey;
@@ -45,8 +45,8 @@ export function furnish({ api, provision, services }: TestServer, town: Neighbou
       return post(whose, '/installations', { agent: id, kind: 'webhook/inbound' });
     },
     async org(whose: Ownership): Promise<Target> {
-      if (whose === 'org') return { id: town.org.id, whose };
-      if (whose === 'other-org') return { id: town.otherOrg.id, whose };
+      if (whose === 'org') return { id: tenants.org.id, whose };
+      if (whose === 'other-org') return { id: tenants.otherOrg.id, whose };
       return post(whose, '/orgs', { name: 'Org' });
     },
     /** A team with a member who can be spared. */
@@ -56,7 +56,7 @@ export function furnish({ api, provision, services }: TestServer, town: Neighbou
       const members: NonNullable<Parameters<typeof provision.team>[1]>['members'] = [[spared, 'member']];
       if (whose === 'team') members.push([people.owner, 'owner'], [people.teammate, 'member']);
       const made = await provision.team(scope, {
-        ...(whose === 'team' ? { org: town.org } : whose === 'other-org' ? { org: town.otherOrg } : {}),
+        ...(whose === 'team' ? { org: tenants.org } : whose === 'other-org' ? { org: tenants.otherOrg } : {}),
         members,
       });
       // What SQL changes is remembered otherwise until the news of it comes.
@@ -187,4 +187,4 @@ export function furnish({ api, provision, services }: TestServer, town: Neighbou
   return { make, userOf, oneOwner, post, text };
 }
 
-export type Things = ReturnType<typeof furnish>;
+export type Fixtures = ReturnType<typeof createFixtures>;

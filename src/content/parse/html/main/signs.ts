@@ -1,4 +1,4 @@
-import type { HtmlElement } from './tree.ts';
+import type { HtmlElement } from '../tree.ts';
 
 /** What the names of elements say: class, id, role, and the tag itself. */
 
@@ -35,11 +35,15 @@ export function isChrome(element: HtmlElement): boolean {
 }
 
 export function isHidden({ attributes, name }: HtmlElement): boolean {
+  if (attributes.hidden !== undefined && streamedId.test(attributes.id ?? '')) return false;
   if (attributes.hidden !== undefined && name !== 'body') return true;
   if (attributes['aria-hidden'] === 'true' && name !== 'span' && name !== 'img' && name !== 'math') return true;
   const style = attributes.style;
   return style !== undefined && /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(style);
 }
+
+/** React streams parts of a page as hidden boxes that a script moves to their place. */
+const streamedId = /^S:[0-9a-f]+$/;
 
 /** The words of class and id: "post-shareButtons" is post, share, buttons. */
 export function wordsOf({ attributes }: HtmlElement): string[] {

@@ -1,0 +1,51 @@
+import { collect, type EmbeddedData, type HtmlElement, textOf } from './tree.ts';
+
+/** A thing that the page describes in JSON-LD or microdata: its schema.org types and its properties. */
+export type Thing = { types: string[]; properties: Record<string, unknown> };
+
+const blockCharactersMax = 512 * 1024;
+const thingsMax = 500;
+const depthMax = 6;
+
+/** What the page is about, by JSON-LD: the things at the top, in `@graph` and as main entity. Broken JSON is skipped. */
+export function linkedThings(embedded: EmbeddedData[]): Thing[] {
+  const things: Thing[] = [];
+  for (const { type, text } of embedded) {
+    if (!/ld\+json/i.test(type) || text.length > blockCharactersMax) continue;
+    try {
+      // Line breaks inside strings are a common mistake of templates.
+      collectThings(JSON.parse(text.replace(/\s+/g, ' ')), things, 0);
+    } catch {
+      // Broken JSON-LD is as if there were none.
+    }
+  }
+  return things;
+}
+
+function collectThings(value: unknown, things: Thing[], depth: number): void {
+  if (depth > depthMax || things.length >= thingsMax || typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    for (const item of value.slice(0, 100)) collectThings(item, things, depth + 1);
+    return;
+  }
+  const properties = value as Record<string, unknown>;
+  const types = [properties['@type']].flat().filter((type) => typeof type === 'string');
+  if (types.length > 0) things.push({ types: types.map((type) => type.replace(/^.*[/:]/, '')), properties });
+  for (const key of ['@graph', 'mainEntity', 'mainEntityOfPage']) collectThings(properties[key], things, depth + 1);
+}
+
+/** The types that microdata names, with how often each occurs. */
+export function microdataTypes(root: HtmlElement): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { attributes } of collect(root, (element) => element.attributes.itemtype !== undefined)) {
+    const type = (attributes.itemtype ?? '').replace(/^.*\//, '');
+    counts.set(type, (counts.get(type) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** The value of a microdata property of an element: its machine-readable form before its text. */
+export function itemValue(element: HtmlElement): string {
+  const { content, datetime, href, src } = element.attributes;
+  return (content ?? datetime ?? (textOf(element) || href || src) ?? '').trim();
+}

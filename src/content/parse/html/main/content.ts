@@ -1,0 +1,67 @@
+import type { PageFacts } from '../page-signals.ts';
+import type { PageType } from '../page-type.ts';
+import type { Structured } from '../structured.ts';
+import { findFirst, type HtmlElement, type HtmlTree, textOf } from '../tree.ts';
+import { articleContent } from './article.ts';
+import { cardsContent } from './cards.ts';
+import { embeddedContent } from './embedded.ts';
+import { productContent } from './product.ts';
+import { findPosts, preloadedPosts, threadContent } from './thread.ts';
+import { wholePage } from './whole-page.ts';
+
+/** The part of a page that a reader came for, by the type of the page. */
+export function mainContent(
+  { tree, title, things }: PageFacts,
+  type: PageType,
+  description: string | undefined,
+  stated: Structured,
+): HtmlElement {
+  const body = pageBody(tree);
+  const article = (): HtmlElement => articleContent(body, title, description);
+  const content = extract(type, body, article, stated);
+  if (textOf(content).length >= enoughCharacters) return content;
+  // A page that a script draws may carry its text as data.
+  return embeddedContent(tree.embedded, things) ?? content;
+}
+
+function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, stated: Structured): HtmlElement {
+  switch (type) {
+    case 'article':
+    case 'documentation':
+      return article();
+    case 'forum':
+      return thread(body) ?? article();
+    case 'service':
+      return orElse(wholePage(body), article);
+    case 'collection':
+    case 'listing':
+      return orElse(cardsContent(body), article);
+    case 'product':
+      return orElse(productContent(body, stated), article);
+  }
+}
+
+const enoughCharacters = 100;
+
+/** The rules of a type give nothing on a page that was taken for another: the general ones then do. */
+function orElse(content: HtmlElement, otherwise: () => HtmlElement): HtmlElement {
+  return textOf(content).length >= enoughCharacters ? content : otherwise();
+}
+
+function thread(body: HtmlElement): HtmlElement | undefined {
+  const found = findPosts(body);
+  const posts = found.length > 0 ? found : preloadedPosts(body);
+  return posts.length > 0 ? threadContent(posts) : undefined;
+}
+
+/** What the page shows; or what it shows without scripts, where that says more. */
+export function pageBody({ root, noscript }: HtmlTree): HtmlElement {
+  const body = findFirst(root, 'body') ?? root;
+  let best = body;
+  let length = textOf(body).length;
+  for (const element of noscript) {
+    const own = textOf(element).length;
+    if (own > length && own >= enoughCharacters) [best, length] = [element, own];
+  }
+  return best;
+}

@@ -1,0 +1,53 @@
+import type { Thing } from '../linked-data.ts';
+import { type EmbeddedData, type HtmlElement, parseHtml, textOf } from '../tree.ts';
+
+/** A text that the page holds only as data for its script. */
+const bodyCharactersMin = 300;
+const valuesMax = 200_000;
+
+/**
+ * The text of a page that is drawn by a script, from what the page carries for it: the article body of JSON-LD, else
+ * the longest text in its embedded state. Undefined when there is none.
+ */
+export function embeddedContent(embedded: EmbeddedData[], things: Thing[]): HtmlElement | undefined {
+  const stated = things
+    .flatMap(({ properties }) => [properties.articleBody, properties.text, properties.recipeInstructions])
+    .find((value): value is string => typeof value === 'string' && value.length >= bodyCharactersMin);
+  const text = stated ?? longestText(embedded);
+  if (text === undefined) return undefined;
+  const html = /<(?:p|br|div|h\d|li)\b/i.test(text) ? text : text.replace(/\n+/g, '<br><br>');
+  const { root } = parseHtml(html);
+  return textOf(root).length >= bodyCharactersMin ? { ...root, name: 'div' } : undefined;
+}
+
+function longestText(embedded: EmbeddedData[]): string | undefined {
+  let longest: string | undefined;
+  let values = 0;
+  const visit = (value: unknown, depth: number): void => {
+    values += 1;
+    if (depth > 30 || values > valuesMax) return;
+    if (typeof value === 'string') {
+      if (value.length > (longest?.length ?? bodyCharactersMin) && isProse(value)) longest = value;
+    } else if (typeof value === 'object' && value !== null)
+      for (const member of Object.values(value)) visit(member, depth + 1);
+  };
+  for (const { type, text } of embedded) {
+    if (/ld\+json/i.test(type)) continue;
+    try {
+      visit(JSON.parse(text), 0);
+    } catch {
+      // State that is no JSON is passed over.
+    }
+  }
+  return longest;
+}
+
+/** Sentences, with or without tags; no code, no list of identifiers, no address. */
+function isProse(value: string): boolean {
+  const start = value.slice(0, 2_000);
+  if (/^\s*(?:[{[]|https?:|data:|function|import |\(\)|var |const )/.test(start)) return false;
+  const words = start.replace(/<[^>]*>/g, ' ').match(/[\p{L}]+/gu) ?? [];
+  return (
+    words.length >= 30 && /\p{L}[.!?。]["')\s<]/u.test(start) && !/[{};]\s*\n?.*[{};]/.test(start.replace(/&\w+;/g, ''))
+  );
+}

@@ -1,0 +1,117 @@
+import { blockNames, findAll, type HtmlElement, type HtmlNode, textOf } from '../tree.ts';
+
+export const inlineNames = new Set(
+  'span b strong i em u font small sub sup mark code abbr cite q time s ins big label'.split(' '),
+);
+
+/** Characters of running text in each element: text outside links, in pieces of some length. */
+export function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
+  const lengths = new Map<HtmlElement, number>();
+  const visit = (element: HtmlElement): number => {
+    let sum = 0;
+    let own = 0;
+    for (const child of element.children) {
+      if (child.kind === 'text') own += child.text.trim().length;
+      else if (child.name !== 'a') {
+        const inner = visit(child);
+        if (inlineNames.has(child.name)) own += inner;
+        else sum += inner;
+      }
+    }
+    // In an inline element any text counts; the block around it decides.
+    const length = inlineNames.has(element.name) ? own + sum : sum + (own >= 25 ? own : 0);
+    lengths.set(element, length);
+    return length;
+  };
+  visit(body);
+  return lengths;
+}
+
+/** Share of an element's text that stands in links to other pages. */
+export function linkDensity(element: HtmlElement): number {
+  const length = textOf(element).length;
+  if (length === 0) return 0;
+  let linked = 0;
+  for (const anchor of findAll(element, 'a'))
+    linked += textOf(anchor).length * (anchor.attributes.href?.startsWith('#') ? 0.3 : 1);
+  return Math.min(1, linked / length);
+}
+
+export type Extent = { characters: number; linked: number; links: number };
+
+/** Text and linked text of each element, measured in one walk. */
+export function measureText(root: HtmlElement): Map<HtmlElement, Extent> {
+  const extents = new Map<HtmlElement, Extent>();
+  const visit = (element: HtmlElement): Extent => {
+    const sum = { characters: 0, linked: 0, links: 0 };
+    for (const child of element.children) {
+      if (child.kind === 'text') {
+        sum.characters += trimmedLength(child.text);
+        continue;
+      }
+      const inner = visit(child);
+      sum.characters += inner.characters;
+      sum.linked += inner.linked;
+      sum.links += inner.links;
+    }
+    if (element.name === 'a') {
+      sum.linked = sum.characters;
+      sum.links = 1;
+    }
+    extents.set(element, sum);
+    return sum;
+  };
+  visit(root);
+  return extents;
+}
+
+function trimmedLength(text: string): number {
+  const trimmed = text.trim();
+  return trimmed.length < 40 ? trimmed.length : trimmed.replace(/\s+/g, ' ').length;
+}
+
+/** Text for comparisons: letters and digits alone, in lower case. */
+export function simplify(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+    .trim();
+}
+
+export function clone(element: HtmlElement, parent: HtmlElement | undefined): HtmlElement {
+  const copy: HtmlElement = {
+    kind: 'element',
+    name: element.name,
+    attributes: element.attributes,
+    children: [],
+    parent,
+  };
+  for (const child of element.children)
+    copy.children.push(child.kind === 'text' ? { kind: 'text', text: child.text, parent: copy } : clone(child, copy));
+  return copy;
+}
+
+/** Removes the elements that `drop` names, outermost first. */
+export function removeWhere(root: HtmlElement, drop: (element: HtmlElement) => boolean): void {
+  root.children = root.children.filter((child) => {
+    if (child.kind === 'text') return true;
+    if (drop(child)) return false;
+    removeWhere(child, drop);
+    return true;
+  });
+}
+
+export function isElement(node: HtmlNode): node is HtmlElement {
+  return node.kind === 'element';
+}
+
+/** An element with text and no block inside: a paragraph, a cell, a heading, a button. */
+export function isLeafBlock(element: HtmlElement): boolean {
+  return blockNames.has(element.name) && !holdsBlock(element);
+}
+
+function holdsBlock(element: HtmlElement): boolean {
+  return element.children.some(
+    (child) => child.kind === 'element' && (blockNames.has(child.name) || holdsBlock(child)),
+  );
+}

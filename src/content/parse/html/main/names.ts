@@ -1,0 +1,65 @@
+import type { HtmlElement } from '../tree.ts';
+
+/**
+ * What the names of a box say it is. Unlike single words, which also occur in the middle of other names
+ * (`elementor-widget-text`, `field-label-hidden`), the whole name counts: its last word that says something.
+ */
+
+/** Class names of page builders and frameworks, which say how a box looks and not what it is. */
+const builderName =
+  /^(?:elementor|e-con|wp-block|wp-elements|et_pb|et-|vc_|wpb_|fl-|field--?|fields?$|views?-|paragraph--?|tve_|brxe?-|kt-|kb-|stk-|ct-|fusion-|avia-|css-|sc-|jsx-|svelte-|astro-|chakra-|Mui|mantine-|ant-|framer-|w-(?:full|\d)|is-|has-|js-|u-|no-|not-|with-|without-|hide-|show-|hidden-|visible-)/;
+
+/** Words of a name that only say where or in what form a box stands. */
+const formWord =
+  /^(?:container|wrapper|wrap|wrapped|inner|outer|section|block|box|area|bar|row|col|column|columns|list|lists|links|link|module|component|panel|holder|region|group|desktop|mobile|tablet|top|bottom|left|right|primary|secondary|tertiary|main|global|site|page|the|new|default|base|root|body|content|element|view|widget|div|id|no|\d+|v\d+|[a-z])$/;
+
+const chromeWord =
+  /^(?:footer|footers|sitefooter|pagefooter|breadcrumb|breadcrumbs|crumb|crumbs|breadcrumblist|cookie|cookies|cookiebanner|consent|gdpr|onetrust|newsletter|newsletters|popup|popups|modal|modals|dialog|lightbox|navbar|nav|navs|navigation|subnav|sitenav|mainnav|topnav|menu|menus|megamenu|submenu|social|socials|socialmedia|sharing|share|sharebar|sharethis|addthis|addtoany|pagination|pager|paginator|toolbar|topbar|topnavigation|searchform|searchbar|searchbox|minicart|cart|basket|offcanvas|drawer|subscribe|subscription|signup|copyright|toast|tooltip|masthead|siteheader|usercentrics|disclosure-menu|chatbot|livechat|advert|adverts|advertisement|adsense|dfp|ads|ad|sponsored|skip|skiplink|skiplinks|toc|backtotop|preloader|spinner|loader|login|signin|register|localization|language-selector|geolocation|sr|srtext)$/;
+
+const chromePhrase =
+  /(?:^|-)(?:cookie-(?:banner|notice|consent|bar)|back-to-top|skip-(?:to|link|nav)|site-(?:header|footer|nav)|(?:main|primary|top|global|site|header|footer|mobile)-(?:menu|nav|navigation)|share-(?:buttons?|links?|icons?)|social-(?:links?|icons?|media|share)|visually-hidden|visuallyhidden|screen-reader(?:-text|-only)?|sr-only|slick-cloned|slide-duplicate|announcement-bar|country-selector|currency-(?:selector|switcher)|language-(?:selector|switcher)|mailing-list|sign-?up-form|print-only|advertisement)(?:$|-)/;
+
+/** The names of an element: each class, and its id, in kebab case. */
+export function namesOf({ attributes }: HtmlElement): string[] {
+  const text = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
+  if (text.length < 3 || text.length > 2_000) return [];
+  return text
+    .split(/\s+/)
+    .filter((name) => name !== '' && name.length < 80 && !name.includes(':') && !builderName.test(name))
+    .map((name) =>
+      name
+        .replace(/([a-z])([A-Z])/g, '$1-$2')
+        .toLowerCase()
+        .replace(/[^a-z0-9]+/g, '-')
+        .replace(/^-+|-+$/g, ''),
+    );
+}
+
+/** The last word of a name that says what the box is: `footer` of `site-footer__inner`. */
+export function headWord(name: string): string {
+  const words = name.split('-');
+  for (let at = words.length - 1; at >= 0; at--) if (!formWord.test(words[at] ?? '')) return words[at] ?? '';
+  return words.at(-1) ?? '';
+}
+
+export function isNamed(element: HtmlElement, word: RegExp, phrase?: RegExp): boolean {
+  return namesOf(element).some((name) => word.test(headWord(name)) || phrase?.test(name) === true);
+}
+
+/** Navigation, footers, banners, overlays and tools, by name. */
+export function isNamedChrome(element: HtmlElement): boolean {
+  return isNamed(element, chromeWord, chromePhrase);
+}
+
+const panelWord =
+  /(?:^|-)(?:accordions?|collapse|collapsible|tabpanel|tab|tabs|faqs?|answer|expandable|expander|expand|toggle|panel|disclosure|readmore|read-more)(?:-|$)/;
+
+/** A part that the reader opens with a click: hidden at first, and content all the same. */
+export function isPanel(element: HtmlElement): boolean {
+  const { role } = element.attributes;
+  if (role === 'tabpanel' || role === 'region') return true;
+  return (
+    namesOf(element).some((name) => panelWord.test(name)) ||
+    (element.parent !== undefined && namesOf(element.parent).some((name) => panelWord.test(name)))
+  );
+}

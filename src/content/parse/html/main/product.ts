@@ -1,0 +1,81 @@
+import type { Structured } from '../structured.ts';
+import { collect, detach, type HtmlElement, textOf } from '../tree.ts';
+import { measureText, simplify } from './measure.ts';
+import { wholePage } from './whole-page.ts';
+
+const unwanted =
+  /^(?:related|relateds|recommendations?|recommended|recommend|recommender|upsells?|crosssells?|sells|similar|also|recently|viewed|recent|complementary|reviews?|swatch|swatches|wishlist|compare|comparison|carousel|slider|thumbnails?|gallery|sidebar|promo|promos|financing|affirm|klarna|qna|quickview|trending|bestsellers?)$/;
+
+const unwantedPhrase =
+  /(?:^|-)(?:related|recommended|recommendations?|similar|upsells?|cross-?sells?|recently-viewed|also-(?:like|bought|viewed|love)|you-may)(?:-|$)/;
+
+const otherProducts =
+  /^\W*(?:you (?:may|might) (?:also )?(?:like|love|enjoy|need)|you(?:'|’)ll (?:also )?love|(?:customers?|people|shoppers|others) (?:who|also|viewed|bought)\b.*|related (?:products?|items?)|similar (?:products?|items?)\b.*|recommended\b.*|recommendations?|(?:frequently )?bought together|frequently bought.*|recently viewed\b.*|more (?:from|like|to love|items)\b.*|pairs? well with|complete the (?:look|set)|best ?sellers?|trending.*|new arrivals|(?:customer |product |verified )?reviews?(?: \(\d+\))?|customer (?:ratings|reviews)\b.*|ratings? (?:&|and) reviews?|explore (?:more|related)\b.*|sponsored\b.*|shop (?:similar|more|the look)\b.*|questions? (?:&|and) answers?|other .{0,20}(?:buy|bought|view)\b.*|compare (?:with )?similar\b.*|from the same.*|accessories you.*|sign up\b.*|people also\b.*|what customers say|write a review|.*\balso (?:like|viewed|bought|love)\b.*)\W*$/i;
+
+/** A product: title, price, description and specifications, without other products and without what buyers wrote. */
+export function productContent(body: HtmlElement, stated: Structured): HtmlElement {
+  const content = wholePage(body, { unwanted, unwantedPhrase });
+  dropSections(content, otherProducts);
+  addStated(content, stated);
+  return content;
+}
+
+/** What is missing on the page and stated for programs only: name, price and description. */
+function addStated(content: HtmlElement, { name, price, currency, description }: Structured): void {
+  const shown = simplify(textOf(content));
+  const lines: [string, string][] = [];
+  const add = (tag: string, text: string | undefined, told: string | undefined): void => {
+    const start = simplify(told ?? '').slice(0, 60);
+    if (text !== undefined && start !== '' && !shown.includes(start)) lines.push([tag, text]);
+  };
+  add('h1', name, name);
+  if (price !== undefined) add('p', [price, currency].filter((one) => one !== undefined).join(' '), wholePart(price));
+  add('p', description, description);
+  for (const [tag, text] of lines.reverse()) {
+    const element: HtmlElement = { kind: 'element', name: tag, attributes: {}, children: [], parent: content };
+    element.children.push({ kind: 'text', text, parent: element });
+    content.children.unshift(element);
+  }
+}
+
+/** A price of 49.50 may be shown as 49,50 or as 49. */
+function wholePart(price: string): string {
+  return price.replace(/[.,]\d{1,2}$/, '');
+}
+
+/** Removes each section that such a heading opens: the box that holds the heading and little else of the page. */
+export function dropSections(content: HtmlElement, heading: RegExp): void {
+  const extents = measureText(content);
+  const whole = extents.get(content)?.characters ?? 0;
+  for (const title of collect(content, ({ name }) => /^(?:h[1-6]|p|div|span|strong|legend|summary|dt)$/.test(name))) {
+    if ((extents.get(title)?.characters ?? 0) > 60) continue;
+    const text = textOf(title);
+    if (text.length < 4 || !heading.test(text)) continue;
+    let box = title;
+    while (
+      box.parent !== undefined &&
+      box.parent !== content &&
+      (extents.get(box.parent)?.characters ?? 0) < whole * 0.5 &&
+      startsWith(box.parent, box)
+    )
+      box = box.parent;
+    const following = box.parent?.children.slice(box.parent.children.indexOf(box) + 1) ?? [];
+    const alone = (extents.get(box)?.characters ?? 0) <= text.length + 20;
+    detach(box);
+    if (!alone || !/^h\d$/.test(box.name)) continue;
+    for (const node of following) {
+      if (node.kind !== 'element') continue;
+      if (/^h\d$/.test(node.name) && node.name <= box.name) break;
+      if ((extents.get(node)?.characters ?? 0) > whole * 0.4) break;
+      detach(node);
+    }
+  }
+}
+
+function startsWith(parent: HtmlElement, child: HtmlElement): boolean {
+  for (const sibling of parent.children) {
+    if (sibling === child) return true;
+    if (textOf(sibling).length > 3) return false;
+  }
+  return true;
+}

@@ -1,0 +1,288 @@
+import { collect, findFirst, type HtmlElement, hasAncestor, parseHtml, textOf } from '../tree.ts';
+import { clone, proseLengths, removeWhere } from './measure.ts';
+import { isNamed, isNamedChrome, namesOf } from './names.ts';
+import { isChrome, isHidden } from './signs.ts';
+
+/** One contribution to a thread. */
+export type Post = { author: string | undefined; time: string | undefined; body: HtmlElement };
+
+const postsMax = 5_000;
+
+/** The posts of a thread, in order; empty when the page shows none. */
+export function findPosts(body: HtmlElement): Post[] {
+  const copy = clone(body, undefined);
+  removeWhere(copy, (element) => isHidden(element) || isChrome(element));
+  const prose = proseLengths(copy);
+  const groups = groupPosts(
+    collect(copy, isPost).filter((element) => (prose.get(element) ?? 0) > 0),
+    prose,
+  );
+  const weigh = (group: HtmlElement[]): number =>
+    group.reduce((sum, element) => sum + ownProse(element, group, prose), 0);
+  const ranked = groups.map((group) => ({ group, weight: weigh(group) })).sort((a, b) => b.weight - a.weight);
+  const best = ranked[0];
+  if (best === undefined) return [];
+  // A question and its answers, or a first post and its replies, have different names.
+  const chosen = new Set(best.group);
+  for (const { group, weight } of ranked.slice(1)) {
+    if (weight < 30) break;
+    const overlaps = group.some((one) =>
+      [...chosen].some((other) => other === one || contains(other, one) || contains(one, other)),
+    );
+    if (!overlaps) for (const one of group) chosen.add(one);
+  }
+  for (const element of [...chosen]) {
+    const outer = outermostAlone(element, groups.flat(), chosen);
+    if (outer === element) continue;
+    chosen.delete(element);
+    chosen.add(outer);
+  }
+  const posts = collect(copy, (element) => chosen.has(element)).slice(0, postsMax);
+  return posts.map((element) => readPost(element, chosen, prose)).filter(({ body: text }) => textOf(text) !== '');
+}
+
+/** The whole post, with author and time, where only its body looked like one of a kind. */
+function outermostAlone(element: HtmlElement, candidates: HtmlElement[], chosen: Set<HtmlElement>): HtmlElement {
+  let outer = element;
+  for (let at = element.parent; at !== undefined; at = at.parent) {
+    const box = at;
+    if (!candidates.includes(box)) continue;
+    if (chosen.has(box) || [...chosen].some((other) => other !== element && contains(box, other))) break;
+    outer = box;
+  }
+  return outer;
+}
+
+/** Candidates of one kind each; a box round several posts of another kind is their container and no post. */
+function groupPosts(candidates: HtmlElement[], prose: Map<HtmlElement, number>): HtmlElement[][] {
+  const kinds = new Map(candidates.map((element) => [element, signature(element)]));
+  const inside = new Map<HtmlElement, Map<string, number>>(candidates.map((element) => [element, new Map()]));
+  for (const [element, kind] of kinds)
+    for (let at = element.parent; at !== undefined; at = at.parent) {
+      const counts = inside.get(at);
+      if (counts) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    }
+  const groups = new Map<string, HtmlElement[]>();
+  for (const [element, kind] of kinds) {
+    const counts = inside.get(element) ?? new Map<string, number>();
+    const nested = counts.get(kind) ?? 0;
+    const holdsOthers = [...counts].some(([other, count]) => other !== kind && count >= 2 && count > nested + 1);
+    if (holdsOthers && ownProse(element, candidates, prose) < (prose.get(element) ?? 0) * 0.25) continue;
+    groups.set(kind, [...(groups.get(kind) ?? []), element]);
+  }
+  return [...groups].filter(([kind, group]) => group.length >= 3 || !kind.startsWith('?')).map(([, group]) => group);
+}
+
+const postWord =
+  /^(?:post|posts|postitem|comment|comments|commenttext|message|messages|reply|replies|answer|answers|question|msg|topic-post|cpost|thing|comtr|topicpost|postcontainer|postarea|discussion)$/;
+const postId =
+  /^(?:post|p|comment|c|answer|reply|msg|message|t\d_|elcomment|thing|question|postid|entry|pid|js-post)[-_]?\d{2,}/i;
+
+const postAttribute = /^data-(?:post|comment|message|reply|answer|p|msg)-?id$/;
+/** Ids such as `pb121604416`: of posts only where several look alike. */
+const numberedId = /^[a-z_-]{1,14}\d{4,}$/i;
+
+/** Whether a box calls itself a post: by its name, by a numbered id, or by schema.org. */
+function isPost(element: HtmlElement): boolean {
+  const { attributes, name } = element;
+  if (
+    name === 'a' ||
+    name === 'span' ||
+    name === 'body' ||
+    name === 'ul' ||
+    name === 'ol' ||
+    name === 'form' ||
+    /^h\d$/.test(name)
+  )
+    return false;
+  if (/\/(?:Comment|Answer|Question|DiscussionForumPosting)$/.test(attributes.itemtype ?? '')) return true;
+  if (Object.keys(attributes).some((key) => postAttribute.test(key)) || attributes.component === 'post') return true;
+  if (postId.test(attributes.id ?? '') || numberedId.test(attributes.id ?? '')) return true;
+  return namesOf(element).some((one) => postName.test(one));
+}
+
+const postName =
+  /^(?:[a-z]{1,8}-)?(?:(?:post|comment|message|reply|answer|question|msg|topic-post|topic-body|crawler-post)(?:-(?:item|container|wrapper|wrap|row|block|stream|box|article|main|single|content|body|\d+))?|c-?post|bbp-reply|bbp-topic|post-\d+|item-comment|comment-item|postbit(?:-?\w+)?|comtr|athing|forum-post)$/;
+
+/** Posts of one kind look alike: same tag, same names without their numbers and states. */
+function signature(element: HtmlElement): string {
+  const names = (element.attributes.class ?? '')
+    .split(/\s+/)
+    .map((name) => name.replace(/\d+/g, ''))
+    .filter((name) => postName.test(name.toLowerCase()) || postWord.test(name.toLowerCase()));
+  const { id: rawId = '', itemtype = '' } = element.attributes;
+  const id = rawId.replace(/\d.*$/, '');
+  const vague = names.length === 0 && itemtype === '' && numberedId.test(rawId) && !postId.test(rawId);
+  return `${vague ? '?' : ''}${element.name}.${names.sort().join('.')}#${names.length > 0 ? '' : id}${itemtype}`;
+}
+
+function contains(outer: HtmlElement, inner: HtmlElement): boolean {
+  return hasAncestor(inner, (at) => at === outer);
+}
+
+function ownProse(element: HtmlElement, group: HtmlElement[], prose: Map<HtmlElement, number>): number {
+  const inside = group.filter((other) => other !== element && contains(element, other));
+  const nested = inside
+    .filter((one) => !inside.some((other) => other !== one && contains(other, one)))
+    .reduce((sum, one) => sum + (prose.get(one) ?? 0), 0);
+  return Math.max(0, (prose.get(element) ?? 0) - nested);
+}
+
+const bodyWord =
+  /(?:^|-)(?:post-?(?:body|text|content|message)|message-?(?:body|text|content|inner)|comment-?(?:body|text|content|message)|user-?content|usertext-body|bb-?wrapper|entry-content|postcell|richtext|rich-text|markdown|md|cooked|prose|commtext|reply-content|body|text|content|message)(?:-|$)/;
+
+/** What the author wrote, told apart from name, picture, signature and buttons. */
+function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlElement, number>): Post {
+  const author = authorOf(element, posts);
+  const time = timeOf(element, posts);
+  const inner = clone(bodyOf(element, posts, prose), undefined);
+  const own = posts.size > 1 ? new Set([...posts].map((post) => post.attributes)) : new Set();
+  removeWhere(
+    inner,
+    (at) =>
+      own.has(at.attributes) ||
+      isNamed(at, furniture) ||
+      (isNamedChrome(at) && textOf(at).length < 300) ||
+      at.name === 'form' ||
+      at.name === 'footer',
+  );
+  return { author, time, body: inner };
+}
+
+const furniture =
+  /^(?:signature|signatures|sig|avatar|avatars|userinfo|usercard|reactions?|reaction|likes?|votes?|voting|votecell|score|actions?|buttons?|controls?|quicklinks|permalink|reply-links?|editor|attribution|byline|badge|badges|flair|rank|usertitle|share|report|moderation|postnotice|edited|lastedit|tagline|thumbnail|replies|comments|options|tools|expando-button|userdetails|postprofile|profile|statistics|attachments)$/;
+
+function bodyOf(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlElement, number>): HtmlElement {
+  const marked = collect(element, (at) => {
+    const { itemprop } = at.attributes;
+    return (
+      (itemprop === 'text' || itemprop === 'articleBody' || namesOf(at).some((name) => bodyWord.test(name))) &&
+      nearest(at, posts) === element
+    );
+  });
+  const whole = prose.get(element) ?? 0;
+  let best: HtmlElement | undefined;
+  for (const at of marked) {
+    const own = at.attributes.itemprop === 'text' || at.attributes.itemprop === 'articleBody';
+    if (own && textOf(at) !== '') return at;
+    if (
+      best === undefined || !contains(best, at)
+        ? (prose.get(at) ?? 0) > (best ? (prose.get(best) ?? 0) : 0)
+        : (prose.get(at) ?? 0) >= Math.max(25, (prose.get(best) ?? 0) * 0.9)
+    )
+      best = at;
+  }
+  return best !== undefined && (prose.get(best) ?? 0) >= Math.max(10, whole * 0.2) ? best : element;
+}
+
+/** The post that an element belongs to. */
+function nearest(element: HtmlElement, posts: Set<HtmlElement>): HtmlElement | undefined {
+  for (let at: HtmlElement | undefined = element; at !== undefined; at = at.parent) if (posts.has(at)) return at;
+  return undefined;
+}
+
+const authorWord =
+  /(?:^|-)(?:author|username|user-?name|poster|hnuser|byuser|nickname|display-?name|user-?link|creator|member-?name|fn|user-details)(?:-|$)/;
+
+function authorOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefined {
+  const named = element.attributes['data-author'] ?? element.attributes['data-username'];
+  if (named) return named.slice(0, authorCharactersMax);
+  const candidates = collect(
+    element,
+    (at) =>
+      (at.attributes.itemprop === 'author' ||
+        at.attributes.itemprop === 'name' ||
+        /(?:^|\s)author(?:\s|$)/.test(at.attributes.rel ?? '') ||
+        namesOf(at).some((name) => authorWord.test(name))) &&
+      nearest(at, posts) === element,
+  );
+  for (const candidate of candidates) {
+    const text = textOf(findFirst(candidate, 'a') ?? candidate);
+    if (text.length > 0 && text.length <= authorCharactersMax) return text;
+  }
+  return undefined;
+}
+
+const authorCharactersMax = 60;
+
+function timeOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefined {
+  const time = collect(
+    element,
+    (at) =>
+      (at.name === 'time' ||
+        at.attributes.itemprop === 'datePublished' ||
+        at.attributes.itemprop === 'dateCreated' ||
+        namesOf(at).some((name) =>
+          /(?:^|-)(?:date|time|timestamp|age|posted|relativetime|post-?date|published)(?:-|$)/.test(name),
+        )) &&
+      nearest(at, posts) === element,
+  );
+  for (const at of time) {
+    const text = textOf(at) || at.attributes.datetime || at.attributes.content;
+    if (text !== undefined && text.length >= 3 && text.length <= 60) return text;
+  }
+  return undefined;
+}
+
+/** A thread as headings of author and time with what was written below each. */
+export function threadContent(posts: Post[]): HtmlElement {
+  const root = newElement('div', undefined);
+  for (const { author, time, body } of posts) {
+    const title = [author, time].filter((part) => part !== undefined).join(', ');
+    if (title !== '') {
+      const heading = newElement('h3', root);
+      heading.children.push({ kind: 'text', text: title, parent: heading });
+      root.children.push(heading);
+    }
+    body.parent = root;
+    root.children.push(
+      body.name === 'li' || body.name === 'tr' || body.name === 'td' ? { ...body, name: 'div' } : body,
+    );
+  }
+  return root;
+}
+
+function newElement(name: string, parent: HtmlElement | undefined): HtmlElement {
+  return { kind: 'element', name, attributes: {}, children: [], parent };
+}
+
+/** The posts that a page carries as JSON in an attribute for its script to draw. */
+export function preloadedPosts(body: HtmlElement): Post[] {
+  const posts: Post[] = [];
+  for (const { attributes } of collect(body, (element) => element.attributes['data-preloaded'] !== undefined))
+    collectPosts(attributes['data-preloaded'], posts, 0);
+  return posts.slice(0, postsMax);
+}
+
+const preloadedDepthMax = 12;
+
+function collectPosts(value: unknown, posts: Post[], depth: number): void {
+  if (depth > preloadedDepthMax || posts.length >= postsMax) return;
+  if (typeof value === 'string') {
+    // Parts of the state are JSON within JSON.
+    if (/^[[{]/.test(value)) collectPosts(parseJson(value), posts, depth + 1);
+    return;
+  }
+  if (typeof value !== 'object' || value === null) return;
+  const { cooked, username, name, created_at: time } = value as Record<string, unknown>;
+  if (typeof cooked === 'string' && typeof username === 'string') {
+    const { root } = parseHtml(cooked);
+    const author = typeof name === 'string' && name !== '' ? name : username;
+    posts.push({ author, time: typeof time === 'string' ? time : undefined, body: { ...root, name: 'div' } });
+    return;
+  }
+  for (const member of Object.values(value)) collectPosts(member, posts, depth + 1);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** How many boxes of the page call themselves posts. */
+export function countPosts(body: HtmlElement): number {
+  return collect(body, isPost).length;
+}

@@ -1,0 +1,192 @@
+import { blockNames, collect, detach, findAll, findFirst, type HtmlElement, hasAncestor, textOf } from '../tree.ts';
+import { clone, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
+import { isNamed, isNamedChrome, isPanel } from './names.ts';
+import { isChrome, isHidden } from './signs.ts';
+
+export type WholePageOptions = {
+  /** Head words of names that are no content on this type of page. */
+  unwanted?: RegExp;
+  unwantedPhrase?: RegExp;
+  /** Lists of links are content, as in an index. */
+  keepLinkLists?: boolean;
+};
+
+/** A copy of the page with all its sections and cards, without what surrounds them on every page of the site. */
+export function wholePage(body: HtmlElement, options: WholePageOptions = {}): HtmlElement {
+  const copy = clone(body, undefined);
+  keepButtonTexts(copy);
+  removeWhere(copy, (element) => (isHidden(element) && !isPanel(element)) || isChrome(element));
+  let extents = measureText(copy);
+  const whole = extents.get(copy)?.characters ?? 0;
+  removeWhere(copy, (element) => isSurrounding(element, extents, whole));
+  const { unwanted } = options;
+  if (unwanted !== undefined)
+    removeWhere(
+      copy,
+      (element) =>
+        isNamed(element, unwanted, options.unwantedPhrase) &&
+        (extents.get(element)?.characters ?? 0) < whole * unwantedShareMax &&
+        !collect(element, isMarkedMain).length,
+    );
+  const region = mainRegion(copy);
+  extents = measureText(region);
+  dropHead(region, extents);
+  dropFoot(region, extents);
+  if (!options.keepLinkLists) removeWhere(region, (element) => isLinkBlock(element, extents));
+  dropRepeats(region);
+  dropCalls(region);
+  return region;
+}
+
+/** A link of a few words on a line of its own asks the reader to click: "Get started", "Learn more". */
+function dropCalls(region: HtmlElement): void {
+  for (const block of collect(region, isLeafBlock)) {
+    if (/^(?:h[1-6]|li|td|th|dt|dd)$/.test(block.name)) continue;
+    const links = findAll(block, 'a');
+    if (links.length === 0 || links.length > 2 || !links.every(isCall)) continue;
+    const text = textOf(block);
+    if (links.reduce((sum, link) => sum + textOf(link).length, 0) >= text.length - 2) detach(block);
+  }
+  for (const link of findAll(region, 'a')) if (isCall(link) && standsAlone(link)) detach(link);
+}
+
+const wordsOfCallMax = 3;
+
+function isCall(link: HtmlElement): boolean {
+  const text = textOf(link);
+  return text.split(' ').length <= wordsOfCallMax && !/\d/.test(text) && findFirst(link, 'img') === undefined;
+}
+
+/** Whether only blocks are beside it, which makes it a line of its own. */
+function standsAlone(link: HtmlElement): boolean {
+  const siblings = (link.parent?.children ?? []).filter((node) => node.kind === 'element' || node.text.trim() !== '');
+  if (siblings.length < 2 || /^(?:li|td|th)$/.test(link.parent?.name ?? '')) return false;
+  const at = siblings.indexOf(link);
+  return [siblings[at - 1], siblings[at + 1]].every(
+    (node) => node === undefined || (node.kind === 'element' && blockNames.has(node.name)),
+  );
+}
+
+/** Questions of an accordion and labels of tabs stand in buttons, and are headings in all but name. */
+function keepButtonTexts(root: HtmlElement): void {
+  for (const button of collect(
+    root,
+    ({ name, attributes }) => name === 'button' || (attributes.role === 'button' && name !== 'a'),
+  )) {
+    const text = textOf(button);
+    if (text.length >= 25 || /^h[1-6]$/.test(button.parent?.name ?? '')) button.name = 'div';
+  }
+}
+
+/** Names and tags lie less about small boxes than about large ones. */
+function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, whole: number): boolean {
+  const { name } = element;
+  if (name === 'body' || name === 'main' || /^h[1-6]$/.test(name)) return false;
+  const { characters = 0, linked = 0 } = extents.get(element) ?? {};
+  const share = characters / Math.max(1, whole);
+  if ((name === 'footer' || name === 'header') && hasAncestor(element, ({ name: at }) => partNames.has(at)))
+    return false;
+  if (name === 'footer') return share < 0.5;
+  if (name === 'header')
+    return (share < 0.5 && (linked > characters * 0.5 || findFirst(element, 'nav') !== undefined)) || characters < 3;
+  if (name === 'aside') return share < 0.3;
+  if (name === 'form') return characters < 600 && findAll(element, 'input').length > 0;
+  return share < 0.35 && isNamedChrome(element) && !collect(element, isMarkedMain).length;
+}
+
+/** Elements whose own header and footer are not those of the page. */
+const partNames = new Set(['article', 'section', 'li', 'td', 'blockquote']);
+
+/** Where the page itself says what is its main part. */
+function mainRegion(body: HtmlElement): HtmlElement {
+  const extents = measureText(body);
+  const unlinked = (element: HtmlElement): number => {
+    const { characters = 0, linked = 0 } = extents.get(element) ?? {};
+    return characters - linked;
+  };
+  const marked = collect(body, isMarkedMain);
+  const largest = marked.sort((a, b) => unlinked(b) - unlinked(a))[0];
+  return largest === undefined || unlinked(largest) < unlinked(body) * mainShareMin ? body : largest;
+}
+
+const mainShareMin = 0.5;
+const unwantedShareMax = 0.35;
+
+function isMarkedMain({ name, attributes }: HtmlElement): boolean {
+  return name === 'main' || attributes.role === 'main';
+}
+
+const navigationLinksMin = 6;
+
+/** Many short links and nothing else: a menu, whatever its name. */
+function isLinkBlock(element: HtmlElement, extents: Map<HtmlElement, Extent>): boolean {
+  const { characters, linked, links } = extents.get(element) ?? { characters: 0, linked: 0, links: 0 };
+  if (links < navigationLinksMin || linked < characters * 0.9) return false;
+  return characters / links < 22 && findFirst(element, 'img') === undefined;
+}
+
+/** What stands above the first heading is a bar of links, phone numbers and switches, unless it is text. */
+function dropHead(region: HtmlElement, extents: Map<HtmlElement, Extent>): void {
+  const heading = findFirst(region, 'h1') ?? findFirst(region, 'h2');
+  if (heading === undefined) return;
+  const whole = extents.get(region)?.characters ?? 0;
+  const above: HtmlElement[] = [];
+  let characters = 0;
+  for (let at = heading; at !== region && at.parent !== undefined; at = at.parent) {
+    for (const sibling of at.parent.children) {
+      if (sibling === at) break;
+      if (sibling.kind !== 'element') continue;
+      characters += extents.get(sibling)?.characters ?? 0;
+      if (!holdsProse(sibling)) above.push(sibling);
+    }
+  }
+  if (characters < whole * 0.25) for (const element of above) detach(element);
+}
+
+const proseMin = 80;
+
+function holdsProse(element: HtmlElement): boolean {
+  return (isLeafBlock(element) ? [element] : collect(element, isLeafBlock)).some(
+    (block) => textOf(block).length >= proseMin,
+  );
+}
+
+const copyrightLine = /©|\(c\) ?(?:19|20)\d\d|all rights reserved|\bcopyright\b/i;
+
+/** A copyright line near the end belongs to a footer, also where no tag says so; it ends the page. */
+function dropFoot(region: HtmlElement, extents: Map<HtmlElement, Extent>): void {
+  const whole = extents.get(region)?.characters ?? 0;
+  const line = collect(region, isLeafBlock).findLast(
+    (block) => copyrightLine.test(textOf(block)) && textOf(block).length < 400,
+  );
+  if (line === undefined) return;
+  let foot = line;
+  while (
+    foot.parent !== undefined &&
+    foot.parent !== region &&
+    (extents.get(foot.parent)?.characters ?? 0) < whole * 0.12
+  )
+    foot = foot.parent;
+  let after = 0;
+  const rest: HtmlElement[] = [foot];
+  for (let at = foot; at !== region && at.parent !== undefined; at = at.parent)
+    for (const sibling of at.parent.children.slice(at.parent.children.indexOf(at) + 1)) {
+      if (sibling.kind !== 'element') continue;
+      after += extents.get(sibling)?.characters ?? 0;
+      rest.push(sibling);
+    }
+  if (after < whole * 0.15) for (const element of rest) detach(element);
+}
+
+const repeatedTextMin = 40;
+
+/** Sliders hold copies of their slides, and pages the same text for narrow and for wide screens. */
+export function dropRepeats(root: HtmlElement): void {
+  const seen = new Set<string>();
+  for (const block of collect(root, isLeafBlock)) {
+    const text = textOf(block);
+    if (text.length < repeatedTextMin) continue;
+    if (seen.has(text)) detach(block);
+    else seen.add(text);
+  }
+}

@@ -1,0 +1,91 @@
+import type { Job } from 'graphile-worker';
+import type pg from 'pg';
+
+/** SQL of the job queue by lanes: one for each app, and one for jobs that belong to none. */
+
+const lane = `coalesce(payload->>'appId', payload->>'app_id', '')`;
+/** Lanes that one look goes through; the next look begins behind them. */
+const lanesMax = 200;
+
+export type DueJob = { id: string; lane: string };
+
+/** For looking at the first jobs of each lane without reading the others. */
+export const laneIndex = `
+  create index if not exists quarry_jobs_by_lane on graphile_worker._private_jobs ((${lane}), priority, run_at)
+  where is_available`;
+
+/** The numbers that the queue has for these tasks. */
+export async function findTaskIds(pool: pg.Pool, tasks: string[]): Promise<Map<number, string>> {
+  await pool.query(
+    `insert into graphile_worker._private_tasks (identifier) select unnest($1::text[]) on conflict do nothing`,
+    [tasks],
+  );
+  const { rows } = await pool.query<{ id: number; identifier: string }>(
+    'select id, identifier from graphile_worker._private_tasks where identifier = any ($1)',
+    [tasks],
+  );
+  return new Map(rows.map(({ id, identifier }) => [id, identifier]));
+}
+
+/** The first due jobs of each lane, in their order, of the lanes behind `after`. `last` is where the next look begins. */
+export async function findDueJobs(
+  pool: pg.Pool,
+  taskIds: number[],
+  ofLaneMax: number,
+  after: string,
+): Promise<{ due: DueJob[]; last: string }> {
+  const { rows } = await pool.query<{ id: string | null; lane: string; place: string }>({
+    name: 'find-due-jobs',
+    text: `
+      with recursive lanes as (
+        (select ${lane} as lane, 1 as place from graphile_worker._private_jobs
+          where is_available and ${lane} >= $3 order by ${lane} limit 1)
+        union all
+        select (select ${lane} from graphile_worker._private_jobs
+          where is_available and ${lane} > lanes.lane order by ${lane} limit 1), lanes.place + 1
+        from lanes where lanes.lane is not null and lanes.place < ${lanesMax})
+      select first.id, lanes.lane, lanes.place
+      from lanes left join lateral (
+        select id from graphile_worker._private_jobs jobs
+        where is_available and ${lane} = lanes.lane and run_at <= now() and task_id = any ($1)
+          and (job_queue_id is null or exists (
+            select 1 from graphile_worker._private_job_queues queues
+            where queues.id = jobs.job_queue_id and queues.is_available))
+        order by priority, run_at limit $2) first on true
+      where lanes.lane is not null
+      order by lanes.place`,
+    values: [taskIds, ofLaneMax, after],
+  });
+  const end = rows.at(-1);
+  return {
+    due: rows.flatMap(({ id, lane: name }) => (id === null ? [] : [{ id, lane: name }])),
+    last: Number(end?.place ?? 0) < lanesMax ? '' : (end?.lane ?? ''),
+  };
+}
+
+/** Locks these jobs for a worker pool: those that nobody else has taken meanwhile, and one of each named queue. */
+export async function lockJobs(pool: pg.Pool, poolId: string, ids: string[]): Promise<Omit<Job, 'task_identifier'>[]> {
+  const { rows } = await pool.query<Omit<Job, 'task_identifier'>>({
+    name: 'lock-jobs',
+    text: `
+      with free as (
+        select id from graphile_worker._private_job_queues where is_available and id in (
+          select job_queue_id from graphile_worker._private_jobs where id = any ($2) and job_queue_id is not null)
+        for update skip locked),
+      open as (
+        select id, job_queue_id, row_number() over (partition by job_queue_id order by priority, run_at) as place
+        from (select id, job_queue_id, priority, run_at from graphile_worker._private_jobs
+          where id = any ($2) and is_available and (job_queue_id is null or job_queue_id in (select id from free))
+          for update skip locked) jobs),
+      chosen as (select id, job_queue_id from open where job_queue_id is null or place = 1),
+      queues as (
+        update graphile_worker._private_job_queues queues set locked_by = $1, locked_at = now()
+        from chosen where queues.id = chosen.job_queue_id)
+      update graphile_worker._private_jobs jobs
+      set attempts = jobs.attempts + 1, locked_by = $1, locked_at = now()
+      from chosen where jobs.id = chosen.id
+      returning jobs.*`,
+    values: [poolId, ids],
+  });
+  return rows;
+}

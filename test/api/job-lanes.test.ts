@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { newUuid } from '../../src/ids.ts';
+import { addJob } from '../../src/jobs/queue.ts';
+import { startWorkers, type Task, type Workers } from '../../src/jobs/workers.ts';
+import { createLogger } from '../../src/log.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+before(async () => {
+  database = await createTestDatabase();
+});
+after(() => database?.drop());
+
+let workers: Workers[] = [];
+afterEach(async () => {
+  await Promise.all(workers.map((one) => one.stop(1_000)));
+  workers = [];
+  await database.db`delete from graphile_worker._private_jobs`;
+});
+
+async function start(tasks: Record<string, Task>, concurrency: number): Promise<void> {
+  workers.push(await startWorkers({ target: database.target, tasks, concurrency, log: createLogger('silent') }));
+}
+
+const hostile = newUuid();
+const other = newUuid();
+
+/** A task whose jobs of one app hang until they are let go, and that notes when others have run. */
+function createGate() {
+  const opened = Promise.withResolvers<void>();
+  const order: string[] = [];
+  let hanging = 0;
+  const waiters: { count: number; resolve: () => void }[] = [];
+  const work: Task = async (payload) => {
+    const { appId } = payload as { appId: string };
+    if (appId === hostile) {
+      hanging += 1;
+      await opened.promise;
+      hanging -= 1;
+    }
+    order.push(appId);
+    for (const { count, resolve } of waiters) if (order.length >= count) resolve();
+  };
+  return {
+    work,
+    order,
+    open: () => opened.resolve(),
+    get hanging() {
+      return hanging;
+    },
+    until: (count: number) => new Promise<void>((resolve) => void waiters.push({ count, resolve })),
+  };
+}
+
+test('an app whose jobs fill every place that it may have keeps no other app waiting', async () => {
+  const gate = createGate();
+  const ended = gate.until(3);
+  for (let n = 0; n < 50; n++) await addJob(database.db, 'work', { appId: hostile });
+  await start({ work: gate.work }, 2);
+  for (let n = 0; n < 3; n++) await addJob(database.db, 'work', { appId: other });
+  await ended;
+  assert.deepEqual(gate.order, [other, other, other]);
+  assert.equal(gate.hanging, 2);
+  gate.open();
+});
+
+test('an app alone has every place that the setting names', async () => {
+  const gate = createGate();
+  const all = gate.until(9);
+  for (let n = 0; n < 9; n++) await addJob(database.db, 'work', { appId: hostile });
+  await start({ work: gate.work }, 4);
+  while (gate.hanging < 4) await new Promise((resolve) => setImmediate(resolve));
+  gate.open();
+  await all;
+});
+
+test('of ten thousand jobs of one app and ten of another the ten are among the first', async () => {
+  const order: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  await database.db`
+    select graphile_worker.add_job('work', json_build_object('appId', ${hostile}::uuid)) from generate_series(1, 10000)`;
+  await database.db`
+    select graphile_worker.add_job('work', json_build_object('appId', ${other}::uuid)) from generate_series(1, 10)`;
+  const work: Task = async (payload) => {
+    order.push((payload as { appId: string }).appId);
+    if (order.filter((one) => one === other).length === 10) ended.resolve();
+  };
+  await start({ work }, 2);
+  await ended.promise;
+  assert.ok(order.length <= 60, `${order.length} jobs`);
+});
+
+test('more apps than a look goes through are all served, in every process', async () => {
+  const seen = new Set<string>();
+  const ended = Promise.withResolvers<void>();
+  await database.db`
+    select graphile_worker.add_job('work', json_build_object('appId', new_uuid())) from generate_series(1, 700)`;
+  const work: Task = async (payload) => {
+    seen.add((payload as { appId: string }).appId);
+    if (seen.size === 700) ended.resolve();
+  };
+  await start({ work }, 2);
+  await start({ work }, 2);
+  await ended.promise;
+  const [{ count } = { count: -1 }] = await database.db<{ count: number }[]>`
+    select count(*)::integer as count from graphile_worker._private_jobs where attempts > 1`;
+  assert.equal(count, 0);
+});
