@@ -332,12 +332,12 @@ function weakSecret(secret: string): boolean {
   return secret.length < 32 || new Set(secret).size < 8 || /change.?me|example|secret|password/i.test(secret);
 }
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   if (host === 'localhost' || host === '::1') return true;
   return isIP(host) === 4 && host.startsWith('127.');
 }
 
-export type SettingView = {
+type SettingView = {
   variable: string;
   value: string;
   source: 'default' | 'environment';

@@ -67,7 +67,7 @@ export type Services = {
   close(): Promise<void>;
 };
 
-export type ServicesOptions = {
+type ServicesOptions = {
   /** A database that runs already. Absent: the one that the settings name, or the embedded one. */
   database?: DatabaseTarget;
   clock?: Clock;

@@ -58,7 +58,7 @@ export async function readState(session: Session): Promise<{
   };
 }
 
-export type Table = { name: string; columns: string[] };
+type Table = { name: string; columns: string[] };
 
 /**
  * The tables that keep rows, with the columns that are not computed, in the order of their names. Those of schema and
@@ -142,7 +142,7 @@ export async function addRestoredJobs(session: Session): Promise<void> {
 /** The blobs that files refer to, in the order of their keys, as lines of key, size and SHA-256. */
 export const copyBlobListOut = `copy (select blob_key, size, encode(checksum, 'hex') from files order by blob_key) to stdout`;
 
-export type Sequence = { name: string; last_value: string; is_called: boolean };
+type Sequence = { name: string; last_value: string; is_called: boolean };
 
 export async function readSequences(session: Session): Promise<Sequence[]> {
   const { rows } = await session.query<{ name: string }>(

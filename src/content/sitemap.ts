@@ -13,7 +13,7 @@ export const sitemapLimits = {
 } as const;
 
 /** Fetches one sitemap and has it read. Throws, or returns nothing, when it cannot be had. */
-export type SitemapLoader = (url: string) => Promise<readonly SitemapEntry[]>;
+type SitemapLoader = (url: string) => Promise<readonly SitemapEntry[]>;
 
 /**
  * The pages that the sitemaps at `starts` name, nested ones included, in order and each once, `pagesMax` at most.

@@ -25,9 +25,9 @@ export type EngineDeps = ReaderDeps & {
 };
 
 /** How a turn ended: the crawl is over (or gone), or it wants another turn at that time. */
-export type TurnEnd = { over: true } | { over: false; runAt: Date };
+type TurnEnd = { over: true } | { over: false; runAt: Date };
 
-export type TurnOptions = {
+type TurnOptions = {
   signal: AbortSignal;
   /** Asked now and then: whether to make room for others. */
   mustYield: () => boolean;

@@ -47,7 +47,7 @@ type ReadOptions = {
   signal: AbortSignal;
 };
 
-export const crawlBytesMax = 10 * 1024 * 1024;
+const crawlBytesMax = 10 * 1024 * 1024;
 
 /**
  * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Whatever the site

@@ -18,9 +18,9 @@ import { type HostRow, insertHost, listHosts } from './store.ts';
 import type { Crawl } from './types.ts';
 
 /** How robots.txt calls us. */
-export const robotsAgent = 'quarry';
+const robotsAgent = 'quarry';
 
-export type RobotsDeps = { db: Db; fetcher: Fetcher; parser: ParserPool; clock: Clock };
+type RobotsDeps = { db: Db; fetcher: Fetcher; parser: ParserPool; clock: Clock };
 
 /** robots.txt of each host of one crawl: fetched once, kept with the crawl, so that one crawl sees one version. */
 export class RobotsCache {

@@ -32,7 +32,7 @@ const tag = 'Files';
 const params = Type.Object({ file: Type.String() });
 const bytesSchema = Type.Any({ description: 'The contents.' });
 
-export type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: FileService };
+type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: FileService };
 
 export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;

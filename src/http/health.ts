@@ -11,7 +11,7 @@ import { digest } from '../tenancy/secrets.ts';
 import type { Metrics } from './metrics.ts';
 import type { Api } from './route.ts';
 
-export type HealthDeps = {
+type HealthDeps = {
   db: Database;
   blobs: BlobStore;
   metrics: Metrics;

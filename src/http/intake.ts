@@ -5,7 +5,7 @@ import type { Clock } from '../clock.ts';
 import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 
-export type IntakeOptions = {
+type IntakeOptions = {
   clock: Clock;
   /** What bodies under way may hold in this process, together. */
   memoryBytesMax: number;

@@ -28,9 +28,9 @@ export const operators = ['server', 'developer'] as const;
 
 export type AppCallerKind = (typeof everyCaller)[number];
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-export type RouteInfo = {
+type RouteInfo = {
   method: Method;
   path: string;
   operationId: string;
@@ -50,7 +50,7 @@ type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (inpu
 }) => Promise<unknown> | unknown;
 
 /** One operation. Status of success is the first of `responses`; `null` there is an answer without a body. */
-export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema> = {
+type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema> = {
   method: Method;
   path: string;
   operationId: string;
@@ -287,7 +287,7 @@ export const freeMap = (description: string) =>
     ...jsonBytes(limits.metadataBytesMax),
   });
 
-export const errorSchema = Type.Object(
+const errorSchema = Type.Object(
   {
     error: Type.Object({
       type: Type.String(),

@@ -27,7 +27,7 @@ import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
 import { createValidatorBuilder } from './validation.ts';
 
-export type HttpOptions = {
+type HttpOptions = {
   log: Logger;
   credentials: Credentials;
   sessions: Sessions;

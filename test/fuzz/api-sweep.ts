@@ -14,13 +14,13 @@ import {
 } from './api-document.ts';
 import { awkwardJson, awkwardTexts, RawJson } from './awkward-values.ts';
 
-export type SweepOptions = {
+type SweepOptions = {
   server: TestServer;
   /** Of so many requests one is sent; 1 sends all. */
   oneOf: number;
 };
 
-export type SweepReport = {
+type SweepReport = {
   requests: number;
   /** How many came back with each status. */
   statuses: Record<string, number>;

@@ -17,7 +17,7 @@ import { checkGraph } from './graph.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
 
-export type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expressions: Expressions };
+type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expressions: Expressions };
 
 export type AutomationService = ReturnType<typeof createAutomationService>;
 
@@ -296,7 +296,7 @@ function checkStart(row: AutomationValues): void {
 }
 
 /** 422 that names every node and member that is wrong. */
-export function requireGraph(workflow: unknown): void {
+function requireGraph(workflow: unknown): void {
   const problems = checkGraph(workflow);
   if (problems.length === 0) return;
   const fields: FieldError[] = problems.map(({ path, node, message }) => ({

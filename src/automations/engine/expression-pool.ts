@@ -13,7 +13,7 @@ const checkMs = 100;
 /** Without the thread's own processor time, and where it gets none for so long, the wall clock decides. */
 const wallFactor = 5;
 
-export type ThreadTask = {
+type ThreadTask = {
   /** Whose work it is. */
   lane: string;
   request: ExpressionRequest;
@@ -26,6 +26,8 @@ type Thread = {
   worker: Worker;
   ready: Promise<void>;
   task: Task | undefined;
+  /** Whose work it did last. */
+  lane: string | undefined;
   startedMs: number;
   processorMs: () => number | undefined;
   startedProcessorMs: number | undefined;
@@ -62,13 +64,21 @@ export class ExpressionPool {
 
   #dispatch(): void {
     for (let next = this.#lanes.take(); next; next = this.#lanes.take()) {
-      const thread = this.#threads.find(({ task }) => task === undefined) ?? this.#start();
-      void this.#begin(thread, next.item);
+      void this.#begin(this.#threadFor(next.lane), next.item);
     }
+  }
+
+  /** A lane's own thread is warm for it; one whose threads were ended starts another and takes no other lane's. */
+  #threadFor(lane: string): Thread {
+    const idle = this.#threads.filter(({ task }) => task === undefined);
+    const own = idle.find((thread) => thread.lane === lane);
+    if (own) return own;
+    return this.#threads.length < threadsMax ? this.#start() : (idle[0] ?? this.#start());
   }
 
   async #begin(thread: Thread, task: Task): Promise<void> {
     thread.task = task;
+    thread.lane = task.lane;
     await thread.ready;
     if (thread.task !== task) return;
     thread.startedMs = performance.now();
@@ -118,6 +128,7 @@ export class ExpressionPool {
       worker,
       ready: ready.promise,
       task: undefined,
+      lane: undefined,
       startedMs: performance.now(),
       processorMs: () => undefined,
       startedProcessorMs: undefined,

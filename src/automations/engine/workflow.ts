@@ -22,7 +22,7 @@ import { RunWatch } from './run-watch.ts';
 import { TreeBudget } from './tree-budget.ts';
 import { WorkClaims } from './work-claims.ts';
 
-export type WorkflowDeps = {
+type WorkflowDeps = {
   db: Database;
   /** One session past any pooler, for the locks of work outside. */
   session: Database;

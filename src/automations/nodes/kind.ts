@@ -72,7 +72,7 @@ export type NodeContext<Db> = {
  * - `child`: the start commits with the child's row; the end comes when the child ends.
  * - `timer`, `signal`, `fan-out`: the engine itself does them.
  */
-export type NodeWork<Members> =
+type NodeWork<Members> =
   | { style: 'pure'; run(members: Members, context: { input: unknown }): unknown }
   | { style: 'effect'; run<Db>(db: Db, members: Members, context: NodeContext<Db>): Promise<unknown> }
   | { style: 'external'; timeoutSeconds: number; run<Db>(members: Members, context: NodeContext<Db>): Promise<unknown> }

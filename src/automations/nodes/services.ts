@@ -39,7 +39,7 @@ export type NodeDomains = {
 /** What is ready to be written in a transaction; `discard` when it will not be. */
 type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
 
-export type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
+type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
 
 /** The services of nodes, bound to the identity that a run acts as. */
 export function createNodeServices(deps: NodeServiceDeps) {

@@ -15,7 +15,7 @@ import * as runStore from './store.ts';
 
 const eventDepthMax = 8;
 
-export type DispatchDeps = {
+type DispatchDeps = {
   db: Database;
   clock: Clock;
   log: Logger;

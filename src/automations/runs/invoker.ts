@@ -4,7 +4,7 @@ import { pausedReason } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import type { RunRow } from './store.ts';
 
-export type Invoker = Pick<RunRow, 'invokedByUserId' | 'invokedByAgentId'>;
+type Invoker = Pick<RunRow, 'invokedByUserId' | 'invokedByAgentId'>;
 
 /** The user or agent that invokes a run; neither for keys and developers. */
 export function invokedBy(caller: Caller): Invoker {

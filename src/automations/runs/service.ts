@@ -27,7 +27,7 @@ import * as runStore from './store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
 import { wrongState } from './wrong-state.ts';
 
-export type RunDeps = {
+type RunDeps = {
   db: Database;
   clock: Clock;
   secrets: Secrets;
@@ -36,7 +36,7 @@ export type RunDeps = {
   loadGraph(run: RunRow): Promise<Graph>;
 };
 
-export type JournalPage = {
+type JournalPage = {
   run: RunRow;
   entries: EntryRow[];
   hasMore: boolean;

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Embedder, EmbeddingError, normalize } from './embedder.ts';
 
-export type OpenAiOptions = {
+type OpenAiOptions = {
   /** Up to and including `/v1`; `/embeddings` is added. */
   baseUrl: string;
   apiKey?: string;

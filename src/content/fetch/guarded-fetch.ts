@@ -19,7 +19,7 @@ export type FetcherOptions = {
   turns?: TurnBounds;
 };
 
-export type FetchRequest = {
+type FetchRequest = {
   /** The app that asks: apps share the requests of this process, and those to one host. */
   lane?: string;
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -60,7 +60,7 @@ export type Fetcher = {
   close(): Promise<void>;
 };
 
-export const fetchLimits = {
+const fetchLimits = {
   bytesMax: 20 * 1024 * 1024,
   timeoutMs: 30_000,
   connectTimeoutMs: 10_000,

@@ -1,11 +1,12 @@
 import type { BlobStore } from '../../blob/blob-store.ts';
-import type { Embedder } from '../../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
+import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
 
-export type AddKnowledgeJob = (
+type AddKnowledgeJob = (
   db: Db,
   task: string,
   payload: object,
@@ -13,13 +14,13 @@ export type AddKnowledgeJob = (
 ) => Promise<void>;
 
 /** In the transaction that made the ingestion active. */
-export type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
+type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
 
 export type KnowledgeWorkDeps = {
   db: Database;
   blobs: BlobStore;
   parser: ParserPool;
-  embedder: Embedder;
+  embedder: SharedEmbedder;
   /** Language of sources that do not name one. */
   language: StemLanguage;
   addJob: AddKnowledgeJob;
@@ -27,3 +28,9 @@ export type KnowledgeWorkDeps = {
   launch: Launch;
   log: Logger;
 };
+
+/** Has the documents of an app that lack vectors embedded, by one job however often it is asked for. */
+export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, appId: string, runAt?: Date): Promise<void> {
+  const key = `${taskNames.embedDocuments}/${appId}`;
+  return addJob(db, taskNames.embedDocuments, { appId }, runAt === undefined ? { key } : { key, runAt });
+}

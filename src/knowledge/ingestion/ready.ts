@@ -45,7 +45,7 @@ export type Ready = {
 };
 
 /** A document's text with everything else that is known of it. */
-export type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
+type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
   text: string;
   bytesHash: Buffer;
   bytes: number;
@@ -77,7 +77,9 @@ export async function makeReady(
     },
     input.signal,
   );
-  const embedded = embedder.local ? made + (await embedChunks(embedder, prepared, vectors, input.signal)) : made;
+  const embedded = embedder.local
+    ? made + (await embedChunks(embedder, source.appId, prepared, vectors, input.signal))
+    : made;
   return {
     facts: {
       id: input.documentId ?? newUuid(),

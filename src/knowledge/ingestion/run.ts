@@ -6,7 +6,7 @@ import { taskNames } from '../../jobs/task-names.ts';
 import { describeDocument, findDocumentByBytes } from '../documents/store.ts';
 import { embedStoredDocument, writeDocument } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
-import type { KnowledgeWorkDeps } from './deps.ts';
+import { type KnowledgeWorkDeps, queueEmbedding } from './deps.ts';
 import {
   DocumentDeleted,
   describeFailure,
@@ -31,7 +31,7 @@ export class LeaseLost extends Error {
   }
 }
 
-export type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
+type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
 
 /** One ingestion in the hands of this process. */
 export class IngestionRun {
@@ -280,12 +280,7 @@ export class IngestionRun {
         if (!(error instanceof EmbeddingError)) throw error;
         log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder fails; vectors will follow');
         pending = true;
-        await addJob(
-          db,
-          taskNames.embedDocuments,
-          {},
-          { key: taskNames.embedDocuments, runAt: new Date(Date.now() + 5_000) },
-        );
+        await queueEmbedding(db, addJob, this.#ingestion.appId, new Date(Date.now() + 5_000));
         break;
       }
     }

@@ -26,7 +26,7 @@ const inlineBytesDefault = 256 * 1024;
 const inlineWaitMs = 2_000;
 const insertTriesMax = 10;
 
-export type IngestDeps = {
+type IngestDeps = {
   db: Database;
   sources: SourceService;
   work: KnowledgeWork;

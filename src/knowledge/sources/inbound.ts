@@ -18,7 +18,7 @@ import { serverKinds } from '../kinds/index.ts';
 import { checkMetadata, type SourceService } from './service.ts';
 import * as store from './store.ts';
 
-export type InboundDeps = {
+type InboundDeps = {
   db: Database;
   clock: Clock;
   secrets: Secrets;

@@ -12,7 +12,7 @@ import { encodeFrame, FrameReader } from './frame.ts';
 
 export type TaskFields = Record<string, unknown>;
 /** What a task gives back: a JSON value, and bytes that are better not put into JSON. */
-export type TaskResult = { value: unknown; blobs?: Uint8Array[] };
+type TaskResult = { value: unknown; blobs?: Uint8Array[] };
 export type Task = (bytes: Uint8Array, fields: TaskFields) => TaskResult | Promise<TaskResult>;
 
 const requestBytesMax = 1024 * 1024 * 1024;

@@ -11,7 +11,7 @@ import { asFetchError, FetchError } from '../../fetch/errors.ts';
 
 const layersMax = 2;
 
-export type DecodeOptions = {
+type DecodeOptions = {
   /** The Content-Encoding header as it came; may be empty. */
   contentEncoding: string;
   bytesMax: number;

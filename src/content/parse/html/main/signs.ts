@@ -46,7 +46,7 @@ export function isHidden({ attributes, name }: HtmlElement): boolean {
 const streamedId = /^S:[0-9a-f]+$/;
 
 /** The words of class and id: "post-shareButtons" is post, share, buttons. */
-export function wordsOf({ attributes }: HtmlElement): string[] {
+function wordsOf({ attributes }: HtmlElement): string[] {
   const names = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
   if (names.length < 2 || names.length > 1_000) return [];
   return names
