@@ -9,7 +9,7 @@ const optionalText = Type.Optional(Type.String());
 const kind = Type.Enum(['document', 'link', 'site']);
 const errorMembers = Type.Object({ code: Type.String(), message: Type.String() });
 
-const extractionOutputSchema = Type.Object(
+export const extractionOutputSchema = Type.Object(
   {
     id: Type.String({ description: 'exo_…' }),
     ordinal: Type.Integer({ description: 'Position, from 0.' }),

@@ -15,17 +15,20 @@ export function readJsonBodies(fastify: FastifyInstance): void {
   });
 }
 
-/** The whole body, its `Content-Encoding` undone. 413 beyond `bytesMax`, before decoding or after. */
-export async function readBody(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
+/**
+ * The whole body, its `Content-Encoding` undone. 413 beyond `bytesMax`, before decoding or after. `app` is whose memory
+ * it takes, where the request has no credential that says so.
+ */
+export async function readBody(request: FastifyRequest, bytesMax: number, app?: string): Promise<Buffer> {
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > bytesMax) throw tooLarge(bytesMax);
   const decoder = createDecoder(request);
-  const encoded = new Meter(request, bytesMax, announced);
+  const encoded = new Meter(request, app, bytesMax, announced);
   if (decoder === undefined) return arriving(request, collect(request.raw, encoded));
   const received = count(request.raw, encoded);
   request.raw.pipe(decoder);
   try {
-    return await arriving(request, Promise.race([received, collect(decoder, new Meter(request, bytesMax, 0))]));
+    return await arriving(request, Promise.race([received, collect(decoder, new Meter(request, app, bytesMax, 0))]));
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('invalid_json', 'The request body is not encoded as Content-Encoding says.', { cause: error });
@@ -83,12 +86,14 @@ function unsupportedEncoding(supported: string): AppError {
 /** Holds the bytes of one body to its bound and, where they are many, to the memory that bodies share. */
 class Meter {
   readonly #request: FastifyRequest;
+  readonly #app: string | undefined;
   readonly #bytesMax: number;
   #bytes = 0;
   #held = 0;
 
-  constructor(request: FastifyRequest, bytesMax: number, announced: number) {
+  constructor(request: FastifyRequest, app: string | undefined, bytesMax: number, announced: number) {
     this.#request = request;
+    this.#app = app;
     this.#bytesMax = bytesMax;
     this.#hold(announced);
   }
@@ -102,7 +107,7 @@ class Meter {
   /** Small bodies are bounded by the connections that there may be. */
   #hold(bytes: number): void {
     if (this.#held + bytes <= bodyBudgets.small.bytesMax) return;
-    this.#request.server.intake.hold(this.#request, bytes);
+    this.#request.server.intake.hold(this.#request, bytes, this.#app);
     this.#held += bytes;
   }
 }

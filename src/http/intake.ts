@@ -41,9 +41,7 @@ export class Intake {
    * Counts more bytes of a request's body, until its response is out. An app may hold as much as is left over: one app
    * alone gets half of the memory, two get a third each, so that there is always something for the next one.
    */
-  hold(request: FastifyRequest, bytes: number): void {
-    const { identity } = request;
-    const app = identity !== undefined && 'appId' in identity ? identity.appId : anonymous;
+  hold(request: FastifyRequest, bytes: number, app = appOf(request)): void {
     const ofApp = this.#heldBy.get(app) ?? 0;
     const free = this.#options.memoryBytesMax - this.#held;
     if (bytes > free || ofApp + bytes > free) throw full(app !== anonymous && bytes <= free);
@@ -109,6 +107,10 @@ type Arrival = {
   /** For how long nothing was there to be taken. */
   waitedMs: number;
 };
+
+function appOf({ identity }: FastifyRequest): string {
+  return identity !== undefined && 'appId' in identity ? identity.appId : anonymous;
+}
 
 /** Whose bodies are counted together where no credential says whose they are. */
 const anonymous = '';

@@ -21,6 +21,9 @@ type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expression
 
 export type AutomationService = ReturnType<typeof createAutomationService>;
 
+/** Every run reads all of them. */
+const secretsMax = 500;
+
 /** Definitions of automations, and the app's secrets. Runs are in runs/service.ts. */
 export function createAutomationService({ db, clock, secrets, expressions }: AutomationDeps) {
   /** The automation that a path names by id or lookup key; 404 when there is none. */
@@ -206,9 +209,11 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     /** Stops new runs; those under way go on. */
     pause: (caller: Scope, name: string) => changeStatus(caller, name, 'paused'),
 
-    putSecret(caller: Scope, name: string, value: string): Promise<store.SecretRow> {
+    async putSecret(caller: Scope, name: string, value: string): Promise<store.SecretRow> {
       if (!/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(name)) throw notFound();
-      return store.upsertSecret(db, caller, name, secrets.wrap(Buffer.from(value)));
+      const row = await store.upsertSecret(db, caller, name, secrets.wrap(Buffer.from(value)), secretsMax);
+      if (!row) throw new AppError('quota_exceeded', `An app has at most ${secretsMax} secrets. Delete one first.`);
+      return row;
     },
 
     listSecrets: (caller: Scope) => store.listSecrets(db, caller),
