@@ -17,7 +17,7 @@ import { presentEntry } from './kv/present.ts';
 import { putKvBody } from './kv/schema.ts';
 import type { KvService } from './kv/service.ts';
 
-export type NodeDomainsDeps = FileLinks & {
+type NodeDomainsDeps = FileLinks & {
   clock: Clock;
   kv: KvService;
   files: FileService;

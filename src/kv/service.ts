@@ -29,7 +29,7 @@ import {
   userExists,
 } from './store.ts';
 
-export type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
+type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
 
 type KvListFilter = {
   user?: string | undefined;
