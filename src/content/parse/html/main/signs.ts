@@ -46,7 +46,19 @@ export function isHidden({ attributes, name }: HtmlElement): boolean {
 const streamedId = /^S:[0-9a-f]+$/;
 
 /** The words of class and id: "post-shareButtons" is post, share, buttons. */
-export function wordsOf({ attributes }: HtmlElement): string[] {
+export function wordsOf({ attributes }: HtmlElement): readonly string[] {
+  const known = knownWords.get(attributes);
+  if (known !== undefined) return known;
+  const words = readWords(attributes);
+  knownWords.set(attributes, words);
+  return words;
+}
+
+/** Copies of an element share its attributes, and a page is copied and asked several times. */
+const knownWords = new WeakMap<Record<string, string>, readonly string[]>();
+
+function readWords(attributes: Record<string, string>): string[] {
+  if (attributes.class === undefined && attributes.id === undefined) return [];
   const names = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
   if (names.length < 2 || names.length > 1_000) return [];
   return names
