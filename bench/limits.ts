@@ -35,6 +35,7 @@ try {
 
   const limiter = generousLimiter(db);
   const audit = new AuditLog({ db, clock: systemClock, log: createLogger('warn'), keep: 'changes' });
+  const credential = { kind: 'user', epoch: 0, sessionId: undefined } as const;
   for (const credentials of [1, 10_000]) {
     const callers = Array.from({ length: credentials }, makeCaller);
     // Within the credit: a loop that never pauses leaves no time to charge.
@@ -46,7 +47,7 @@ try {
         const caller = callers[i % credentials];
         if (caller === undefined) continue;
         if (limiter.take(caller, 'reads') !== undefined) waited += 1;
-        audit.count(caller, undefined, 200);
+        audit.count({ identity: caller, credential }, 200);
       }
       const ns = Number(process.hrtime.bigint() - startedAt) / calls;
       if (measured) console.log(`${credentials} credentials: ${ns.toFixed(0)} ns a request, ${waited} waited`);

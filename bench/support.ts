@@ -8,7 +8,7 @@ import { createServer } from '../src/server.ts';
 import { createServices } from '../src/services.ts';
 import { Provisioner } from '../test/support/provisioner.ts';
 
-type Ingestion = { id: string; status: string; error?: unknown };
+type Ingestion = { id: string; status: string; error?: unknown; stats?: Record<string, unknown> };
 
 /** A whole server on its own embedded PostgreSQL, in this process, with an app, an org and calls as its secret key. */
 export async function startBenchServer(env: Record<string, string> = {}) {
@@ -24,10 +24,10 @@ export async function startBenchServer(env: Record<string, string> = {}) {
   const app = await provision.app();
   const org = await provision.org(app);
 
-  async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  async function call<T>(method: string, path: string, body?: unknown, key = app.secretKey): Promise<T> {
     const response = await fetch(`${baseUrl}${path}`, {
       method,
-      headers: { 'x-api-key': app.secretKey, 'content-type': 'application/json' },
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const text = await response.text();
@@ -38,18 +38,29 @@ export async function startBenchServer(env: Record<string, string> = {}) {
   return {
     db,
     services,
-    post: <T = Ingestion>(path: string, body: unknown) => call<T>('POST', path, body),
-    makeSource: async () =>
-      (await call<{ id: string }>('POST', '/api/v1/knowledge_sources', { type: 'knowledge/documents', org: org.id }))
-        .id,
+    post: <T = Ingestion>(path: string, body: unknown, key?: string) => call<T>('POST', path, body, key),
+    /** The secret key of a further app. */
+    otherApp: async () => (await provision.app()).secretKey,
+    makeSource: async (type = 'knowledge/documents', payload: Record<string, unknown> = {}) =>
+      (await call<{ id: string }>('POST', '/api/v1/knowledge_sources', { type, payload, org: org.id })).id,
     /** Waits until the ingestion is over; throws when it failed. */
-    async finished(ingestion: Ingestion): Promise<void> {
+    async finished(ingestion: Ingestion): Promise<Ingestion> {
       let now = ingestion;
       while (now.status !== 'succeeded') {
         if (now.status === 'failed') throw new Error(`The ingestion failed: ${JSON.stringify(now.error)}`);
         await new Promise((resolve) => setTimeout(resolve, 20));
         now = await call<Ingestion>('GET', `/api/v1/knowledge_ingestions/${ingestion.id}`);
       }
+      return now;
+    },
+    /** Waits until all extractions are over; throws when one failed. */
+    async ended(extractions: { id: string; state: string }[]): Promise<void> {
+      for (let now of extractions)
+        while (now.state !== 'done') {
+          if (now.state === 'failed') throw new Error(`An extraction failed: ${JSON.stringify(now)}`);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          now = await call<{ id: string; state: string }>('GET', `/api/v1/extractions/${now.id}`);
+        }
     },
     async close(): Promise<void> {
       await db.end();

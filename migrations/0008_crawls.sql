@@ -37,6 +37,8 @@ create table crawl_pages (
   position bigint generated always as identity,
   -- Links away from the start page.
   depth integer not null,
+  -- Lower ones go first: in a refresh 0 is what a sitemap calls changed since the last fetch, 2 what it calls unchanged.
+  priority smallint not null default 1,
   -- alias: another spelling of a page that has a row of its own.
   state text not null check (state in ('queued', 'done', 'failed', 'left_out', 'alias')),
   reason text,
@@ -47,7 +49,7 @@ create table crawl_pages (
   primary key (app_id, crawl_id, url_hash),
   foreign key (app_id, crawl_id) references crawls (app_id, id) on delete cascade
 );
-create index crawl_pages_queued on crawl_pages (app_id, crawl_id, position) where state = 'queued';
+create index crawl_pages_queued on crawl_pages (app_id, crawl_id, priority, position) where state = 'queued';
 create index crawl_pages_content on crawl_pages (app_id, crawl_id, canonical_hash) where state = 'done';
 
 -- The robots.txt of each host of a crawl, read once.

@@ -49,6 +49,11 @@ const settings = {
     'Port of a process with role worker, for health and metrics alone; 0 takes any free one.',
   ),
   publicUrl: url('QUARRY_PUBLIC_URL', undefined, 'Base URL that clients reach the server by, used in links.'),
+  contentOrigin: url(
+    'QUARRY_CONTENT_ORIGIN',
+    undefined,
+    'Second origin that leads to this server, for what users have stored: files are served there and nothing else is.',
+  ),
   dataDir: path('QUARRY_DATA_DIR', './data', 'Directory of the embedded database, blobs, secret and credentials.'),
   databaseUrl: secretText('DATABASE_URL', 'External PostgreSQL 15 or newer. Unset: the embedded one.'),
   databaseDirectUrl: secretText(
@@ -77,6 +82,12 @@ const settings = {
     48 * 1024 * 1024,
     { min: 1024, max: 512 * 1024 * 1024 },
     'Largest JSON request body in bytes; base64 needs 4/3 of the file.',
+  ),
+  bodyMemoryMb: integer(
+    'QUARRY_BODY_MEMORY_MB',
+    256,
+    { min: 1, max: 1_048_576 },
+    'Memory that request bodies under way may hold in this process, together, in MiB.',
   ),
   uploadBytesMax: integer(
     'QUARRY_UPLOAD_BYTES_MAX',
@@ -201,6 +212,10 @@ const settings = {
     { min: 0, max: 1_000_000 },
     'Sandboxes that an app may have; 0 for no bound.',
   ),
+  metricsPort: port(
+    'QUARRY_METRICS_PORT',
+    'Port of its own for /metrics, on the same address. Unset: the port of all.',
+  ),
   metricsToken: secretText('QUARRY_METRICS_TOKEN', 'Bearer token that /metrics asks for. Unset: it is open.'),
   audit: oneOf(
     'QUARRY_AUDIT',
@@ -276,6 +291,17 @@ function checkTogether(config: Config): string[] {
     problems.push(
       `QUARRY_SECRET is required to listen on the public address ${config.host}: use \`openssl rand -hex 32\`, or the contents of the file "secret" in the data directory if this server ran before`,
     );
+  if (config.bodyMemoryMb * 1024 * 1024 < config.bodyBytesMax)
+    problems.push('QUARRY_BODY_MEMORY_MB has to hold one body of QUARRY_BODY_BYTES_MAX');
+  if (config.contentOrigin !== undefined && new URL(config.contentOrigin).origin !== config.contentOrigin)
+    problems.push('QUARRY_CONTENT_ORIGIN must be an origin, such as https://files.example.com, without a path');
+  if (config.contentOrigin !== undefined && config.publicUrl === undefined)
+    problems.push('QUARRY_CONTENT_ORIGIN needs QUARRY_PUBLIC_URL beside it');
+  else if (
+    config.contentOrigin !== undefined &&
+    new URL(config.contentOrigin).host === new URL(config.publicUrl ?? '').host
+  )
+    problems.push('QUARRY_CONTENT_ORIGIN must have another host than QUARRY_PUBLIC_URL');
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined)
     problems.push('DATABASE_DIRECT_URL needs DATABASE_URL beside it');
   if (config.role !== 'all' && config.databaseUrl === undefined)
@@ -306,12 +332,12 @@ function weakSecret(secret: string): boolean {
   return secret.length < 32 || new Set(secret).size < 8 || /change.?me|example|secret|password/i.test(secret);
 }
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   if (host === 'localhost' || host === '::1') return true;
   return isIP(host) === 4 && host.startsWith('127.');
 }
 
-export type SettingView = {
+type SettingView = {
   variable: string;
   value: string;
   source: 'default' | 'environment';
@@ -384,6 +410,11 @@ function integer(
         : { problem: `must be a whole number from ${range.min} to ${range.max}, not "${raw}"` };
     },
   };
+}
+
+function port(variable: string, description: string): Setting<number | undefined> {
+  const { read } = integer(variable, 0, { min: 0, max: 65_535 }, description);
+  return { variable, fallback: undefined, description, read };
 }
 
 function rate(variable: string, fallback: number, what: string): Setting<number> {

@@ -39,10 +39,24 @@ export type BackgroundWork = {
 
 /** Every domain, given what it needs of what the server stands on. Routes and background work share their services. */
 export function createDomains(services: Services, audit?: AuditLog) {
-  const { db, secrets, clock, log, blobs, baseUrl, config, parser, fetcher, streams, credentials, sessions } = services;
+  const {
+    db,
+    secrets,
+    clock,
+    log,
+    blobs,
+    baseUrl,
+    contentUrl,
+    config,
+    parser,
+    fetcher,
+    streams,
+    credentials,
+    sessions,
+  } = services;
   const signedLinks = new SignedLinks(secrets);
   const capabilities = new Capabilities({ db, secrets });
-  const base = { db, secrets, clock, blobs, baseUrl, signedLinks, capabilities, streams, credentials };
+  const base = { db, secrets, clock, blobs, baseUrl, contentUrl, signedLinks, capabilities, streams, credentials };
   const fileDeps = {
     ...base,
     log,

@@ -38,7 +38,7 @@ export type ErrorCode = keyof typeof errorCodes;
 
 export type FieldError = { field: string; message: string };
 
-export type AppErrorOptions = {
+type AppErrorOptions = {
   /** Which members of the request are wrong; nested ones joined with dots. */
   fields?: FieldError[];
   details?: Record<string, unknown>;

@@ -17,6 +17,9 @@ export const limits = {
   readinessTimeoutMs: 2_000,
   /** A request has to be there whole by then, however large an upload it is. */
   uploadTimeoutMs: 4 * 60 * 60 * 1_000,
+  /** From then on, a body has to come at the pace below. */
+  bodyGraceMs: 10_000,
+  bodyBytesPerSecondMin: 64 * 1024,
   /** An upload of an image waits no longer than this for its width and height. */
   imageSizeTimeoutMs: 5_000,
   uploadLinkSecondsDefault: 3_600,

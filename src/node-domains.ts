@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import { type HttpRequest, type HttpResponse, NodeFailure } from './automations/nodes/kind.ts';
 import type { NodeDomains } from './automations/nodes/services.ts';
 import { FetchError } from './content/fetch/errors.ts';
-import type { Fetcher } from './content/fetch/guarded-fetch.ts';
+import { ParseError } from './content/parse/types.ts';
 import { presentExtraction } from './extractions/present.ts';
 import type { extractionCreateSchema } from './extractions/schema.ts';
 import { createExtractionService, type ExtractionDeps } from './extractions/service.ts';
@@ -66,28 +66,38 @@ export function createNodeDomains(
         return presentSearch(found, input.explain === true);
       },
     },
-    fetch: (request) => fetchOutside(base.fetcher, request),
+    fetch: (request) => fetchOutside(base, request),
   };
 }
 
 const responseBytesMax = 1024 * 1024;
 
-/** One guarded exchange. What it refuses or cannot reach fails the node. */
-async function fetchOutside(fetcher: Fetcher, request: HttpRequest): Promise<HttpResponse> {
+/** One guarded exchange. What it refuses, cannot reach or cannot read fails the node. */
+async function fetchOutside(
+  { fetcher, parser }: Pick<ExtractionDeps, 'fetcher' | 'parser'>,
+  request: HttpRequest,
+): Promise<HttpResponse> {
+  const { lane, signal } = request;
   try {
-    const answer = await fetcher.fetch(request.url, {
+    const { status, headers, bytes } = await fetcher.fetch(request.url, {
       method: request.method as 'GET',
       headers: request.headers,
       bytesMax: responseBytesMax,
-      lane: request.lane,
       // The node's own timeout ends the exchange by its signal.
-      timeoutMs: Number.POSITIVE_INFINITY,
-      signal: request.signal,
+      ...{ lane, signal, timeoutMs: Number.POSITIVE_INFINITY },
       ...(request.body === undefined ? {} : { body: request.body }),
     });
-    return { status: answer.status, headers: answer.headers, body: await answer.bytes() };
+    const input = {
+      bytes: await bytes(),
+      contentEncoding: headers['content-encoding'] ?? '',
+      decodedBytesMax: responseBytesMax,
+      contentType: headers['content-type'] ?? '',
+    };
+    const body = input.bytes.byteLength === 0 ? '' : await parser.run<string>('body', input, { lane, signal });
+    return { status, headers, body };
   } catch (error) {
     if (error instanceof FetchError) throw new NodeFailure(error.code, error.message);
+    if (error instanceof ParseError) throw new NodeFailure('bad_response', 'The response could not be read.');
     throw error;
   }
 }

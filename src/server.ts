@@ -14,6 +14,8 @@ import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
 import { registerDocs } from './http/docs.ts';
 import { registerHealthRoutes } from './http/health.ts';
+import { Intake } from './http/intake.ts';
+import { MetricsServer } from './http/metrics-server.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
@@ -48,6 +50,8 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
+  const intake = new Intake({ clock: services.clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 });
+  metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies under way', () => intake.heldBytes);
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
@@ -56,14 +60,24 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     rateLimiter,
     audit,
     bodyBytesMax: config.bodyBytesMax,
-    corsOrigins: config.corsOrigins,
+    intake,
+    // The console shows files from their own origin.
+    corsOrigins:
+      config.contentOrigin === undefined
+        ? config.corsOrigins
+        : [...config.corsOrigins, new URL(services.baseUrl()).origin],
+    contentOrigin: config.contentOrigin,
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
   // A worker answers nothing but how it is doing.
   const answers = config.role !== 'worker';
   if (answers) await collectOpenApi(fastify);
-  registerHealthRoutes(api, { ...services, metricsToken: config.metricsToken });
+  registerHealthRoutes(api, {
+    ...services,
+    metricsToken: config.metricsToken,
+    metricsElsewhere: config.metricsPort !== undefined,
+  });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   metrics.gauge('quarry_http_connections', 'Connections of clients that are open', () => countConnections(fastify));
   const domains = createDomains(services, audit);
@@ -80,6 +94,8 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     await registerDocs(fastify);
     await registerConsole(fastify, services);
   }
+  const metricsServer =
+    config.metricsPort === undefined ? undefined : new MetricsServer({ metrics, token: config.metricsToken, log });
   let closing: Promise<void> | undefined;
   const stopWork = async () => {
     mcp?.stopWaiting();
@@ -96,6 +112,11 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       const address = fastify.server.address();
       const port = typeof address === 'object' && address !== null ? address.port : wanted;
       const url = `http://${urlHost(config.host)}:${port}`;
+      if (config.metricsPort !== undefined)
+        log.info(
+          { port: await metricsServer?.listen(config.host, config.metricsPort) },
+          'metrics have a port of their own',
+        );
       services.setListeningUrl(url);
       if (runsJobs(config)) domains.work.ticker.startTicking();
       return url;
@@ -103,7 +124,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     close() {
       closing ??= stopWork()
         .then(() => drain(fastify))
-        .then(() => Promise.all([rateLimiter.close(), audit.close()]))
+        .then(() => Promise.all([rateLimiter.close(), audit.close(), metricsServer?.close()]))
         .then(() => {});
       return closing;
     },

@@ -50,6 +50,8 @@ export type Services = {
   sessions: Sessions;
   /** What clients reach the server by, without a slash at the end. */
   baseUrl(): string;
+  /** Where what users have stored is served: the same, unless it has an origin of its own. */
+  contentUrl(): string;
   /** Says where the server came to listen, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
   /** Begins to run these background jobs, once the server listens. */
@@ -65,7 +67,7 @@ export type Services = {
   close(): Promise<void>;
 };
 
-export type ServicesOptions = {
+type ServicesOptions = {
   /** A database that runs already. Absent: the one that the settings name, or the embedded one. */
   database?: DatabaseTarget;
   clock?: Clock;
@@ -196,6 +198,7 @@ function assemble({ started, ...parts }: Parts): Services {
     ...parts,
     sessions: new Sessions(parts),
     baseUrl: () => config.publicUrl ?? listeningUrl,
+    contentUrl: () => config.contentOrigin ?? config.publicUrl ?? listeningUrl,
     setListeningUrl: (url) => {
       listeningUrl = url;
     },

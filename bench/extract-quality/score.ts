@@ -34,12 +34,12 @@ export function scoreDocument(reference: Reference, markdown: string): Scores {
   return scores;
 }
 
-export function tokens(text: string): string[] {
+function tokens(text: string): string[] {
   return text.normalize('NFKC').toLowerCase().replaceAll('\u00ad', '').replaceAll('_', ' ').match(tokenPattern) ?? [];
 }
 
 /** Markdown without its syntax, link targets, pictures and HTML tags. */
-export function stripMarkdown(markdown: string): string {
+function stripMarkdown(markdown: string): string {
   let text = markdown
     .replaceAll('\r\n', '\n')
     .replace(/^---\n[\s\S]*?\n---\n/, '')
@@ -124,7 +124,7 @@ function order(truth: string[], given: string[]): number {
 }
 
 /** Length of the longest common subsequence, bit-parallel (Hyyrö 2004) over 32-bit words. */
-export function longestCommonSubsequence(a: string[], b: string[]): number {
+function longestCommonSubsequence(a: string[], b: string[]): number {
   const words = Math.ceil(b.length / 32);
   const positions = new Map<string, Uint32Array>();
   b.forEach((token, index) => {

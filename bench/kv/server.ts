@@ -5,6 +5,7 @@ import { AuditLog } from '../../src/audit/log.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { DatabaseAddress, DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { Intake } from '../../src/http/intake.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { rewriteKvUrl } from '../../src/kv/paths.ts';
@@ -58,8 +59,10 @@ async function quarry(secret: string) {
     audit: new AuditLog({ db, clock: systemClock, log, keep: 'changes' }),
     sessions: new Sessions({ db, secrets, clock: systemClock, credentials }),
     metrics: new Metrics(),
+    intake: new Intake({ clock: systemClock, memoryBytesMax: 256 * 1024 * 1024 }),
     bodyBytesMax: 1024 * 1024,
     corsOrigins: ['*'],
+    contentOrigin: undefined,
     trustProxy: [],
     rewriteUrl: rewriteKvUrl,
   });

@@ -4,6 +4,7 @@ import { AuditLog } from '../../src/audit/log.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { Intake } from '../../src/http/intake.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { createLogger } from '../../src/log.ts';
@@ -24,11 +25,13 @@ const { fastify, api } = await createHttpServer({
   credentials,
   sessions: new Sessions({ db, secrets, clock: systemClock, credentials }),
   metrics: new Metrics(),
+  intake: new Intake({ clock: systemClock, memoryBytesMax: 256 * 1024 * 1024 }),
   ...(process.argv[2] === 'with'
     ? { rateLimiter: generousLimiter(db), audit: new AuditLog({ db, clock: systemClock, log, keep: 'changes' }) }
     : {}),
   bodyBytesMax: 1024,
   corsOrigins: ['*'],
+  contentOrigin: undefined,
   trustProxy: [],
 });
 // As little as an operation can be, so that what is measured weighs as much as it can.

@@ -3,9 +3,9 @@ import { ApiError, call, connection } from './api/client.ts';
 import type { App, ConsoleSession, Org, Sandbox } from './api/generated.ts';
 
 /** Where in the server the console looks: an app, production or one of its sandboxes, and an org or all of them. */
-export type Place = { app?: string | undefined; sandbox?: string | undefined; org?: string | undefined };
+type Place = { app?: string | undefined; sandbox?: string | undefined; org?: string | undefined };
 
-export type SessionState = {
+type SessionState = {
   session: ConsoleSession;
   isDeveloper: boolean;
   place: Place;

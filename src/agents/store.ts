@@ -31,7 +31,7 @@ export type AgentRow = {
   updatedAt: Date;
 };
 
-export type AgentDetails = {
+type AgentDetails = {
   name: string;
   lookupKey: string | null;
   description: string | null;
@@ -63,7 +63,7 @@ export async function findAgent(db: Db, caller: Caller, id: string): Promise<Age
   return row;
 }
 
-export type AgentFilter = { search?: string | undefined; userId?: string | undefined; orgId?: string | undefined };
+type AgentFilter = { search?: string | undefined; userId?: string | undefined; orgId?: string | undefined };
 
 export async function listAgents(
   db: Db,

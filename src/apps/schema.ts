@@ -3,7 +3,7 @@ import { strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
 import { quotasSchema } from '../usage/schema.ts';
 
-export const nameField = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+const nameField = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
 
 export const appSchema = Type.Object(
   {

@@ -5,7 +5,7 @@ import type { AuditLog } from './log.ts';
 import { type AuditService, createAuditService } from './service.ts';
 import { auditSweepJob, createAuditSweepTask } from './sweep.ts';
 
-export type AuditDeps = { db: Database; clock: Clock; audit: AuditLog | undefined; daysKept: number };
+type AuditDeps = { db: Database; clock: Clock; audit: AuditLog | undefined; daysKept: number };
 
 export function createAudit(deps: AuditDeps): Domain<AuditService> {
   return {

@@ -17,7 +17,7 @@ import {
   putFailedAttempts,
 } from './store.ts';
 
-export type AuditLogDeps = {
+type AuditLogDeps = {
   db: Database;
   clock: Clock;
   log: Logger;

@@ -62,7 +62,7 @@ export async function endAuditEntry(
   await db`update audit_entries set status = ${status}, resource = ${resource} where app_id = ${appId} and id = ${id}`;
 }
 
-export type CredentialKind = 'user' | 'secret_key' | 'publishable_key' | 'personal_token' | 'developer_token';
+type CredentialKind = 'user' | 'secret_key' | 'publishable_key' | 'personal_token' | 'developer_token';
 
 /** What one credential did since it was written down last. */
 export type CredentialUse = {
@@ -137,7 +137,7 @@ function rowsOf(db: Db, uses: readonly CredentialUse[]) {
     as given (app_id, sandbox_id, kind, credential, first_at, at, requests, refused)`;
 }
 
-export type AuditFilter = {
+type AuditFilter = {
   actorId?: string | undefined;
   action?: string | undefined;
   resource?: string | undefined;

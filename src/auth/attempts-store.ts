@@ -5,7 +5,7 @@ import type { Scope } from '../tenancy/caller.ts';
 export type Window = { bucket: string; max: number; ms: number; countsAll?: boolean };
 
 /** A window that is full: when its oldest failure leaves it, and whether that may be earlier because some are pending. */
-export type Full = { freeAt: Date; mayClear: boolean };
+type Full = { freeAt: Date; mayClear: boolean };
 
 /** Takes a place in every window, or in none and says which is full the longest. */
 export async function takePlaces(

@@ -21,9 +21,7 @@ const waitMs = 50;
 const waitsMax = 100;
 
 /** Somebody who tries to sign in. `mailbox` is absent where no e-mail is named. */
-export type Attempt = { address: string; mailbox?: Scope & { email: string } };
-
-export type SignInLimiter = ReturnType<typeof createSignInLimiter>;
+type Attempt = { address: string; mailbox?: Scope & { email: string } };
 
 /**
  * Limits failed attempts to sign in, for all processes together. An attempt takes its place in every window before it

@@ -21,7 +21,7 @@ const personalTokensMax = 50;
 export type Session = { accessToken: string; refreshToken: string; expiresIn: number; userId: string };
 
 /** Whose password it was, and the epoch of theirs that it was read in. */
-export type SignedIn = { userId: string; epoch: number };
+type SignedIn = { userId: string; epoch: number };
 
 export type AuthService = ReturnType<typeof createAuthService>;
 

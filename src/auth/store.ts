@@ -6,7 +6,7 @@
  */
 import type { Db } from '../db/database.ts';
 
-export type RefreshTokenRow = {
+type RefreshTokenRow = {
   familyId: string;
   userId: string;
   sandboxId: string;
@@ -49,7 +49,7 @@ export async function revokeRefreshFamily(db: Db, appId: string, familyId: strin
     where app_id = ${appId} and family_id = ${familyId} and revoked_at is null`;
 }
 
-export type PersonalTokenRow = {
+type PersonalTokenRow = {
   id: string;
   name: string | null;
   createdAt: Date;

@@ -10,7 +10,7 @@ import { createNodeServices, type NodeDomains } from './nodes/services.ts';
 import { createRunService } from './runs/service.ts';
 import { runStream } from './runs/stream.ts';
 
-export type AutomationsDeps = {
+type AutomationsDeps = {
   db: Database;
   /** One session for the locks of work outside. */
   session: Database;

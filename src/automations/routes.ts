@@ -32,7 +32,7 @@ import {
 const tag = 'Automations';
 const legacyRun = '/protected/api/v1/developer/apps/:app/automations/runs/:automation_run';
 
-export type AutomationRouteDeps = { automations: AutomationService; runs: RunService; streams: StreamHub };
+type AutomationRouteDeps = { automations: AutomationService; runs: RunService; streams: StreamHub };
 
 export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): void {
   registerDefinitions(api, deps);

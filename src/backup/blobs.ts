@@ -8,7 +8,7 @@ import type { ListedBlob } from './parts.ts';
 const concurrency = 8;
 const missingShown = 10;
 
-export type Copied = { count: number; bytes: number };
+type Copied = { count: number; bytes: number };
 
 /**
  * Copies listed blobs, hashing each on its way.

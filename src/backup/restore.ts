@@ -25,7 +25,7 @@ import { megabytes, type Progress } from './progress.ts';
 import * as store from './store.ts';
 import { openArchivedBlobs, verifyBackup } from './verify.ts';
 
-export type RestoreDeps = {
+type RestoreDeps = {
   db: Database;
   /** Where `db` connects to, past any transaction pooler. */
   target: DatabaseTarget;

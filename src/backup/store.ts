@@ -58,7 +58,7 @@ export async function readState(session: Session): Promise<{
   };
 }
 
-export type Table = { name: string; columns: string[] };
+type Table = { name: string; columns: string[] };
 
 /**
  * The tables that keep rows, with the columns that are not computed, in the order of their names. Those of schema and
@@ -142,7 +142,7 @@ export async function addRestoredJobs(session: Session): Promise<void> {
 /** The blobs that files refer to, in the order of their keys, as lines of key, size and SHA-256. */
 export const copyBlobListOut = `copy (select blob_key, size, encode(checksum, 'hex') from files order by blob_key) to stdout`;
 
-export type Sequence = { name: string; last_value: string; is_called: boolean };
+type Sequence = { name: string; last_value: string; is_called: boolean };
 
 export async function readSequences(session: Session): Promise<Sequence[]> {
   const { rows } = await session.query<{ name: string }>(
@@ -172,7 +172,8 @@ export async function prepareLoad(session: Session, tables: readonly Table[]): P
      where n.nspname = current_schema() and k.contype = 'f' and c.relname = any ($1) and k.conparentid = 0`,
     [names],
   );
-  await session.query(`truncate ${names.map(quote).join(', ')}`);
+  // Cascading reaches the unlogged tables, which no backup holds and which are empty here.
+  await session.query(`truncate ${names.map(quote).join(', ')} cascade`);
   for (const key of rows) await session.query(`alter table ${quote(key.table)} drop constraint ${quote(key.name)}`);
   for (const name of names) await session.query(`alter table ${quote(name)} disable trigger user`);
   return rows;

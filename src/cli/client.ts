@@ -19,15 +19,15 @@ export class RefusedError extends Error {
   }
 }
 
-export type Query = Record<string, string | number | undefined>;
+type Query = Record<string, string | number | undefined>;
 
-export type SendOptions = {
+type SendOptions = {
   query?: Query;
   /** Sent as JSON. */
   body?: unknown;
 };
 
-export type ServerEvent = { event: string; data: unknown };
+type ServerEvent = { event: string; data: unknown };
 
 /** Speaks to one server with one credential. */
 export type Client = {
@@ -41,7 +41,7 @@ export type Client = {
   download(url: string): Promise<AsyncIterable<Uint8Array>>;
 };
 
-export type Upload = {
+type Upload = {
   headers: Record<string, string>;
   query?: Query;
   body: AsyncIterable<Uint8Array>;
@@ -157,7 +157,7 @@ function withQuery(path: string, query: Query = {}): string {
 }
 
 /** The error of an answer, with every member that it names and what to do next. */
-export function refusal(status: number, text: string): RefusedError {
+function refusal(status: number, text: string): RefusedError {
   type Body = { error?: { code?: string; message?: string; fields?: { field: string; message: string }[] } };
   let body: Body = {};
   try {

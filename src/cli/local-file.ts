@@ -77,7 +77,7 @@ export async function readAll(file: LocalFile, bytesMax: number): Promise<Buffer
   return Buffer.concat(chunks);
 }
 
-export function contentTypeOf(name: string): string {
+function contentTypeOf(name: string): string {
   return contentTypes[extname(name).slice(1).toLowerCase()] ?? 'application/octet-stream';
 }
 

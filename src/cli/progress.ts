@@ -1,5 +1,5 @@
 /** What a progress line needs of the stream that it is drawn on. */
-export type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
+type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
 
 /** One line on standard error that shows how far something is. On anything but a terminal it writes nothing. */
 export class Progress {

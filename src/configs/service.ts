@@ -9,7 +9,7 @@ import { findNamedOwners } from '../tenancy/references.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import * as store from './store.ts';
 
-export type ConfigOwnerQuery = { agent?: string | undefined; org?: string | undefined };
+type ConfigOwnerQuery = { agent?: string | undefined; org?: string | undefined };
 
 export type ConfigService = ReturnType<typeof createConfigService>;
 

@@ -38,7 +38,7 @@ export async function registerConsole(
   });
 
   function sendPage(request: FastifyRequest, reply: FastifyReply, asset: Asset): FastifyReply {
-    reply.headers({ 'cache-control': 'no-cache', 'content-security-policy': policy(config, baseUrl()) });
+    reply.headers({ 'cache-control': 'no-cache', 'content-security-policy': policy(config, baseUrl(), request.host) });
     return send(request, reply, asset);
   }
 }
@@ -59,12 +59,15 @@ function notBuilt(reply: FastifyReply): FastifyReply {
 }
 
 /** Nothing inline and nothing from elsewhere, but for the contents of files where they are kept. */
-function policy(config: Config, baseUrl: string): string {
-  const files = [new URL(baseUrl).origin, ...blobOrigins(config)].join(' ');
+function policy(config: Config, baseUrl: string, host: string): string {
+  const files = [new URL(baseUrl).origin, ...contentOrigins(config), ...blobOrigins(config)].join(' ');
+  // By the host that the browser asked: nothing else of this origin is a script or a style, no stored file and no answer.
+  // A policy has no notation for an IPv6 address.
+  const assets = /^[\w.-]+(?::\d+)?$/.test(host) ? `${host}/console/assets/` : "'self'";
   return [
     "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
+    `script-src ${assets}`,
+    `style-src ${assets}`,
     `img-src 'self' blob: data: ${files}`,
     "font-src 'self'",
     `connect-src 'self' ${files}`,
@@ -74,6 +77,10 @@ function policy(config: Config, baseUrl: string): string {
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join('; ');
+}
+
+function contentOrigins({ contentOrigin }: Config): string[] {
+  return contentOrigin === undefined ? [] : [contentOrigin];
 }
 
 /** Where presigned URLs of the blob store lead. */

@@ -18,7 +18,7 @@ export type Chunk = {
   endLine: number;
 };
 
-export type ChunkOptions = {
+type ChunkOptions = {
   /** Size that chunks are filled up to, in tokens as `estimateTokens` counts them. */
   targetTokens?: number;
   /** Size that no chunk exceeds, except by one unbreakable cluster of characters. */
@@ -27,7 +27,7 @@ export type ChunkOptions = {
   overlapTokens?: number;
 };
 
-export const chunkDefaults = { targetTokens: 512, maxTokens: 768, overlapTokens: 64 } as const;
+const chunkDefaults = { targetTokens: 512, maxTokens: 768, overlapTokens: 64 } as const;
 
 /**
  * Cuts `text` into chunks in reading order. Text without any visible character gives none.

@@ -2,7 +2,7 @@ import { limits } from '../limits.ts';
 import { canonical, matchesPathPattern } from './robots.ts';
 
 /** What a crawl may visit. Paths are patterns as in robots.txt: a prefix, `*` for anything, a final `$` for the end. */
-export type CrawlScope = {
+type CrawlScope = {
   /** The page that the crawl set out from, after its redirects: its host is the crawl's host. */
   start: string;
   includePaths: readonly string[];
@@ -13,7 +13,7 @@ export type CrawlScope = {
 };
 
 /** Why a URL is left out; undefined when it is in. */
-export type OutOfScope = 'other_host' | 'path' | 'depth' | 'trap' | 'not_a_page';
+type OutOfScope = 'other_host' | 'path' | 'depth' | 'trap' | 'not_a_page';
 
 /**
  * One spelling for the many that name the same page: no fragment, no tracking parameters, no session ids, canonical
@@ -76,7 +76,7 @@ export function judgeScope(scope: CrawlScope, address: string, depth: number): O
 }
 
 /** Same host and port; http and https count as one. A leading "www." is no obstacle to its sisters. */
-export function sameSite(start: URL, url: URL, allowSubdomains: boolean): boolean {
+function sameSite(start: URL, url: URL, allowSubdomains: boolean): boolean {
   if (url.port !== start.port) return false;
   if (url.hostname === start.hostname) return true;
   const isAddress = /^\[|^[\d.]+$/.test(start.hostname);
@@ -132,4 +132,15 @@ function decodeOrKeep(path: string): string {
   } catch {
     return path;
   }
+}
+
+/** Whether what came with this Content-Type may be a web page at all. */
+export function mayBePage(contentType: string): boolean {
+  const type = mediaTypeOf(contentType);
+  return type === 'text/html' || type === 'application/xhtml+xml' || type === '' || type === 'application/octet-stream';
+}
+
+/** The media type of a Content-Type header, without its parameters. */
+export function mediaTypeOf(contentType: string): string {
+  return contentType.split(';')[0]?.trim().toLowerCase() ?? '';
 }

@@ -9,7 +9,7 @@
 export type TermPostings = { term: string; postings: Buffer; positions: Buffer };
 
 /** One chunk as it enters the index. */
-export type IndexedChunk = {
+type IndexedChunk = {
   ordinal: number;
   /** Length in words. */
   length: number;
@@ -60,7 +60,7 @@ class Writer {
 }
 
 /** Reads variable-length integers in turn. */
-export class Reader {
+class Reader {
   readonly #bytes: Uint8Array;
   offset: number;
 
@@ -131,10 +131,7 @@ export class PostingsBuilder {
 }
 
 /** Calls `visit` for each posting, blocks in turn. */
-export function readPostings(
-  bytes: Uint8Array,
-  visit: (ordinal: number, frequency: number, length: number) => void,
-): void {
+function readPostings(bytes: Uint8Array, visit: (ordinal: number, frequency: number, length: number) => void): void {
   const reader = new Reader(bytes);
   while (!reader.ended) {
     let ordinal = 0;

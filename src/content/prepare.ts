@@ -16,7 +16,7 @@ export type PrepareInput = {
   embedded: readonly string[];
 };
 
-export type PreparedChunk = Omit<Chunk, 'text'> & {
+type PreparedChunk = Omit<Chunk, 'text'> & {
   /** SHA-256, hex, of what is embedded: the chunk below the title and headings that it does not say itself. */
   hash: string;
   words: number;
@@ -82,7 +82,7 @@ export function withContext(text: string, title: string | undefined, headingPath
 }
 
 /** Lines as people count them: a line break at the very end begins no further line. */
-export function countLines(text: string): number {
+function countLines(text: string): number {
   if (text === '') return 0;
   let lines = 1;
   for (let at = text.indexOf('\n'); at >= 0 && at < text.length - 1; at = text.indexOf('\n', at + 1)) lines += 1;

@@ -5,7 +5,7 @@ import { stopWords } from './stop-words.ts';
 export type StemLanguage = (typeof stemLanguages)[number];
 
 /** A word as the index knows it. */
-export type Token = {
+type Token = {
   /** Folded and stemmed. */
   term: string;
   /** Which word of the text it is, from 0. */
@@ -52,7 +52,7 @@ export type ParsedQuery = {
   prefixes: string[];
 };
 
-export const queryTermsMax = 64;
+const queryTermsMax = 64;
 const queryPartsMax = 16;
 /** In a longer text, say a pasted paragraph, quotation marks are mere punctuation. */
 const wordsBesidePhrasesMax = 12;
@@ -122,7 +122,7 @@ function cut(term: string): string {
 }
 
 /** Lower case without accents. Marks of other scripts than Latin and Greek that change a word are kept. */
-export function fold(word: string): string {
+function fold(word: string): string {
   const lower = word.toLowerCase();
   if (isAscii(lower)) return lower;
   return lower

@@ -4,7 +4,7 @@ import type { EngineDeps } from './engine.ts';
 import { HostGate } from './host-gate.ts';
 import { crawlJob } from './jobs.ts';
 
-export type CrawlDeps = Omit<EngineDeps, 'gate' | 'places'> & { hostConcurrency: number; hostDelayMs: number };
+type CrawlDeps = Omit<EngineDeps, 'gate' | 'places'> & { hostConcurrency: number; hostDelayMs: number };
 
 /** Crawls have no routes: other domains start them, and their pages go to the sinks of those domains. */
 export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDeps) {

@@ -1,14 +1,16 @@
 import { contain, UncaughtError } from '../contain.ts';
 import { normalizeUrl } from '../content/crawl.ts';
 import { ParseError } from '../content/parse/types.ts';
+import type { SitemapPage } from '../content/sitemap.ts';
 import type { Database, Transaction } from '../db/database.ts';
 import type { AppError } from '../errors.ts';
 import type { WaitOutside } from '../jobs/workers.ts';
 import type { Logger } from '../log.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
-import { sortLinks } from './frontier.ts';
+import { refreshPriority, sortLinks } from './frontier.ts';
 import { failedPage, type KnownPage, type PageOutcome, type ReaderDeps, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
+import { linkedSignal, pause } from './signals.ts';
 import { readSitemaps } from './sitemaps.ts';
 import * as store from './store.ts';
 import type { Crawl, CrawledPage, CrawlSink, FailedPage } from './types.ts';
@@ -23,9 +25,9 @@ export type EngineDeps = ReaderDeps & {
 };
 
 /** How a turn ended: the crawl is over (or gone), or it wants another turn at that time. */
-export type TurnEnd = { over: true } | { over: false; runAt: Date };
+type TurnEnd = { over: true } | { over: false; runAt: Date };
 
-export type TurnOptions = {
+type TurnOptions = {
   signal: AbortSignal;
   /** Asked now and then: whether to make room for others. */
   mustYield: () => boolean;
@@ -77,6 +79,9 @@ class Turn {
   readonly #robots: RobotsCache;
   readonly #stop = new AbortController();
   readonly #inFlight = new Map<number, Promise<void>>();
+  /** Pages in flight that only wait for their commit: others are fetched meanwhile, as many again at most. */
+  #committing = 0;
+  #hasRoom = Promise.withResolvers<void>();
   readonly #due: { queued: store.QueuedPage; known: KnownPage | undefined }[] = [];
   readonly #settled: Settled[] = [];
   #exhausted = false;
@@ -154,13 +159,17 @@ class Turn {
     const late = new Promise<'late'>((resolve) => {
       timer = setTimeout(() => resolve('late'), lookEveryMs);
     });
-    const news = await Promise.race([...this.#inFlight.values(), late]).finally(() => clearTimeout(timer));
+    const news = await Promise.race([...this.#inFlight.values(), this.#hasRoom.promise, late]).finally(() =>
+      clearTimeout(timer),
+    );
     if (news === 'late' && !(await store.isHeld(this.#deps.db, this.#crawl))) throw new CrawlLost('The crawl is gone.');
   }
 
   /** Starts as many pages as may be under way. */
   async #fill(): Promise<void> {
-    const room = this.#deps.concurrency - this.#inFlight.size;
+    this.#hasRoom = Promise.withResolvers();
+    const { concurrency } = this.#deps;
+    const room = concurrency - this.#inFlight.size + Math.min(this.#committing, concurrency);
     if (room <= 0) return;
     if (this.#due.length < room && !this.#exhausted) await this.#refill();
     for (const { queued, known } of this.#due.splice(0, room)) {
@@ -201,6 +210,8 @@ class Turn {
     const settled: Settled = { queued, known: known?.state, outcome };
     if (outcome.kind === 'page' && outcome.page.change !== 'unchanged') await this.#prepare(settled, outcome.page);
     this.#settled.push(settled);
+    this.#committing += 1;
+    this.#hasRoom.resolve();
     // Pages that finish while a commit is under way share the next one.
     while (this.#settled.includes(settled)) {
       this.#flushing ??= this.#deps.places
@@ -210,6 +221,7 @@ class Turn {
         });
       await this.#flushing;
     }
+    this.#committing -= 1;
     if (this.#error !== undefined) throw this.#error;
   }
 
@@ -353,6 +365,8 @@ class Turn {
         else states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
+      // Where the room ends, who comes first matters: as if each page had been committed by itself.
+      if (found.length > roomOf(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
     }
     await store.settlePages(tx, crawl, rows);
     await store.savePageStates(tx, crawl, states);
@@ -387,8 +401,7 @@ class Turn {
     leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[],
   ): Promise<void> {
     const unique = [...new Map(found.map((page) => [page.url, page])).values()];
-    const room = crawl.settings.maxPages - crawl.discovered - crawl.dropped;
-    crawl.discovered += await store.insertPages(tx, crawl, unique, room);
+    crawl.discovered += await store.insertPages(tx, crawl, unique, roomOf(crawl));
     const kept = leftOut.slice(0, Math.max(0, leftOutMax - crawl.leftOut));
     crawl.leftOut += await store.insertSettledPages(tx, crawl, [
       ...new Map(kept.map((page) => [page.url, page])).values(),
@@ -403,11 +416,19 @@ class Turn {
   /** After the start page: what sitemaps name. */
   async #readListsOfPages(): Promise<void> {
     const { settings } = this.#crawl;
-    const add = async (urls: string[], last: boolean): Promise<boolean> => {
+    const isRefresh = this.#crawl.collectionId !== null;
+    const add = async (listed: Map<string, SitemapPage>, last: boolean): Promise<boolean> => {
       const crawl = await this.#deps.db.begin(async (tx) => {
         const locked = await this.#lock(tx);
+        const urls = [...listed.keys()];
         const sorted = sortLinks(locked, urls, 1);
+        const now = this.#deps.clock.now();
+        const pages = [...(await store.listFetchTimes(tx, locked, urls))].flatMap(([url, fetchedAt]) => {
+          const page = listed.get(url);
+          return page === undefined ? [] : [{ url, priority: refreshPriority(page, fetchedAt, now) }];
+        });
         await this.#addPages(tx, locked, sorted.pages, sorted.leftOut);
+        await store.prioritizePages(tx, locked, pages);
         locked.sitemapRead = last;
         await store.updateCrawl(tx, locked);
         const progress = { discovered: locked.discovered, done: locked.done, failed: locked.failed };
@@ -415,16 +436,22 @@ class Turn {
         return locked;
       });
       this.#crawl = crawl;
-      return crawl.discovered + crawl.dropped < settings.maxPages;
+      return isRefresh || roomOf(crawl) > 0;
     };
-    if (settings.sitemap !== 'skip' && this.#crawl.discovered + this.#crawl.dropped < settings.maxPages)
-      await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (urls) =>
+    // What is in the frontier of a refresh already takes its order from the sitemap.
+    if (settings.sitemap !== 'skip' && (isRefresh || roomOf(this.#crawl) > 0))
+      await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (pages) =>
         add(
-          urls.flatMap((url) => normalizeUrl(url) ?? []),
+          new Map(
+            pages.flatMap((page) => {
+              const url = normalizeUrl(page.url);
+              return url === undefined ? [] : [[url, page] as const];
+            }),
+          ),
           false,
         ),
       );
-    await add([], true);
+    await add(new Map(), true);
   }
 
   async #giveUp(): Promise<void> {
@@ -450,6 +477,11 @@ class Turn {
   }
 }
 
+/** Pages that may still be added. */
+function roomOf(crawl: Crawl): number {
+  return crawl.settings.maxPages - crawl.discovered - crawl.dropped;
+}
+
 /** Whether the app is charged for the page: what is tried again is charged once, what was never asked for not at all. */
 function wasTried(outcome: PageOutcome): boolean {
   return outcome.kind === 'page' || outcome.kind === 'failed' || (outcome.kind === 'left_out' && outcome.fetched);
@@ -457,29 +489,3 @@ function wasTried(outcome: PageOutcome): boolean {
 
 /** Rows that tell why a page was left out; beyond it pages are left out silently. */
 const leftOutMax = 1_000;
-
-/**
- * A signal for one page that follows the turn's. Listeners that others leave on it go with the page; on the turn's own
- * signal ten thousand pages would stay in memory.
- */
-function linkedSignal(outer: AbortSignal): { signal: AbortSignal; unlink: () => void } {
-  const controller = new AbortController();
-  const follow = (): void => controller.abort(outer.reason);
-  if (outer.aborted) follow();
-  else outer.addEventListener('abort', follow, { once: true });
-  return { signal: controller.signal, unlink: () => outer.removeEventListener('abort', follow) };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-}

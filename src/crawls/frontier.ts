@@ -1,5 +1,32 @@
 import { judgeScope } from '../content/crawl.ts';
+import type { SitemapPage } from '../content/sitemap.ts';
 import type { Crawl } from './types.ts';
+
+const dayMs = 24 * 3_600_000;
+const periodMs: Record<string, number> = {
+  always: 0,
+  hourly: 3_600_000,
+  daily: dayMs,
+  weekly: 7 * dayMs,
+  monthly: 30 * dayMs,
+  yearly: 365 * dayMs,
+  never: Number.POSITIVE_INFINITY,
+};
+
+/**
+ * When a page of a collection is due in a refresh: 0 when its sitemap says that it has changed since it was fetched,
+ * 2 when it says that it has not, 1 otherwise. All of them are fetched; only the order follows the sitemap.
+ */
+export function refreshPriority(page: SitemapPage, fetchedAt: Date | undefined, now: Date): 0 | 1 | 2 {
+  if (fetchedAt === undefined) return 1;
+  const { lastModified = '', changeFrequency = '' } = page;
+  // A date without a time may be any moment of its day.
+  const modifiedMs = Date.parse(lastModified) + (lastModified.includes('T') ? 0 : dayMs);
+  if (!Number.isNaN(modifiedMs)) return modifiedMs > fetchedAt.getTime() ? 0 : 2;
+  const period = periodMs[changeFrequency.toLowerCase()];
+  if (period === undefined) return 1;
+  return now.getTime() - fetchedAt.getTime() >= period ? 0 : 2;
+}
 
 type Found = { url: string; depth: number };
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-export type HostGateOptions = {
+type HostGateOptions = {
   /** Requests to one host at the same time, over all crawls of this process. */
   concurrencyMax: number;
   /** Pause between the starts of two requests to one host, when the site asks for none. */

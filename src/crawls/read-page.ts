@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { normalizeUrl } from '../content/crawl.ts';
+import { mayBePage, mediaTypeOf, normalizeUrl } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
-import { type ParsedPage, reportPage } from '../content/parse/html/page.ts';
-import type { ParserPool } from '../content/parse/pool/pool.ts';
-import { needsBrowser, type PageReport, ParseError } from '../content/parse/types.ts';
+import type { ParsedPage } from '../content/parse/html/page.ts';
+import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
+import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import type { Places } from '../jobs/places.ts';
 import { sortLinks } from './frontier.ts';
@@ -47,7 +47,7 @@ type ReadOptions = {
   signal: AbortSignal;
 };
 
-export const crawlBytesMax = 10 * 1024 * 1024;
+const crawlBytesMax = 10 * 1024 * 1024;
 
 /**
  * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Whatever the site
@@ -150,9 +150,17 @@ async function judge(
     return { ...failedPage('fetch_failed', `http_${status}`, `The page answered ${status}.`), gone };
   }
   const contentType = headers['content-type'] ?? '';
-  const read = looksLikeHtml(contentType, bytes)
-    ? await readHtml(deps.parser, crawl, bytes, contentType, response.url, options.signal)
-    : await readDocument(deps.parser, crawl, bytes, headers, response.url, options.signal);
+  const body: Body = {
+    bytes,
+    contentType,
+    contentEncoding: headers['content-encoding'] ?? '',
+    decodedBytesMax: crawlBytesMax,
+    url: response.url,
+  };
+  const run = { signal: options.signal, lane: crawl.appId };
+  const html = mayBePage(contentType) ? await readHtml(deps.parser, body, run) : undefined;
+  const read =
+    html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
   const blocked = /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');
   const facts = {
     title: read.title,
@@ -160,7 +168,7 @@ async function judge(
     language: read.language,
     published: read.published,
     report: read.report,
-    contentType: contentType.split(';')[0]?.trim().toLowerCase() ?? '',
+    contentType: mediaTypeOf(contentType),
     truncated: read.truncated,
   };
   const state: PageState = {
@@ -203,20 +211,17 @@ type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' |
   truncated: string[] | undefined;
 };
 
-async function readHtml(
-  parser: ParserPool,
-  crawl: Crawl,
-  bytes: Uint8Array,
-  contentType: string,
-  url: string,
-  signal: AbortSignal,
-): Promise<Read> {
-  const parsed = await parser.run<ParsedPage>('page', { bytes, contentType, url }, { signal, lane: crawl.appId });
+type Body = ParseInput & { contentType: string; url: string };
+
+/** Undefined when it is no web page after all. */
+async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promise<Read | undefined> {
+  const parsed = await parser.run<ParsedPage | null>('page', body, run);
+  if (parsed === null) return undefined;
   if (parsed.needsBrowser) throw needsBrowser();
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
   return {
     ...parsed,
-    report: reportPage(parsed),
+    report: { page_type: parsed.pageType, structured: parsed.structured },
     truncated: parsed.truncated,
     links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
@@ -224,20 +229,11 @@ async function readHtml(
 
 async function readDocument(
   parser: ParserPool,
-  crawl: Crawl,
-  bytes: Uint8Array,
-  headers: Record<string, string>,
-  url: string,
-  signal: AbortSignal,
+  body: Body,
+  filename: string | undefined,
+  run: RunOptions,
 ): Promise<Read> {
-  const filename = filenameOf(headers['content-disposition'], url);
-  const input = {
-    bytes,
-    contentType: headers['content-type'] ?? '',
-    url,
-    ...(filename === undefined ? {} : { filename }),
-  };
-  const document = await parser.parse(input, { signal, lane: crawl.appId });
+  const document = await parser.parse({ ...body, ...(filename === undefined ? {} : { filename }) }, run);
   return {
     markdown: document.markdown,
     title: document.title ?? filename,
@@ -260,20 +256,6 @@ function filenameOf(disposition: string | undefined, url: string): string | unde
   } catch {
     return last;
   }
-}
-
-function looksLikeHtml(contentType: string, bytes: Uint8Array): boolean {
-  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
-  if (type === 'text/html' || type === 'application/xhtml+xml') return !isPdf(bytes);
-  if (type !== '' && type !== 'application/octet-stream' && type !== 'text/plain') return false;
-  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 512)).toString('latin1');
-  return (
-    /^(?:\xef\xbb\xbf)?\s*(?:<!--[^>]*>\s*)?<(?:!doctype html|html|head|body)\b/i.test(head) && type !== 'text/plain'
-  );
-}
-
-function isPdf(bytes: Uint8Array): boolean {
-  return bytes[0] === 0x25 && bytes[1] === 0x50 && bytes[2] === 0x44 && bytes[3] === 0x46;
 }
 
 /** The URL that the page gives for itself, when it is one of the same site. */

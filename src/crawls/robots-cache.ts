@@ -1,30 +1,35 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
-import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import { FetchError } from '../content/fetch/errors.ts';
+import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
+import type { ParserPool } from '../content/parse/pool/pool.ts';
+import { ParseError } from '../content/parse/types.ts';
 import {
   allowEverything,
   allowNothing,
-  decodeRobots,
-  parseRobots,
+  type RobotsFile,
   type RobotsRules,
   robotsBytesMax,
+  robotsRules,
 } from '../content/robots.ts';
 import type { Db } from '../db/database.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';
 import type { Crawl } from './types.ts';
 
 /** How robots.txt calls us. */
-export const robotsAgent = 'quarry';
+const robotsAgent = 'quarry';
+
+type RobotsDeps = { db: Db; fetcher: Fetcher; parser: ParserPool; clock: Clock };
 
 /** robots.txt of each host of one crawl: fetched once, kept with the crawl, so that one crawl sees one version. */
 export class RobotsCache {
-  readonly #deps: { db: Db; fetcher: Fetcher; clock: Clock };
+  readonly #deps: RobotsDeps;
   readonly #crawl: Crawl;
   readonly #signal: AbortSignal;
   readonly #rules = new Map<string, Promise<RobotsRules>>();
 
-  constructor(deps: { db: Db; fetcher: Fetcher; clock: Clock }, crawl: Crawl, signal: AbortSignal) {
+  constructor(deps: RobotsDeps, crawl: Crawl, signal: AbortSignal) {
     this.#deps = deps;
     this.#crawl = crawl;
     this.#signal = signal;
@@ -57,26 +62,24 @@ export class RobotsCache {
 
 function rulesOf(row: HostRow): RobotsRules {
   if (row.state === 'open') return allowEverything;
-  return row.state === 'closed' ? allowNothing : parseRobots(row.robots ?? '', robotsAgent);
+  return row.state === 'closed' ? allowNothing : robotsRules(JSON.parse(row.robots ?? '') as RobotsFile);
 }
 
 /** RFC 9309, 2.3.1: absent (4xx) means everything is allowed, a server that fails (5xx, 429) that nothing is. */
 async function fetchRobots(
-  { fetcher, clock }: { fetcher: Fetcher; clock: Clock },
+  { fetcher, parser, clock }: RobotsDeps,
   lane: string,
   origin: string,
   signal: AbortSignal,
 ): Promise<HostRow> {
   for (let tries = 1; ; tries++) {
     const response = await fetcher.fetch(`${origin}/robots.txt`, {
-      lane,
-      signal,
-      timeoutMs: robotsTimeoutMs,
-      // Only the start of it is read.
+      ...{ lane, signal, timeoutMs: robotsTimeoutMs },
+      // Only its start is read, however long it is.
       bytesMax: Number.POSITIVE_INFINITY,
     });
     if (response.status >= 200 && response.status < 300)
-      return { origin, state: 'found', robots: await readStart(response.body) };
+      return { origin, state: 'found', robots: await readRobots(parser, response, { lane, signal }) };
     response.discard();
     if (!isRetryable(response.status)) return { origin, state: 'open', robots: null };
     const delayMs = retryDelayMs(tries, undefined, clock.now());
@@ -87,8 +90,28 @@ async function fetchRobots(
 
 const robotsTimeoutMs = 15_000;
 
-/** As much of robots.txt as must be read; the rest of an oversized one is nobody's rule. */
-async function readStart(body: AsyncIterable<Uint8Array>): Promise<string> {
+/** As much of robots.txt as must be read; the rest of an oversized one is nobody's rule. What breaks its reader is none. */
+async function readRobots(
+  parser: ParserPool,
+  { body, headers }: FetchResponse,
+  run: { lane: string; signal: AbortSignal },
+): Promise<string> {
+  const input = {
+    bytes: await readStart(body),
+    contentEncoding: headers['content-encoding'] ?? '',
+    decodedBytesMax: robotsBytesMax,
+    cutBody: true,
+    agent: robotsAgent,
+  };
+  const file = await parser.run<RobotsFile>('robots', input, run).catch((error: unknown): RobotsFile => {
+    if (error instanceof ParseError || error instanceof FetchError) return { rules: [], sitemaps: [] };
+    throw error;
+  });
+  // Postgres text takes no NUL, and a rule has no use for one.
+  return JSON.stringify(file).replaceAll('\\u0000', '');
+}
+
+async function readStart(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body) {
@@ -96,6 +119,5 @@ async function readStart(body: AsyncIterable<Uint8Array>): Promise<string> {
     bytes += chunk.byteLength;
     if (bytes >= robotsBytesMax) break;
   }
-  // PostgreSQL's text holds no NUL, and a rule has no use for one.
-  return decodeRobots(Buffer.concat(chunks)).replaceAll('\0', '');
+  return Buffer.concat(chunks).subarray(0, robotsBytesMax);
 }

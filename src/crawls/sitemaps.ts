@@ -1,5 +1,6 @@
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
-import { sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
+import type { ParserPool } from '../content/parse/pool/pool.ts';
+import { type SitemapEntry, type SitemapPage, sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
 import type { RobotsCache } from './robots-cache.ts';
 import type { Crawl } from './types.ts';
 
@@ -11,16 +12,18 @@ const chunkMax = 500;
  * else /sitemap.xml. Sitemaps that cannot be had are as if there were none.
  */
 export async function readSitemaps(
-  deps: { fetcher: Fetcher },
+  deps: { fetcher: Fetcher; parser: ParserPool },
   crawl: Crawl,
   robots: RobotsCache,
   signal: AbortSignal,
-  add: (urls: string[]) => Promise<boolean>,
+  add: (pages: SitemapPage[]) => Promise<boolean>,
 ): Promise<void> {
   const start = new URL(crawl.scopeUrl ?? crawl.settings.startUrl);
   const named = (await robots.rulesFor(start)).sitemaps;
   const starts = named.length > 0 ? named : ['/sitemap.xml'];
   const urls = starts.flatMap((url) => (URL.canParse(url, start.origin) ? [new URL(url, start.origin).href] : []));
+  // Most of what a sitemap names may be out of scope, so more is read than the crawl has room for.
+  const urlsMax = crawl.settings.maxPages * 4 + chunkMax;
   const load = async (url: string) => {
     const response = await deps.fetcher.fetch(url, {
       lane: crawl.appId,
@@ -28,14 +31,22 @@ export async function readSitemaps(
       timeoutMs: sitemapTimeoutMs,
       bytesMax: sitemapLimits.bytesMax,
     });
-    if (response.status >= 200 && response.status < 300) return response.body;
-    response.discard();
-    return undefined;
+    if (response.status < 200 || response.status >= 300) {
+      response.discard();
+      return [];
+    }
+    const input = {
+      bytes: await response.bytes(),
+      contentEncoding: response.headers['content-encoding'] ?? '',
+      decodedBytesMax: sitemapLimits.bytesMax,
+      cutBody: true,
+      entriesMax: urlsMax,
+    };
+    return deps.parser.run<SitemapEntry[]>('sitemap', input, { lane: crawl.appId, signal });
   };
-  let chunk: string[] = [];
-  // Most of what a sitemap names may be out of scope, so more is read than the crawl has room for.
-  for await (const page of walkSitemaps(urls, load, crawl.settings.maxPages * 4 + chunkMax)) {
-    chunk.push(page.url);
+  let chunk: SitemapPage[] = [];
+  for await (const page of walkSitemaps(urls, load, urlsMax)) {
+    chunk.push(page);
     if (chunk.length < chunkMax) continue;
     if (!(await add(chunk))) return;
     chunk = [];

@@ -82,13 +82,13 @@ export async function deleteCrawl(db: Db, appId: string, id: string): Promise<vo
   await db`delete from crawls where app_id = ${appId} and id = ${id}`;
 }
 
-/** The next pages that are due, in the order of discovery, without those at these positions. */
+/** The next pages that are due, by priority and in the order of discovery, without those at these positions. */
 export async function listDuePages(db: Db, crawl: Crawl, without: number[], count: number): Promise<QueuedPage[]> {
   return db<QueuedPage[]>`
     select url, url_hash, position, depth, tries from crawl_pages
     where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state = 'queued' and not_before <= clock_timestamp()
       and not (position = any(${without}::bigint[]))
-    order by position limit ${count}`;
+    order by priority, position limit ${count}`;
 }
 
 /** Milliseconds until the next queued page is due (0 or less: now); undefined when none is queued. */
@@ -145,6 +145,21 @@ export async function insertPages(
     order by given.place limit ${room}
     on conflict do nothing`;
   return added.count;
+}
+
+/** Gives pages that are queued already a priority. */
+export async function prioritizePages(
+  tx: Transaction,
+  crawl: Crawl,
+  pages: { url: string; priority: number }[],
+): Promise<void> {
+  if (pages.length === 0) return;
+  await tx`
+    update crawl_pages set priority = given.priority
+    from unnest(${byteas(pages.map((page) => hashUrl(page.url)))}::text[]::bytea[],
+      ${pages.map((page) => page.priority)}::smallint[]) as given (url_hash, priority)
+    where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and crawl_pages.url_hash = given.url_hash
+      and state = 'queued'`;
 }
 
 /** Rows that are not to be fetched: what was left out, with its reason, and other spellings of a page. Answers how many are new. */
@@ -213,6 +228,15 @@ export async function listKnownPages(db: Db, crawl: Crawl, urls: string[]): Prom
     select url, final_url, canonical, etag, last_modified, content_hash, page_hash, links from crawled_pages
     where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
   return new Map(rows.map((row) => [row.url, { ...row, links: row.links === '' ? [] : row.links.split('\n') }]));
+}
+
+/** When the collection's pages were fetched the last time. */
+export async function listFetchTimes(db: Db, crawl: Crawl, urls: string[]): Promise<Map<string, Date>> {
+  if (crawl.collectionId === null || urls.length === 0) return new Map();
+  const rows = await db<{ url: string; fetchedAt: Date }[]>`
+    select url, fetched_at from crawled_pages
+    where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
+  return new Map(rows.map((row) => [row.url, row.fetchedAt]));
 }
 
 export async function savePageStates(tx: Transaction, crawl: Crawl, pages: PageState[]): Promise<void> {

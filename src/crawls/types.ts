@@ -36,7 +36,7 @@ export type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction
 export type PageFailure = { reason: FailureReason; code: string; message: string };
 
 /** How a page compares with what its collection had: always `new` without a collection. */
-export type PageChange = 'new' | 'changed' | 'unchanged';
+type PageChange = 'new' | 'changed' | 'unchanged';
 
 /** One page that was fetched and read. */
 export type CrawledPage = {
@@ -66,7 +66,7 @@ export type FailedPage = {
   gone: boolean;
 };
 
-export type Progress = { discovered: number; done: number; failed: number };
+type Progress = { discovered: number; done: number; failed: number };
 
 /** How a crawl ended: by its start page, or because nobody wants it any more. */
 export type CrawlVerdict = { state: 'done' } | { state: 'failed'; failure: PageFailure };

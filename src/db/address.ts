@@ -11,7 +11,7 @@ export type DatabaseAddress = {
 export type DatabaseTarget = DatabaseAddress | string;
 
 /** What the `pg` driver needs to connect. */
-export type PgConnection =
+type PgConnection =
   | { connectionString: string }
   | { host: string; port: number; database: string; user: string; password?: string; ssl: false };
 

@@ -1,4 +1,4 @@
-export type BatcherOptions<Item, Result> = {
+type BatcherOptions<Item, Result> = {
   /** Does all of them in one statement; answers their results in the same order. */
   run: (items: Item[]) => Promise<Result[]>;
   /** Items of one batch at most, counted, and by the sum of their sizes. */

@@ -27,7 +27,7 @@ export type Transaction = Db & {
   cursor<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows>;
 };
 /** One session: statements run in the order in which they are awaited. */
-export type Session = Db & {
+type Session = Db & {
   /** SQL without values, also of several statements. */
   runScript(text: string): Promise<void>;
   /** Gives the connection back to the pool. */
@@ -56,7 +56,7 @@ export const production = '00000000-0000-0000-0000-000000000000';
 /** The owner id that stands for the app itself, or for nobody in particular. */
 export const nobody = '00000000-0000-0000-0000-000000000000';
 
-export type DatabaseOptions = {
+type DatabaseOptions = {
   poolSize: number;
   /** Shown in pg_stat_activity. */
   applicationName: string;

@@ -34,7 +34,7 @@ export type EmbeddedPostgres = {
   stop(): Promise<void>;
 };
 
-export type EmbeddedOptions = {
+type EmbeddedOptions = {
   dataDir: string;
   log: Logger;
   /** Server settings beside our own, such as `fsync: 'off'` for tests. */

@@ -8,7 +8,7 @@ import type { Account } from './postgres-account.ts';
 import type { PostgresBinaries } from './postgres-binaries.ts';
 import { EmbeddedPostgresError } from './postgres-error.ts';
 
-export type PostmasterOptions = {
+type PostmasterOptions = {
   binaries: PostgresBinaries;
   cluster: string;
   socketDirectory: string;
@@ -20,7 +20,7 @@ export type PostmasterOptions = {
   settings: Record<string, string>;
 };
 
-export type Postmaster = {
+type Postmaster = {
   pid: number;
   /** Resolves when the process has ended, however it did. */
   ended: Promise<void>;

@@ -4,7 +4,7 @@ import type { Db } from './database.ts';
  * What processes note about the database as a whole, beside its schema: which blob store its files are in, and the
  * backup that is being restored into it. Made before any migration, because a restore needs it before them.
  */
-export type FactName = 'blob_store' | 'restoring';
+type FactName = 'blob_store' | 'restoring';
 
 export async function createFacts(db: Db): Promise<void> {
   await db`create table if not exists server_facts (
@@ -19,8 +19,4 @@ export async function findFact(db: Db, name: FactName): Promise<string | undefin
 export async function putFact(db: Db, name: FactName, value: string): Promise<void> {
   await db`insert into server_facts (name, value) values (${name}, ${value})
     on conflict (name) do update set value = excluded.value, noted_at = now()`;
-}
-
-export async function deleteFact(db: Db, name: FactName): Promise<void> {
-  await db`delete from server_facts where name = ${name}`;
 }

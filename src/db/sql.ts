@@ -16,7 +16,7 @@ export type Compiled = {
   /** It is not worth preparing, or must not be. */
   once?: boolean;
 };
-export type Runner = (compiled: Compiled) => Promise<Result<Row[]>>;
+type Runner = (compiled: Compiled) => Promise<Result<Row[]>>;
 
 /**
  * SQL with its values. Within another statement it is a fragment of that one. Awaited, it runs, once.
@@ -68,7 +68,7 @@ export class Identifier {
 }
 
 /** Rows to insert, or after `set` the columns of one row to update. */
-export class Values {
+class Values {
   readonly rows: readonly object[];
   readonly columns: readonly string[];
 

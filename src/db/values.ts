@@ -103,7 +103,7 @@ register(undefined, [
 ]);
 
 /** PostgreSQL's text of an array: `{a,NULL,"b \"c\"",{…}}`. */
-export function parseArray(text: string, parse: Parse | undefined): unknown[] {
+function parseArray(text: string, parse: Parse | undefined): unknown[] {
   let at = text.indexOf('{') + 1;
   function read(): unknown[] {
     const items: unknown[] = [];

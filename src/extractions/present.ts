@@ -5,31 +5,36 @@ import type { ExtractionSummary, ExtractionView } from './service.ts';
 
 /** An extraction as answers carry it, outputs in order. */
 export async function presentExtraction(deps: FileLinks, view: ExtractionView, now: Date) {
-  const { row, outputs, files, leftOut } = view;
+  return { ...presentWithoutOutputs(view), outputs: await Array.fromAsync(presentOutputs(deps, view, now)) };
+}
+
+/** The same without its outputs, which may be as many as a site has pages. */
+export function presentWithoutOutputs({ row, outputs, files, leftOut }: ExtractionView) {
   const done = outputs.filter((output) => output.state === 'done');
   const sizes = done.map((output) => (output.fileId === null ? 0 : (files.get(output.fileId)?.size ?? 0)));
   const byteCount = sizes.reduce((sum, size) => sum + size, 0);
   return {
     ...presentSummary({ row, outputCount: done.length, byteCount }),
-    outputs: await Promise.all(
-      outputs.map(async (output) => {
-        const file = output.fileId === null ? undefined : files.get(output.fileId);
-        return compact({
-          id: formatId('extractionOutput', output.id),
-          ordinal: output.ordinal,
-          source_url: output.sourceUrl,
-          state: output.state,
-          error: output.error,
-          title: output.title,
-          metadata: output.metadata,
-          ...output.page,
-          file: file && (await presentFile(deps, file, now)),
-          created_at: iso(output.createdAt),
-        });
-      }),
-    ),
     ...(leftOut.length > 0 ? { left_out: leftOut } : {}),
   };
+}
+
+export async function* presentOutputs(deps: FileLinks, { outputs, files }: ExtractionView, now: Date) {
+  for (const output of outputs) {
+    const file = output.fileId === null ? undefined : files.get(output.fileId);
+    yield compact({
+      id: formatId('extractionOutput', output.id),
+      ordinal: output.ordinal,
+      source_url: output.sourceUrl,
+      state: output.state,
+      error: output.error,
+      title: output.title,
+      metadata: output.metadata,
+      ...output.page,
+      file: file && (await presentFile(deps, file, now)),
+      created_at: iso(output.createdAt),
+    });
+  }
 }
 
 /** An extraction as lists and event streams carry it: without its outputs. */

@@ -72,7 +72,7 @@ export function documentOutputName(filename: string): string {
 }
 
 /** A name without characters that mean something in a path; `.` and `..` by themselves are none. */
-export function safeName(text: string): string {
+function safeName(text: string): string {
   const name = text.replace(/[^\p{L}\p{N}._-]/gu, '-');
   return name === '.' || name === '..' ? '' : name;
 }

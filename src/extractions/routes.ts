@@ -2,11 +2,12 @@ import { Type } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { FileLinks } from '../files/present.ts';
 import { bodyBudgets } from '../http/budgets.ts';
+import { sendList } from '../http/lists.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
 import type { StreamHub } from '../http/sse.ts';
-import { presentExtraction, presentSummary } from './present.ts';
-import { extractionCreateSchema, extractionSchema } from './schema.ts';
+import { presentExtraction, presentOutputs, presentSummary, presentWithoutOutputs } from './present.ts';
+import { extractionCreateSchema, extractionOutputSchema, extractionSchema } from './schema.ts';
 import type { ExtractionService } from './service.ts';
 import { extractionTopic } from './workflow.ts';
 
@@ -44,8 +45,11 @@ export function registerExtractionRoutes(
     summary: 'Get an extraction',
     params,
     responses: { 200: ref(extractionSchema) },
-    handler: async ({ caller, params }) =>
-      presentExtraction(deps, await extractions.get(caller, params.extraction), clock.now()),
+    handler: async ({ caller, params, reply }) => {
+      const view = await extractions.get(caller, params.extraction);
+      const outputs = presentOutputs(deps, view, clock.now());
+      return sendList(reply, ref(extractionOutputSchema), outputs, presentWithoutOutputs(view), 'outputs');
+    },
   });
   api.app(everyCaller, {
     method: 'GET',

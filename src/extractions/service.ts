@@ -59,14 +59,14 @@ export type ExtractionView = {
 export type ExtractionSummary = { row: store.ExtractionRow; outputCount: number; byteCount: number };
 
 /** An extraction that can be written. */
-export type PreparedExtraction = {
+type PreparedExtraction = {
   /** Writes it in this transaction, a document's whole, and answers its uuid. May be tried again in another. */
   commit(tx: Db): Promise<string>;
   /** It will not be written: what was put aside for it may go. */
   discard(): Promise<void>;
 };
 
-export type ListFilter = { kind?: string | undefined; state?: string | undefined; agent?: string | undefined };
+type ListFilter = { kind?: string | undefined; state?: string | undefined; agent?: string | undefined };
 
 type UrlRequest = Exclude<ExtractionRequest, { kind: 'document' }>;
 

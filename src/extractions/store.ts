@@ -7,7 +7,7 @@ import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { type Owned, ownedVisible } from '../tenancy/visible.ts';
 
-export type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction_failed' | 'timeout' | 'internal_error';
+type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction_failed' | 'timeout' | 'internal_error';
 export type StoredError = { code: string; message: string };
 
 export type ExtractionRow = Owned & {
@@ -49,7 +49,7 @@ export type OutputRow = {
   createdAt: Date;
 };
 
-export type NewExtraction = Owned &
+type NewExtraction = Owned &
   Pick<
     ExtractionRow,
     'id' | 'kind' | 'state' | 'destinationKind' | 'destinationPath' | 'fileId' | 'url' | 'maxPages' | 'options'
@@ -69,7 +69,7 @@ export async function findExtraction(db: Db, caller: Caller, id: string): Promis
   return row;
 }
 
-export type NewOutput = Omit<OutputRow, 'appId' | 'createdAt'>;
+type NewOutput = Omit<OutputRow, 'appId' | 'createdAt'>;
 
 export async function insertOutput(db: Db, appId: string, output: NewOutput): Promise<OutputRow> {
   const row = {
@@ -89,7 +89,7 @@ export function listOutputs(db: Db, appId: string, extractionId: string): Promis
     where app_id = ${appId} and extraction_id = ${extractionId} order by ordinal`;
 }
 
-export type NewPageOutput = NewOutput & { name: string | null };
+type NewPageOutput = NewOutput & { name: string | null };
 
 export async function insertOutputs(db: Db, appId: string, outputs: readonly NewPageOutput[]): Promise<void> {
   const column = <K extends keyof NewPageOutput>(key: K) => outputs.map((output) => output[key]);
@@ -144,7 +144,7 @@ export async function deleteExtraction(db: Db, appId: string, id: string): Promi
   await db`delete from extractions where app_id = ${appId} and id = ${id}`;
 }
 
-export type ExtractionFilter = { kind?: string | undefined; state?: string | undefined; agentId?: string | undefined };
+type ExtractionFilter = { kind?: string | undefined; state?: string | undefined; agentId?: string | undefined };
 
 /** Extractions that the caller sees, newest first, with their total. */
 export async function listExtractions(
@@ -164,7 +164,7 @@ export async function listExtractions(
   return [rows, count.total];
 }
 
-export type OutputTotals = { extractionId: string; count: number; bytes: number };
+type OutputTotals = { extractionId: string; count: number; bytes: number };
 
 /** How many outputs of each extraction are done, and the bytes of their text. */
 export function totalOutputs(db: Db, appId: string, ids: readonly string[]): Promise<OutputTotals[]> {

@@ -141,6 +141,6 @@ function pageMetadata(page: CrawledPage): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== ''));
 }
 
-export function errorOf(failure: PageFailure): store.StoredError {
+function errorOf(failure: PageFailure): store.StoredError {
   return { code: failure.code, message: failure.message };
 }

@@ -6,17 +6,17 @@ import { limits } from '../limits.ts';
 import type { Grant } from '../tenancy/visible.ts';
 import type { aclInputSchema, grantSchema, removalSchema } from './schema.ts';
 
-export type PrincipalType = Grant['principalType'];
+type PrincipalType = Grant['principalType'];
 
 /** Whom a grant is for: an id, a role, or everyone (then the id is the nil uuid and the role empty). */
-export type Principal = Omit<Grant, 'actions'>;
+type Principal = Omit<Grant, 'actions'>;
 
 /** What a request wants of a file's grants. `field` is the member of the body that named the principal. */
-export type AclChange =
+type AclChange =
   | { kind: 'replace'; grants: Named<Grant>[] }
   | { kind: 'patch'; add: Named<Grant>[]; remove: Named<Principal>[] };
 
-export type Named<T> = T & { field: string };
+type Named<T> = T & { field: string };
 
 const roles: readonly string[] = ['admin', 'member', 'viewer'];
 const idKinds: Partial<Record<PrincipalType, IdKind>> = { user: 'user', team: 'team', org: 'org', agent: 'agent' };

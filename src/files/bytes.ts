@@ -6,7 +6,7 @@ import { oneHeader } from '../http/headers.ts';
 import { isNotModified, isRangeCurrent, parseRange } from '../http/ranges.ts';
 
 /** What is sent: a blob of known size, and what makes one version of it different from another. */
-export type Bytes = { blobKey: string; size: number; contentType: string; checksum: string; createdAt: Date };
+type Bytes = { blobKey: string; size: number; contentType: string; checksum: string; createdAt: Date };
 
 /**
  * Answers a GET or HEAD with the bytes of a blob: whole, one range of them, or the news that the client has them

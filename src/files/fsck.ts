@@ -21,7 +21,7 @@ export type Finding = {
   repair: 'file_deleted' | 'blob_deleted' | 'left' | undefined;
 };
 
-export type FsckReport = { files: number; blobs: number; findings: number; unrepaired: number };
+type FsckReport = { files: number; blobs: number; findings: number; unrepaired: number };
 
 const batchSize = 500;
 /** A blob this young may belong to a write whose row comes next, on a server of another release for one. */

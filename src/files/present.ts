@@ -7,10 +7,12 @@ import { dispositionOf, isActive, isImage } from './media-types.ts';
 import type { FileRow } from './store.ts';
 
 /** How long a signed download link works. */
-export const signedLinkSeconds = 3600;
+const signedLinkSeconds = 3600;
 
 export type FileLinks = {
   baseUrl: () => string;
+  /** Where what users have stored is served. */
+  contentUrl: () => string;
   signedLinks: SignedLinks;
   capabilities: Capabilities;
   blobs: Pick<BlobStore, 'presignedUrl'>;
@@ -29,7 +31,7 @@ export function downloadHeaders(file: Pick<FileRow, 'filename' | 'contentType'>)
 }
 
 /** The signed download URL of a file: the blob store's own where it makes such, else ours. */
-export async function downloadUrl(deps: FileLinks, file: FileRow, now: Date): Promise<string> {
+async function downloadUrl(deps: FileLinks, file: FileRow, now: Date): Promise<string> {
   const presigned = await deps.blobs.presignedUrl?.(file.blobKey, {
     expiresSeconds: signedLinkSeconds,
     ...downloadHeaders(file),
@@ -37,13 +39,13 @@ export async function downloadUrl(deps: FileLinks, file: FileRow, now: Date): Pr
   if (presigned !== undefined) return presigned;
   const expires = Math.floor(now.getTime() / 1000) + signedLinkSeconds;
   const signature = deps.signedLinks.signature('download', file.appId, file.id, expires);
-  return `${deps.baseUrl()}/api/v1/files/${formatId('file', file.id)}/content?expires=${expires}&signature=${signature}`;
+  return `${deps.contentUrl()}/api/v1/files/${formatId('file', file.id)}/content?expires=${expires}&signature=${signature}`;
 }
 
 /** The lasting URL that opens a file in one role. */
-export async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, role: CapabilityRole) {
+async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, role: CapabilityRole) {
   const token = await deps.capabilities.token(appId, fileId, role);
-  return `${deps.baseUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
+  return `${deps.contentUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
 }
 
 /** A file as answers carry it. `grants` are for those alone who have an owner's rights. */
@@ -99,7 +101,7 @@ function presentGrant({ principalType, principalId, principalRole, actions }: Gr
 }
 
 /** The picture of an agent or an org: its URL is the capability, so it stays the same while the picture does. */
-export type PictureRow = {
+type PictureRow = {
   fileId: string | null;
   contentType: string | null;
   width: number | null;

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
-import { refuseEncodedBody } from '../http/body.ts';
+import { arriving, refuseEncodedBody } from '../http/body.ts';
 import { bodyBudgets } from '../http/budgets.ts';
 import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
@@ -32,7 +32,7 @@ const tag = 'Files';
 const params = Type.Object({ file: Type.String() });
 const bytesSchema = Type.Any({ description: 'The contents.' });
 
-export type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: FileService };
+type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: FileService };
 
 export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;
@@ -200,6 +200,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     params,
     query: Type.Object({ expires: Type.Integer(), signature: Type.String() }),
     uncheckedQuery: true,
+    servesContent: true,
     responses: { 200: bytesSchema },
     handler: async ({ params: { file }, query, request, reply }) => {
       const { expires, signature } = query as { expires?: unknown; signature?: unknown };
@@ -228,6 +229,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       params,
       query: Type.Object({ token: Type.String() }),
       uncheckedQuery: true,
+      servesContent: true,
       responses: { 200: bytesSchema },
       handler: async ({ params: { file }, query, request, reply }) => {
         const found = await files.openCapability(file, (query as { token?: unknown }).token, role);
@@ -270,7 +272,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
 async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
   refuseEncodedBody(request);
   try {
-    return await work();
+    return await arriving(request, work());
   } catch (error) {
     // What still comes is thrown away, so that the client gets to reading our answer.
     request.raw.resume();

@@ -17,7 +17,7 @@ export const imageSourceSchema = Type.Object(
   { $id: 'ImageSource', description: 'An image and where to fetch it.' },
 );
 
-export const principalTypes = ['user', 'team', 'org', 'org_role', 'agent', 'everyone'] as const;
+const principalTypes = ['user', 'team', 'org', 'org_role', 'agent', 'everyone'] as const;
 
 const principal = Type.Optional(
   Type.String({ description: 'An id, or the role for `org_role`; left out for `everyone`.' }),

@@ -46,7 +46,7 @@ export type FileDeps = WriteDeps & {
 
 export type { PictureInput };
 
-export type StreamInput = Static<typeof rawUploadQuery> & {
+type StreamInput = Static<typeof rawUploadQuery> & {
   filename: string;
   contentType: string;
   digest: DigestCheck;

@@ -94,7 +94,7 @@ export async function findVisibleFile(db: Db, caller: Caller, id: string): Promi
   return row;
 }
 
-export type FileFilter = {
+type FileFilter = {
   orgId?: string | undefined;
   teamId?: string | undefined;
   userId?: string | undefined;
@@ -137,7 +137,7 @@ export function listFilesById(db: Db, appId: string, ids: readonly string[]): Pr
   return db<FileRow[]>`select * from files where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
 }
 
-export type FileChange = {
+type FileChange = {
   filename?: string | undefined;
   providerMetadata?: Record<string, unknown> | undefined;
   shared?: boolean | undefined;
@@ -190,7 +190,7 @@ export async function replaceGrants(db: Db, appId: string, fileId: string, grant
 }
 
 /** What a capability URL opens: the app's key to prove it with, and the file if it is in that role now. */
-export type CapabilityRow = FileRow & { capabilityKey: Buffer; id: string | null; inRole: boolean };
+type CapabilityRow = FileRow & { capabilityKey: Buffer; id: string | null; inRole: boolean };
 
 /** Exactly one query, whether there is such an app and such a file or not. */
 export async function findCapability(

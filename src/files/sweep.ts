@@ -11,7 +11,7 @@ const temporaryAgeMs = 24 * 60 * 60 * 1_000;
 
 export const sweepJob = { task: taskNames.sweepBlobs, everySeconds: 600 };
 
-export type Swept = { blobs: number; temporary: number };
+type Swept = { blobs: number; temporary: number };
 
 /**
  * Deletes the blobs that no row refers to any more, and what interrupted writes left in the blob store. Any number of

@@ -25,7 +25,7 @@ export type FileContents = {
 /** What else is written in the transaction of a new file's row. */
 export type RecordFile = (tx: Db, row: store.FileRow) => Promise<void>;
 
-export type ImageSize = { width: number; height: number };
+type ImageSize = { width: number; height: number };
 
 export type WriteDeps = {
   db: Database;
@@ -41,7 +41,7 @@ const graceHours = 24;
 const imageHeadBytes = 1024 * 1024;
 
 /** Contents that are stored and have no row yet. */
-export type StoredFile = {
+type StoredFile = {
   /** Writes the row, and what `record` adds, in this transaction. May be tried again in another. */
   commit(tx: Db, owned: Owned, record?: RecordFile): Promise<store.FileRow>;
   /** There will be no row: the blob may go. */

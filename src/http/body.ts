@@ -15,15 +15,20 @@ export function readJsonBodies(fastify: FastifyInstance): void {
   });
 }
 
-/** The whole body, its `Content-Encoding` undone. 413 beyond `bytesMax`, before decoding or after. */
-export async function readBody(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge(bytesMax);
+/**
+ * The whole body, its `Content-Encoding` undone. 413 beyond `bytesMax`, before decoding or after. `app` is whose memory
+ * it takes, where the request has no credential that says so.
+ */
+export async function readBody(request: FastifyRequest, bytesMax: number, app?: string): Promise<Buffer> {
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (announced > bytesMax) throw tooLarge(bytesMax);
   const decoder = createDecoder(request);
-  if (decoder === undefined) return collect(request.raw, bytesMax);
-  const received = bound(request.raw, bytesMax);
+  const encoded = new Meter(request, app, bytesMax, announced);
+  if (decoder === undefined) return arriving(request, collect(request.raw, encoded));
+  const received = count(request.raw, encoded);
   request.raw.pipe(decoder);
   try {
-    return await Promise.race([received, collect(decoder, bytesMax)]);
+    return await arriving(request, Promise.race([received, collect(decoder, new Meter(request, app, bytesMax, 0))]));
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('invalid_json', 'The request body is not encoded as Content-Encoding says.', { cause: error });
@@ -31,6 +36,19 @@ export async function readBody(request: FastifyRequest, bytesMax: number): Promi
     request.raw.unpipe(decoder);
     request.raw.resume();
     decoder.destroy();
+  }
+}
+
+/** The work of taking a body; 408 when the body comes too slowly for it. */
+export async function arriving<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
+  let stop = () => {};
+  const slow = new Promise<never>((_, reject) => {
+    stop = request.server.intake.watch(request, reject);
+  });
+  try {
+    return await Promise.race([work, slow]);
+  } finally {
+    stop();
   }
 }
 
@@ -65,34 +83,66 @@ function unsupportedEncoding(supported: string): AppError {
   });
 }
 
-function collect(stream: Readable, bytesMax: number): Promise<Buffer> {
+/** Holds the bytes of one body to its bound and, where they are many, to the memory that bodies share. */
+class Meter {
+  readonly #request: FastifyRequest;
+  readonly #app: string | undefined;
+  readonly #bytesMax: number;
+  #bytes = 0;
+  #held = 0;
+
+  constructor(request: FastifyRequest, app: string | undefined, bytesMax: number, announced: number) {
+    this.#request = request;
+    this.#app = app;
+    this.#bytesMax = bytesMax;
+    this.#hold(announced);
+  }
+
+  add(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#bytes > this.#bytesMax) throw tooLarge(this.#bytesMax);
+    if (this.#bytes > this.#held) this.#hold(Math.min(this.#bytesMax, 2 * this.#bytes) - this.#held);
+  }
+
+  /** Small bodies are bounded by the connections that there may be. */
+  #hold(bytes: number): void {
+    if (this.#held + bytes <= bodyBudgets.small.bytesMax) return;
+    this.#request.server.intake.hold(this.#request, bytes, this.#app);
+    this.#held += bytes;
+  }
+}
+
+function collect(stream: Readable, meter: Meter): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    let size = 0;
-    const stop = (error?: Error) => {
-      stream.off('data', take).off('end', finish).off('error', fail).off('close', abort);
+    const stop = (error?: unknown) => {
+      stream.off('data', take).off('end', stop).off('error', fail).off('close', abort);
       if (error !== undefined) reject(error);
-      else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size));
+      else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
     };
     const take = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > bytesMax) stop(tooLarge(bytesMax));
-      else chunks.push(chunk);
+      try {
+        meter.add(chunk.length);
+        chunks.push(chunk);
+      } catch (error) {
+        stop(error);
+      }
     };
-    const finish = () => stop();
-    const fail = (error: Error) => stop(error);
     const abort = () => stop(cutShort());
-    stream.on('data', take).on('end', finish).on('error', fail).on('close', abort);
+    const fail = (error: NodeJS.ErrnoException) => stop(error.code === 'ECONNRESET' ? cutShort() : error);
+    stream.on('data', take).on('end', stop).on('error', fail).on('close', abort);
   });
 }
 
-/** Rejects when more than `bytesMax` come, and never resolves. */
-function bound(stream: Readable, bytesMax: number): Promise<never> {
+/** Rejects when more comes than the meter lets pass, and never resolves. */
+function count(stream: Readable, meter: Meter): Promise<never> {
   return new Promise((_, reject) => {
-    let size = 0;
     stream.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > bytesMax) reject(tooLarge(bytesMax));
+      try {
+        meter.add(chunk.length);
+      } catch (error) {
+        reject(error);
+      }
     });
     stream.once('error', reject).once('close', () => {
       if (!stream.readableEnded) reject(cutShort());

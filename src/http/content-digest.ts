@@ -1,7 +1,7 @@
 import { parseDictionary } from 'structured-headers';
 
 /** The digests of a body that a client sent along, as raw bytes. */
-export type ContentDigest = { sha256?: Buffer; sha512?: Buffer };
+type ContentDigest = { sha256?: Buffer; sha512?: Buffer };
 
 const digestBytes = { 'sha-256': 32, 'sha-512': 64 } as const;
 

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { readMigrations } from '../db/migrate.ts';
-import { AppError } from '../errors.ts';
+import { AppError, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
@@ -11,13 +11,15 @@ import { digest } from '../tenancy/secrets.ts';
 import type { Metrics } from './metrics.ts';
 import type { Api } from './route.ts';
 
-export type HealthDeps = {
+type HealthDeps = {
   db: Database;
   blobs: BlobStore;
   metrics: Metrics;
   log: Logger;
   /** What /metrics asks for as a bearer token; undefined: nothing. */
   metricsToken: string | undefined;
+  /** They have a port of their own. */
+  metricsElsewhere: boolean;
   /** False while the server still starts. */
   isReady(): boolean;
 };
@@ -57,17 +59,18 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     operationId: 'getMetrics',
     tag: 'Server',
     summary: 'Get counts and durations in the text format of Prometheus',
-    description: 'Open to everybody, unless the settings name a bearer token for it.',
+    description: 'Open to everybody, unless the settings name a bearer token or a port of its own for it.',
     responses: { 200: Type.String() },
     handler: async ({ request, reply }) => {
+      if (deps.metricsElsewhere) throw notFound();
       if (!mayReadMetrics(deps.metricsToken, request.headers.authorization))
         throw new AppError('unauthenticated', 'Send the bearer token that QUARRY_METRICS_TOKEN names.');
-      return reply.type(deps.metrics.registry.contentType).send(await deps.metrics.registry.metrics());
+      return reply.type(deps.metrics.registry.contentType).send(await deps.metrics.text());
     },
   });
 }
 
-function mayReadMetrics(token: string | undefined, authorization: string | undefined): boolean {
+export function mayReadMetrics(token: string | undefined, authorization: string | undefined): boolean {
   if (token === undefined) return true;
   return timingSafeEqual(digest(`Bearer ${token}`), digest(authorization ?? ''));
 }

@@ -9,7 +9,7 @@ type Rest = Record<string, unknown>;
 const wholeCharactersMax = 256 * 1024;
 
 /**
- * Sends `{data: [items], …rest}`. No more of it is in memory as text than one piece, and between two pieces others have
+ * Sends `{data: [items], …rest}`, the items under another name where one is given. No more of it is in memory as text than one piece, and between two pieces others have
  * their turn: a list of many megabytes must not hold up the process.
  */
 export async function sendList(
@@ -17,9 +17,10 @@ export async function sendList(
   itemSchema: TSchema,
   items: AsyncIterable<unknown> | Iterable<unknown>,
   rest: Rest = {},
+  name = 'data',
 ): Promise<FastifyReply> {
   const serialize = reply.compileSerializationSchema(itemSchema as Record<string, unknown>);
-  const pieces = piecesOf(items, (item) => serialize(item as Record<string, unknown>), rest);
+  const pieces = piecesOf(items, (item) => serialize(item as Record<string, unknown>), rest, name);
   const first = await pieces.next();
   reply.type('application/json; charset=utf-8');
   const text = first.value ?? '';
@@ -44,8 +45,9 @@ async function* piecesOf(
   items: AsyncIterable<unknown> | Iterable<unknown>,
   serialize: (item: unknown) => string,
   rest: Rest,
+  name: string,
 ): AsyncGenerator<string> {
-  let text = '{"data":[';
+  let text = `{"${name}":[`;
   let separator = '';
   for await (const item of items) {
     text += separator + serialize(item);

@@ -3,6 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 /** Everything that /metrics shows, in Prometheus' text format. One registry per server, so tests stay apart. */
 export class Metrics {
   readonly registry = new Registry();
+  #text: Promise<string> | undefined;
   readonly #requests: Histogram<'method' | 'route' | 'status'>;
   readonly #errors: Counter<'method' | 'route' | 'code'>;
 
@@ -28,6 +29,14 @@ export class Metrics {
 
   countError(method: string, route: string, code: string): void {
     this.#errors.inc({ method, route, code });
+  }
+
+  /** The text of now; scrapes at the same time share one. */
+  text(): Promise<string> {
+    this.#text ??= this.registry.metrics().finally(() => {
+      this.#text = undefined;
+    });
+    return this.#text;
   }
 
   /** A value read when the metrics are asked for. */
@@ -56,7 +65,7 @@ export class Metrics {
       async collect() {
         const values = await read();
         this.reset();
-        for (const { labels, value } of values) this.set(labels, value);
+        for (const { labels, value } of values.slice(0, groupsMax)) this.set(labels, value);
       },
     });
   }
@@ -65,6 +74,9 @@ export class Metrics {
     return new Counter({ name, help, labelNames, registers: [this.registry] });
   }
 }
+
+/** Kinds and states of one metric: what is shown does not grow with what is stored. */
+const groupsMax = 200;
 
 /** Single statuses would multiply the series; the codes of errors are counted apart. */
 const statusClasses = ['other', '1xx', '2xx', '3xx', '4xx', '5xx'];

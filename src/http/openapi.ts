@@ -118,7 +118,7 @@ function nameWildcard(schema: FastifySchema): FastifySchema {
 }
 
 /** Who may call a route, in words. */
-export function callersOf(access: Access): string[] {
+function callersOf(access: Access): string[] {
   switch (access.kind) {
     case 'public':
       return ['anyone'];

@@ -34,7 +34,7 @@ export function pageOf<T extends TSchema>(item: T) {
   });
 }
 
-export type Page<T> = {
+type Page<T> = {
   data: T[] | AsyncIterable<T>;
   page: number;
   page_size: number;

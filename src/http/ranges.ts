@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import fresh from 'fresh';
 
 /** What a request wants of a body of known size: `end` is the first byte that is no longer meant. */
-export type RangeAnswer = { kind: 'whole' } | { kind: 'part'; start: number; end: number } | { kind: 'unsatisfiable' };
+type RangeAnswer = { kind: 'whole' } | { kind: 'part'; start: number; end: number } | { kind: 'unsatisfiable' };
 
-export type Validators = {
+type Validators = {
   /** Strong, with its quotes. */
   etag: string;
   lastModified: Date;

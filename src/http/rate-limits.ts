@@ -5,13 +5,13 @@ import type { Logger } from '../log.ts';
 import type { Identity } from '../tenancy/caller.ts';
 
 /** What a route counts as. Stored beside the budgets, so treat the names as public. */
-export const routeGroups = ['reads', 'writes', 'uploads', 'extractions', 'search', 'invocations'] as const;
+const routeGroups = ['reads', 'writes', 'uploads', 'extractions', 'search', 'invocations'] as const;
 export type RouteGroup = (typeof routeGroups)[number];
 
 /** Requests a minute that one credential may make in each group; 0: as many as it likes. */
-export type RatesPerMinute = Record<RouteGroup, number>;
+type RatesPerMinute = Record<RouteGroup, number>;
 
-export type RateLimiterDeps = {
+type RateLimiterDeps = {
   db: Database;
   clock: Clock;
   log: Logger;

@@ -7,7 +7,7 @@ import { type Api, type AppCallerKind, ref } from './route.ts';
 type Callers = readonly AppCallerKind[];
 
 /** The usual five operations over one kind of resource. An operation that is not given is not registered. */
-export type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends TObject> = {
+type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends TObject> = {
   /** Path of the collection, such as `/orgs`. */
   path: string;
   /** Name of the path parameter of one, such as `org`. */

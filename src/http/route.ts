@@ -28,9 +28,9 @@ export const operators = ['server', 'developer'] as const;
 
 export type AppCallerKind = (typeof everyCaller)[number];
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-export type RouteInfo = {
+type RouteInfo = {
   method: Method;
   path: string;
   operationId: string;
@@ -50,7 +50,7 @@ type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (inpu
 }) => Promise<unknown> | unknown;
 
 /** One operation. Status of success is the first of `responses`; `null` there is an answer without a body. */
-export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema> = {
+type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema> = {
   method: Method;
   path: string;
   operationId: string;
@@ -65,6 +65,8 @@ export type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends T
   uncheckedQuery?: boolean;
   /** What the body is when it is not JSON: nothing reads it, and the handler takes it from `request.raw`. */
   rawBody?: string;
+  /** Whether it serves what users have stored, which may have an origin of its own. */
+  servesContent?: boolean;
   /** Headers to document that the handler reads and checks itself. */
   headers?: TObject;
   /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
@@ -189,6 +191,7 @@ export class Api {
           access,
           operationId,
           budget,
+          servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
           ...(definition.rawBody === undefined ? {} : { rawBody: definition.rawBody }),
@@ -287,7 +290,7 @@ export const freeMap = (description: string) =>
     ...jsonBytes(limits.metadataBytesMax),
   });
 
-export const errorSchema = Type.Object(
+const errorSchema = Type.Object(
   {
     error: Type.Object({
       type: Type.String(),

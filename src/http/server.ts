@@ -9,7 +9,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { AppError } from '../errors.ts';
+import { AppError, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
@@ -17,15 +17,17 @@ import type { Credentials } from '../tenancy/credentials.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
 import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
+import { createContentGate } from './content-origin.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
 import { oneHeader } from './headers.ts';
+import type { Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
 import { createValidatorBuilder } from './validation.ts';
 
-export type HttpOptions = {
+type HttpOptions = {
   log: Logger;
   credentials: Credentials;
   sessions: Sessions;
@@ -35,7 +37,10 @@ export type HttpOptions = {
   /** Absent: nothing is kept. */
   audit?: Auditor;
   bodyBytesMax: number;
+  intake: Intake;
   corsOrigins: string[];
+  /** Where alone what users have stored is served; undefined: here. */
+  contentOrigin: string | undefined;
   trustProxy: string[];
   /** Turns the raw path into one that the router takes (keys under /kv/ may hold anything). */
   rewriteUrl?: (url: string) => string;
@@ -79,6 +84,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
   fastify.decorateRequest('identity');
   fastify.decorateRequest('credential');
+  fastify.decorateRequest('response');
+  fastify.decorate('intake', options.intake);
   fastify.decorateRequest('auditNote');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
@@ -100,8 +107,10 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     maxAge: 600,
   });
 
+  const contentGate = options.contentOrigin === undefined ? undefined : createContentGate(options.contentOrigin);
   // The hooks take callbacks: every request passes them all, and each would otherwise cost a promise.
   fastify.addHook('onRequest', (request, reply, done) => {
+    request.response = reply.raw;
     reply.headers({
       'x-request-id': request.id,
       'x-content-type-options': 'nosniff',
@@ -110,6 +119,9 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
       'cache-control': 'no-store',
     });
+    const place = contentGate?.(request) ?? 'serve';
+    if (place === 'hide') return done(notFound());
+    if (place !== 'serve') return void reply.redirect(place.to, 307);
     const { access, rateGroup } = request.routeOptions.config;
     if (access === undefined || access.kind === 'public') return done();
     identifyCaller(options, request, access, rateGroup).then(() => done(), done);

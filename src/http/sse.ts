@@ -28,7 +28,7 @@ export type StreamSource = {
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
 };
 
-export type StreamHubOptions = {
+type StreamHubOptions = {
   /** A direct connection (no transaction pooler), for LISTEN. */
   listenDatabase: Database;
   log: Logger;

@@ -1,6 +1,6 @@
 import { limits } from '../limits.ts';
 
-export type TextProblem = { path: string; message: string };
+type TextProblem = { path: string; message: string };
 
 /**
  * Finds what Postgres cannot hold or JSON cannot carry faithfully: U+0000, lone surrogates, numbers that overflow,

@@ -12,7 +12,7 @@ type JsonSchema = {
   [keyword: string]: unknown;
 };
 
-export type HttpPart = 'body' | 'querystring' | 'params' | 'headers';
+type HttpPart = 'body' | 'querystring' | 'params' | 'headers';
 
 type Compile = (route: { schema: unknown; httpPart?: string | undefined }) => (data: unknown) => ValidationResult;
 

@@ -5,7 +5,7 @@ import { installationCreateSchema, installationSchema, installationUpdateSchema 
 import type { InstallationService } from './service.ts';
 import type { InstallationRow } from './store.ts';
 
-export type InstallationRouteDeps = {
+type InstallationRouteDeps = {
   installations: InstallationService;
   /** The secret URL of an installation's source, where it has one. */
   inboundUrl: (row: InstallationRow) => Promise<string | undefined>;

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { strict } from '../http/route.ts';
 
-export const installationKinds = ['webhook/inbound', 'thread/messages'] as const;
+const installationKinds = ['webhook/inbound', 'thread/messages'] as const;
 
 export const installationSchema = Type.Object(
   {

@@ -9,7 +9,7 @@ import type { installationCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 
 /** What else happens in the transaction of a new installation, such as making the source that it fills. */
-export type OnInstalled = (
+type OnInstalled = (
   tx: Transaction,
   installation: store.InstallationRow,
   agent: { id: string; orgId: string | null },

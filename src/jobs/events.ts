@@ -5,7 +5,7 @@ import { newUuid } from '../ids.ts';
  * The outbox of events: written in the transaction of the change that an event is about, so that none is lost and
  * none invented, and carried on by a job of the same transaction to the automations that it sets off.
  */
-export type NewEvent = {
+type NewEvent = {
   appId: string;
   sandboxId: string;
   name: string;

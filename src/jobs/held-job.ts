@@ -2,7 +2,7 @@ import type { Job } from 'graphile-worker';
 import type pg from 'pg';
 
 /** How often a job may be at work when its process ends, or throw what nobody can catch, before it is set aside. */
-export const crashesMax = 3;
+const crashesMax = 3;
 /** Jobs that were twice at work when their process ended run one after the other, so that the guilty one shows. */
 export const suspectsQueue = 'suspects';
 

@@ -8,7 +8,7 @@ import type { Logger } from '../log.ts';
 import { HeldJob } from './held-job.ts';
 import { type DueJob, findDueJobs, findTaskIds, lockJobs } from './lane-queue.ts';
 
-export type LoopOptions = {
+type LoopOptions = {
   pool: pg.Pool;
   target: DatabaseTarget;
   tasks: string[];

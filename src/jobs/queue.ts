@@ -3,7 +3,7 @@ import type { Db } from '../db/database.ts';
 /** What a job carries: ids and small facts. It is stored, so treat names and members as public. */
 export type JobPayload = object;
 
-export type AddJobOptions = {
+type AddJobOptions = {
   /** At most one job with this key waits: adding another replaces it. One that runs already is not held back. */
   key?: string;
   /** With a key: a job that waits already keeps its time. */

@@ -1,6 +1,6 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Clock } from '../clock.ts';
-import type { Embedder } from '../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../content/embed/in-lanes.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../content/terms.ts';
@@ -23,7 +23,7 @@ import { createInboundService } from './sources/inbound.ts';
 import { createSourceService, dueAt } from './sources/service.ts';
 import { listDueSources, setNextPull } from './sources/store.ts';
 
-export type KnowledgeDeps = {
+type KnowledgeDeps = {
   db: Database;
   blobs: BlobStore;
   parser: ParserPool;
@@ -31,7 +31,7 @@ export type KnowledgeDeps = {
   clock: Clock;
   log: Logger;
   baseUrl: () => string;
-  embedder: Embedder;
+  embedder: SharedEmbedder;
   /** Language of words in sources that name none. */
   language: StemLanguage;
   fetcher: Pick<Fetcher, 'check'>;
@@ -84,7 +84,10 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const tasks: Tasks = {
     [taskNames.ingest]: runIngestionJob,
     [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
-    [taskNames.embedDocuments]: (_payload, context) => work.embedPending(context.signal),
+    [taskNames.embedDocuments]: (payload, context) => {
+      const { appId } = payload as { appId?: string };
+      return appId === undefined ? work.embedAll() : work.embedPending(appId, context.signal);
+    },
     [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
     [taskNames.purgeSources]: async () => {
       await work.purgeRemoved();

@@ -232,7 +232,7 @@ const searchMembers = {
 export const searchSchema = strict(searchMembers);
 export const agentSearchSchema = strict({ ...searchMembers, source_types: texts });
 
-export const searchHitSchema = Type.Object(
+const searchHitSchema = Type.Object(
   {
     id: Type.String({ description: 'cim_…' }),
     kind: Type.Literal('chunk'),

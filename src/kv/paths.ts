@@ -22,9 +22,9 @@ export function rewriteKvUrl(target: string): string {
 const kvPrefix = /^(?:\/(?:[a-z0-9]|%(?!2f)[0-9a-f]{2}){2,3}){3}\//i;
 
 /** What a path parameter made by `rewriteKvUrl` says. */
-export type PathKey = { kind: 'key'; key: string } | { kind: 'not-utf8' } | { kind: 'too-long' };
+type PathKey = { kind: 'key'; key: string } | { kind: 'not-utf8' } | { kind: 'too-long' };
 
-export function parsePathKey(segment: string): PathKey {
+function parsePathKey(segment: string): PathKey {
   // Another segment did not come through `rewriteKvUrl`: to take it for a key would be to take another key.
   if (!/^(?:x|l|k[\w-]*)$/.test(segment)) throw new Error('The path of a key was not rewritten.');
   if (segment === notUtf8) return { kind: 'not-utf8' };

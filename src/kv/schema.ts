@@ -17,7 +17,7 @@ export const kvEntrySchema = Type.Object(entryMembers, {
   description: 'A string stored under a key for one user.',
 });
 
-export const kvListEntrySchema = Type.Object(
+const kvListEntrySchema = Type.Object(
   {
     ...entryMembers,
     user_email: Type.Optional(Type.String()),

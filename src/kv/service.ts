@@ -30,7 +30,7 @@ import {
 
 export type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
 
-export type KvListFilter = {
+type KvListFilter = {
   user?: string | undefined;
   user_search?: string | undefined;
   key?: string | undefined;

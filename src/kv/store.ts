@@ -60,7 +60,7 @@ export async function findEntries(
 /** Where a list goes on: after this entry. The time is as the database writes it, to the microsecond. */
 export type KvPosition = { createdAtText: string; id: string };
 
-export type ListBounds = { rowsMax: number; bytesMax: number };
+type ListBounds = { rowsMax: number; bytesMax: number };
 
 /**
  * What the user has, newest created first: the next entries after a position, at least one, and as many more as the

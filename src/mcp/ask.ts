@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-export type AskOptions = {
+type AskOptions = {
   query?: Record<string, string | number | undefined>;
   /** Sent as JSON. */
   body?: unknown;

@@ -8,7 +8,7 @@ import { type Api, everyCaller } from '../http/route.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createAsk } from './ask.ts';
 
-export type McpDeps = {
+type McpDeps = {
   fastify: FastifyInstance;
   baseUrl: () => string;
   corsOrigins: string[];

@@ -5,7 +5,7 @@ import type { StreamHub } from '../http/sse.ts';
 import type { Logger } from '../log.ts';
 import * as store from './store.ts';
 
-export type MonitoringDeps = {
+type MonitoringDeps = {
   db: Database;
   log: Logger;
   metrics: Metrics;

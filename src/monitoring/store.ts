@@ -5,8 +5,8 @@ import { presenceLockSpace } from '../jobs/presence.ts';
 export type Group = { kind: string; state: string; count: number; oldestSeconds: number };
 
 /** Rows of each kind that are looked at: numbers beyond are cut off there. */
-export const rowsMax = 10_000;
-export const jobsMax = 100_000;
+const rowsMax = 10_000;
+const jobsMax = 100_000;
 
 /** Jobs by task: `ready` ones could run now, `scheduled` ones are for later, `failed` ones are not tried any more. */
 export function countJobs(tx: Transaction): Promise<Group[]> {

@@ -34,7 +34,7 @@ export type MembershipRow = {
   updatedAt: Date;
 };
 
-export type NewTeam = {
+type NewTeam = {
   id: string;
   name: string;
   description: string | null;

@@ -9,7 +9,7 @@ export const accessTokenSeconds = 3600;
 const issuer = 'quarry';
 
 /** Whose token it is, of which epoch of theirs and of which session: it ends with either. */
-export type AccessClaims = Scope & { userId: string; epoch?: number; sessionId?: string | undefined };
+type AccessClaims = Scope & { userId: string; epoch?: number; sessionId?: string | undefined };
 
 /** A JWT (HS256) that carries user, app, sandbox, epoch and session, valid for an hour. */
 export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, now: Date): Promise<string> {
@@ -32,7 +32,7 @@ export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, no
 }
 
 /** What a token says, and until when it is good. */
-export type ReadAccessToken = Scope & {
+type ReadAccessToken = Scope & {
   userId: string;
   epoch: number;
   sessionId: string | undefined;

@@ -33,7 +33,7 @@ export type DeveloperCaller = Scope & { kind: 'developer'; developerId: string }
 export type Caller = UserCaller | AgentCaller | ServerCaller | DeveloperCaller;
 
 /** A publishable key alone: names an app, opens only `auth/*`. */
-export type PublishableCaller = Scope & { kind: 'publishable'; keyId: string };
+type PublishableCaller = Scope & { kind: 'publishable'; keyId: string };
 
 /** A developer token with no app chosen. */
 export type DeveloperIdentity = { kind: 'developer-without-app'; developerId: string };

@@ -26,7 +26,7 @@ export async function listDeveloperSandboxes(db: Db, developerId: string): Promi
   return new Map(rows.map((row) => [row.appId, new Set(row.sandboxes)]));
 }
 
-export type PersonalToken = Scope & { userId: string; epoch: number; expiresAt: Date | null };
+type PersonalToken = Scope & { userId: string; epoch: number; expiresAt: Date | null };
 
 export async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
   const [row] = await db<PersonalToken[]>`

@@ -23,17 +23,17 @@ export function unknownReference(field: string): AppError {
   return invalidField(field, 'not found');
 }
 
-export type OrgRow = { id: string };
-export type TeamRow = { id: string; orgId: string | null };
-export type UserRow = { id: string; orgId: string | null };
-export type AgentRow = { id: string; orgId: string | null; teamId: string | null; userId: string | null };
+type OrgRow = { id: string };
+type TeamRow = { id: string; orgId: string | null };
+type UserRow = { id: string; orgId: string | null };
+type AgentRow = { id: string; orgId: string | null; teamId: string | null; userId: string | null };
 
-export async function findOrg(db: Db, caller: Caller, id: string): Promise<OrgRow | undefined> {
+async function findOrg(db: Db, caller: Caller, id: string): Promise<OrgRow | undefined> {
   const [row] = await db<OrgRow[]>`select o.id from orgs o where o.id = ${id} and ${orgVisible(db, caller, 'o')}`;
   return row;
 }
 
-export async function findTeam(db: Db, caller: Caller, id: string): Promise<TeamRow | undefined> {
+async function findTeam(db: Db, caller: Caller, id: string): Promise<TeamRow | undefined> {
   const [row] = await db<TeamRow[]>`
     select t.id, t.org_id from teams t where t.id = ${id} and ${teamVisible(db, caller, 't')}`;
   return row;

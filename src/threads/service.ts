@@ -21,9 +21,9 @@ export type Message = {
 };
 
 /** Takes a message that was posted to a thread. Throws when nothing takes it. */
-export type OnMessage = (caller: Caller, thread: store.ThreadRow, message: Message) => Promise<void>;
+type OnMessage = (caller: Caller, thread: store.ThreadRow, message: Message) => Promise<void>;
 
-export type ThreadDeps = { db: Database; clock: Clock; onMessage: OnMessage };
+type ThreadDeps = { db: Database; clock: Clock; onMessage: OnMessage };
 
 export function createThreadService({ db, clock, onMessage }: ThreadDeps) {
   async function get(caller: Caller, id: string): Promise<store.ThreadRow> {

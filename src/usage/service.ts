@@ -7,7 +7,7 @@ import type { QuotasInput } from './schema.ts';
 import * as store from './store.ts';
 
 export type UsageService = ReturnType<typeof createUsageService>;
-export type Usage = Record<Measure, { used: number; limit: number | null }> & { resetsAt: Date };
+type Usage = Record<Measure, { used: number; limit: number | null }> & { resetsAt: Date };
 
 const dayMs = 24 * 60 * 60 * 1_000;
 

@@ -2,7 +2,7 @@ import { type Db, production, type Transaction } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { type Measure, measures } from '../tenancy/quotas.ts';
 
-export type UsageRow = { measure: Measure; used: number; bound: number | null };
+type UsageRow = { measure: Measure; used: number; bound: number | null };
 
 /** Of every measure, what is used now and the bound that holds. */
 export function readUsage(db: Db, { appId, sandboxId }: Scope): Promise<UsageRow[]> {

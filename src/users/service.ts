@@ -90,7 +90,7 @@ export function createUserService({ db }: { db: Database }) {
 }
 
 /** The user that a path names; `me` is the calling user. */
-export function userPathId(caller: Caller, text: string): string {
+function userPathId(caller: Caller, text: string): string {
   if (text !== 'me') return pathId('user', text);
   if (caller.kind !== 'user') throw notFound();
   return caller.userId;

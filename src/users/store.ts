@@ -22,7 +22,7 @@ export type UserRow = {
   updatedAt: Date;
 };
 
-export type NewUser = {
+type NewUser = {
   id: string;
   email: string | null;
   name: string | null;
@@ -62,7 +62,7 @@ export async function findPassword(db: Db, scope: Scope, email: string) {
   return row;
 }
 
-export type UserFilter = { search?: string | undefined; org?: string | undefined };
+type UserFilter = { search?: string | undefined; org?: string | undefined };
 
 export async function listUsers(
   db: Db,
@@ -80,7 +80,7 @@ export async function listUsers(
   return [rows, count.total];
 }
 
-export type UserChange = {
+type UserChange = {
   email?: string | undefined;
   name?: string | undefined;
   passwordHash?: string | undefined;

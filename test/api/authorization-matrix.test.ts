@@ -9,14 +9,16 @@ import {
 } from '../support/authorization/expectations.ts';
 import { createFixtures, type Target } from '../support/authorization/fixtures.ts';
 import { type Row, runChecks } from '../support/authorization/matrix.ts';
+import { operations } from '../support/authorization/references.ts';
 import { apiKeys, managed, orgs, readOwned, sandboxes, teams } from '../support/authorization/tables.ts';
 import { type CallerName, callerNames, createTenants, type Ownership } from '../support/authorization/tenants.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
 
 /*
- * Who may call what: every route × every kind of caller × whose the thing is. A new route fails the first test until it
- * has its line in test/support/authorization/expectations.ts, which names its table; test/support/authorization/tables.ts has the tables of outcomes,
- * test/support/authorization/tenants.ts the people.
+ * Who may call what: every route × every kind of caller × whose the thing in its path is. What bodies and filters name
+ * is in authorization-references.test.ts, nodes of workflows in authorization-nodes.test.ts, MCP tools in
+ * authorization-tools.test.ts. A new route fails the first test until it has its line in
+ * test/support/authorization/expectations.ts, which names its table in tables.ts; tenants.ts has the people.
  *
  * Two rules hold everywhere and so have no table: credentials that open nothing are 401, and a developer is answered
  * like the secret key of the scope that they choose (by the path, or by `x-app` and `x-sandbox`).
@@ -64,9 +66,11 @@ const twinOf = (name: string) =>
   name.replace(developerPrefix, '/api/v1').replace('/automations/runs/', '/automation_runs/');
 const hasTwin = (name: string) => name.includes(developerPrefix) && !forDevelopers.includes(name);
 
-test('every route has its place in the matrix, and every place its route', () => {
+test('every route and every operation of openapi.json has its place in the matrix, and every place its route', () => {
   const placed = new Set([...Object.keys(expected), ...forDevelopers, ...forKeys, ...Object.keys(forEverybody)]);
-  const unplaced = routes.map(({ name }) => name).filter((name) => !placed.has(hasTwin(name) ? twinOf(name) : name));
+  const documented = operations.map(({ name }) => name.replace('/config/:path', '/config/*'));
+  const all = new Set([...documented, ...routes.map(({ name }) => name)]);
+  const unplaced = [...all].filter((name) => !placed.has(hasTwin(name) ? twinOf(name) : name));
   assert.deepEqual(unplaced, [], 'Add these to test/support/authorization/expectations.ts, with who may call them.');
   const known = new Set(routes.map(({ name }) => name));
   assert.deepEqual(

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { createAutomationService } from '../../src/automations/definitions/service.ts';
 import { createExpressions } from '../../src/automations/engine/expressions.ts';
 import { createGraphLoader } from '../../src/automations/engine/workflow.ts';
@@ -56,6 +57,28 @@ test('http_request sends what it is told, under one idempotency key for all its 
   const journal = await client.journal(run.id);
   assert.equal(seen[0]?.key, journal.find((entry) => entry.node_id === 'h')?.command_id);
   assert.equal(types(journal).filter((type) => type === 'node_retry_scheduled h').length, 2);
+});
+
+test('the response of http_request is decompressed within its bound and read in its charset', async () => {
+  const bodies: Record<string, [headers: Record<string, string>, body: Buffer]> = {
+    '/gzip': [{ 'content-encoding': 'gzip' }, gzipSync('{"a":"é"}')],
+    '/latin1': [{ 'content-type': 'text/plain; charset=iso-8859-1' }, Buffer.from('caf\xe9', 'latin1')],
+    '/bomb': [{ 'content-encoding': 'gzip' }, gzipSync(Buffer.alloc(50 * 1024 * 1024))],
+    '/cut': [{ 'content-encoding': 'gzip' }, Buffer.from([0x1f, 0x8b])],
+    '/odd': [{ 'content-encoding': 'rot13' }, Buffer.from('uryyb')],
+  };
+  answer = (request, response) => {
+    const [headers, body] = bodies[request.url ?? ''] ?? [{}, Buffer.alloc(0)];
+    response.writeHead(200, headers).end(body);
+  };
+  const ask = (path: string) =>
+    client.runGraph(graphOf({ id: 'h', kind: 'http_request', method: 'GET', url: outsideUrl + path }));
+  const bodyOf = async (path: string) => ((await ask(path)).result as { body: string } | undefined)?.body;
+  assert.equal(await bodyOf('/gzip'), '{"a":"é"}');
+  assert.equal(await bodyOf('/latin1'), 'café');
+  assert.equal(await bodyOf('/cut'), '');
+  assert.equal((await ask('/bomb')).error?.code, 'too_large');
+  assert.equal((await ask('/odd')).error?.code, 'bad_response');
 });
 
 test('http_request fails for a status that is not expected, an unsafe address and a server that does not answer', async () => {

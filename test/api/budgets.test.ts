@@ -140,3 +140,14 @@ test('numbers that a double would change are refused on their field, the others 
   });
   assert.equal(inName.status, 201, 'digits in a string are text');
 });
+
+test('an app has so many secrets at most, because every run and their list read them all', async () => {
+  await server.db`
+    insert into app_secrets (app_id, sandbox_id, name, value)
+    select ${app.app.uuid}, '00000000-0000-0000-0000-000000000000', 'S' || n, '\\x00' from generate_series(1, 499) n`;
+  const put = (name: string) => api<ErrorBody>('PUT', `/api/v1/secrets/${name}`, { key, body: { value: 'x' } });
+  assert.equal((await put('LAST')).status, 200);
+  const refused = await put('ONE_MORE');
+  assert.deepEqual([refused.status, refused.body.error.code], [422, 'quota_exceeded'], refused.text);
+  assert.equal((await put('LAST')).status, 200, 'one that is there can still be changed');
+});

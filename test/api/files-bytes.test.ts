@@ -105,18 +105,21 @@ describe('on S3', () => {
   let onS3: TestServer;
   before(async () => {
     s3 = await startS3Server();
-    const { bucket, endpoint = '', credentials } = s3.options;
-    onS3 = await startTestServer({
-      env: {
-        QUARRY_BLOB_STORE: 's3',
-        QUARRY_S3_BUCKET: bucket,
-        QUARRY_S3_ENDPOINT: endpoint,
-        QUARRY_S3_PATH_STYLE: 'true',
-        AWS_ACCESS_KEY_ID: credentials?.accessKeyId ?? '',
-        AWS_SECRET_ACCESS_KEY: credentials?.secretAccessKey ?? '',
-      },
-    });
+    onS3 = await startTestServer({ env: onS3Env() });
   });
+
+  function onS3Env(): Record<string, string> {
+    const { bucket, endpoint = '', credentials } = s3.options;
+    return {
+      QUARRY_BLOB_STORE: 's3',
+      QUARRY_S3_BUCKET: bucket,
+      QUARRY_S3_ENDPOINT: endpoint,
+      QUARRY_S3_PATH_STYLE: 'true',
+      AWS_ACCESS_KEY_ID: credentials?.accessKeyId ?? '',
+      AWS_SECRET_ACCESS_KEY: credentials?.secretAccessKey ?? '',
+    };
+  }
+
   after(async () => {
     await onS3.close();
     await s3.stop();
@@ -135,5 +138,35 @@ describe('on S3', () => {
     assert.ok(Buffer.from(await shared.arrayBuffer()).equals(bytes.subarray(10, 20)));
     assert.equal((await onS3.api('DELETE', `/api/v1/files/${stored.id}`, { key: secretKey })).status, 204);
     assert.equal((await fetch(url)).status, 404);
+  });
+
+  test('the store’s own URLs ask for the same type and disposition as ours', async () => {
+    const { secretKey } = await onS3.provision.app();
+    const ours = await startTestServer({
+      env: { ...onS3Env(), QUARRY_S3_PRESIGN: 'false' },
+      beside: onS3,
+    });
+    try {
+      for (const [filename, type] of [
+        ['page.html', 'text/html; charset=utf-8'],
+        ['drawing.svg', 'image/svg+xml'],
+        ['photo.png', 'image/png'],
+        ['Übung "1"; a=b.pdf', 'application/pdf'],
+        ['script.js', 'text/javascript'],
+      ] as const) {
+        const body = { filename, content_type: type, data: 'YWJj' };
+        const made = await onS3.api<FileBody>('POST', '/api/v1/files', { key: secretKey, body });
+        // The tests' own S3 server ignores what a signed URL asks of the answer; S3 does what it says.
+        const asked = new URL(made.body.url).searchParams;
+        const again = await ours.api<FileBody>('GET', `/api/v1/files/${made.body.id}`, { key: secretKey });
+        assert.ok(again.body.url.startsWith(ours.baseUrl), again.body.url);
+        const fromUs = await fetch(again.body.url);
+        for (const header of ['content-type', 'content-disposition'])
+          assert.equal(asked.get(`response-${header}`), fromUs.headers.get(header), `${filename} ${header}`);
+        assert.match(fromUs.headers.get('content-disposition') ?? '', /^(inline|attachment); filename=/);
+      }
+    } finally {
+      await ours.close();
+    }
   });
 });

@@ -20,7 +20,10 @@ after(async () => {
 const world = await server.provision.world();
 const app = knowledgeOf(server, { key: world.app.secretKey });
 const org = { org: world.org.id };
-const catchUp = () => server.server.work.tasks.embed_documents?.({}, { signal: new AbortController().signal } as never);
+const catchUp = () =>
+  server.server.work.tasks.embed_documents?.({ appId: world.app.app.uuid }, {
+    signal: new AbortController().signal,
+  } as never);
 
 test('a service that speaks /v1/embeddings makes the vectors, and only changed chunks are embedded anew', async () => {
   const source = await app.makeSource(org);

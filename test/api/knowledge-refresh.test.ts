@@ -225,3 +225,25 @@ test('of a robots.txt of more than 20 MiB the first 512 KiB count', async () => 
   await source.pull();
   assert.deepEqual(await source.titles(), ['B', 'Home']);
 });
+
+test('a refresh goes first to what the sitemap calls changed and last to what it calls unchanged, and leaves nothing out', async () => {
+  const paths = names(5);
+  const pages: Record<string, Page | string> = { '/': home(paths), ...pagesOf(paths) };
+  const source = await startSource(pages);
+  await source.pull();
+  const all = await source.titles();
+  const day = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+  const entry = (path: string, more: string) => `<url><loc>${source.site.origin}${path}</loc>${more}</url>`;
+  pages['/sitemap.xml'] = `<urlset>${[
+    entry('/p0', `<lastmod>${day(-400)}</lastmod>`),
+    entry('/p1', '<changefreq>yearly</changefreq>'),
+    entry('/p3', '<changefreq>always</changefreq>'),
+    entry('/p4', `<lastmod>${day(1).slice(0, 10)}</lastmod><changefreq>never</changefreq>`),
+  ].join('')}</urlset>`;
+  const before = source.site.requests.length;
+  const stats = await source.pull();
+  const order = source.site.requests.slice(before).filter((path) => path.startsWith('/p'));
+  assert.deepEqual(order, ['/p3', '/p4', '/p2', '/p0', '/p1']);
+  assert.equal(stats.unchanged, 6);
+  assert.deepEqual(await source.titles(), all);
+});

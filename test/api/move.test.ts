@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { FileBody } from '../support/files.ts';
+import { knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 import { projectRoot } from '../support/source.ts';
 
@@ -42,7 +43,7 @@ test('the script moves an app to another server by the public API, and what is t
   });
   await one.api('PUT', '/api/v1/kv/a%2Fb', { key: fromKey, body: { value: 'v', user: user.id } });
   const source = await make('/knowledge_sources', { type: 'knowledge/documents', agent: agent.id });
-  await make(`/knowledge_sources/${source.id}/ingest`, {
+  await knowledgeOf(one, { key: fromKey }).ingest(source.id, {
     ...{ content: { data: '# Quarries\n\nStone is cut here.' }, title: 'Quarries', metadata: { shelf: 3 } },
   });
   const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'end', nodes: [{ id: 'end', kind: 'complete' }] };
@@ -63,6 +64,8 @@ test('the script moves an app to another server by the public API, and what is t
   const entry = await other.api<{ value: string }>('GET', `/api/v1/kv/a%2Fb?user=${there?.id}`, { key: toKey });
   assert.equal(entry.body.value, 'v');
   const [sourceThere] = await list<{ id: string; agent: string }>('/knowledge_sources');
+  const [ingestion] = await list<{ id: string }>(`/knowledge_sources/${sourceThere?.id}/ingestions`);
+  await knowledgeOf(other, { key: toKey }).waitForIngestion(ingestion?.id ?? '');
   const found = await other.api<{ data: { title: string; metadata: object }[] }>(
     'POST',
     `/api/v1/knowledge_sources/${sourceThere?.id}/search`,

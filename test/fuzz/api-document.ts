@@ -1,5 +1,5 @@
 /** What the sweep reads of openapi.json. */
-export type JsonSchema = {
+type JsonSchema = {
   $ref?: string;
   type?: string | string[];
   properties?: Record<string, JsonSchema>;
@@ -28,7 +28,7 @@ export type ApiDocument = {
   components: { schemas: Record<string, JsonSchema> };
 };
 
-export function resolve(document: ApiDocument, schema: JsonSchema): JsonSchema {
+function resolve(document: ApiDocument, schema: JsonSchema): JsonSchema {
   const name = schema.$ref?.replace('#/components/schemas/', '');
   const named = name === undefined ? undefined : document.components.schemas[name];
   return named === undefined ? schema : resolve(document, named);

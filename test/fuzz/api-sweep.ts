@@ -14,13 +14,13 @@ import {
 } from './api-document.ts';
 import { awkwardJson, awkwardTexts, RawJson } from './awkward-values.ts';
 
-export type SweepOptions = {
+type SweepOptions = {
   server: TestServer;
   /** Of so many requests one is sent; 1 sends all. */
   oneOf: number;
 };
 
-export type SweepReport = {
+type SweepReport = {
   requests: number;
   /** How many came back with each status. */
   statuses: Record<string, number>;
@@ -162,6 +162,7 @@ type Things = {
 async function makeThings({ api, provision, db }: TestServer): Promise<Things> {
   const app = await provision.app();
   const user = await provision.user(app);
+  const spareUser = await provision.user(app);
   const password = 'long enough';
   const passwordHash = await hashPassword(password);
   await db`update users set password_hash = ${passwordHash} where app_id = ${app.app.uuid} and id = ${user.uuid}`;
@@ -228,6 +229,9 @@ async function makeThings({ api, provision, db }: TestServer): Promise<Things> {
   return {
     known,
     others: {
+      // Both end the sessions of the user whose token is sent elsewhere.
+      updateUser: { user: spareUser.id },
+      revokeUserSessions: { user: spareUser.id },
       // Another `lookup_key` would make the agent one of those that an awkward path deletes.
       updateAgent: { agent: await post('/agents', { name: 'Spare', user: user.id }) },
       updateAutomation: { automation: spare },

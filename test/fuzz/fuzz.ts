@@ -4,7 +4,7 @@ import type { Logger } from '../../src/log.ts';
 import type { SampleDocument } from '../support/documents.ts';
 import { Mutator } from './mutate.ts';
 
-export type FuzzOptions = {
+type FuzzOptions = {
   documents: SampleDocument[];
   files: number;
   seed: number;
@@ -13,7 +13,7 @@ export type FuzzOptions = {
   log: Logger;
 };
 
-export type FuzzReport = {
+type FuzzReport = {
   files: number;
   /** How many ended each way: `document`, or the reason of a ParseError. */
   outcomes: Record<string, number>;

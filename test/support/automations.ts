@@ -15,7 +15,7 @@ export type Run = {
   invoked_by?: string;
   event_id?: string;
 };
-export type Entry = {
+type Entry = {
   id: string;
   sequence: number;
   type: string;
@@ -30,7 +30,7 @@ export type Entry = {
     timestamp: string;
   };
 };
-export type JournalPage = {
+type JournalPage = {
   journal: { id: string; status: string; current_sequence: number } | null;
   data: Entry[];
   has_more: boolean;

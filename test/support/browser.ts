@@ -21,7 +21,7 @@ const shown = new Set<string | undefined>(
 );
 const waitMs = 15_000;
 
-export type View = 'desktop' | 'phone';
+type View = 'desktop' | 'phone';
 const views: Record<View, BrowserContextOptions> = {
   desktop: { viewport: { width: 1280, height: 800 } },
   phone: { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, deviceScaleFactor: 1 },

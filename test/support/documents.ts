@@ -103,7 +103,7 @@ export function docx(body = docxBody, prologue = ''): Uint8Array {
   });
 }
 
-export function pptx(): Uint8Array {
+function pptx(): Uint8Array {
   const shape = (type: string, paragraphs: string[]): string =>
     `<p:sp><p:nvSpPr><p:nvPr><p:ph type="${type}"/></p:nvPr></p:nvSpPr><p:txBody>${paragraphs
       .map(
@@ -127,7 +127,7 @@ export function pptx(): Uint8Array {
   });
 }
 
-export function xlsx(): Uint8Array {
+function xlsx(): Uint8Array {
   return zip({
     '[Content_Types].xml': contentTypes,
     '_rels/.rels': relations([['rId1', 'officeDocument', 'xl/workbook.xml']]),
@@ -151,28 +151,28 @@ function openDocument(mimetype: string, body: string): Uint8Array {
   });
 }
 
-export function odt(): Uint8Array {
+function odt(): Uint8Array {
   return openDocument(
     'application/vnd.oasis.opendocument.text',
     '<office:text><text:h text:outline-level="1">Harbour report</text:h><text:p>Ships came and went.</text:p><text:list><text:list-item><text:p>Aurora</text:p></text:list-item></text:list><table:table><table:table-row><table:table-cell><text:p>Ship</text:p></table:table-cell><table:table-cell><text:p>Tons</text:p></table:table-cell></table:table-row><table:table-row><table:table-cell><text:p>Aurora</text:p></table:table-cell><table:table-cell><text:p>1200</text:p></table:table-cell></table:table-row></table:table></office:text>',
   );
 }
 
-export function ods(): Uint8Array {
+function ods(): Uint8Array {
   return openDocument(
     'application/vnd.oasis.opendocument.spreadsheet',
     '<office:spreadsheet><table:table table:name="Harbour report"><table:table-row><table:table-cell><text:p>Ship</text:p></table:table-cell><table:table-cell><text:p>Tons</text:p></table:table-cell></table:table-row><table:table-row><table:table-cell><text:p>Aurora</text:p></table:table-cell><table:table-cell office:value-type="float" office:value="1200"><text:p>1,200</text:p></table:table-cell></table:table-row><table:table-row table:number-rows-repeated="1048000"><table:table-cell table:number-columns-repeated="16384"/></table:table-row></table:table></office:spreadsheet>',
   );
 }
 
-export function odp(): Uint8Array {
+function odp(): Uint8Array {
   return openDocument(
     'application/vnd.oasis.opendocument.presentation',
     '<office:presentation><draw:page><draw:frame presentation:class="title"><draw:text-box><text:p>Harbour report</text:p></draw:text-box></draw:frame><draw:frame presentation:class="outline"><draw:text-box><text:list><text:list-item><text:p>Ships came</text:p></text:list-item></text:list></draw:text-box></draw:frame></draw:page></office:presentation>',
   );
 }
 
-export function epub(): Uint8Array {
+function epub(): Uint8Array {
   return zip({
     mimetype: 'application/epub+zip',
     'META-INF/container.xml': '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>',
@@ -183,11 +183,11 @@ export function epub(): Uint8Array {
   });
 }
 
-export const rtfText = String.raw`{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\stylesheet{\s1 heading 1;}}
+const rtfText = String.raw`{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\stylesheet{\s1 heading 1;}}
 {\pard\s1 Harbour report\par}{\pard Ships {\b came} and w\'e9nt \u8212? all of them.\par}
 \trowd\cellx2000\cellx4000\pard\intbl Ship\cell Tons\cell\row\trowd\cellx2000\cellx4000\pard\intbl Aurora\cell 1200\cell\row\pard\par}`;
 
-export const mailText = `From: A. Pilot <pilot@example.org>\r
+const mailText = `From: A. Pilot <pilot@example.org>\r
 To: Harbour <harbour@example.org>\r
 Subject: Harbour report\r
 Date: Wed, 31 Jan 2024 12:00:00 +0000\r
@@ -208,11 +208,11 @@ JVBERg==\r
 --x--\r
 `;
 
-export const htmlText =
+const htmlText =
   '<!doctype html><html lang="en"><head><title>Harbour report</title><script>alert(1)</script></head><body><h1>Harbour report</h1><p>Ships <b>came</b> and went.</p><ul><li>Aurora<ul><li>from Bergen</li></ul></li><li>Boreas</li></ul><table><tr><th>Ship</th><th>Tons</th></tr><tr><td>Aurora</td><td>1200</td></tr></table><pre><code class="language-js">let a = 1;</code></pre></body></html>';
 
 /** An old presentation of two slides, as far as its list of slide texts. */
-export function ppt(): Uint8Array {
+function ppt(): Uint8Array {
   const atom = (type: number, body: Buffer, head = 0): Buffer => {
     const prefix = Buffer.alloc(8);
     prefix.writeUInt16LE(head, 0);
@@ -242,7 +242,7 @@ export function ppt(): Uint8Array {
 }
 
 /** An Outlook message with one attachment. */
-export function msg(): Uint8Array {
+function msg(): Uint8Array {
   const wide = (value: string): Buffer => Buffer.from(value, 'utf16le');
   return compoundFile({
     '__properties_version1.0': Buffer.alloc(32),

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 
-export type EmbeddingService = {
+type EmbeddingService = {
   url: string;
   /** Texts that were embedded, in order. */
   texts: string[];

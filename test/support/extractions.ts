@@ -1,6 +1,6 @@
 import type { ErrorBody, TestServer } from './server.ts';
 
-export type TestOutput = {
+type TestOutput = {
   id: string;
   ordinal: number;
   source_url: string;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { projectRoot, readProjectFile } from './source.ts';
 
 /** A fenced block of a page. */
-export type Block = { language: string; text: string; heading: string; line: number };
+type Block = { language: string; text: string; heading: string; line: number };
 
 /** Commands, or a program, and what the page says that they print, where it says so. */
 export type Step = Block & { output: string | undefined };
@@ -51,7 +51,7 @@ export function makeClone(directory: string, credentials: object): void {
     symlinkSync(join(projectRoot, 'node_modules', name), join(directory, 'node_modules', name));
 }
 
-export type PageResult = { code: number | null; errors: string; outputs: (string | undefined)[] };
+type PageResult = { code: number | null; errors: string; outputs: (string | undefined)[] };
 
 /**
  * Runs the steps of a page one after the other in one shell, after `before`. It stops at the first command that fails;

@@ -1,8 +1,8 @@
 import type { TestServer } from './server.ts';
 
 export type Json = Record<string, unknown>;
-export type Auth = { key?: string; token?: string };
-export type Hit = Json & { id: string; content: string; document: string; start_byte: number; end_byte: number };
+type Auth = { key?: string; token?: string };
+type Hit = Json & { id: string; content: string; document: string; start_byte: number; end_byte: number };
 export type TestIngestion = {
   id: string;
   status: string;

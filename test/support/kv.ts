@@ -5,16 +5,16 @@ import { startTestServer } from './server.ts';
 
 export type Headers = Record<string, string>;
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
-export type Json = any;
-export type Answer = {
+type Json = any;
+type Answer = {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
   body: Json;
 };
 
-export type KvTestScope = { scope: TestScope; secretKey: Headers; publishableKey: Headers; developer: Headers };
-export type KvTestUser = { id: string; userId: string; token: string; headers: Headers };
+type KvTestScope = { scope: TestScope; secretKey: Headers; publishableKey: Headers; developer: Headers };
+type KvTestUser = { id: string; userId: string; token: string; headers: Headers };
 
 /** The whole server, and tenants in the words of key-value tests: each caller is the headers that it sends. */
 export async function startKv(env: Record<string, string> = {}) {

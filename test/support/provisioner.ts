@@ -19,7 +19,7 @@ export type TestScope = {
 };
 
 export type TestApp = TestScope & { developerToken: string; developerUuid: string };
-export type TestSandbox = TestScope & { sandbox: TestResource };
+type TestSandbox = TestScope & { sandbox: TestResource };
 export type TestUser = TestResource & { email: string; token: string };
 
 /** Two orgs of one app with users of every role, a user without an org, and a stranger in an app of its own. */

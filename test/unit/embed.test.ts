@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { packedCosine, packVector, signCode, unpackVector } from '../../src/content/embed/codes.ts';
 import { EmbeddingError, normalize } from '../../src/content/embed/embedder.ts';
 import { hammingDistances } from '../../src/content/embed/hamming.ts';
+import { inLanes } from '../../src/content/embed/in-lanes.ts';
 import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import { openAiEmbedder } from '../../src/content/embed/openai.ts';
 import { transformersEmbedder } from '../../src/content/embed/transformers.ts';
@@ -120,4 +121,23 @@ test('Hamming distances are the numbers of differing bits, whatever the length o
     }),
     { numRuns: 60 },
   );
+});
+
+test('an app that embeds a library keeps no other app waiting for its vectors', async () => {
+  const gate = Promise.withResolvers<void>();
+  let asked = 0;
+  const shared = inLanes({
+    ...lexical,
+    local: false,
+    async embed(texts) {
+      asked += 1;
+      if (texts[0] === 'library') await gate.promise;
+      return lexical.embed(texts, 'passage');
+    },
+  });
+  const library = Array.from({ length: 50 }, () => shared.embed('hostile', ['library'], 'passage'));
+  assert.equal((await shared.embed('other', ['a question'], 'query')).length, 1);
+  assert.equal(asked, 5);
+  gate.resolve();
+  assert.equal((await Promise.all(library)).length, 50);
 });

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodeRobots, matchesPathPattern, parseRobots } from '../../src/content/robots.ts';
+import { decodeRobots, parseRobots } from '../../src/content/parse/web/robots.ts';
+import { matchesPathPattern, robotsRules } from '../../src/content/robots.ts';
+
+const rulesOf = (robots: string, agent: string) => robotsRules(parseRobots(Buffer.from(robots), agent));
 
 function allows(robots: string, path: string, agent = 'quarry'): boolean {
-  return parseRobots(robots, agent).allows(new URL(path, 'http://site.test'));
+  return rulesOf(robots, agent).allows(new URL(path, 'http://site.test'));
 }
 
 test('the longest matching rule decides, and allow wins a tie', () => {
@@ -42,7 +45,7 @@ test('a hostile pattern costs no time', () => {
 });
 
 test('crawl-delay and sitemaps are read', () => {
-  const rules = parseRobots('Sitemap: https://x/s.xml\nUser-agent: *\nCrawl-delay: 1.5\nSitemap: /two.xml', 'quarry');
+  const rules = rulesOf('Sitemap: https://x/s.xml\nUser-agent: *\nCrawl-delay: 1.5\nSitemap: /two.xml', 'quarry');
   assert.equal(rules.crawlDelayMs, 1_500);
   assert.deepEqual(rules.sitemaps, ['https://x/s.xml', '/two.xml']);
 });

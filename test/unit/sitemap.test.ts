@@ -1,22 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { parseSitemap } from '../../src/content/parse/web/sitemap.ts';
 import { walkSitemaps } from '../../src/content/sitemap.ts';
 
-async function walk(files: Record<string, string | Uint8Array>, pagesMax = 100, chunkSize = 7) {
+async function walk(files: Record<string, string | Uint8Array>, pagesMax = 100) {
   const loaded: string[] = [];
   const found = [];
   const load = async (url: string) => {
     loaded.push(url);
     const file = files[new URL(url).pathname];
-    return file === undefined ? undefined : chunks(Buffer.from(file), chunkSize);
+    return file === undefined ? [] : parseSitemap(Buffer.from(file), 1_000);
   };
   for await (const page of walkSitemaps(['http://s.test/sitemap.xml'], load, pagesMax)) found.push(page);
   return { found, loaded, urls: found.map((page) => new URL(page.url).pathname) };
-}
-
-async function* chunks(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
 const index = (...urls: string[]) =>
@@ -52,9 +49,30 @@ test('the walk ends on junk, loops, endless nesting and page limits', async () =
   let depth = 0;
   const endless: Record<string, string> = { '/sitemap.xml': index('/d0.xml') };
   for (; depth < 100; depth++) endless[`/d${depth}.xml`] = index(`/d${depth + 1}.xml`, `/e${depth}.xml`);
-  assert.ok((await walk(endless, 100, 4_096)).loaded.length < 20);
-  const unclosed = await walk({ '/sitemap.xml': `<urlset><url><loc>${'a'.repeat(300_000)}` }, 10, 65_536);
+  assert.ok((await walk(endless)).loaded.length < 20);
+  const unclosed = await walk({ '/sitemap.xml': `<urlset><url><loc>${'a'.repeat(300_000)}` }, 10);
   assert.deepEqual(unclosed.urls, []);
+});
+
+test('blanks without end cost no more than their number', async () => {
+  const bytes = gzipSync(Buffer.alloc(50 * 1024 * 1024, ' '));
+  const startedAt = performance.now();
+  await parseSitemap(gzipSync(Buffer.alloc(5 * 1024 * 1024, ' ')), 10);
+  const tenth = performance.now() - startedAt;
+  assert.deepEqual(await parseSitemap(bytes, 10), []);
+  const whole = performance.now() - startedAt - tenth;
+  assert.ok(whole < 50 * Math.max(tenth, 5), `${whole} ms for ten times what took ${tenth} ms`);
+});
+
+test('a long line cut by the pieces that are read is one entry', async () => {
+  const urls = Array.from({ length: 3_000 }, (_unused, n) => `http://s.test/${n}/${'x'.repeat(50)}`);
+  const xml = `<urlset>${urls.map((url) => `<url><loc>${url}</loc></url>`).join('')}</urlset>`;
+  for (const file of [xml, urls.join('\n')])
+    assert.deepEqual(
+      (await parseSitemap(Buffer.from(file), 10_000)).map(({ url }) => url),
+      urls,
+    );
+  assert.equal((await parseSitemap(Buffer.from(xml), 5)).length, 5);
 });
 
 test('the address of a picture before that of the page is not taken for the page', async () => {

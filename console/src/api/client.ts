@@ -1,15 +1,15 @@
 import type { Operations } from './generated.ts';
 
 /** An operation by method and path, as openapi.json has it. */
-export type OperationName = keyof Operations;
-export type Answer<K extends OperationName> = Operations[K]['answer'];
+type OperationName = keyof Operations;
+type Answer<K extends OperationName> = Operations[K]['answer'];
 export type Item<K extends OperationName> = Answer<K> extends { data: (infer T)[] } ? T : never;
 type Part<K extends OperationName, P extends 'path' | 'query' | 'body'> = Operations[K][P];
 type Nothing = Record<never, never>;
 type Optional<T> = undefined extends T ? true : Nothing extends T ? true : false;
 
 /** What an operation takes; parts without required members may be left out. */
-export type Input<K extends OperationName> = {
+type Input<K extends OperationName> = {
   [P in 'path' | 'query' | 'body' as Optional<Part<K, P>> extends true ? never : P]: Part<K, P>;
 } & {
   [P in 'path' | 'query' | 'body' as Optional<Part<K, P>> extends true ? P : never]?: Part<K, P>;

@@ -78,7 +78,7 @@ export function Shown<T>({ loaded, children }: { loaded: Loaded<T>; children: (d
   );
 }
 
-export function Skeleton() {
+function Skeleton() {
   return (
     <div className="skeleton" role="status" aria-label="Loading">
       <span />

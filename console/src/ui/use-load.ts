@@ -61,7 +61,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>, again?: (data: T
 
 const slowestMs = 5_000;
 
-export type Action<A extends unknown[]> = {
+type Action<A extends unknown[]> = {
   run: (...given: A) => Promise<boolean>;
   busy: boolean;
   error: ApiError | undefined;

@@ -19,7 +19,7 @@ export const graphLimits = {
 
 const nodeId = Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,99}$' });
 
-export const retrySchema = Type.Object(
+const retrySchema = Type.Object(
   {
     max_attempts: Type.Integer({ minimum: 1, maximum: 100 }),
     initial_seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
@@ -44,7 +44,7 @@ const structural = new Set([...commonNames, 'node', 'nodes', 'on_true', 'on_fals
 export type GraphNode = Static<typeof commonMembers> & Record<string, unknown>;
 
 /** The shape of a graph as routes and the OpenAPI document know it; `checkGraph` knows the nodes. */
-export const graphSchema = Type.Object(
+const graphSchema = Type.Object(
   {
     kind: Type.Literal('WorkflowGraph'),
     version: Type.Literal(1),
@@ -59,7 +59,7 @@ export const graphSchema = Type.Object(
 export type Graph = { startNode: string; nodes: ReadonlyMap<string, GraphNode> };
 
 /** One thing wrong with a graph: where (`path` from the graph's root), in which node, and what. */
-export type GraphProblem = { path: (string | number)[]; node: string | undefined; message: string };
+type GraphProblem = { path: (string | number)[]; node: string | undefined; message: string };
 
 const problemsMax = 100;
 

@@ -17,11 +17,14 @@ import { checkGraph } from './graph.ts';
 import type { AutomationRow, AutomationValues, FullAutomation } from './store.ts';
 import * as store from './store.ts';
 
-export type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expressions: Expressions };
+type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expressions: Expressions };
 
 export type AutomationService = ReturnType<typeof createAutomationService>;
 
-/** Definitions of automations, and the app's secrets. Runs are in run-service.ts. */
+/** Every run reads all of them. */
+const secretsMax = 500;
+
+/** Definitions of automations, and the app's secrets. Runs are in runs/service.ts. */
 export function createAutomationService({ db, clock, secrets, expressions }: AutomationDeps) {
   /** The automation that a path names by id or lookup key; 404 when there is none. */
   async function get(scope: Scope, name: string): Promise<FullAutomation> {
@@ -206,9 +209,11 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     /** Stops new runs; those under way go on. */
     pause: (caller: Scope, name: string) => changeStatus(caller, name, 'paused'),
 
-    putSecret(caller: Scope, name: string, value: string): Promise<store.SecretRow> {
+    async putSecret(caller: Scope, name: string, value: string): Promise<store.SecretRow> {
       if (!/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(name)) throw notFound();
-      return store.upsertSecret(db, caller, name, secrets.wrap(Buffer.from(value)));
+      const row = await store.upsertSecret(db, caller, name, secrets.wrap(Buffer.from(value)), secretsMax);
+      if (!row) throw new AppError('quota_exceeded', `An app has at most ${secretsMax} secrets. Delete one first.`);
+      return row;
     },
 
     listSecrets: (caller: Scope) => store.listSecrets(db, caller),
@@ -296,7 +301,7 @@ function checkStart(row: AutomationValues): void {
 }
 
 /** 422 that names every node and member that is wrong. */
-export function requireGraph(workflow: unknown): void {
+function requireGraph(workflow: unknown): void {
   const problems = checkGraph(workflow);
   if (problems.length === 0) return;
   const fields: FieldError[] = problems.map(({ path, node, message }) => ({

@@ -9,7 +9,7 @@ import { checkGraph } from './graph.ts';
 export type AutomationFile = { automation: Record<string, unknown> | undefined; graph: unknown };
 
 /** What is wrong, and where in the text. Lines and columns count from 1. */
-export type FileProblem = { line: number; column: number; node: string | undefined; message: string };
+type FileProblem = { line: number; column: number; node: string | undefined; message: string };
 
 /** Reads and checks a file as the server would, without one. `file` is there only when nothing is wrong. */
 export function readAutomationFile(text: string): { file?: AutomationFile; problems: FileProblem[] } {

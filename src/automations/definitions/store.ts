@@ -279,10 +279,20 @@ export async function listChildRuns(db: Db, run: { appId: string; id: string }):
 
 export type SecretRow = { name: string; createdAt: Date; updatedAt: Date };
 
-export async function upsertSecret(db: Db, scope: Scope, name: string, value: Buffer): Promise<SecretRow> {
-  const [row] = await db<[SecretRow]>`
+/** Undefined where the scope has `countMax` secrets and this would be another one. */
+export async function upsertSecret(
+  db: Db,
+  scope: Scope,
+  name: string,
+  value: Buffer,
+  countMax: number,
+): Promise<SecretRow | undefined> {
+  const [row] = await db<SecretRow[]>`
+    with present as (
+      select name from app_secrets where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId})
     insert into app_secrets (app_id, sandbox_id, name, value)
-    values (${scope.appId}, ${scope.sandboxId}, ${name}, ${value})
+    select ${scope.appId}, ${scope.sandboxId}, ${name}, ${value}
+    where (select count(*) from present) < ${countMax} or exists (select from present where name = ${name})
     on conflict (app_id, sandbox_id, name) do update set value = excluded.value, updated_at = now()
     returning name, created_at, updated_at`;
   return row;

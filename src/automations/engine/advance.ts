@@ -1,8 +1,5 @@
-import type { Clock } from '../../clock.ts';
-import type { Database, Db } from '../../db/database.ts';
-import { formatId } from '../../ids.ts';
+import type { Db } from '../../db/database.ts';
 import type { WaitOutside } from '../../jobs/workers.ts';
-import type { Logger } from '../../log.ts';
 import type { Graph, GraphNode } from '../definitions/graph.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
 import { nodeKinds } from '../nodes/index.ts';
@@ -16,46 +13,18 @@ import {
   type Prepared,
 } from '../nodes/kind.ts';
 import { fanOutPayload, type Place, resolveMembers, signalEntry } from '../nodes/members.ts';
-import type { RunRow } from '../runs/store.ts';
 import * as store from '../runs/store.ts';
+import type { AdvanceDeps } from './advance-deps.ts';
+import { childEnded, childStarted, wakeForChildren } from './children.ts';
 import { type Command, decide } from './decide.ts';
 import { type Attempt, attemptOf, endEntries, failureEntries, nodeDraft, startEntry } from './draft.ts';
-import type { Expressions } from './expressions.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 import { type Finished, OutsideWork } from './outside-work.ts';
 import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
-import type { RunWatch } from './run-watch.ts';
 import { SecretValues } from './secret-values.ts';
-import type { TreeBudget } from './tree-budget.ts';
-import type { WorkClaims } from './work-claims.ts';
-
-export type AdvanceDeps = {
-  db: Database;
-  clock: Clock;
-  log: Logger;
-  claims: WorkClaims;
-  watch: RunWatch;
-  expressions: Expressions;
-  treeBudget: TreeBudget;
-  /** Who writes: shown in every entry's environment. */
-  environment: { worker: string; version: string };
-  loadGraph(run: RunRow): Promise<Graph>;
-  /** Unwraps secrets, by name. */
-  openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
-  /** What nodes may do, bound to the identity that the run acts as. Throws NodeFailure when that identity is gone. */
-  servicesFor(run: RunRow): Promise<NodeServices<Db>>;
-  /** How a child has ended; undefined while it has not. */
-  findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined>;
-  /** Ends a run and those that it has started, in this transaction, if they have not ended. */
-  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
-};
-
-export type ChildEnd = { output: unknown } | { error: NodeError };
 
 const stepsMax = 100_000;
-/** Extractions and ingestions may be deleted while they are waited for; then no event comes. */
-const childCheckMs = 60_000;
 
 /**
  * Advances a run as far as it goes now: until it ends, waits, or somebody else is at it.
@@ -76,37 +45,6 @@ export async function advanceRun(
   } finally {
     await advance.close();
   }
-}
-
-/** Ends a run that cannot be advanced: its job has failed for the last time. */
-export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: string }): Promise<void> {
-  await deps.db.begin(async (tx) => {
-    const found = await store.findRun(tx, key.appId, key.runId);
-    if (!found) return;
-    await store.lockLimit(tx, key.appId, found.automationId);
-    const row = await store.lockRun(tx, key.appId, key.runId);
-    if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
-    const now = deps.clock.now();
-    const error = { code: 'internal_error', message: 'The run could not be advanced for a reason inside the server.' };
-    await store.appendEntries(tx, {
-      run: row,
-      automation: formatId('automation', row.automationId),
-      expected: row.sequence,
-      entries: [
-        {
-          type: 'run_failed',
-          record: { payload: error, environment: deps.environment, timestamp: now.toISOString() },
-        },
-      ],
-      status: 'failed',
-      error,
-      waiting: false,
-      wakeAt: null,
-      wakeTimer: null,
-      now,
-    });
-    await store.queueNextPending(tx, row.appId, row.automationId);
-  });
 }
 
 /** What work outside gives: an output, or a change that is still to be made. */
@@ -399,8 +337,7 @@ class Advance {
     // A run cannot have ended before this is committed; an extraction may have done so at once.
     if (child.kind === 'run') this.#leftAlone.add(attempt.commandId);
     else await store.insertChild(tx, this.#row, child, attempt.commandId);
-    const payload = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
-    return nodeDraft(attempt, this.#journal.around(), 'child_run_started', { payload });
+    return childStarted(attempt, child, this.#journal.around());
   }
 
   async #check(execution: Execution): Promise<boolean> {
@@ -410,15 +347,7 @@ class Advance {
     if (!child || !node) return true;
     const end = await this.#deps.findChildEnd(this.#row, child);
     if (!end) return true;
-    const around = this.#journal.around();
-    const ended = nodeDraft(execution, around, 'child_run_ended', {
-      payload: { ...child, ...('error' in end ? { error: end.error } : {}) },
-    });
-    const rest =
-      'error' in end
-        ? failureEntries(node, execution, end.error, around)
-        : endEntries(node, execution, end.output, around);
-    return this.#append([ended, ...rest]);
+    return this.#append(childEnded(node, execution, child, end, this.#journal.around()));
   }
 
   /** A node's members with their templates filled in, and what of them the journal may show. */
@@ -461,13 +390,8 @@ class Advance {
     return { wakeAtMs: this.#wakeAt(next.wakeAtMs) };
   }
 
-  #wakeAt(decided: number | undefined): number | undefined {
-    const outside = [...this.#journal.state.active.values()].some(
-      (execution) => execution.phase === 'child' && execution.child?.kind !== 'run',
-    );
-    if (!outside) return decided;
-    const check = this.#deps.clock.now().getTime() + childCheckMs;
-    return decided === undefined ? check : Math.min(decided, check);
+  #wakeAt(timerMs: number | undefined): number | undefined {
+    return wakeForChildren(this.#journal.state, timerMs, this.#deps.clock.now().getTime());
   }
 
   /**
@@ -494,5 +418,3 @@ function isOutside(command: Command): boolean {
   const style = command.do === 'start' ? nodeKinds.get(command.node.kind)?.work.style : undefined;
   return style === 'external' || style === 'prepared';
 }
-
-const childIdKinds = { run: 'automationRun', extraction: 'extraction', ingestion: 'ingestion' } as const;

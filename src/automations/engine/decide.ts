@@ -15,7 +15,7 @@ export type Command =
   /** Write what follows from the journal and the time alone. */
   | { do: 'write'; entries: DraftEntry[] };
 
-export type Decision = { ended: true } | { ended: false; commands: Command[]; wakeAtMs: number | undefined };
+type Decision = { ended: true } | { ended: false; commands: Command[]; wakeAtMs: number | undefined };
 
 /** Some entries are kept for the end of a run that reaches its limit. */
 const reservedEntries = 3;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { Lanes } from '../../lanes.ts';
+import type { ThreadStarted } from './expression-entry.ts';
 import type { ExpressionReply, ExpressionRequest, ThreadReady } from './expression-thread.ts';
 
 /** One app alone has half of the threads; the others start when another app needs one. */
@@ -12,7 +13,7 @@ const checkMs = 100;
 /** Without the thread's own processor time, and where it gets none for so long, the wall clock decides. */
 const wallFactor = 5;
 
-export type ThreadTask = {
+type ThreadTask = {
   /** Whose work it is. */
   lane: string;
   request: ExpressionRequest;
@@ -25,6 +26,8 @@ type Thread = {
   worker: Worker;
   ready: Promise<void>;
   task: Task | undefined;
+  /** Whose work it did last. */
+  lane: string | undefined;
   startedMs: number;
   processorMs: () => number | undefined;
   startedProcessorMs: number | undefined;
@@ -61,13 +64,21 @@ export class ExpressionPool {
 
   #dispatch(): void {
     for (let next = this.#lanes.take(); next; next = this.#lanes.take()) {
-      const thread = this.#threads.find(({ task }) => task === undefined) ?? this.#start();
-      void this.#begin(thread, next.item);
+      void this.#begin(this.#threadFor(next.lane), next.item);
     }
+  }
+
+  /** A lane's own thread is warm for it; one whose threads were ended starts another and takes no other lane's. */
+  #threadFor(lane: string): Thread {
+    const idle = this.#threads.filter(({ task }) => task === undefined);
+    const own = idle.find((thread) => thread.lane === lane);
+    if (own) return own;
+    return this.#threads.length < threadsMax ? this.#start() : (idle[0] ?? this.#start());
   }
 
   async #begin(thread: Thread, task: Task): Promise<void> {
     thread.task = task;
+    thread.lane = task.lane;
     await thread.ready;
     if (thread.task !== task) return;
     thread.startedMs = performance.now();
@@ -105,29 +116,31 @@ export class ExpressionPool {
   }
 
   #start(): Thread {
-    const worker = new Worker(new URL('./expression-thread.ts', import.meta.url), {
+    const worker = new Worker(new URL('./expression-entry.ts', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
       env: {},
       execArgv: [],
       stdout: true,
       stderr: true,
     });
+    const ready = Promise.withResolvers<void>();
     const thread: Thread = {
       worker,
-      ready: new Promise((resolve) => {
-        worker.once('message', ({ threadPath }: ThreadReady) => {
-          if (threadPath !== undefined) thread.processorMs = () => readProcessorMs(threadPath);
-          resolve();
-        });
-      }),
+      ready: ready.promise,
       task: undefined,
+      lane: undefined,
       startedMs: performance.now(),
       processorMs: () => undefined,
       startedProcessorMs: undefined,
       timer: undefined,
     };
-    worker.on('message', (reply: ExpressionReply | ThreadReady) => {
-      if ('ready' in reply) return;
+    worker.on('message', (reply: ExpressionReply | ThreadReady | ThreadStarted) => {
+      if ('ready' in reply) return ready.resolve();
+      if ('threadPath' in reply) {
+        const { threadPath } = reply;
+        if (threadPath !== undefined) thread.processorMs = () => readProcessorMs(threadPath);
+        return;
+      }
       this.#finish(thread, reply);
       this.#dispatch();
     });

@@ -1,5 +1,3 @@
-import { readlinkSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import jsonata from 'jsonata';
@@ -15,8 +13,8 @@ export type ExpressionRequest =
   | { kind: 'schema'; schema: string; value: string };
 /** `limit`: a bound ended it, and would end it again. */
 export type ExpressionReply = { json: string | undefined } | { problem: string; limit?: boolean };
-/** The first message: what this thread imports is loaded. `threadPath` is its place under `/proc`, on Linux. */
-export type ThreadReady = { ready: true; threadPath: string | undefined };
+/** What this thread imports is loaded. */
+export type ThreadReady = { ready: true };
 
 const resultCharactersMax = 4 * 1024 * 1024;
 const compiledMax = 500;
@@ -100,16 +98,4 @@ function problemText(error: unknown): string {
   return String(error);
 }
 
-/** What tenants wrote gives way to the server and its database. Linux alone has priorities of threads. */
-function lowerPriority(): string | undefined {
-  if (process.platform !== 'linux') return undefined;
-  try {
-    setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
-    return readlinkSync('/proc/thread-self');
-  } catch {
-    // No such right, or no /proc: then it runs like the rest, by the wall clock.
-    return undefined;
-  }
-}
-
-parentPort?.postMessage({ ready: true, threadPath: lowerPriority() } satisfies ThreadReady);
+parentPort?.postMessage({ ready: true } satisfies ThreadReady);

@@ -24,7 +24,7 @@ export class ExpressionError extends Error {
   }
 }
 
-export type SchemaProblem = { path: string; message: string };
+type SchemaProblem = { path: string; message: string };
 
 export type Expressions = {
   /**

@@ -8,7 +8,7 @@ import type { EntryMetadata, JournalEntry } from './journal.ts';
  */
 
 export type RunStatus = 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
-export type RunError = NodeError & { node_id?: string };
+type RunError = NodeError & { node_id?: string };
 
 /** One node at work: everything between its first `node_started` and its end. */
 export type Execution = {

@@ -1,7 +1,7 @@
 import type { RedactedPlace } from './secret-values.ts';
 
 /** The entries of a run's journal: what happened, in order, and the only state the engine has. */
-export const entryTypes = [
+const entryTypes = [
   'run_started',
   'node_started',
   'node_completed',
@@ -19,7 +19,7 @@ export const entryTypes = [
   'run_failed',
   'run_cancelled',
 ] as const;
-export type EntryType = (typeof entryTypes)[number];
+type EntryType = (typeof entryTypes)[number];
 
 export type EntryRecord = {
   /** Output, error or input, by the entry's type. */

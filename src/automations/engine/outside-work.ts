@@ -3,10 +3,10 @@ import type { NodeError } from '../nodes/kind.ts';
 import type { RunClaims } from './work-claims.ts';
 
 /** What has become of an attempt's work; a `fault` is no failure of the node but of what stands around it. */
-export type Outcome<Output> = { output: Output } | { error: NodeError } | { fault: unknown };
+type Outcome<Output> = { output: Output } | { error: NodeError } | { fault: unknown };
 export type Finished<Output> = { commandId: string; attempt: number; outcome: Outcome<Output> };
 
-export type OutsideTask<Output> = {
+type OutsideTask<Output> = {
   commandId: string;
   attempt: number;
   timeoutSeconds: number;

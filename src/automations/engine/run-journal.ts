@@ -9,7 +9,7 @@ import { applyEntry, foldJournal, type RunState, timerDueAt } from './fold.ts';
 import type { DraftEntry, EntryRecord, JournalEntry } from './journal.ts';
 import type { SecretValues } from './secret-values.ts';
 
-export type RunJournalDeps = {
+type RunJournalDeps = {
   db: Database;
   clock: Clock;
   /** Who writes: shown in every entry's environment. */

@@ -5,8 +5,8 @@ import { redacted } from './secret-values.ts';
  * Strings with `{{expression}}` in them. A string that is one expression whole takes its value with its type;
  * otherwise each expression is replaced by its text.
  */
-export type Template = { parts: TemplatePart[]; whole: boolean };
-export type TemplatePart = { text: string } | { expression: string };
+type Template = { parts: TemplatePart[]; whole: boolean };
+type TemplatePart = { text: string } | { expression: string };
 
 export class ExpressionSyntaxError extends Error {
   constructor(message: string) {
@@ -15,7 +15,7 @@ export class ExpressionSyntaxError extends Error {
   }
 }
 
-export const expressionCharactersMax = 10_000;
+const expressionCharactersMax = 10_000;
 export const expressionDeadlineMs = 100;
 const cacheEntriesMax = 2_000;
 const templates = new Map<string, Template>();
@@ -81,7 +81,7 @@ function endOfExpression(text: string, start: number): number {
 }
 
 /** The text that an expression's value becomes inside a longer string. */
-export function toText(value: unknown): string {
+function toText(value: unknown): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'string') return value;
   return typeof value === 'object' ? JSON.stringify(value) : String(value);

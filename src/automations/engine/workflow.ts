@@ -14,13 +14,15 @@ import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
-import { type AdvanceDeps, advanceRun, giveUpRun } from './advance.ts';
+import { advanceRun } from './advance.ts';
+import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
+import { giveUpRun } from './give-up.ts';
 import { RunWatch } from './run-watch.ts';
 import { TreeBudget } from './tree-budget.ts';
 import { WorkClaims } from './work-claims.ts';
 
-export type WorkflowDeps = {
+type WorkflowDeps = {
   db: Database;
   /** One session past any pooler, for the locks of work outside. */
   session: Database;

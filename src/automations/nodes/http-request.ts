@@ -40,7 +40,7 @@ export const httpRequest = defineNode({
         body,
         signal: context.signal,
       });
-      const contents = new TextDecoder().decode(response.body).replaceAll('\u0000', '\uFFFD');
+      const contents = response.body.replaceAll('\u0000', '\uFFFD');
       const output = {
         status: response.status,
         headers: Object.fromEntries(Object.entries(response.headers).slice(0, shownHeadersMax)),

@@ -26,7 +26,7 @@ export type HttpRequest = {
   body: string | undefined;
   signal: AbortSignal;
 };
-export type HttpResponse = { status: number; headers: Record<string, string>; body: Uint8Array };
+export type HttpResponse = { status: number; headers: Record<string, string>; body: string };
 
 /**
  * What nodes may ask of the rest of the service, already bound to the identity that the run acts as.
@@ -72,7 +72,7 @@ export type NodeContext<Db> = {
  * - `child`: the start commits with the child's row; the end comes when the child ends.
  * - `timer`, `signal`, `fan-out`: the engine itself does them.
  */
-export type NodeWork<Members> =
+type NodeWork<Members> =
   | { style: 'pure'; run(members: Members, context: { input: unknown }): unknown }
   | { style: 'effect'; run<Db>(db: Db, members: Members, context: NodeContext<Db>): Promise<unknown> }
   | { style: 'external'; timeoutSeconds: number; run<Db>(members: Members, context: NodeContext<Db>): Promise<unknown> }

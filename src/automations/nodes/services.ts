@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { emitEvent } from '../../jobs/events.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import type { ChildEnd } from '../engine/advance.ts';
+import type { ChildEnd } from '../engine/advance-deps.ts';
 import { runCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
@@ -40,7 +40,7 @@ export type NodeDomains = {
 /** What is ready to be written in a transaction; `discard` when it will not be. */
 type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
 
-export type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
+type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
 
 /** The services of nodes, bound to the identity that a run acts as. */
 export function createNodeServices(deps: NodeServiceDeps) {

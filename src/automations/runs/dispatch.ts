@@ -7,14 +7,15 @@ import type { FullAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { truthy } from '../nodes/conditional.ts';
 import { treeLimit } from '../nodes/errors.ts';
-import { actsAs, type RunService } from './service.ts';
+import { actsAs } from './invoker.ts';
+import type { RunService } from './service.ts';
 import * as runStore from './store.ts';
 
 /** Runs that nobody asks for: those set off by events and by the clock. */
 
 const eventDepthMax = 8;
 
-export type DispatchDeps = {
+type DispatchDeps = {
   db: Database;
   clock: Clock;
   log: Logger;

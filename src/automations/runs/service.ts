@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
@@ -11,20 +10,24 @@ import { type Caller, type Scope, seesWholeApp } from '../../tenancy/caller.ts';
 import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
-import { type AutomationService, pausedReason } from '../definitions/service.ts';
+import type { AutomationService } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import * as store from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
-import { foldJournal } from '../engine/fold.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import { treeLimit } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
 import type { invokeSchema } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
+import { callerName, findInvocation, requestDigest, sameRun } from './invocations.ts';
+import { actsAs, invokedBy, isWithheld, requireInvokeAuth, requireRunning } from './invoker.ts';
+import { createProgramWork } from './program-work.ts';
+import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
 import { type EntryRow, isTerminal, type NewRun, type RunRow } from './store.ts';
+import { wrongState } from './wrong-state.ts';
 
-export type RunDeps = {
+type RunDeps = {
   db: Database;
   clock: Clock;
   secrets: Secrets;
@@ -33,7 +36,7 @@ export type RunDeps = {
   loadGraph(run: RunRow): Promise<Graph>;
 };
 
-export type JournalPage = {
+type JournalPage = {
   run: RunRow;
   entries: EntryRow[];
   hasMore: boolean;
@@ -42,9 +45,6 @@ export type JournalPage = {
   withheld: boolean;
 };
 
-const keptSignalsMax = 100;
-/** Signals must leave room for the run's own entries. */
-const signalSequenceMax = graphLimits.journalEntriesMax - 1_000;
 const payloadBytesMax = graphLimits.outputBytesMax;
 
 export type RunService = ReturnType<typeof createRunService>;
@@ -146,33 +146,6 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     await runStore.queueNextPending(tx, appId, row.automationId);
     for (const child of await store.listChildRuns(tx, row)) await cancelTree(tx, appId, child);
     return runStore.findRun(tx, appId, id);
-  }
-
-  async function appendSignal(tx: Db, row: RunRow, graph: Graph, name: string, payload: unknown): Promise<void> {
-    const entries = await runStore.listEntries(tx, row);
-    const state = foldJournal(graph, entries.map(runStore.readEntry));
-    if (state.signals.length >= keptSignalsMax || row.sequence >= signalSequenceMax)
-      throw new AppError('conflict', `The run keeps ${state.signals.length} signals that nobody has taken: no more.`);
-    const taken = state.signals.filter((signal) => signal.name === name).length;
-    const waiting = [...state.active.values()].filter((one) => one.phase === 'signal' && one.signal === name)[taken];
-    const now = clock.now();
-    await runStore.appendEntries(tx, {
-      run: row,
-      automation: formatId('automation', row.automationId),
-      expected: row.sequence,
-      entries: [
-        {
-          type: 'signal_received',
-          record: { payload: { name, payload: payload ?? null }, timestamp: now.toISOString() },
-          ...(waiting ? { nodeId: waiting.nodeId, commandId: waiting.commandId } : {}),
-        },
-      ],
-      status: row.status,
-      waiting: row.waiting,
-      wakeAt: row.wakeAt,
-      wakeTimer: row.wakeTimer,
-      now,
-    });
   }
 
   return {
@@ -322,68 +295,13 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         if (!row) throw notFound();
         if (isTerminal(row)) throw wrongState(row, 'takes no signals');
         if (!graph) throw wrongState(row, 'is worked from outside and takes no signals');
-        await appendSignal(tx, row, graph, name, payload);
+        await appendSignal(tx, row, graph, { name, payload }, clock.now());
         await runStore.queueAdvance(tx, row);
         return (await runStore.findRun(tx, row.appId, row.id)) ?? row;
       });
     },
 
-    /** The oldest run that waits for the user's own program, claimed for a while; undefined when none does. */
-    async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
-      const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
-      if (graphVersion !== null)
-        throw new AppError('conflict', 'The runs of this automation are worked by its workflow, not from outside.');
-      return db.begin(async (tx) => {
-        if (maxConcurrentRuns !== null && !(await runStore.mayStartRun(tx, appId, id))) return undefined;
-        const row = await store.claimRun(tx, { appId, id }, clock.now(), leaseSeconds);
-        if (row) await runStore.announceRun(tx, row);
-        return row;
-      });
-    },
-
-    /** What the user's own program says about a run that it has claimed. `running` renews the claim. */
-    async report(
-      caller: Caller,
-      id: string,
-      report: {
-        status: 'running' | 'completed' | 'failed';
-        result?: unknown;
-        error?: { code: string; message: string } | undefined;
-      },
-    ): Promise<RunRow> {
-      const run = await get(caller, id);
-      if (report.status !== 'completed' && report.result !== undefined)
-        throw invalidField('result', 'goes with status completed alone');
-      if (report.status !== 'failed' && report.error !== undefined)
-        throw invalidField('error', 'goes with status failed alone');
-      if (Buffer.byteLength(JSON.stringify(report.result ?? null)) > payloadBytesMax)
-        throw invalidField('result', `must be at most ${payloadBytesMax} bytes`);
-      return db.begin(async (tx) => {
-        const row = await runStore.lockRun(tx, run.appId, run.id);
-        if (!row) throw notFound();
-        if (row.graphVersion !== null) throw wrongState(row, 'is worked by its workflow, not from outside');
-        if (row.status !== 'running') throw wrongState(row, 'is not claimed');
-        const now = clock.now();
-        if (report.status === 'running') {
-          await store.setLease(tx, row, new Date(now.getTime() + (row.leaseSeconds ?? 60) * 1_000));
-        } else {
-          const error = report.error ?? { code: 'failed', message: 'The run was reported as failed.' };
-          await runStore.appendEntries(tx, {
-            run: row,
-            automation: formatId('automation', row.automationId),
-            expected: row.sequence,
-            entries: [],
-            status: report.status,
-            ...(report.status === 'completed' ? { result: report.result ?? {} } : { error }),
-            waiting: false,
-            wakeAt: null,
-            wakeTimer: null,
-            now,
-          });
-        }
-        return (await runStore.findRun(tx, row.appId, row.id)) ?? row;
-      });
-    },
+    ...createProgramWork({ db, clock, automations, get }),
 
     /** An event of the app's own. Answers its uuid. */
     async emit(caller: Scope, name: string, payload: unknown): Promise<string> {
@@ -397,50 +315,6 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   };
 }
 
-type Invoker = Pick<RunRow, 'invokedByUserId' | 'invokedByAgentId'>;
-
-/** The user or agent that invokes a run; neither for keys and developers. */
-function invokedBy(caller: Caller): Invoker {
-  return {
-    invokedByUserId: caller.kind === 'user' ? caller.userId : null,
-    invokedByAgentId: caller.kind === 'agent' ? caller.agentId : null,
-  };
-}
-
-/** Whom a run acts as: the automation's own choice, else the user or agent that invoked it, else the app. */
-export function actsAs(automation: AutomationRow, invoker: Invoker | undefined) {
-  if (automation.runAsUserId !== null || automation.runAsAgentId !== null)
-    return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId };
-  return { actsAsUserId: invoker?.invokedByUserId ?? null, actsAsAgentId: invoker?.invokedByAgentId ?? null };
-}
-
-function requireRunning(automation: AutomationRow): void {
-  if (automation.status !== 'running')
-    throw new AppError(
-      'invalid_parameters',
-      `The automation is ${automation.status}: ${pausedReason(automation) ?? 'only a running one starts runs.'}`,
-    );
-}
-
-function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
-  const wanted = automation.invokeAuth;
-  const fits = wanted === 'any' || (wanted === 'user' ? caller.kind === 'user' : seesWholeApp(caller));
-  if (!fits)
-    throw new AppError(
-      'forbidden',
-      wanted === 'user' ? 'Only users may invoke this automation.' : 'Only secret keys may invoke this automation.',
-    );
-}
-
-function wrongState(run: RunRow, words: string): AppError {
-  return new AppError('conflict', `The run is ${run.status} and ${words}.`, { details: { status: run.status } });
-}
-
-/** Where a run acted as somebody else, an end user does not see with what. */
-function isWithheld(caller: Caller, run: RunRow): boolean {
-  return caller.kind === 'user' && !(run.actsAsUserId === caller.userId && run.actsAsAgentId === null);
-}
-
 async function findAgentById(db: Db, caller: Caller, text: string) {
   try {
     return await findAgent(db, caller, pathId('agent', text));
@@ -448,44 +322,4 @@ async function findAgentById(db: Db, caller: Caller, text: string) {
     if (error instanceof AppError && error.code === 'not_found') return undefined;
     throw error;
   }
-}
-
-/** Two requests are the same when payload and participants are, whatever the order of their members. */
-function requestDigest(input: NonNullable<Static<typeof invokeSchema>>): Buffer {
-  const text = JSON.stringify([input.payload ?? {}, input.participants ?? {}], (_key, value: unknown) =>
-    typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value,
-  );
-  return createHash('sha256').update(text).digest();
-}
-
-function callerName(caller: Caller): string {
-  switch (caller.kind) {
-    case 'user':
-      return `user/${caller.userId}`;
-    case 'agent':
-      return `agent/${caller.agentId}`;
-    case 'server':
-      return 'server';
-    case 'developer':
-      return `developer/${caller.developerId}`;
-  }
-}
-
-async function findInvocation(db: Db, caller: Caller, automation: AutomationRow, idempotencyKey: string) {
-  return store.findInvocation(db, {
-    appId: caller.appId,
-    automationId: automation.id,
-    caller: callerName(caller),
-    idempotencyKey,
-  });
-}
-
-async function sameRun(db: Db, caller: Caller, held: store.InvocationRow, digest: Buffer): Promise<RunRow> {
-  if (!digest.equals(held.requestDigest))
-    throw new AppError('conflict', 'This idempotency key was used with another payload.');
-  const row = await runStore.findRun(db, caller.appId, held.runId);
-  if (!row) throw new AppError('conflict', 'The run of this idempotency key is gone.');
-  return row;
 }

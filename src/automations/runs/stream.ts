@@ -24,7 +24,7 @@ export function runStream(db: Db): StreamSource {
  * The run as it was at each version after the given one, the present one last. Undefined when the changes between are
  * not kept any more.
  */
-export function versionsSince(row: RunRow, version: number): Version[] | undefined {
+function versionsSince(row: RunRow, version: number): Version[] | undefined {
   const first: RunChange = { version: 1, status: 'pending', at: row.createdAt.toISOString(), lease_until: null };
   const earlier = [first, ...row.changes].filter((change) => change.version < row.version);
   const missed = earlier.filter((change) => change.version > version);

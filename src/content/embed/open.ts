@@ -1,10 +1,11 @@
 import type { StemLanguage } from '../terms.ts';
 import type { Embedder } from './embedder.ts';
+import { inLanes, type SharedEmbedder } from './in-lanes.ts';
 import { lexicalEmbedder } from './lexical.ts';
 import { openAiEmbedder } from './openai.ts';
 import { transformersEmbedder } from './transformers.ts';
 
-export type EmbedderSettings = {
+type EmbedderSettings = {
   embedder: 'lexical' | 'openai' | 'transformers';
   searchLanguage: StemLanguage;
   embedUrl: string | undefined;
@@ -14,8 +15,12 @@ export type EmbedderSettings = {
   embedRequestsPerMinute: number;
 };
 
-/** The embedder that the settings name. */
-export function openEmbedder(settings: EmbedderSettings): Embedder {
+/** The embedder that the settings name, shared by all apps. */
+export function openEmbedder(settings: EmbedderSettings): SharedEmbedder {
+  return inLanes(open(settings));
+}
+
+function open(settings: EmbedderSettings): Embedder {
   const { embedUrl, embedKey, embedModel = '', embedDimensions: dimensions } = settings;
   switch (settings.embedder) {
     case 'lexical':

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Embedder, EmbeddingError, normalize } from './embedder.ts';
 
-export type OpenAiOptions = {
+type OpenAiOptions = {
   /** Up to and including `/v1`; `/embeddings` is added. */
   baseUrl: string;
   apiKey?: string;
@@ -66,6 +66,7 @@ async function post(options: OpenAiOptions, texts: string[], signal: AbortSignal
     method: 'POST',
     headers: {
       'content-type': 'application/json',
+      'accept-encoding': 'identity',
       ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }),
     },
     body: JSON.stringify({ model: options.model, input: texts, encoding_format: 'float' }),

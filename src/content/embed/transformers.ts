@@ -1,6 +1,6 @@
 import { type Embedder, EmbeddingError, normalize } from './embedder.ts';
 
-export type TransformersOptions = {
+type TransformersOptions = {
   /** A directory with an ONNX model, or a name on the model hub. */
   model: string;
   dimensions: number;

@@ -4,7 +4,7 @@ import { limits } from '../../limits.ts';
 import { isGloballyRoutable } from './address.ts';
 import type { AllowList } from './allow-list.ts';
 
-export type CheckedUrl = { ok: true; url: URL } | { ok: false; problem: string };
+type CheckedUrl = { ok: true; url: URL } | { ok: false; problem: string };
 
 /**
  * What a URL shows by itself, before any name is resolved: not http(s), credentials in it, or a host that is not on
@@ -26,7 +26,7 @@ export function checkUrl(text: string, allow?: AllowList): CheckedUrl {
 }
 
 /** The host without IPv6 brackets and without trailing dots, with numeric spellings of addresses made plain. */
-export function hostOf(url: URL): string {
+function hostOf(url: URL): string {
   const bare = url.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
   // "127.0.0.1.." is a name to the URL parser until its dots are gone.
   const plain = `http://${bare}/`;

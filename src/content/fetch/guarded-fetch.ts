@@ -5,7 +5,6 @@ import { callAfter } from '../../clock.ts';
 import { parseAllowList } from './allow-list.ts';
 import { checkUrl } from './check-url.ts';
 import { guardedConnector, type Resolver, systemResolver } from './connector.ts';
-import { acceptEncoding, decodeBody } from './decode.ts';
 import { asFetchError, FetchError } from './errors.ts';
 import { type TurnBounds, Turns } from './turns.ts';
 
@@ -20,7 +19,7 @@ export type FetcherOptions = {
   turns?: TurnBounds;
 };
 
-export type FetchRequest = {
+type FetchRequest = {
   /** The app that asks: apps share the requests of this process, and those to one host. */
   lane?: string;
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -28,7 +27,7 @@ export type FetchRequest = {
   body?: string | Uint8Array;
   /** `manual` hands a 3xx back as it is. */
   redirect?: 'follow' | 'manual';
-  /** Upper bound of the body after decompression. */
+  /** Upper bound of the body as it comes, compressed or not. */
   bytesMax?: number;
   /** Bound on the whole exchange: the wait for a turn, redirects and the body included. */
   timeoutMs?: number;
@@ -46,7 +45,7 @@ export type FetchResponse = {
   redirects: number;
   /** A redirect target that `mayFollow` refused; the body is then that of the redirect. */
   stopped: string | undefined;
-  /** Decompressed and bounded; throws FetchError. Read it to the end, or call `discard`. */
+  /** As it came, with its Content-Encoding, and bounded; throws FetchError. Read it to the end, or call `discard`. */
   body: AsyncIterable<Uint8Array>;
   bytes(): Promise<Uint8Array>;
   discard(): void;
@@ -61,7 +60,7 @@ export type Fetcher = {
   close(): Promise<void>;
 };
 
-export const fetchLimits = {
+const fetchLimits = {
   bytesMax: 20 * 1024 * 1024,
   timeoutMs: 30_000,
   connectTimeoutMs: 10_000,
@@ -69,6 +68,9 @@ export const fetchLimits = {
   headerBytesMax: 64 * 1024,
   turns: { requestsMax: 4_000, ofAppMax: 1_000, ofHostMax: 1_000, ofAppAtHostMax: 250 },
 } as const;
+
+/** What the parser processes can undo, in the order we like it. */
+const acceptEncoding = 'gzip, br, zstd, deflate';
 
 /** The guarded way out of the process for every URL that somebody else chose. */
 export function createFetcher(options: FetcherOptions = {}): Fetcher {
@@ -201,14 +203,7 @@ function present(
     drop(answer.body);
     throw tooLarge(bytesMax);
   }
-  let stream: Readable = answer.body;
-  try {
-    if (!bodiless) stream = decodeBody(answer.body, headers['content-encoding'] ?? '');
-  } catch (error) {
-    drop(answer.body);
-    throw error;
-  }
-  const body = boundedBody(stream, bytesMax, deadline);
+  const body = boundedBody(answer.body, bytesMax, deadline);
   return {
     status: answer.statusCode,
     headers,
@@ -224,7 +219,6 @@ function present(
     discard: () => {
       deadline.end();
       drop(answer.body);
-      if (stream !== answer.body) drop(stream);
     },
   };
 }

@@ -1,4 +1,4 @@
-export const retryLimits = { triesMax: 3, firstDelayMs: 500, delayMsMax: 60_000 } as const;
+const retryLimits = { triesMax: 3, firstDelayMs: 500, delayMsMax: 60_000 } as const;
 
 /** Whether a repeated request may get another response. */
 export function isRetryable(status: number): boolean {

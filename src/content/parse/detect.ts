@@ -27,7 +27,7 @@ export type DocumentKind =
   | 'media'
   | 'binary';
 
-export type DetectInput = { bytes: Uint8Array; filename?: string; contentType?: string };
+type DetectInput = { bytes: Uint8Array; filename?: string; contentType?: string };
 
 /** The format: by content where it tells, then by the name, then by the claimed type. Throws ParseError on a damaged archive. */
 export async function detectKind(input: DetectInput): Promise<DocumentKind> {

@@ -129,7 +129,7 @@ export function escapeText(text: string): string {
 }
 
 /** Escapes what only counts at the start of a line: headings, lists, quotes, rules. */
-export function guardLineStarts(text: string): string {
+function guardLineStarts(text: string): string {
   return text
     .replaceAll(/^([ \t]*)(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|={2,}\s*$|-{3,}\s*$)/gm, '$1\\$2')
     .replaceAll(/^([ \t]*\d{1,9})([.)])(?=\s|$)/gm, '$1\\$2');

@@ -3,6 +3,9 @@ export type ParseInput = {
   bytes: Uint8Array;
   filename?: string;
   contentType?: string;
+  /** Of a document that was fetched: its Content-Encoding header, and how large it may be without it. */
+  contentEncoding?: string;
+  decodedBytesMax?: number;
   url?: string;
 };
 

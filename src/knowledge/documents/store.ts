@@ -71,7 +71,7 @@ export async function findDocumentById(db: Db, appId: string, id: string): Promi
   return row;
 }
 
-export type DocumentFilter = {
+type DocumentFilter = {
   title?: string | undefined;
   sources?: string[] | undefined;
   installations?: string[] | undefined;
@@ -227,7 +227,7 @@ export async function readTextSlice(db: Db, appId: string, documentId: string, s
   return row?.content ?? Buffer.alloc(0);
 }
 
-export type StoredChunk = { ordinal: number; headingPath: string[]; startByte: number; endByte: number; hash: Buffer };
+type StoredChunk = { ordinal: number; headingPath: string[]; startByte: number; endByte: number; hash: Buffer };
 
 export function listChunks(db: Db, appId: string, sourceId: string, from: number, to: number) {
   return db<StoredChunk[]>`
@@ -236,15 +236,28 @@ export function listChunks(db: Db, appId: string, sourceId: string, from: number
 }
 
 /** Documents whose vectors are not those of this model, oldest first. */
-export function listUnembedded(db: Db, model: string, count: number) {
+export function listUnembedded(db: Db, appId: string, model: string, count: number) {
   return db<Pick<DocumentRow, 'appId' | 'id' | 'sourceId'>[]>`
-    (select app_id, id, source_id from knowledge_documents where embedding_model is null
+    (select app_id, id, source_id from knowledge_documents where app_id = ${appId} and embedding_model is null
       order by created_at limit ${count})
     union all
-    (select app_id, id, source_id from knowledge_documents where embedding_model < ${model} limit ${count})
+    (select app_id, id, source_id from knowledge_documents where app_id = ${appId} and embedding_model < ${model}
+      limit ${count})
     union all
-    (select app_id, id, source_id from knowledge_documents where embedding_model > ${model} limit ${count})
+    (select app_id, id, source_id from knowledge_documents where app_id = ${appId} and embedding_model > ${model}
+      limit ${count})
     limit ${count}`;
+}
+
+/** Apps with documents that lack vectors of this model. */
+export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> {
+  const rows = await db<{ appId: string }[]>`
+    select app_id from knowledge_documents where embedding_model is null
+    union
+    select app_id from knowledge_documents where embedding_model < ${model}
+    union
+    select app_id from knowledge_documents where embedding_model > ${model}`;
+  return rows.map(({ appId }) => appId);
 }
 
 /** Says that the document's vectors are complete, unless its chunks were replaced meanwhile. */

@@ -1,5 +1,5 @@
 import { signCode, unpackVector } from '../../content/embed/codes.ts';
-import type { Embedder } from '../../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Transaction } from '../../db/database.ts';
@@ -17,7 +17,7 @@ import {
   type SourceKey,
 } from './store.ts';
 
-type CompactDeps = { db: Database; embedder: Embedder; parser: ParserPool };
+type CompactDeps = { db: Database; embedder: SharedEmbedder; parser: ParserPool };
 
 /**
  * Rids a source's index of what was replaced or deleted: moves every live document behind the present end of the index,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { packVector, signCode, unpackVector } from '../../content/embed/codes.ts';
-import type { Embedder } from '../../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import { type PreparedText, withContext } from '../../content/prepare.ts';
 import type { StemLanguage } from '../../content/terms.ts';
@@ -42,7 +42,7 @@ export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; t
  * NUL becomes U+FFFD, since nothing downstream can hold it. Throws ParseError.
  */
 export async function prepareDocument(
-  { parser, embedder }: { parser: ParserPool; embedder: Embedder },
+  { parser, embedder }: { parser: ParserPool; embedder: SharedEmbedder },
   input: { text: string; title: string | undefined; language: StemLanguage; known: KnownVectors; lane: string },
   signal: AbortSignal | undefined,
 ): Promise<PreparedDocument & { embedded: number }> {
@@ -86,7 +86,8 @@ export async function readKnownVectors(db: Db, document: DocumentRow, model: str
 
 /** Embeds the chunks that `known` lacks and adds them to it. Answers how many they were. Throws EmbeddingError. */
 export async function embedChunks(
-  embedder: Embedder,
+  embedder: SharedEmbedder,
+  appId: string,
   prepared: PreparedDocument,
   known: KnownVectors,
   signal: AbortSignal | undefined,
@@ -98,6 +99,7 @@ export async function embedChunks(
   for (let from = 0; from < entries.length; from += embedder.batchTexts) {
     const batch = entries.slice(from, from + embedder.batchTexts);
     const vectors = await embedder.embed(
+      appId,
       batch.map(([, text]) => text),
       'passage',
       signal,
@@ -110,7 +112,7 @@ export async function embedChunks(
   return missing.size;
 }
 
-export type WriteResult = { chunks: number; flushed: boolean; embedded: boolean };
+type WriteResult = { chunks: number; flushed: boolean; embedded: boolean };
 
 /**
  * Puts the document into the source's index in the place of its older self, all in the caller's transaction: whoever
@@ -172,7 +174,7 @@ export async function removeDocument(tx: Transaction, key: SourceKey, documentId
 /** Gives a stored document the vectors that it lacks. Throws EmbeddingError. */
 export async function embedStoredDocument(
   db: Database,
-  embedder: Embedder,
+  embedder: SharedEmbedder,
   appId: string,
   documentId: string,
   signal: AbortSignal | undefined,
@@ -197,7 +199,7 @@ export async function embedStoredDocument(
         chunk.headingPath,
       ),
     );
-    const vectors = await embedder.embed(contexts, 'passage', signal);
+    const vectors = await embedder.embed(appId, contexts, 'passage', signal);
     const stored = batch.map((chunk, i) => {
       const vector = vectors[i] ?? new Float32Array(embedder.dimensions);
       return { ordinal: chunk.ordinal, vector: packVector(vector), code: signCode(vector) };

@@ -7,7 +7,7 @@ import { newUuid } from '../../ids.ts';
 /** A source as the index addresses it. */
 export type SourceKey = { appId: string; sourceId: string };
 
-export type IndexState = {
+type IndexState = {
   language: StemLanguage;
   firstOrdinal: number;
   nextOrdinal: number;

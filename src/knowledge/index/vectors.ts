@@ -8,7 +8,7 @@ import { listVectorsAt, readCodes } from '../search/store.ts';
 import type { ByteCache } from './cache.ts';
 
 /** All sign codes of one source and model, in the order in which they were stored; grows, never changes. */
-export type CodeTable = {
+type CodeTable = {
   version: number;
   count: number;
   ordinals: Int32Array;
@@ -18,7 +18,7 @@ export type CodeTable = {
 export type CodeCache = ByteCache<CodeTable>;
 
 /** Candidates that the exact cosine decides between: enough for .95 of the exact top ten with every embedder tried. */
-export const candidatesMin = 200;
+const candidatesMin = 200;
 
 /** Ranks the scope's allowed chunks that have vectors of this model by cosine; at most `count`, best first. */
 export async function rankByVector(

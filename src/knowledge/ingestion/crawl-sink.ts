@@ -7,7 +7,8 @@ import { findDocumentByUrl, listHeldUrls, listUnseen, markSeen } from '../docume
 import { removeDocument, writeDocument } from '../index/indexing.ts';
 import { lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
-import { type KnowledgeWorkDeps, makeReady, type Ready } from './run.ts';
+import { type KnowledgeWorkDeps, queueEmbedding } from './deps.ts';
+import { makeReady, type Ready } from './ready.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import * as store from './store.ts';
 
@@ -127,7 +128,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
         for (const id of await listUnseen(tx, appId, sourceId, crawl.id))
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
       const pending = !embedder.local && stats.documents > 0;
-      if (pending) await addJob(tx, taskNames.embedDocuments, {}, { key: taskNames.embedDocuments });
+      if (pending) await queueEmbedding(tx, addJob, crawl.appId);
       await store.finishIngestion(tx, appId, crawl.id, {
         status: verdict.state === 'done' ? 'succeeded' : 'failed',
         error: verdict.state === 'done' ? null : { code: verdict.failure.code, message: verdict.failure.message },

@@ -1,59 +1,27 @@
-import { createHash } from 'node:crypto';
-import type { BlobStore } from '../../blob/blob-store.ts';
-import { type Embedder, EmbeddingError } from '../../content/embed/embedder.ts';
-import type { ParserPool } from '../../content/parse/pool/pool.ts';
+import { EmbeddingError } from '../../content/embed/embedder.ts';
 import { ParseError } from '../../content/parse/types.ts';
-import type { StemLanguage } from '../../content/terms.ts';
-import type { Database, Db, Transaction } from '../../db/database.ts';
-import { storableText } from '../../db/text.ts';
+import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
-import { newUuid } from '../../ids.ts';
 import { taskNames } from '../../jobs/task-names.ts';
-import type { Logger } from '../../log.ts';
-import { quotaError } from '../../tenancy/quotas.ts';
-import { describeDocument, findDocumentByBytes, findDocumentById } from '../documents/store.ts';
-import {
-  type DocumentFacts,
-  embedChunks,
-  embedStoredDocument,
-  type KnownVectors,
-  type PreparedDocument,
-  prepareDocument,
-  readKnownVectors,
-  writeDocument,
-} from '../index/indexing.ts';
-import { payloadLanguage } from '../kinds/payload.ts';
+import { describeDocument, findDocumentByBytes } from '../documents/store.ts';
+import { embedStoredDocument, writeDocument } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
+import { type KnowledgeWorkDeps, queueEmbedding } from './deps.ts';
+import {
+  DocumentDeleted,
+  describeFailure,
+  documentBytesMax,
+  hashBytes,
+  type Input,
+  makeReady,
+  type Ready,
+} from './ready.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
 import * as store from './store.ts';
 
-export type AddKnowledgeJob = (
-  db: Db,
-  task: string,
-  payload: object,
-  options?: { key?: string; keepRunAt?: boolean; runAt?: Date },
-) => Promise<void>;
-
-/** In the transaction that made the ingestion active. */
-export type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
-
-export type KnowledgeWorkDeps = {
-  db: Database;
-  blobs: BlobStore;
-  parser: ParserPool;
-  embedder: Embedder;
-  /** Language of sources that do not name one. */
-  language: StemLanguage;
-  addJob: AddKnowledgeJob;
-  /** Sets an ingestion to work that has become the active one. */
-  launch: Launch;
-  log: Logger;
-};
-
 /** Documents of one batch that are read ahead while another is written. */
 const parseAhead = 4;
-export const documentBytesMax = 100 * 1024 * 1024;
 
 /** Somebody else works on the ingestion now, or it is gone with its source. */
 export class LeaseLost extends Error {
@@ -63,40 +31,7 @@ export class LeaseLost extends Error {
   }
 }
 
-/** What was to be replaced was deleted meanwhile. */
-export class DocumentDeleted extends Error {
-  constructor() {
-    super('The document was deleted while its replacement was under way.');
-    this.name = 'DocumentDeleted';
-  }
-}
-
-export type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
-
-/** What is to become of bytes: a new document, or the next version of one. */
-export type Input = {
-  documentId: string | null;
-  bytes: Buffer;
-  /** True when the bytes are text that a client sent as text: there is nothing to parse. */
-  isText: boolean;
-  filename: string | null;
-  contentType: string | null;
-  title: string | null;
-  metadata: Record<string, unknown> | null;
-  fileId: string | null;
-};
-
-/** Everything about a document that is done outside of transactions. */
-export type Ready = {
-  facts: DocumentFacts;
-  prepared: PreparedDocument;
-  vectors: KnownVectors;
-  /** It takes the place of a document with the same id. */
-  replaces: boolean;
-  embedded: number;
-  pages: number;
-  bytes: number;
-};
+type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
 
 /** One ingestion in the hands of this process. */
 export class IngestionRun {
@@ -345,12 +280,7 @@ export class IngestionRun {
         if (!(error instanceof EmbeddingError)) throw error;
         log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder fails; vectors will follow');
         pending = true;
-        await addJob(
-          db,
-          taskNames.embedDocuments,
-          {},
-          { key: taskNames.embedDocuments, runAt: new Date(Date.now() + 5_000) },
-        );
+        await queueEmbedding(db, addJob, this.#ingestion.appId, new Date(Date.now() + 5_000));
         break;
       }
     }
@@ -371,63 +301,6 @@ export class IngestionRun {
   }
 }
 
-/** A document's text with everything else that is known of it. */
-export type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
-  text: string;
-  bytesHash: Buffer;
-  bytes: number;
-  pages: number;
-  sourceUrl: string | null;
-  seenBy: string | null;
-  /** What of the document is missing in the text, in words. */
-  truncated: string[] | undefined;
-  signal?: AbortSignal;
-};
-
-/** Cuts the text and, with an embedder in this process, embeds what the document does not have vectors of yet. */
-export async function makeReady(
-  deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
-  source: SourceRow,
-  input: TextInput,
-): Promise<Ready> {
-  const { db, embedder } = deps;
-  const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
-  const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
-  const { embedded: made, ...prepared } = await prepareDocument(
-    deps,
-    {
-      text: input.text,
-      title: input.title ?? undefined,
-      language: payloadLanguage(source.payload, deps.language),
-      known: vectors,
-      lane: source.appId,
-    },
-    input.signal,
-  );
-  const embedded = embedder.local ? made + (await embedChunks(embedder, prepared, vectors, input.signal)) : made;
-  return {
-    facts: {
-      id: input.documentId ?? newUuid(),
-      title: input.title === null ? null : storableText(input.title),
-      fileId: input.fileId,
-      metadata: {
-        ...(input.metadata ?? { ...old?.metadata, truncated: undefined }),
-        ...(input.truncated === undefined ? {} : { truncated: input.truncated }),
-      },
-      contentType: input.contentType,
-      bytesHash: input.bytesHash,
-      sourceUrl: input.sourceUrl,
-      seenBy: input.seenBy,
-    },
-    prepared,
-    vectors,
-    replaces: input.documentId !== null,
-    embedded,
-    pages: input.pages,
-    bytes: input.bytes,
-  };
-}
-
 type ItemWork =
   | { kind: 'write'; ready: Ready }
   | { kind: 'reuse'; documentId: string }
@@ -437,23 +310,6 @@ function itemMetadata(item: ItemRow): Record<string, unknown> {
   const { document, reused, error } = item.result ?? {};
   if (error !== undefined) return { error };
   return { document, document_reused: reused === true };
-}
-
-/** A failure that is the document's own, as the ingestion tells it; undefined for anything else. */
-export function describeFailure(error: unknown): IngestionError | undefined {
-  if (error instanceof ParseError) return { code: error.reason, message: error.message };
-  if (error instanceof DocumentDeleted) return { code: 'not_found', message: error.message };
-  const overQuota = quotaError(error);
-  if (overQuota !== undefined) return { code: overQuota.code, message: overQuota.message };
-  if (error instanceof Error && error.name === 'BlobTooLarge')
-    return { code: 'file_too_large', message: `Documents of up to ${documentBytesMax} bytes can be ingested.` };
-  if (error instanceof Error && error.name === 'BlobMissing')
-    return { code: 'extraction_failed', message: 'The contents of the file are gone.' };
-  return undefined;
-}
-
-export function hashBytes(bytes: Uint8Array): Buffer {
-  return createHash('sha256').update(bytes).digest();
 }
 
 function numberOf(value: unknown): number {

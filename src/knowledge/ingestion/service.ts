@@ -13,7 +13,7 @@ import { findCreatableKind, missingForPull } from '../kinds/index.ts';
 import type { contentSchema, ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
 import { checkMetadata, type SeenSource, type SourceService } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
-import { documentBytesMax } from './run.ts';
+import { documentBytesMax } from './ready.ts';
 import type { IngestionRow, IngestionView, NewItem } from './store.ts';
 import * as store from './store.ts';
 import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
@@ -26,7 +26,7 @@ const inlineBytesDefault = 256 * 1024;
 const inlineWaitMs = 2_000;
 const insertTriesMax = 10;
 
-export type IngestDeps = {
+type IngestDeps = {
   db: Database;
   sources: SourceService;
   work: KnowledgeWork;

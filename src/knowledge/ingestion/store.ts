@@ -8,7 +8,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import type { Owned } from '../../tenancy/visible.ts';
 import { jsonOrNull, sourceVisible } from '../sources/store.ts';
 
-export type IngestionStatus = 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
+type IngestionStatus = 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
 export type IngestionError = { code: string; message: string };
 
 export type IngestionRow = {

@@ -3,14 +3,15 @@ import type { Transaction } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { newUuid } from '../../ids.ts';
 import { taskNames } from '../../jobs/task-names.ts';
-import { listUnembedded } from '../documents/store.ts';
+import { listAppsToEmbed, listUnembedded } from '../documents/store.ts';
 import { compactSource } from '../index/compact.ts';
 import { embedStoredDocument } from '../index/indexing.ts';
 import { listWasteful, mergeSegments, type SourceKey } from '../index/store.ts';
 import { findCreatableKind } from '../kinds/index.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { knowledgeSink, startPull } from './crawl-sink.ts';
-import { IngestionRun, type KnowledgeWorkDeps, LeaseLost } from './run.ts';
+import { type KnowledgeWorkDeps, queueEmbedding } from './deps.ts';
+import { IngestionRun, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
 export const leaseSeconds = 10;
@@ -98,20 +99,25 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     launch,
     sink: knowledgeSink(deps),
 
-    /** Gives vectors to documents that lack them, until none does or the embedder fails. */
-    async embedPending(signal?: AbortSignal): Promise<void> {
+    /** Sets every app that has documents without vectors to work, each by a job of its own. */
+    async embedAll(): Promise<void> {
+      for (const appId of await listAppsToEmbed(db, embedder.model)) await queueEmbedding(db, addJob, appId);
+    },
+
+    /** Gives vectors to documents of an app that lack them, until none does or the embedder fails. */
+    async embedPending(appId: string, signal?: AbortSignal): Promise<void> {
       const sources = new Map<string, SourceKey>();
       const settle = async () => {
-        for (const { appId, sourceId } of sources.values()) await store.clearEmbeddingPending(db, appId, sourceId);
+        for (const { sourceId } of sources.values()) await store.clearEmbeddingPending(db, appId, sourceId);
       };
       for (;;) {
-        const pending = await listUnembedded(db, embedder.model, 50);
+        const pending = await listUnembedded(db, appId, embedder.model, 50);
         if (pending.length === 0) return settle();
         for (const document of pending) {
           if (signal?.aborted) return settle();
           sources.set(document.sourceId, document);
           try {
-            await embedStoredDocument(db, embedder, document.appId, document.id, signal);
+            await embedStoredDocument(db, embedder, appId, document.id, signal);
           } catch (error) {
             if (!(error instanceof EmbeddingError)) throw error;
             log.warn({ err: error }, 'The embedder fails; its documents wait');

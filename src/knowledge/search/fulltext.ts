@@ -16,7 +16,7 @@ import { listBundles, listPostings, listTermsByPrefix } from './store.ts';
 export type IndexCache = ByteCache<PostingColumns | Buffer | null>;
 
 /** A prefix stands for at most this many words. */
-export const prefixTermsMax = 200;
+const prefixTermsMax = 200;
 
 export type TextRanking = {
   ranked: Ranked[];

@@ -19,7 +19,7 @@ export const liveBit = 1;
 export const allowedBit = 2;
 
 /** Postings of one source: `base` is the row of ordinal 0 (it may be negative). */
-export type SourcePostings = { base: number; columns: PostingColumns };
+type SourcePostings = { base: number; columns: PostingColumns };
 
 export type RankTerm = {
   /** How often the query says it. */
@@ -28,7 +28,7 @@ export type RankTerm = {
 };
 
 /** What became of a term: its document frequency in the scope and its idf. */
-export type TermWeight = { documentFrequency: number; idf: number };
+type TermWeight = { documentFrequency: number; idf: number };
 
 /**
  * Adds the terms' scores into `scores`, one place per row. Rows that are not live do not count at all; live rows that
@@ -175,7 +175,7 @@ export function nearestRows(distances: Uint16Array, rows: Int32Array, bits: numb
 }
 
 /** Reciprocal rank fusion (Cormack et al. 2009) with this constant; CISI is flat between 40 and 60. */
-export const fusionConstant = 60;
+const fusionConstant = 60;
 
 export type Fused = { row: number; score: number; textRank?: number; vectorRank?: number };
 

@@ -1,4 +1,4 @@
-import type { Embedder } from '../../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Database } from '../../db/database.ts';
 import { ByteCache } from '../index/cache.ts';
 import { type CodeCache, rankByVector } from '../index/vectors.ts';
@@ -9,7 +9,7 @@ import { type Fragment, type HitRow, listAllowed, listHits, listScope } from './
 
 export type SearchMode = 'hybrid' | 'vector' | 'fulltext';
 
-export type SearchRequest = {
+type SearchRequest = {
   appId: string;
   /** Which sources: a condition on `s`, a row of knowledge_sources, that includes who may see it. */
   sources: Fragment;
@@ -47,14 +47,14 @@ const rankedPerLeg = 200;
 export type SearchIndex = { search(request: SearchRequest): Promise<SearchResult> };
 
 /** Searches what the database holds; keeps up to `cacheBytesMax` of it in memory, all of it immutable once written. */
-export function openSearchIndex(db: Database, embedder: Embedder, cacheBytesMax: number): SearchIndex {
+export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheBytesMax: number): SearchIndex {
   const postings: IndexCache = new ByteCache(cacheBytesMax / 2);
   const codes: CodeCache = new ByteCache(cacheBytesMax / 2);
 
   return {
     async search(request) {
       // Before the transaction: an embedder may be a service far away.
-      const vector = request.mode === 'fulltext' ? undefined : await embedQuery(embedder, request.query);
+      const vector = request.mode === 'fulltext' ? undefined : await embedQuery(embedder, request.appId, request.query);
       // One snapshot: a document that is replaced meanwhile is seen as it was, in every step.
       return db.begin('isolation level repeatable read read only', async (tx) => {
         const sources = await listScope(tx, request.appId, request.sources);
@@ -105,9 +105,9 @@ export function openSearchIndex(db: Database, embedder: Embedder, cacheBytesMax:
 }
 
 /** The query's vector, or why there is none: full text goes on without. */
-async function embedQuery(embedder: Embedder, query: string): Promise<Float32Array[] | Error> {
+async function embedQuery(embedder: SharedEmbedder, appId: string, query: string): Promise<Float32Array[] | Error> {
   try {
-    return await embedder.embed([query], 'query');
+    return await embedder.embed(appId, [query], 'query');
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }

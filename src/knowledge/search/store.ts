@@ -47,7 +47,7 @@ export async function listAllowed(db: Db, appId: string, sourceIds: string[], do
     group by d.source_id`;
 }
 
-export type PostingRow = { segment: number; term: string; postings: Buffer; positions?: Buffer };
+type PostingRow = { segment: number; term: string; postings: Buffer; positions?: Buffer };
 
 /** Postings by segment and term, each pair in turn; with positions for phrases. */
 export async function listPostings(
@@ -98,7 +98,7 @@ export async function listTermsByPrefix(
   return rows.map((row) => row.term);
 }
 
-export type CodeRun = { firstOrdinal: number; chunkCount: number; content: Buffer };
+type CodeRun = { firstOrdinal: number; chunkCount: number; content: Buffer };
 
 /** Sign codes that were stored after `version`, in pieces, oldest first. */
 export function readCodes(tx: Transaction, appId: string, sourceId: string, model: string, version: number) {

@@ -18,7 +18,7 @@ import { serverKinds } from '../kinds/index.ts';
 import { checkMetadata, type SourceService } from './service.ts';
 import * as store from './store.ts';
 
-export type InboundDeps = {
+type InboundDeps = {
   db: Database;
   clock: Clock;
   secrets: Secrets;
@@ -104,7 +104,7 @@ export function createInboundService(deps: InboundDeps) {
         actor: { scopes: [{ appId, sandboxId }], kind: 'inbound_url', id, credential: 'inbound_url' },
       };
       if (source.state === 'paused') throw new AppError('conflict', 'This source is paused.');
-      const content = await readBody(request, deps.bodyBytesMax);
+      const content = await readBody(request, deps.bodyBytesMax, source.appId);
       const contentType = request.headers['content-type'] ?? null;
       if (contentType !== null && !isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
       const ingestion = await ingestions.ingestInternal(source, { ...emptyItem, content, contentType });

@@ -17,7 +17,7 @@ import { nextRun, type Payload, payloadLanguage, type UrlCheck } from '../kinds/
 import type { sourceCreateSchema, sourceListQuery } from '../schema.ts';
 import * as store from './store.ts';
 
-export type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
+type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
 
 /** A source with what decides who may change it. */
 export type SeenSource = store.SourceRow & { agent: AgentOwners | undefined };

@@ -24,7 +24,7 @@ export type SourceRow = Owned & {
   updatedAt: Date;
 };
 
-export type NewSource = Owned &
+type NewSource = Owned &
   Pick<
     SourceRow,
     'id' | 'type' | 'state' | 'payload' | 'metadata' | 'threadId' | 'installationId' | 'parentSourceId' | 'nextPullAt'
@@ -74,7 +74,7 @@ export async function findSourceById(db: Db, appId: string, id: string): Promise
   return row;
 }
 
-export type SourceFilter = {
+type SourceFilter = {
   search?: string | undefined;
   type?: string | undefined;
   teams?: string[] | undefined;

@@ -1,7 +1,7 @@
 import { type CallerName, callerNames, type Ownership, ownerships } from './tenants.ts';
 
 /** `ok` is the operation's own success; a number is the status of a refusal. */
-export type Outcome = 'ok' | number;
+type Outcome = 'ok' | number;
 
 /** One row: what each caller is answered about a thing of this ownership. */
 export type Row = { whose: Ownership; outcomes: Map<CallerName, Outcome> };

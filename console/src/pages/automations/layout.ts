@@ -8,11 +8,11 @@ export type GraphNode = {
   on_false?: string;
   on_timeout?: string;
 };
-export type GraphEdge = { from: string; to: string; kind: 'success' | 'error' | 'true' | 'false' | 'timeout' };
+type GraphEdge = { from: string; to: string; kind: 'success' | 'error' | 'true' | 'false' | 'timeout' };
 export type Placed = { node: GraphNode; x: number; y: number };
 /** An edge, and where it passes the rows between its ends. */
 export type Routed = { edge: GraphEdge; through: { x: number; y: number }[] };
-export type Layout = { placed: Placed[]; edges: Routed[]; width: number; height: number };
+type Layout = { placed: Placed[]; edges: Routed[]; width: number; height: number };
 
 export const nodeWidth = 180;
 export const nodeHeight = 52;

@@ -47,7 +47,7 @@ export async function readContents(file: StoredFile, limit?: number): Promise<Re
   throw new ApiError(0, { code: 'unavailable', message });
 }
 
-export function TextPreview({ file, markdown }: { file: StoredFile; markdown: boolean }) {
+function TextPreview({ file, markdown }: { file: StoredFile; markdown: boolean }) {
   const loaded = useLoad(file.id, async () => (await readContents(file, textBytesMax)).text());
   return (
     <Shown loaded={loaded}>
@@ -67,7 +67,7 @@ export function TextPreview({ file, markdown }: { file: StoredFile; markdown: bo
 }
 
 /** PDF in the browser's own viewer, out of this page's memory: the bytes themselves may be shown in no frame. */
-export function PdfPreview({ file }: { file: StoredFile }) {
+function PdfPreview({ file }: { file: StoredFile }) {
   const [url, setUrl] = useState<string>();
   const small = file.size <= pdfBytesMax;
   const loaded = useLoad(small ? file.id : 'none', async () =>

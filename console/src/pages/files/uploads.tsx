@@ -6,7 +6,7 @@ import { uploadFile } from '../../api/upload.ts';
 import { Button, bytes, ErrorNotice, Progress } from '../../ui/basics.tsx';
 import { asApiError } from '../../ui/use-load.ts';
 
-export type Upload = {
+type Upload = {
   id: number;
   file: File;
   /** From 0 to 1; at 1 the server still writes it down. */

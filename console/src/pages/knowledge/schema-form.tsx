@@ -2,7 +2,7 @@ import type { ApiError } from '../../api/client.ts';
 import { Field, fieldError } from '../../ui/basics.tsx';
 
 /** What a person has typed, by member; text until it is read by the schema. */
-export type Typed = Record<string, string | boolean>;
+type Typed = Record<string, string | boolean>;
 export const emptyPayload: Typed = {};
 
 type Member = {

@@ -34,7 +34,7 @@ export function parseXml(text: string): XmlElement {
   return root;
 }
 
-export type XmlHandlers = {
+type XmlHandlers = {
   /** `name` has no prefix; `attributes` have the names that the document gives them. */
   open(name: string, attributes: Record<string, string>): void;
   text(piece: string): void;

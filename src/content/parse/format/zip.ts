@@ -97,7 +97,7 @@ function inflate(stored: Buffer, method: number): Buffer {
 }
 
 /** XML is UTF-8 unless a byte order mark or its declaration says otherwise. */
-export function decodeXmlBytes(bytes: Uint8Array): string {
+function decodeXmlBytes(bytes: Uint8Array): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder('utf-16be').decode(bytes);
   const declared = /^[^<]*<\?xml[^>]*\sencoding\s*=\s*["']([\w.:-]+)["']/.exec(

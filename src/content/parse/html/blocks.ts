@@ -10,7 +10,7 @@ const urlCharactersMax = 4_096;
 /** Marks a line break inside a paragraph until the paragraph is complete. */
 const lineBreak = '\u2028';
 
-export type HtmlOptions = {
+type HtmlOptions = {
   /** Base for relative links; without it they stay as written. */
   baseUrl?: string | undefined;
   /** The caller has removed what is hidden, or knows that a script reveals it. */

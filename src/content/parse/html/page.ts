@@ -9,7 +9,7 @@ import { type PageType, pageTypeOf } from './page-type.ts';
 import { readStructured, type Structured } from './structured.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits } from './tree.ts';
 
-export type PageInput = {
+type PageInput = {
   bytes: Uint8Array;
   /** The Content-Type header as it came; may be empty. */
   contentType: string;
@@ -17,7 +17,7 @@ export type PageInput = {
   url: string;
 };
 
-export type PageLink = { url: string; nofollow: boolean };
+type PageLink = { url: string; nofollow: boolean };
 
 export type ParsedPage = PageMetadata & {
   /** The main text as GitHub-flavoured Markdown, without the title. */
@@ -33,7 +33,7 @@ export type ParsedPage = PageMetadata & {
   truncated?: string[];
 };
 
-export const pageLimits = { linksMax: 5_000 } as const;
+const pageLimits = { linksMax: 5_000 } as const;
 
 /** A web page as text and what it says about itself. Pure, and safe on bytes of any kind. */
 export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {

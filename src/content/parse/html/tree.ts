@@ -8,7 +8,7 @@ export type HtmlElement = {
   children: HtmlNode[];
   parent: HtmlElement | undefined;
 };
-export type HtmlText = { kind: 'text'; text: string; parent: HtmlElement | undefined };
+type HtmlText = { kind: 'text'; text: string; parent: HtmlElement | undefined };
 export type HtmlNode = HtmlElement | HtmlText;
 
 /** Data that a page carries for its scripts: JSON-LD, application state. */
@@ -157,15 +157,6 @@ function dropDeepTags(text: string): string {
     tag.lastIndex = from;
   }
   return from === 0 ? text : kept + text.slice(from);
-}
-
-/** Every element below `root` in document order, `root` itself not included. */
-export function* descendants(root: HtmlElement): Generator<HtmlElement> {
-  for (const child of root.children) {
-    if (child.kind !== 'element') continue;
-    yield child;
-    yield* descendants(child);
-  }
 }
 
 /** The first element of that name below, in document order. */

@@ -5,7 +5,7 @@ import { type Block, escapeText, oneLine, writeMarkdown } from '../markdown.ts';
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, parseLimits } from '../types.ts';
 
-export type MailFields = {
+type MailFields = {
   subject: string;
   from: string;
   to: string;

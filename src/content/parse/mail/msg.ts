@@ -62,7 +62,7 @@ const preset =
   '{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx';
 
 /** Compressed RTF ([MS-OXRTFCP]): references into a ring of 4,096 bytes that starts with a known text. */
-export function unpackRtf(packed: Buffer): Buffer {
+function unpackRtf(packed: Buffer): Buffer {
   if (packed.byteLength < 16) throw failed('The message is damaged: its text is cut short.');
   const size = Math.min(rtfBytesMax, packed.readUInt32LE(4));
   if (packed.readUInt32LE(8) === 0x414c454d) return packed.subarray(16, 16 + size);

@@ -4,7 +4,7 @@ const endOfChain = 0xfffffffe;
 const noStream = 0xffffffff;
 const directoryEntriesMax = 100_000;
 
-export type CfbEntry = { name: string; path: string; isStorage: boolean; start: number; length: number };
+type CfbEntry = { name: string; path: string; isStorage: boolean; start: number; length: number };
 
 /** A compound file (the container of old Office formats and Outlook messages): named streams in storages. */
 export class CompoundFile {

@@ -3,7 +3,7 @@ import type { ZipArchive } from '../format/zip.ts';
 import { readPart, relationshipsOf } from './ooxml.ts';
 
 export type Placeholder = { type: string; index: string | undefined };
-export type Bullet = { kind: 'none' } | { kind: 'character' } | { kind: 'number'; scheme: string; start: number };
+type Bullet = { kind: 'none' } | { kind: 'character' } | { kind: 'number'; scheme: string; start: number };
 
 /** Which place of the layout a shape fills, if any. */
 export function placeholderOf(shape: XmlElement): Placeholder | undefined {

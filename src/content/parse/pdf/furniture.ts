@@ -1,6 +1,6 @@
 import type { Line } from './lines.ts';
 
-export type PageLines = { lines: Line[]; width: number; height: number };
+type PageLines = { lines: Line[]; width: number; height: number };
 
 const marginShare = 0.14;
 const outerLines = 3;

@@ -39,7 +39,7 @@ export function buildParagraphs(lines: Line[], all: Line[], words: WordList): Te
 /** A line of a table of contents: leaders, then the page. */
 export const contentsLine = /(?:\.\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})$/i;
 
-export function listMarker(text: string): string | undefined {
+function listMarker(text: string): string | undefined {
   return (bulletPattern.exec(text) ?? numberPattern.exec(text))?.[0];
 }
 

@@ -1,6 +1,6 @@
 import { PDFiumLibrary } from '@hyzyla/pdfium';
 
-export type Call = (...values: number[]) => number;
+type Call = (...values: number[]) => number;
 /** The part of the WebAssembly module that is used here; the wrapper class offers plain text only. */
 export type Pdfium = { calls: Record<string, Call>; readonly HEAPU8: Uint8Array };
 type EmscriptenModule = { wasmExports: Record<string, Call>; HEAPU8: Uint8Array };

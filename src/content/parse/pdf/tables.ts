@@ -2,7 +2,7 @@ import { joinSegments, type Line, type Segment, sameBaseline } from './lines.ts'
 import type { Rule } from './page.ts';
 
 export type PdfTable = { rows: string[][]; left: number; right: number; top: number; bottom: number };
-export type FlowItem = { kind: 'line'; line: Line } | { kind: 'table'; table: PdfTable };
+type FlowItem = { kind: 'line'; line: Line } | { kind: 'table'; table: PdfTable };
 
 type Bar = { at: number; from: number; to: number };
 type Interval = { left: number; right: number };

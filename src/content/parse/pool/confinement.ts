@@ -8,7 +8,7 @@ export const processorSecondsMax = 3_600;
 const probeTimeoutMs = 5_000;
 
 /** How parser processes are walled in on this system, beside Node's permissions. */
-export type Confinement = {
+type Confinement = {
   /** What the program is started by: commands that take the next one as their arguments. */
   prefix: string[];
   /** The system bounds processor time, data and file size. */

@@ -8,9 +8,9 @@ import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts
 import type { TaskFields } from './worker-loop.ts';
 
 /** Tasks that worker.ts knows. */
-export type TaskName = 'parse' | 'page' | 'prepare' | 'image-size';
+type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | 'image-size';
 
-export type PoolOptions = {
+type PoolOptions = {
   /**
    * Documents of one lane that are parsed at the same time; as many more for other lanes. One process that is not in use
    * stands by, warm.
@@ -34,7 +34,7 @@ export type RunOptions = {
 };
 
 /** Bytes for the task and whatever else it needs, as JSON. */
-export type TaskInput = { bytes: Uint8Array } & TaskFields;
+type TaskInput = { bytes: Uint8Array } & TaskFields;
 
 type Waiting = {
   task: string;

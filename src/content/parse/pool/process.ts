@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
 import { findConfinement, processorSecondsMax } from './confinement.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
@@ -149,9 +150,11 @@ class UnexpectedError extends ParseError {}
 function taskReply(reply: TaskReply): TaskReply {
   const value = reply.value;
   if (typeof value !== 'object' || value === null || !('error' in value)) return reply;
-  const { reason, code, message, cause } = value.error as Record<'reason' | 'code' | 'message', string> & {
+  const { reason, code, message, cause, fetchCode } = value.error as Record<'reason' | 'code' | 'message', string> & {
     cause?: string;
+    fetchCode?: FetchErrorCode;
   };
+  if (fetchCode !== undefined) throw new FetchError(fetchCode, message);
   if (isFailure(reason))
     throw new ParseError(reason, message, { cause, ...(code === 'needs_browser' ? { code } : {}) });
   throw new UnexpectedError('extraction_failed', 'The document is damaged or not what it claims to be.', {

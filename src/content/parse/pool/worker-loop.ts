@@ -6,12 +6,13 @@ import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import net from 'node:net';
 import tls from 'node:tls';
+import { FetchError } from '../../fetch/errors.ts';
 import { ParseError } from '../types.ts';
 import { encodeFrame, FrameReader } from './frame.ts';
 
 export type TaskFields = Record<string, unknown>;
 /** What a task gives back: a JSON value, and bytes that are better not put into JSON. */
-export type TaskResult = { value: unknown; blobs?: Uint8Array[] };
+type TaskResult = { value: unknown; blobs?: Uint8Array[] };
 export type Task = (bytes: Uint8Array, fields: TaskFields) => TaskResult | Promise<TaskResult>;
 
 const requestBytesMax = 1024 * 1024 * 1024;
@@ -56,6 +57,7 @@ function describe(error: unknown): Record<string, string> {
     const cause = error.cause === undefined ? {} : { cause: String(error.cause).slice(0, 1000) };
     return { reason: error.reason, code: error.code, message: error.message, ...cause };
   }
+  if (error instanceof FetchError) return { fetchCode: error.code, message: error.message };
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { reason: 'unexpected', message: detail.slice(0, 4000) };
 }

@@ -1,10 +1,15 @@
 import { type PrepareInput, prepareText } from '../../prepare.ts';
+import { looksLikeHtml } from '../html/looks-like.ts';
 import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
 import { parseDocument } from '../parse.ts';
 import { loadPdfium } from '../pdf/pdfium.ts';
 import { samplePdf } from '../sample-pdf.ts';
 import { failed, type ParseInput, parseLimits } from '../types.ts';
+import { bodyText } from '../web/body-text.ts';
+import { decodeBody } from '../web/decode.ts';
+import { parseRobots } from '../web/robots.ts';
+import { parseSitemap } from '../web/sitemap.ts';
 import { serve, type Task } from './worker-loop.ts';
 
 /** The program of a parser process. A new task is a new line here and a name in the pool's TaskName. */
@@ -20,9 +25,14 @@ const tasks: Record<string, Task> = {
       blobs: [new TextEncoder().encode(markdown), ...(scans ?? []).map((scan) => scan.image)],
     };
   },
-  page: (bytes, fields) => ({
-    value: parsePage({ bytes, contentType: String(fields.contentType ?? ''), url: String(fields.url) }),
-  }),
+  page: (bytes, fields) => {
+    const contentType = String(fields.contentType ?? '');
+    const isHtml = looksLikeHtml(contentType, bytes);
+    return { value: isHtml ? parsePage({ bytes, contentType, url: String(fields.url) }) : null };
+  },
+  robots: (bytes, fields) => ({ value: parseRobots(bytes, String(fields.agent)) }),
+  sitemap: async (bytes, fields) => ({ value: await parseSitemap(bytes, Number(fields.entriesMax)) }),
+  body: (bytes, fields) => ({ value: bodyText(bytes, String(fields.contentType ?? '')) }),
   prepare: (bytes, fields) => {
     const { bundles, vectors, ...value } = prepareText({
       ...(fields as Omit<PrepareInput, 'text'>),
@@ -38,6 +48,20 @@ const tasks: Record<string, Task> = {
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
 
+/** What was fetched comes as it was sent: its Content-Encoding is undone here. */
+function decoded(task: Task): Task {
+  return async (bytes, fields) => {
+    const { contentEncoding, decodedBytesMax, cutBody } = fields;
+    if (contentEncoding === undefined) return task(bytes, fields);
+    const options = {
+      contentEncoding: String(contentEncoding),
+      bytesMax: Number(decodedBytesMax),
+      cut: cutBody === true,
+    };
+    return task(await decodeBody(bytes, options), fields);
+  };
+}
+
 const warmUpRounds = 12;
 let rounds = 0;
 
@@ -49,4 +73,4 @@ async function warmUp(): Promise<boolean> {
 }
 
 await loadPdfium();
-serve(tasks, warmUp);
+serve(Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, decoded(task)])), warmUp);

@@ -1,7 +1,7 @@
 import { analyse } from 'chardet';
 import iconv from 'iconv-lite';
 
-export type DecodedText = { text: string; charset: string };
+type DecodedText = { text: string; charset: string };
 
 const sampleBytes = 256 * 1024;
 

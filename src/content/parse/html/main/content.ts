@@ -63,7 +63,7 @@ function thread(body: HtmlElement): HtmlElement | undefined {
 }
 
 /** What the page shows; or what it shows without scripts, where that says more. */
-export function pageBody({ root, noscript }: HtmlTree): HtmlElement {
+function pageBody({ root, noscript }: HtmlTree): HtmlElement {
   const body = findFirst(root, 'body') ?? root;
   let best = body;
   let length = textOf(body).length;

@@ -1,4 +1,4 @@
-import { blockNames, type HtmlElement, type HtmlNode } from '../tree.ts';
+import { blockNames, type HtmlElement } from '../tree.ts';
 
 export const inlineNames = new Set(
   'span b strong i em u font small sub sup mark code abbr cite q time s ins big label'.split(' '),
@@ -107,10 +107,6 @@ export function removeWhere(root: HtmlElement, drop: (element: HtmlElement) => b
     removeWhere(child, drop);
     return true;
   });
-}
-
-export function isElement(node: HtmlNode): node is HtmlElement {
-  return node.kind === 'element';
 }
 
 /** An element with text and no block inside: a paragraph, a cell, a heading, a button. */

@@ -48,7 +48,7 @@ function readNames(attributes: Record<string, string>): string[] {
 }
 
 /** The last word of a name that says what the box is: `footer` of `site-footer__inner`. */
-export function headWord(name: string): string {
+function headWord(name: string): string {
   const words = name.split('-');
   for (let at = words.length - 1; at >= 0; at--) if (!formWord.test(words[at] ?? '')) return words[at] ?? '';
   return words.at(-1) ?? '';

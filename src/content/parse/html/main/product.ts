@@ -44,7 +44,7 @@ function wholePart(price: string): string {
 }
 
 /** Removes each section that such a heading opens: the box that holds the heading and little else of the page. */
-export function dropSections(content: HtmlElement, heading: RegExp): void {
+function dropSections(content: HtmlElement, heading: RegExp): void {
   const extents = measureText(content);
   const whole = extents.get(content)?.characters ?? 0;
   for (const title of collect(content, ({ name }) => /^(?:h[1-6]|p|div|span|strong|legend|summary|dt)$/.test(name))) {

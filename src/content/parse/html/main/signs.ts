@@ -46,7 +46,7 @@ export function isHidden({ attributes, name }: HtmlElement): boolean {
 const streamedId = /^S:[0-9a-f]+$/;
 
 /** The words of class and id: "post-shareButtons" is post, share, buttons. */
-export function wordsOf({ attributes }: HtmlElement): readonly string[] {
+function wordsOf({ attributes }: HtmlElement): readonly string[] {
   const known = knownWords.get(attributes);
   if (known !== undefined) return known;
   const words = readWords(attributes);

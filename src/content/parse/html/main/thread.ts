@@ -4,7 +4,7 @@ import { isNamed, isNamedChrome, namesOf } from './names.ts';
 import { isChrome, isHidden } from './signs.ts';
 
 /** One contribution to a thread. */
-export type Post = { author: string | undefined; time: string | undefined; body: HtmlElement };
+type Post = { author: string | undefined; time: string | undefined; body: HtmlElement };
 
 const postsMax = 5_000;
 

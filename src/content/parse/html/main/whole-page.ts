@@ -3,7 +3,7 @@ import { clone, type Extent, isLeafBlock, measureText, removeWhere } from './mea
 import { isNamed, isNamedChrome, isPanel } from './names.ts';
 import { isChrome, isHidden } from './signs.ts';
 
-export type WholePageOptions = {
+type WholePageOptions = {
   /** Head words of names that are no content on this type of page. */
   unwanted?: RegExp;
   unwantedPhrase?: RegExp;
@@ -191,7 +191,7 @@ function dropFoot(region: HtmlElement, extents: Map<HtmlElement, Extent>): void 
 const repeatedTextMin = 40;
 
 /** Sliders hold copies of their slides, and pages the same text for narrow and for wide screens. */
-export function dropRepeats(root: HtmlElement): void {
+function dropRepeats(root: HtmlElement): void {
   const seen = new Set<string>();
   for (const block of collect(root, isLeafBlock)) {
     const text = textOf(block);

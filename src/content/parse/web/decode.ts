@@ -7,23 +7,48 @@ import {
   createInflateRaw,
   createZstdDecompress,
 } from 'node:zlib';
-import { FetchError } from './errors.ts';
-
-/** What we can undo, in the order we like it. */
-export const acceptEncoding = 'gzip, br, zstd, deflate';
+import { asFetchError, FetchError } from '../../fetch/errors.ts';
 
 const layersMax = 2;
 
-/** The body without its Content-Encoding. Throws FetchError `bad_response` for an encoding nobody asked for. */
-export function decodeBody(body: Readable, contentEncoding: string): Readable {
-  const encodings = contentEncoding
+type DecodeOptions = {
+  /** The Content-Encoding header as it came; may be empty. */
+  contentEncoding: string;
+  bytesMax: number;
+  /** What is larger is cut there; without it, it fails. */
+  cut?: boolean;
+};
+
+/** A body without its Content-Encoding. Throws FetchError: `bad_response` for what cannot be undone, `too_large`. */
+export async function decodeBody(bytes: Uint8Array, options: DecodeOptions): Promise<Uint8Array> {
+  const { contentEncoding, bytesMax, cut = false } = options;
+  const encodings = namesOf(contentEncoding);
+  if (encodings.length === 0 && bytes.byteLength <= bytesMax) return bytes;
+  if (encodings.length > layersMax) throw new FetchError('bad_response', 'The response is encoded too many times.');
+  const decoders = encodings.reverse().map(decoderFor);
+  const stream = decoders.reduce((source, decode) => decode(source), Readable.from([bytes], { objectMode: false }));
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+      chunks.push(chunk);
+      size += chunk.byteLength;
+      if (size > bytesMax && !cut) throw new FetchError('too_large', `The response is larger than ${bytesMax} bytes.`);
+      if (cut && size >= bytesMax) break;
+    }
+  } catch (error) {
+    // What came before the damage is kept where half is better than nothing.
+    if (!cut) throw asFetchError(error, false);
+  }
+  return Buffer.concat(chunks).subarray(0, bytesMax);
+}
+
+function namesOf(contentEncoding: string): string[] {
+  return contentEncoding
     .toLowerCase()
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '' && name !== 'identity');
-  if (encodings.length > layersMax) throw new FetchError('bad_response', 'The answer is encoded too many times.');
-  const decoders = encodings.reverse().map(decoderFor);
-  return decoders.reduce((source, decode) => decode(source), body);
 }
 
 function join(source: Readable, target: Duplex): Readable {
@@ -32,7 +57,7 @@ function join(source: Readable, target: Duplex): Readable {
   return target;
 }
 
-// Answers that stop short of their trailer are common; what came is kept, as browsers do.
+// Responses that stop short of their trailer are common; what came is kept, as browsers do.
 const lenient = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 
 function decoderFor(encoding: string): (source: Readable) => Readable {
@@ -55,7 +80,7 @@ function decompressorFor(encoding: string): Duplex {
       // A window log of 23 (8 MiB) is what RFC 9659 lets the web use; more is memory at a stranger's wish.
       return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: 23 } });
     default:
-      throw new FetchError('bad_response', 'The answer has an unknown encoding.');
+      throw new FetchError('bad_response', 'The response has an unknown encoding.');
   }
 }
 

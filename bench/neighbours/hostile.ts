@@ -1,0 +1,140 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { parentPort, workerData } from 'node:worker_threads';
+import { zipSync } from 'fflate';
+
+/**
+ * The hostile tenant, in a thread of its own so that sending does not slow the one who measures. It keeps its attack up
+ * until it is ended. `{ base, key, attack }` come as worker data.
+ */
+const { base, key, attack } = workerData as { base: string; key: string; attack: AttackName };
+
+export type AttackName = keyof typeof attacks;
+type Answer = { id: string; access_token: string };
+
+async function send(method: string, path: string, body?: unknown, credential?: Record<string, string>) {
+  const response = await fetch(`${base}/api/v1${path}`, {
+    method,
+    headers: { 'content-type': 'application/json', ...(credential ?? { 'x-api-key': key }) },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+async function make<T = Answer>(path: string, body: unknown): Promise<T> {
+  const { status, text } = await send('POST', path, body);
+  if (status >= 300) throw new Error(`POST ${path} returns ${status}: ${text}`);
+  return JSON.parse(text) as T;
+}
+
+async function automation(workflow: unknown, more: Record<string, unknown> = {}): Promise<string> {
+  const { id } = await make('/automations', { name: 'hostile', type: 'invoked', workflow, ...more });
+  await make(`/automations/${id}/activate`, {});
+  return id;
+}
+
+/** So many clients that ask again as soon as they have a response. */
+function keepAsking(clients: number, ask: (client: number, round: number) => Promise<unknown>): void {
+  for (let client = 0; client < clients; client++)
+    void (async () => {
+      for (let round = 0; ; round++) await ask(client, round).catch(() => {});
+    })();
+}
+
+const graph = (...nodes: Record<string, unknown>[]) => ({
+  kind: 'WorkflowGraph',
+  version: 1,
+  start_node: nodes[0]?.id,
+  nodes,
+});
+const retry = { max_attempts: 100, initial_seconds: 0 };
+const catastrophic = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!';
+
+const attacks = {
+  /** 60 invocations at a time of a for_each whose pattern never ends, each with a hundred retries. */
+  async expressions() {
+    const node = { id: 'one', kind: 'transform', value: `{{$match("${catastrophic}", /^(a+)+$/)}}`, retry };
+    const id = await automation(
+      graph({ id: 'each', kind: 'for_each', items: '[1..1000]', concurrency: 50, node, retry }),
+    );
+    keepAsking(60, async () => {
+      await make(`/automations/${id}/invoke`, {});
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    });
+  },
+
+  /** An automation that starts itself ten times, again and again. */
+  async 'run trees'() {
+    const node = { id: 'one', kind: 'run_automation', automation: 'self', retry };
+    const each = { id: 'each', kind: 'for_each', items: '[1..10]', concurrency: 10, node };
+    const id = await automation(graph(each), { lookup_key: 'self' });
+    keepAsking(4, async () => {
+      await make(`/automations/${id}/invoke`, {});
+      await new Promise((resolve) => setTimeout(resolve, 2_000));
+    });
+  },
+
+  /** Twelve extractions at a time of a workbook of 3 KB with one full row and one full column. */
+  async xlsx() {
+    const cell = '<c><v>1</v></c>';
+    const link = (id: string, type: string, target: string) =>
+      `<Relationships><Relationship Id="${id}" Type="http://x/relationships/${type}" Target="${target}"/></Relationships>`;
+    const files = {
+      '[Content_Types].xml': '<Types/>',
+      '_rels/.rels': link('rId1', 'officeDocument', 'xl/workbook.xml'),
+      'xl/_rels/workbook.xml.rels': link('rId1', 'worksheet', 'worksheets/sheet1.xml'),
+      'xl/workbook.xml': '<workbook xmlns:r="r"><sheets><sheet name="S" r:id="rId1"/></sheets></workbook>',
+      'xl/worksheets/sheet1.xml': `<worksheet><sheetData><row>${cell.repeat(15_000)}</row>${`<row>${cell}</row>`.repeat(15_000)}</sheetData></worksheet>`,
+    };
+    const bytes = zipSync(Object.fromEntries(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)])));
+    const { id } = await make('/files', {
+      ...{ filename: 'bomb.xlsx', content_type: 'application/octet-stream' },
+      data: Buffer.from(bytes).toString('base64'),
+    });
+    keepAsking(12, () => send('POST', '/extractions', { file: id, destination_kind: 'storage' }));
+  },
+
+  /** Twelve lists at a time of a user's 60 MiB of entries. */
+  async 'key-value lists'() {
+    const user = await make('/users', { email: 'hostile@example.test', name: 'Hostile' });
+    const { access_token } = await make(`/users/${user.id}/tokens`, {});
+    const value = 'x'.repeat(1_000_000);
+    for (let n = 0; n < 60; n++) await send('PUT', `/kv/key-${n}`, { value, user: user.id });
+    keepAsking(12, () => send('GET', '/kv', undefined, { authorization: `Bearer ${access_token}` }));
+  },
+
+  /** Eight bodies of 40 MB at a time. */
+  async 'large bodies'() {
+    const body = JSON.stringify({ filename: 'x', content_type: 'text/plain', data: 'QUFB'.repeat(10_000_000) });
+    keepAsking(8, () => send('POST', '/files', body));
+  },
+
+  /** Thirty pages and thirty requests of nodes at a time to a host that does not reply. */
+  async 'hanging links'() {
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const id = await automation(graph({ id: 'fetch', kind: 'http_request', method: 'GET', url }));
+    keepAsking(30, async (client, round) => {
+      await send('POST', '/extractions', {
+        url: `${url}/${client}/${round}`,
+        mode: 'link',
+        destination_kind: 'storage',
+      });
+      await make(`/automations/${id}/invoke`, {});
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    });
+  },
+
+  /** Sixteen payloads at a time whose check against their schema never ends. */
+  async 'input schemas'() {
+    const input_schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
+    const id = await automation(graph({ id: 'a', kind: 'trigger' }), { input_schema });
+    keepAsking(16, () => send('POST', `/automations/${id}/invoke`, { payload: { a: catastrophic } }));
+  },
+};
+
+if (parentPort !== null) {
+  await attacks[attack]();
+  parentPort.postMessage('under way');
+}

@@ -1,0 +1,33 @@
+import type { Clock } from '../../clock.ts';
+import type { Database, Db } from '../../db/database.ts';
+import type { Logger } from '../../log.ts';
+import type { Graph } from '../definitions/graph.ts';
+import type { Child, NodeError, NodeServices } from '../nodes/kind.ts';
+import type { RunRow } from '../runs/store.ts';
+import type { Expressions } from './expressions.ts';
+import type { RunWatch } from './run-watch.ts';
+import type { TreeBudget } from './tree-budget.ts';
+import type { WorkClaims } from './work-claims.ts';
+
+export type AdvanceDeps = {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  claims: WorkClaims;
+  watch: RunWatch;
+  expressions: Expressions;
+  treeBudget: TreeBudget;
+  /** Who writes: shown in every entry's environment. */
+  environment: { worker: string; version: string };
+  loadGraph(run: RunRow): Promise<Graph>;
+  /** Unwraps secrets, by name. */
+  openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
+  /** What nodes may do, bound to the identity that the run acts as. Throws NodeFailure when that identity is gone. */
+  servicesFor(run: RunRow): Promise<NodeServices<Db>>;
+  /** How a child has ended; undefined while it has not. */
+  findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined>;
+  /** Ends a run and those that it has started, in this transaction, if they have not ended. */
+  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
+};
+
+export type ChildEnd = { output: unknown } | { error: NodeError };

@@ -1,0 +1,45 @@
+import { AppError } from '../../errors.ts';
+import { type Caller, seesWholeApp } from '../../tenancy/caller.ts';
+import { pausedReason } from '../definitions/service.ts';
+import type { AutomationRow } from '../definitions/store.ts';
+import type { RunRow } from './store.ts';
+
+type Invoker = Pick<RunRow, 'invokedByUserId' | 'invokedByAgentId'>;
+
+/** The user or agent that invokes a run; neither for keys and developers. */
+export function invokedBy(caller: Caller): Invoker {
+  return {
+    invokedByUserId: caller.kind === 'user' ? caller.userId : null,
+    invokedByAgentId: caller.kind === 'agent' ? caller.agentId : null,
+  };
+}
+
+/** Whom a run acts as: the automation's own choice, else the user or agent that invoked it, else the app. */
+export function actsAs(automation: AutomationRow, invoker: Invoker | undefined) {
+  if (automation.runAsUserId !== null || automation.runAsAgentId !== null)
+    return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId };
+  return { actsAsUserId: invoker?.invokedByUserId ?? null, actsAsAgentId: invoker?.invokedByAgentId ?? null };
+}
+
+export function requireRunning(automation: AutomationRow): void {
+  if (automation.status !== 'running')
+    throw new AppError(
+      'invalid_parameters',
+      `The automation is ${automation.status}: ${pausedReason(automation) ?? 'only a running one starts runs.'}`,
+    );
+}
+
+export function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
+  const wanted = automation.invokeAuth;
+  const fits = wanted === 'any' || (wanted === 'user' ? caller.kind === 'user' : seesWholeApp(caller));
+  if (!fits)
+    throw new AppError(
+      'forbidden',
+      wanted === 'user' ? 'Only users may invoke this automation.' : 'Only secret keys may invoke this automation.',
+    );
+}
+
+/** Where a run acted as somebody else, an end user does not see with what. */
+export function isWithheld(caller: Caller, run: RunRow): boolean {
+  return caller.kind === 'user' && !(run.actsAsUserId === caller.userId && run.actsAsAgentId === null);
+}

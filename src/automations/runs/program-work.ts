@@ -1,0 +1,82 @@
+import type { Clock } from '../../clock.ts';
+import type { Database } from '../../db/database.ts';
+import { AppError, invalidField, notFound } from '../../errors.ts';
+import { formatId } from '../../ids.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import { graphLimits } from '../definitions/graph.ts';
+import type { AutomationService } from '../definitions/service.ts';
+import * as store from '../definitions/store.ts';
+import type { RunRow } from './store.ts';
+import * as runStore from './store.ts';
+import { wrongState } from './wrong-state.ts';
+
+type ProgramWorkDeps = {
+  db: Database;
+  clock: Clock;
+  automations: AutomationService;
+  get(caller: Caller, id: string): Promise<RunRow>;
+};
+
+const payloadBytesMax = graphLimits.outputBytesMax;
+
+/** Runs without a graph, which the user's own program claims and reports on. */
+export function createProgramWork({ db, clock, automations, get }: ProgramWorkDeps) {
+  return {
+    /** The oldest run that waits for the user's own program, claimed for a while; undefined when none does. */
+    async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
+      const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
+      if (graphVersion !== null)
+        throw new AppError('conflict', 'The runs of this automation are worked by its workflow, not from outside.');
+      return db.begin(async (tx) => {
+        if (maxConcurrentRuns !== null && !(await runStore.mayStartRun(tx, appId, id))) return undefined;
+        const row = await store.claimRun(tx, { appId, id }, clock.now(), leaseSeconds);
+        if (row) await runStore.announceRun(tx, row);
+        return row;
+      });
+    },
+
+    /** What the user's own program says about a run that it has claimed. `running` renews the claim. */
+    async report(
+      caller: Caller,
+      id: string,
+      report: {
+        status: 'running' | 'completed' | 'failed';
+        result?: unknown;
+        error?: { code: string; message: string } | undefined;
+      },
+    ): Promise<RunRow> {
+      const run = await get(caller, id);
+      if (report.status !== 'completed' && report.result !== undefined)
+        throw invalidField('result', 'goes with status completed alone');
+      if (report.status !== 'failed' && report.error !== undefined)
+        throw invalidField('error', 'goes with status failed alone');
+      if (Buffer.byteLength(JSON.stringify(report.result ?? null)) > payloadBytesMax)
+        throw invalidField('result', `must be at most ${payloadBytesMax} bytes`);
+      return db.begin(async (tx) => {
+        const row = await runStore.lockRun(tx, run.appId, run.id);
+        if (!row) throw notFound();
+        if (row.graphVersion !== null) throw wrongState(row, 'is worked by its workflow, not from outside');
+        if (row.status !== 'running') throw wrongState(row, 'is not claimed');
+        const now = clock.now();
+        if (report.status === 'running') {
+          await store.setLease(tx, row, new Date(now.getTime() + (row.leaseSeconds ?? 60) * 1_000));
+        } else {
+          const error = report.error ?? { code: 'failed', message: 'The run was reported as failed.' };
+          await runStore.appendEntries(tx, {
+            run: row,
+            automation: formatId('automation', row.automationId),
+            expected: row.sequence,
+            entries: [],
+            status: report.status,
+            ...(report.status === 'completed' ? { result: report.result ?? {} } : { error }),
+            waiting: false,
+            wakeAt: null,
+            wakeTimer: null,
+            now,
+          });
+        }
+        return (await runStore.findRun(tx, row.appId, row.id)) ?? row;
+      });
+    },
+  };
+}

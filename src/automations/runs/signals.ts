@@ -1,0 +1,45 @@
+import type { Db } from '../../db/database.ts';
+import { AppError } from '../../errors.ts';
+import { formatId } from '../../ids.ts';
+import { type Graph, graphLimits } from '../definitions/graph.ts';
+import { foldJournal } from '../engine/fold.ts';
+import type { RunRow } from './store.ts';
+import * as runStore from './store.ts';
+
+const keptSignalsMax = 100;
+/** Signals must leave room for the run's own entries. */
+const signalSequenceMax = graphLimits.journalEntriesMax - 1_000;
+
+/** Keeps a signal in the journal, for the node that waits for it or will wait for it. */
+export async function appendSignal(
+  tx: Db,
+  row: RunRow,
+  graph: Graph,
+  signal: { name: string; payload: unknown },
+  now: Date,
+): Promise<void> {
+  const { name, payload } = signal;
+  const entries = await runStore.listEntries(tx, row);
+  const state = foldJournal(graph, entries.map(runStore.readEntry));
+  if (state.signals.length >= keptSignalsMax || row.sequence >= signalSequenceMax)
+    throw new AppError('conflict', `The run keeps ${state.signals.length} signals that nobody has taken: no more.`);
+  const taken = state.signals.filter((kept) => kept.name === name).length;
+  const waiting = [...state.active.values()].filter((one) => one.phase === 'signal' && one.signal === name)[taken];
+  await runStore.appendEntries(tx, {
+    run: row,
+    automation: formatId('automation', row.automationId),
+    expected: row.sequence,
+    entries: [
+      {
+        type: 'signal_received',
+        record: { payload: { name, payload: payload ?? null }, timestamp: now.toISOString() },
+        ...(waiting ? { nodeId: waiting.nodeId, commandId: waiting.commandId } : {}),
+      },
+    ],
+    status: row.status,
+    waiting: row.waiting,
+    wakeAt: row.wakeAt,
+    wakeTimer: row.wakeTimer,
+    now,
+  });
+}

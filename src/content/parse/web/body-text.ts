@@ -1,0 +1,16 @@
+/** The text of a response by its byte order mark, else by the charset of its Content-Type, else as UTF-8. */
+export function bodyText(bytes: Uint8Array, contentType: string): string {
+  const marked =
+    bytes[0] === 0xfe && bytes[1] === 0xff
+      ? 'utf-16be'
+      : bytes[0] === 0xff && bytes[1] === 0xfe
+        ? 'utf-16le'
+        : undefined;
+  const label = marked ?? /charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1] ?? 'utf-8';
+  try {
+    return new TextDecoder(label).decode(bytes);
+  } catch {
+    // A charset that does not exist.
+    return new TextDecoder().decode(bytes);
+  }
+}

@@ -1,0 +1,129 @@
+import type { ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { FastifyRequest } from 'fastify';
+import type { Clock } from '../clock.ts';
+import { AppError } from '../errors.ts';
+import { limits } from '../limits.ts';
+
+type IntakeOptions = {
+  clock: Clock;
+  /** What bodies under way may hold in this process, together. */
+  memoryBytesMax: number;
+};
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    intake: Intake;
+  }
+  interface FastifyRequest {
+    /** What is counted for a request is counted until this is out. */
+    response: ServerResponse;
+  }
+}
+
+/** The bodies that this process is receiving and working on: the memory that they share, and the pace at which they come. */
+export class Intake {
+  readonly #options: IntakeOptions;
+  readonly #heldBy = new Map<string, number>();
+  readonly #arriving = new Set<Arrival>();
+  #held = 0;
+  #ticker: NodeJS.Timeout | undefined;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
+
+  get heldBytes(): number {
+    return this.#held;
+  }
+
+  /**
+   * Counts more bytes of a request's body, until its response is out. An app may hold as much as is left over: one app
+   * alone gets half of the memory, two get a third each, so that there is always something for the next one.
+   */
+  hold(request: FastifyRequest, bytes: number, app = appOf(request)): void {
+    const ofApp = this.#heldBy.get(app) ?? 0;
+    const free = this.#options.memoryBytesMax - this.#held;
+    if (bytes > free || ofApp + bytes > free) throw full(app !== anonymous && bytes <= free);
+    this.#held += bytes;
+    this.#heldBy.set(app, ofApp + bytes);
+    let held = true;
+    const release = () => {
+      if (held) this.#release(app, bytes);
+      held = false;
+    };
+    // A request made inside the process has no connection that closes.
+    request.response.once('close', release).once('finish', release);
+  }
+
+  /** Calls back once when the body comes too slowly; the answer ends the watch. */
+  watch(request: FastifyRequest, onSlow: (error: AppError) => void): () => void {
+    const { socket } = request.raw;
+    if (!(socket instanceof Socket)) return () => {};
+    const arrival = { request, onSlow, bytesBefore: socket.bytesRead, lookedAt: this.#now(), waitedMs: 0 };
+    this.#arriving.add(arrival);
+    this.#ticker ??= setInterval(() => this.#look(), lookEveryMs).unref();
+    return () => this.#arriving.delete(arrival);
+  }
+
+  close(): void {
+    clearInterval(this.#ticker);
+  }
+
+  #look(): void {
+    const now = this.#now();
+    for (const arrival of this.#arriving) {
+      const { request, onSlow, bytesBefore } = arrival;
+      // What has come and is not taken is no fault of the client's.
+      if (request.raw.readableLength === 0) arrival.waitedMs += Math.max(0, now - arrival.lookedAt);
+      arrival.lookedAt = now;
+      const due = ((arrival.waitedMs - limits.bodyGraceMs) / 1_000) * limits.bodyBytesPerSecondMin;
+      if (request.raw.socket.bytesRead - bytesBefore >= due) continue;
+      this.#arriving.delete(arrival);
+      onSlow(tooSlow());
+    }
+    if (this.#arriving.size > 0) return;
+    clearInterval(this.#ticker);
+    this.#ticker = undefined;
+  }
+
+  #release(app: string, bytes: number): void {
+    this.#held -= bytes;
+    const left = (this.#heldBy.get(app) ?? 0) - bytes;
+    if (left > 0) this.#heldBy.set(app, left);
+    else this.#heldBy.delete(app);
+  }
+
+  #now(): number {
+    return this.#options.clock.now().getTime();
+  }
+}
+
+type Arrival = {
+  request: FastifyRequest;
+  onSlow: (error: AppError) => void;
+  bytesBefore: number;
+  lookedAt: number;
+  /** For how long nothing was there to be taken. */
+  waitedMs: number;
+};
+
+function appOf({ identity }: FastifyRequest): string {
+  return identity !== undefined && 'appId' in identity ? identity.appId : anonymous;
+}
+
+/** Whose bodies are counted together where no credential says whose they are. */
+const anonymous = '';
+const lookEveryMs = 1_000;
+const headers = { 'retry-after': '1', connection: 'close' };
+
+function full(byItself: boolean): AppError {
+  return byItself
+    ? new AppError('rate_limited', 'Your app has too many large bodies under way. Send fewer at a time.', { headers })
+    : new AppError('unavailable', 'Too many large bodies are under way. Try again shortly.', { headers });
+}
+
+function tooSlow(): AppError {
+  const words = `The body has to come at ${limits.bodyBytesPerSecondMin} bytes a second after its first ${limits.bodyGraceMs / 1_000} s.`;
+  return new AppError('request_timeout', words, { headers: { connection: 'close' } });
+}

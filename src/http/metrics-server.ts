@@ -1,0 +1,44 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from '../log.ts';
+import { mayReadMetrics } from './health.ts';
+import type { Metrics } from './metrics.ts';
+
+/** `/metrics` on a port of its own, for a network that clients do not reach. Everything else there is 404. */
+export class MetricsServer {
+  readonly #server: Server;
+
+  constructor({ metrics, token, log }: { metrics: Metrics; token: string | undefined; log: Logger }) {
+    this.#server = createServer({ requestTimeout: 10_000 }, async (request, response) => {
+      response.setHeader('x-content-type-options', 'nosniff').setHeader('cache-control', 'no-store');
+      if (request.method !== 'GET' || request.url?.split('?', 1)[0] !== '/metrics') {
+        response.writeHead(404).end('There is only /metrics here.\n');
+        return;
+      }
+      if (!mayReadMetrics(token, request.headers.authorization)) {
+        response.writeHead(401).end('Send the bearer token that QUARRY_METRICS_TOKEN names.\n');
+        return;
+      }
+      try {
+        const text = await metrics.text();
+        response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text);
+      } catch (error) {
+        log.error({ err: error }, 'The metrics cannot be shown');
+        response.writeHead(500).end();
+      }
+    });
+  }
+
+  async listen(host: string, port: number): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject).listen(port, host, resolve);
+    });
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async close(): Promise<void> {
+    if (!this.#server.listening) return;
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}

@@ -1,0 +1,36 @@
+import type { BlobStore } from '../../blob/blob-store.ts';
+import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
+import type { ParserPool } from '../../content/parse/pool/pool.ts';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Database, Db, Transaction } from '../../db/database.ts';
+import { taskNames } from '../../jobs/task-names.ts';
+import type { Logger } from '../../log.ts';
+
+type AddKnowledgeJob = (
+  db: Db,
+  task: string,
+  payload: object,
+  options?: { key?: string; keepRunAt?: boolean; runAt?: Date },
+) => Promise<void>;
+
+/** In the transaction that made the ingestion active. */
+type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
+
+export type KnowledgeWorkDeps = {
+  db: Database;
+  blobs: BlobStore;
+  parser: ParserPool;
+  embedder: SharedEmbedder;
+  /** Language of sources that do not name one. */
+  language: StemLanguage;
+  addJob: AddKnowledgeJob;
+  /** Sets an ingestion to work that has become the active one. */
+  launch: Launch;
+  log: Logger;
+};
+
+/** Has the documents of an app that lack vectors embedded, by one job however often it is asked for. */
+export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, appId: string, runAt?: Date): Promise<void> {
+  const key = `${taskNames.embedDocuments}/${appId}`;
+  return addJob(db, taskNames.embedDocuments, { appId }, runAt === undefined ? { key } : { key, runAt });
+}

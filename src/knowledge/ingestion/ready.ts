@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import { ParseError } from '../../content/parse/types.ts';
+import { storableText } from '../../db/text.ts';
+import { newUuid } from '../../ids.ts';
+import { quotaError } from '../../tenancy/quotas.ts';
+import { findDocumentById } from '../documents/store.ts';
+import {
+  type DocumentFacts,
+  embedChunks,
+  type KnownVectors,
+  type PreparedDocument,
+  prepareDocument,
+  readKnownVectors,
+} from '../index/indexing.ts';
+import { payloadLanguage } from '../kinds/payload.ts';
+import type { SourceRow } from '../sources/store.ts';
+import type { KnowledgeWorkDeps } from './deps.ts';
+import type { IngestionError } from './store.ts';
+
+export const documentBytesMax = 100 * 1024 * 1024;
+
+/** What is to become of bytes: a new document, or the next version of one. */
+export type Input = {
+  documentId: string | null;
+  bytes: Buffer;
+  /** True when the bytes are text that a client sent as text: there is nothing to parse. */
+  isText: boolean;
+  filename: string | null;
+  contentType: string | null;
+  title: string | null;
+  metadata: Record<string, unknown> | null;
+  fileId: string | null;
+};
+
+/** Everything about a document that is done outside of transactions. */
+export type Ready = {
+  facts: DocumentFacts;
+  prepared: PreparedDocument;
+  vectors: KnownVectors;
+  /** It takes the place of a document with the same id. */
+  replaces: boolean;
+  embedded: number;
+  pages: number;
+  bytes: number;
+};
+
+/** A document's text with everything else that is known of it. */
+type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
+  text: string;
+  bytesHash: Buffer;
+  bytes: number;
+  pages: number;
+  sourceUrl: string | null;
+  seenBy: string | null;
+  /** What of the document is missing in the text, in words. */
+  truncated: string[] | undefined;
+  signal?: AbortSignal;
+};
+
+/** Cuts the text and, with an embedder in this process, embeds what the document does not have vectors of yet. */
+export async function makeReady(
+  deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
+  source: SourceRow,
+  input: TextInput,
+): Promise<Ready> {
+  const { db, embedder } = deps;
+  const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
+  const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
+  const { embedded: made, ...prepared } = await prepareDocument(
+    deps,
+    {
+      text: input.text,
+      title: input.title ?? undefined,
+      language: payloadLanguage(source.payload, deps.language),
+      known: vectors,
+      lane: source.appId,
+    },
+    input.signal,
+  );
+  const embedded = embedder.local
+    ? made + (await embedChunks(embedder, source.appId, prepared, vectors, input.signal))
+    : made;
+  return {
+    facts: {
+      id: input.documentId ?? newUuid(),
+      title: input.title === null ? null : storableText(input.title),
+      fileId: input.fileId,
+      metadata: {
+        ...(input.metadata ?? { ...old?.metadata, truncated: undefined }),
+        ...(input.truncated === undefined ? {} : { truncated: input.truncated }),
+      },
+      contentType: input.contentType,
+      bytesHash: input.bytesHash,
+      sourceUrl: input.sourceUrl,
+      seenBy: input.seenBy,
+    },
+    prepared,
+    vectors,
+    replaces: input.documentId !== null,
+    embedded,
+    pages: input.pages,
+    bytes: input.bytes,
+  };
+}
+
+export function hashBytes(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}
+
+/** A failure that is the document's own, as the ingestion tells it; undefined for anything else. */
+export function describeFailure(error: unknown): IngestionError | undefined {
+  if (error instanceof ParseError) return { code: error.reason, message: error.message };
+  if (error instanceof DocumentDeleted) return { code: 'not_found', message: error.message };
+  const overQuota = quotaError(error);
+  if (overQuota !== undefined) return { code: overQuota.code, message: overQuota.message };
+  if (error instanceof Error && error.name === 'BlobTooLarge')
+    return { code: 'file_too_large', message: `Documents of up to ${documentBytesMax} bytes can be ingested.` };
+  if (error instanceof Error && error.name === 'BlobMissing')
+    return { code: 'extraction_failed', message: 'The contents of the file are gone.' };
+  return undefined;
+}
+
+/** What was to be replaced was deleted meanwhile. */
+export class DocumentDeleted extends Error {
+  constructor() {
+    super('The document was deleted while its replacement was under way.');
+    this.name = 'DocumentDeleted';
+  }
+}

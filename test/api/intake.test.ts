@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { after, test } from 'node:test';
+import { ManualClock } from '../../src/clock.ts';
+import { type ErrorBody, startTestServer } from '../support/server.ts';
+
+const clock = new ManualClock(new Date('2030-01-01T00:00:00Z'));
+const server = await startTestServer({
+  clock,
+  env: { QUARRY_BODY_BYTES_MAX: '4194304', QUARRY_BODY_MEMORY_MB: '6' },
+});
+after(() => server.close());
+const { api, baseUrl, provision } = server;
+const app = await provision.app();
+const otherApp = await provision.app();
+const mebibyte = 1024 * 1024;
+
+/** Begins a request whose body is still under way; `end` sends the rest and resolves with the whole response. */
+function begin(path: string, headers: Record<string, string>, length: number, sent: number) {
+  const { hostname, port, host } = new URL(baseUrl);
+  const socket = connect(Number(port), hostname);
+  let text = '';
+  const closed = new Promise<string>((resolve) => socket.on('close', () => resolve(text)));
+  const answered = new Promise<string>((resolve) =>
+    socket.on('data', (chunk) => {
+      text += chunk.toString();
+      resolve(text);
+    }),
+  );
+  socket.on('error', () => {});
+  const all = { host, 'content-type': 'application/json', 'content-length': String(length), ...headers };
+  socket.write(
+    `POST ${path} HTTP/1.1\r\n${Object.entries(all)
+      .map((pair) => pair.join(': '))
+      .join('\r\n')}\r\n\r\n`,
+  );
+  socket.write(Buffer.alloc(sent, 0x20));
+  return { closed, answered, destroy: () => socket.destroy(), send: (bytes: Buffer) => socket.write(bytes) };
+}
+
+const held = () => server.server.fastify.intake.heldBytes;
+
+async function until(holds: () => boolean): Promise<void> {
+  for (const deadline = performance.now() + 30_000; !holds(); ) {
+    assert.ok(performance.now() < deadline, 'it did not come about');
+    await new Promise(setImmediate);
+    await api('GET', '/healthz');
+  }
+}
+
+test('a body that comes more slowly than 64 KiB a second after its first ten seconds is 408, and the connection closes', async () => {
+  const paths: [string, Record<string, string>][] = [
+    ['/api/v1/files', { 'x-api-key': app.secretKey }],
+    ['/api/v1/files/uploads', { 'x-api-key': app.secretKey, 'content-type': 'text/plain', 'x-filename': 'a' }],
+    ['/console/session', {}],
+  ];
+  for (const [path, headers] of paths) {
+    const slow = begin(path, headers, 10_000, 1_000);
+    let text: string | undefined;
+    void slow.closed.then((all) => {
+      text = all;
+    });
+    const started = clock.now().getTime();
+    await until(() => {
+      if (text === undefined) clock.advance(10);
+      return text !== undefined;
+    });
+    assert.ok(clock.now().getTime() - started >= 10_000, 'the first ten seconds are free');
+    assert.match(text ?? '', /^HTTP\/1\.1 408 /, path);
+    assert.match(text ?? '', /"code":"request_timeout"/);
+  }
+});
+
+test('a body that keeps the pace is taken, however long it takes', async () => {
+  const body = JSON.stringify({ filename: 'a', content_type: 'text/plain', data: 'A'.repeat(2 * mebibyte) });
+  const steady = begin('/api/v1/files', { 'x-api-key': app.secretKey }, body.length, 0);
+  const step = mebibyte / 2;
+  for (let sent = 0; sent < body.length; sent += step) {
+    steady.send(Buffer.from(body.slice(sent, sent + step)));
+    await api('GET', '/healthz');
+    clock.advance(4_000);
+  }
+  assert.match(await steady.answered, /^HTTP\/1\.1 201 /);
+  steady.destroy();
+});
+
+test('bodies under way share their memory: one app gets half of it, and others get what is left', async () => {
+  const headers = (key: string) => ({ 'x-api-key': key });
+  const first = begin('/api/v1/files', headers(app.secretKey), 2 * mebibyte, 100);
+  await until(() => held() === 2 * mebibyte);
+  const large = JSON.stringify({ filename: 'a', content_type: 'text/plain', data: 'A'.repeat(2.5 * mebibyte) });
+  const refused = await send(app.secretKey, large);
+  assert.deepEqual([refused.status, refused.code, refused.retryAfter], [429, 'rate_limited', '1']);
+  const second = begin('/api/v1/files', headers(otherApp.secretKey), 2 * mebibyte, 100);
+  await until(() => held() === 4 * mebibyte);
+  const none = await send((await provision.app()).secretKey, large);
+  assert.deepEqual([none.status, none.code, none.retryAfter], [503, 'unavailable', '1']);
+  const small = { filename: 'a', content_type: 'text/plain', data: 'A'.repeat(4 * 1024) };
+  assert.equal(
+    (await api('POST', '/api/v1/files', { key: app.secretKey, body: small })).status,
+    201,
+    'small ones pass',
+  );
+  first.destroy();
+  second.destroy();
+  await until(() => held() === 0);
+  assert.equal((await send(app.secretKey, large)).status, 201);
+  await until(() => held() === 0);
+});
+
+/** Sends a body of which the server may refuse the rest. */
+function send(
+  key: string,
+  body: string,
+): Promise<{ status: number; code: string | undefined; retryAfter: string | undefined }> {
+  return new Promise((resolve, reject) => {
+    const outgoing = httpRequest(
+      `${baseUrl}/api/v1/files`,
+      {
+        method: 'POST',
+        headers: { 'x-api-key': key, 'content-type': 'application/json', 'content-length': String(body.length) },
+      },
+      async (incoming) => {
+        let text = '';
+        for await (const chunk of incoming) text += chunk;
+        const { error } = JSON.parse(text) as Partial<ErrorBody>;
+        resolve({ status: incoming.statusCode ?? 0, code: error?.code, retryAfter: incoming.headers['retry-after'] });
+      },
+    );
+    outgoing.on('error', reject);
+    outgoing.flushHeaders();
+    outgoing.end(body);
+  });
+}

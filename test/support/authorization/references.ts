@@ -1,0 +1,136 @@
+import type { IdKind } from '../../../src/ids.ts';
+import { readProjectFile } from '../source.ts';
+
+/* Where a request can name things beside its path: found in openapi.json, and classified here. */
+
+type Schema = {
+  $ref?: string;
+  type?: string;
+  enum?: unknown[];
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema | boolean;
+  patternProperties?: Record<string, Schema>;
+  items?: Schema;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  allOf?: Schema[];
+};
+type Operation = {
+  requestBody?: { content: Record<string, { schema: Schema }> };
+  parameters?: { name: string; in: string; schema: Schema }[];
+};
+
+const document = JSON.parse(readProjectFile('openapi.json')) as {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+};
+
+/** Every operation as the routes write it, `METHOD /path/:name`, with the text members that it takes. */
+export const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({
+    name: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
+    members: membersOf(operation),
+  })),
+);
+
+function membersOf({ requestBody, parameters = [] }: Operation): Set<string> {
+  const members = new Set<string>();
+  for (const { schema } of Object.values(requestBody?.content ?? {})) walk(schema, 'body', members);
+  for (const { name, in: place, schema } of parameters) if (place === 'query') walk(schema, `query.${name}`, members);
+  return members;
+}
+
+function walk(given: Schema, path: string, members: Set<string>): void {
+  let schema = given;
+  while (schema.$ref !== undefined) schema = document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] ?? {};
+  const choices = [...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])];
+  for (const choice of choices) walk(choice, path, members);
+  for (const [name, member] of Object.entries(schema.properties ?? {})) walk(member, `${path}.${name}`, members);
+  const free = [schema.additionalProperties, ...Object.values(schema.patternProperties ?? {})];
+  for (const member of free) if (typeof member === 'object') walk(member, `${path}.*`, members);
+  if (schema.items) walk(schema.items, path, members);
+  // What only takes words of the API's own names nothing.
+  if ('enum' in schema || 'const' in schema) return;
+  const isAnything = schema.type === undefined && choices.length === 0 && schema.properties === undefined;
+  if (schema.type === 'string' || isAnything) members.add(path);
+}
+
+export type Reference = Extract<
+  IdKind,
+  'agent' | 'file' | 'installation' | 'org' | 'sandbox' | 'source' | 'team' | 'thread' | 'user'
+>;
+
+/** Members that name a thing, by the kind that they name; what differs by operation has the operation before it. */
+const references: Record<string, Reference | readonly Reference[]> = {
+  'body.acl.add.principal': ['user', 'team', 'org', 'agent'],
+  'body.acl.grants.principal': ['user', 'team', 'org', 'agent'],
+  'body.acl.remove.principal': ['user', 'team', 'org', 'agent'],
+  'body.agent': 'agent',
+  'body.file': 'file',
+  'body.items.file': 'file',
+  'body.org': 'org',
+  'body.parent_source': 'source',
+  'body.participants.*': 'agent',
+  'POST /api/v1/knowledge_sources body.payload.*': 'file',
+  'PATCH /api/v1/knowledge_sources/:source body.payload.*': 'file',
+  'body.run_as_agent': 'agent',
+  'body.run_as_user': 'user',
+  'body.sandbox': 'sandbox',
+  'body.team': 'team',
+  'body.thread': 'thread',
+  'body.user': 'user',
+  'query.actor': 'user',
+  'query.agent': 'agent',
+  'query.credential': 'user',
+  'query.installation': 'installation',
+  'query.org': 'org',
+  'query.resource': 'user',
+  'query.source': 'source',
+  'query.team': 'team',
+  'query.thread': 'thread',
+  'query.user': 'user',
+};
+
+/** Members that name nothing: text of the client's own, and what the server checks in another way. */
+const plainText = new Set(
+  `body body.acl.add.actions body.acl.grants.actions body.checksum body.content body.content.content_type
+  body.content.data body.content.filename body.content_type body.data body.description body.destination_path
+  body.developer_token body.email body.error.code body.error.message body.exclude_paths body.filename body.filter
+  body.filter.* body.id body.idempotency_key body.identity body.include_paths body.items.content.content_type
+  body.items.content.data body.items.content.filename body.items.metadata.* body.items.title body.jsonrpc body.key
+  body.logo.data body.logo.filename body.logo.mime_type body.lookup_key body.metadata.* body.method body.model
+  body.name body.originator body.params body.params.* body.password body.payload body.payload.* body.phone_number
+  body.profile_picture.data body.profile_picture.filename body.profile_picture.mime_type body.provider_metadata.*
+  body.publishable_key body.query body.refresh_token body.result body.schedule body.scopes body.slug
+  body.source_types body.timezone body.title body.trigger body.type body.url body.value body.workflow
+  body.input_schema query.action query.after_cursor query.content_type query.key query.prefix query.q query.search
+  query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
+);
+
+/** The kinds that a member names; an empty list for plain text, undefined for a member that has no place here. */
+export function kindsNamedBy(operation: string, member: string): readonly Reference[] | undefined {
+  const kind = references[`${operation} ${member}`] ?? references[member];
+  if (kind !== undefined) return typeof kind === 'string' ? [kind] : kind;
+  return plainText.has(member) ? [] : undefined;
+}
+
+/** The request's body or query with the thing named in it. */
+export function withReference(
+  base: { body?: Record<string, unknown>; query?: Record<string, string> },
+  member: string,
+  kind: Reference,
+  id: string,
+): { body?: Record<string, unknown>; query?: Record<string, string> } {
+  const [place, ...names] = member.split('.');
+  if (place === 'query') return { ...base, query: { ...base.query, [names[0] ?? '']: id } };
+  const [first = '', second = ''] = names;
+  const principal = { principal_type: kind, principal: id };
+  const grant = second === 'remove' ? principal : { ...principal, actions: ['read'] };
+  const values: Record<string, unknown> = {
+    acl: { [second]: [grant] },
+    items: [{ file: id }],
+    participants: { reviewer: id },
+    payload: { file: id },
+  };
+  return { ...base, body: { ...base.body, [first]: values[first] ?? id } };
+}
