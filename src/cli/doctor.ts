@@ -228,9 +228,9 @@ async function lookAtJobs(db: Database): Promise<Finding> {
       count(*) filter (where attempts >= max_attempts and locked_at is null) as given_up
     from graphile_worker.jobs`;
   const { waiting, givenUp } = row ?? { waiting: 0, givenUp: 0 };
-  const words = `${waiting} waiting or running, ${givenUp} given up`;
+  const words = `${waiting} waiting or running, ${givenUp} set aside`;
   if (givenUp === 0) return { level: 'ok', words };
-  return { level: 'warn', words, cure: 'The table graphile_worker.jobs tells why in last_error.' };
+  return { level: 'warn', words, cure: '`quarry jobs` tells why, and `quarry jobs retry` has one tried again.' };
 }
 
 /** The first line alone: a stack says nothing to whoever asks the doctor. */
