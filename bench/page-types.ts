@@ -44,11 +44,15 @@ const rows = pages.map(({ signs, type }) => ({
   type,
 }));
 const weights = centre(fit());
-console.log(`/**
- * Points that each sign of a page gives to each type, in the order of \`pageTypes\`. Fitted by \`bench/page-types.ts\` on
- * one half of WCXB; do not edit by hand.
- */
-export const typeWeights: Record<string, readonly number[]> = {`);
+console.log(
+  [
+    '/**',
+    ' * Points that each sign of a page gives to each type, in the order of `pageTypes`. Fitted by `bench/page-types.ts` on',
+    ' * one half of WCXB; do not edit by hand.',
+    ' */',
+    'export const typeWeights: Record<string, readonly number[]> = {',
+  ].join('\n'),
+);
 names.forEach((name, at) => {
   const row = (weights[at] ?? []).map((weight) => Math.round(weight * 10) / 10 + 0);
   if (name !== 'base' && Math.max(...row.map(Math.abs)) < weightMin) return;
