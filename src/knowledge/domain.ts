@@ -105,17 +105,6 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const service = {
     sources,
     ingestions,
-    /** The same inside a transaction of the caller's: begun there, worked by its job after the commit. */
-    ingestionsWithin: (tx: Database) => {
-      const within = { db: tx, clock, language, checkUrl };
-      return createIngestService({
-        ...within,
-        sources: createSourceService(within),
-        work,
-        onError,
-        inlineBytesMax: 0,
-      });
-    },
     documents: createDocumentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index }),
     inbound: createInboundService({ ...deps, sources, ingestions }),

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { Batcher } from '../db/batcher.ts';
-import type { Database } from '../db/database.ts';
+import type { Db } from '../db/database.ts';
 import { isDatabaseError, isForeignKeyViolation, isRefusedStatement } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
@@ -8,6 +8,7 @@ import { stringProblem } from '../http/unicode.ts';
 import { newUuid, parseId } from '../ids.ts';
 import { type Caller, type Scope, seesWholeApp, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
+import { requireKey } from './paths.ts';
 import type { Precondition } from './precondition.ts';
 import type { createKvBody, putKvBody } from './schema.ts';
 import {
@@ -28,7 +29,7 @@ import {
   userExists,
 } from './store.ts';
 
-export type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
+type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
 
 type KvListFilter = {
   user?: string | undefined;
@@ -38,23 +39,21 @@ type KvListFilter = {
 
 export type KvService = ReturnType<typeof createKvService>;
 
-/** Strings that users keep under keys. `user` is what the request says; end users' own is never looked at. */
-export function createKvService({ db, limits }: { db: Database; limits: KvLimits }) {
-  const reads = new Batcher<KvOwner & { key: string }, KvEntry | undefined>({
-    run: (wanted) => findEntries(db, scopeOf(wanted), wanted),
-    itemsMax: batchItemsMax,
-    bytesMax: Number.POSITIVE_INFINITY,
-    batchesMax: readBatchesMax,
-  });
-  const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
-    run: (written) => upsertEntries(db, scopeOf(written), written),
-    itemsMax: batchItemsMax,
-    bytesMax: batchBytesMax,
-    sizeOf: ({ value }) => value.length,
-    nameOf: ({ userId, key }) => userId + key,
-    batchesMax: writeBatchesMax,
-    failsForOne: isRefusedStatement,
-  });
+/**
+ * Strings that users keep under keys. Each operation takes the pool or a transaction. `user` is what the request says;
+ * end users' own is never looked at.
+ */
+export function createKvService({ limits }: { limits: KvLimits }) {
+  const batchers = new WeakMap<Db, ReturnType<typeof createBatchers>>();
+
+  /** What comes together on one `db` shares statements. */
+  function batchersOf(db: Db): ReturnType<typeof createBatchers> {
+    const known = batchers.get(db);
+    if (known !== undefined) return known;
+    const created = createBatchers(db);
+    batchers.set(db, created);
+    return created;
+  }
 
   function newWrite(key: string, value: string) {
     return { id: newUuid(), key, value, userBytesMax: limits.userBytesMax };
@@ -66,7 +65,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
   }
 
   /** Writes only over the very state that the precondition was checked on. */
-  async function putIf(owner: KvOwner, key: string, value: string, precondition: Precondition) {
+  async function putIf(db: Db, owner: KvOwner, key: string, value: string, precondition: Precondition) {
     const current = await findEntry(db, owner, key);
     if (!current && !(await userExists(db, owner))) throw noUser();
     if (!precondition.holds(current)) throw preconditionFailed();
@@ -76,19 +75,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     return entry;
   }
 
-  /** Once more where a transaction of several writes wanted them in another order and the database chose to end this one. */
-  async function repeated<T>(write: () => Promise<T>): Promise<T> {
-    try {
-      return await write();
-    } catch (error) {
-      // Inside a transaction there is nothing to repeat: it has ended with its statement.
-      if ('savepoint' in db || !isDatabaseError(error, deadlock)) throw error;
-      return write();
-    }
-  }
-
-  /** What the database refuses, in the caller's words. */
-  async function explained<T>(write: Promise<T>): Promise<T> {
+  async function translateWriteErrors<T>(write: Promise<T>): Promise<T> {
     try {
       return await write;
     } catch (error) {
@@ -104,7 +91,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
   }
 
   /** The entries with the values that their page left out; what was deleted meanwhile is left out. */
-  async function* withValues(scope: Scope, entries: KvListed[]): AsyncGenerator<KvListEntry> {
+  async function* withValues(db: Db, scope: Scope, entries: KvListed[]): AsyncGenerator<KvListEntry> {
     for (let from = 0; from < entries.length; ) {
       const next = entries.slice(from, from + sizeOfPiece(entries, from));
       from += next.length;
@@ -122,7 +109,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     limits,
 
     /** Everything that an end user has, newest created first. Between two reads no connection is held. */
-    async *listOwn(caller: UserCaller): AsyncGenerator<KvEntry> {
+    async *listOwn(db: Db, caller: UserCaller): AsyncGenerator<KvEntry> {
       let after: KvPosition | undefined;
       for (;;) {
         const entries = await listUserEntries(db, caller, after, listBounds);
@@ -134,6 +121,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
 
     /** A page over all users of the app. */
     async list(
+      db: Db,
       caller: Caller,
       filter: KvListFilter,
       page: PageRequest,
@@ -144,23 +132,23 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
       const keys = filter.key ? { from: filter.key, before: firstTextAfterPrefix(filter.key) } : undefined;
       const window = { limit: page.pageSize, offset: page.offset, bytesMax: listBounds.bytesMax };
       const { entries, total } = await listEntries(db, caller, { userId, userSearch, keys }, window);
-      return { entries: withValues(caller, entries), total };
+      return { entries: withValues(db, caller, entries), total };
     },
 
-    async get(caller: Caller, key: string, user: unknown): Promise<KvEntry> {
+    async get(db: Db, caller: Caller, key: string, user: unknown): Promise<KvEntry> {
       const owner = targetOwner(caller, user);
-      const entry = await reads.add(nameOf(owner), { ...owner, key });
+      requireKey(key, 'look-up', limits.keyBytesMax);
+      const entry = await batchersOf(db).reads.add(nameOf(owner), { ...owner, key });
       if (!entry) throw notFound();
       return entry;
     },
 
     /** 422 `already_exists` when the user has the key. */
-    async create(caller: Caller, input: Static<typeof createKvBody>): Promise<KvEntry> {
+    async create(db: Db, caller: Caller, input: Static<typeof createKvBody>): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);
-      if (Buffer.byteLength(input.key) > limits.keyBytesMax)
-        throw invalidField('key', `must be at most ${limits.keyBytesMax} bytes`);
+      requireKey(input.key, 'write', limits.keyBytesMax);
       checkValue(input.value);
-      const entry = await explained(repeated(() => insertEntry(db, owner, newWrite(input.key, input.value))));
+      const entry = await translateWriteErrors(insertEntry(db, owner, newWrite(input.key, input.value)));
       if (entry) return entry;
       if (!(await userExists(db, owner))) throw noUser();
       throw new AppError('already_exists', 'key: the user already has an entry with this key', {
@@ -170,33 +158,59 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
 
     /** Creates or overwrites, unless the precondition fails (412). */
     async put(
+      db: Db,
       caller: Caller,
       key: string,
       input: Static<typeof putKvBody>,
       precondition: Precondition | undefined,
     ): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);
+      requireKey(key, 'write', limits.keyBytesMax);
       checkValue(input.value);
-      if (precondition) return explained(repeated(() => putIf(owner, key, input.value, precondition)));
-      const write = () => writes.add(nameOf(owner), { ...owner, ...newWrite(key, input.value) });
-      const entry = await explained(repeated(write));
+      if (precondition) return translateWriteErrors(putIf(db, owner, key, input.value, precondition));
+      const write = { ...owner, ...newWrite(key, input.value) };
+      const entry = await translateWriteErrors(batchersOf(db).writes.add(nameOf(owner), write));
       if (!entry) throw noUser();
       return entry;
     },
 
-    async delete(caller: Caller, key: string, user: unknown, precondition: Precondition | undefined): Promise<void> {
+    async delete(
+      db: Db,
+      caller: Caller,
+      key: string,
+      user: unknown,
+      precondition: Precondition | undefined,
+    ): Promise<void> {
       const owner = targetOwner(caller, user);
-      await repeated(async () => {
-        if (!precondition) {
-          if (!(await deleteEntry(db, owner, key))) throw notFound();
-          return;
-        }
-        const current = await findEntry(db, owner, key);
-        if (!current) throw notFound();
-        if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
-      });
+      requireKey(key, 'look-up', limits.keyBytesMax);
+      if (!precondition) {
+        if (!(await deleteEntry(db, owner, key))) throw notFound();
+        return;
+      }
+      const current = await findEntry(db, owner, key);
+      if (!current) throw notFound();
+      if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
     },
   };
+}
+
+function createBatchers(db: Db) {
+  const reads = new Batcher<KvOwner & { key: string }, KvEntry | undefined>({
+    run: (wanted) => findEntries(db, scopeOf(wanted), wanted),
+    itemsMax: batchItemsMax,
+    bytesMax: Number.POSITIVE_INFINITY,
+    batchesMax: readBatchesMax,
+  });
+  const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
+    run: (written) => upsertEntries(db, scopeOf(written), written),
+    itemsMax: batchItemsMax,
+    bytesMax: batchBytesMax,
+    sizeOf: ({ value }) => value.length,
+    nameOf: ({ userId, key }) => userId + key,
+    batchesMax: writeBatchesMax,
+    failsForOne: isRefusedStatement,
+  });
+  return { reads, writes };
 }
 
 /** What a list reads of entries at a time. */
@@ -227,9 +241,6 @@ function scopeOf(items: KvOwner[]): Scope {
   if (first === undefined) throw new Error('The batch is empty.');
   return first;
 }
-
-/** SQLSTATE of a statement that waits for one that waits for it. */
-const deadlock = '40P01';
 
 /** SQLSTATE that kv_use raises. */
 const quotaExceeded = 'QK001';
