@@ -1,5 +1,5 @@
 /** What one process has of a host. Times are milliseconds of the database's clock. */
-export type Share = {
+type Share = {
   /** Requests that the process may have under way, or still has. */
   slots: number;
   wanted: number;
