@@ -1,5 +1,5 @@
 import type { BlobStore, StoredBlob } from '../blob/blob-store.ts';
-import { type Database, type Db, isUniqueViolation } from '../db/database.ts';
+import { type Database, type Db, isRefusedStatement, isUniqueViolation } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import type { Logger } from '../log.ts';
@@ -65,7 +65,7 @@ export async function writeFile(
     return await deps.db.begin((tx) => stored.commit(tx, owned, record));
   } catch (error) {
     // A connection that broke may have broken after the commit: then the row is there, and only the note can tell.
-    if (error instanceof AppError) await stored.discard();
+    if (error instanceof AppError || isRefusedStatement(error)) await stored.discard();
     throw error;
   }
 }
