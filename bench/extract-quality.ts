@@ -1,15 +1,19 @@
 /**
  * Quality of extraction against a set with ground truth, beside what the plain engines give in the same run.
  *   node bench/extract-quality.ts DIRECTORY [--kind pdf] [--per-document] [--out DIRECTORY]
- * DIRECTORY holds manifest.json: a list of {id, kind, format, file, gt: {type, file | with, without}}.
+ * DIRECTORY holds manifest.json: a list of {id, kind, format, file, gt: {type, file | with, without}}. `--kind web` scores
+ * its web pages.
+ *   node bench/extract-quality.ts WCXB [--type forum] [--half tuned|untouched|all] [--per-document]
+ * scores pages of the Web Content eXtraction Benchmark (`dev/html`, `dev/ground-truth`) by type, the half that no rule
+ * was tuned on unless another is named.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ParserPool } from '../src/content/parse/pool/pool.ts';
 import { createLogger } from '../src/log.ts';
-import { plainEngine } from './extract-quality/plain-engines.ts';
 import { type Reference, type Scores, scoreDocument } from './extract-quality/score.ts';
+import { type Half, halves, reportWcxb, reportWebEntries, type WebEntry } from './extract-quality/web-pages.ts';
 
 type Entry = { id: string; kind: string; format: string; file: string; gt: Reference & { file?: string } };
 
@@ -17,6 +21,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     kind: { type: 'string' },
+    type: { type: 'string' },
+    half: { type: 'string', default: 'untouched' },
     out: { type: 'string' },
     'per-document': { type: 'boolean', default: false },
     'no-plain': { type: 'boolean', default: false },
@@ -25,11 +31,23 @@ const { values, positionals } = parseArgs({
 const directory = positionals[0];
 if (directory === undefined)
   throw new Error('usage: node bench/extract-quality.ts DIRECTORY [--kind KIND] [--per-document]');
+if (existsSync(join(directory, 'dev/ground-truth'))) {
+  if (!halves.includes(values.half as Half)) throw new Error(`--half is one of ${halves.join(', ')}`);
+  const type = values.type === undefined ? {} : { type: values.type };
+  reportWcxb(directory, { half: values.half as Half, perDocument: values['per-document'], ...type });
+  process.exit();
+}
+if (values.kind === 'web') {
+  reportWebEntries(directory, JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8')) as WebEntry[]);
+  process.exit();
+}
 if (values.out !== undefined) mkdirSync(values.out, { recursive: true });
 
 const entries = (JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8')) as Entry[]).filter(
   (entry) => !entry.kind.startsWith('web') && (values.kind === undefined || entry.kind === values.kind),
 );
+// The engines are dependencies of the benchmarks alone; without the comparison they need not be installed.
+const engines = values['no-plain'] ? undefined : await import('./extract-quality/plain-engines.ts');
 const pool = new ParserPool({ workers: 2, memoryMb: 512, deadlineMs: 30_000, log: createLogger('error') });
 type Row = { entry: Entry; ours: Scores; plain: Scores | undefined; note: string };
 const rows: Row[] = [];
@@ -47,7 +65,7 @@ for (const entry of entries) {
     note = String(error);
   }
   if (values.out !== undefined) writeFileSync(join(values.out, `${entry.id}.md`), markdown);
-  const plainText = values['no-plain'] ? undefined : await plainEngine(entry.format, bytes);
+  const plainText = await engines?.plainEngine(entry.format, bytes);
   rows.push({
     entry,
     note,

@@ -94,7 +94,11 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const auditing = createAudit({ db, clock, audit, daysKept: config.auditDays });
   const usage = createUsage(base);
   const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
-  const nodeDomains = createNodeDomains({ ...fileDeps, parser, fetcher }, { kvLimits, knowledge: knowledge.service });
+  const kv = createKvService({ limits: kvLimits });
+  const nodeDomains = createNodeDomains({
+    ...{ ...fileDeps, kv, files: files.service, extractions: extractions.service },
+    ...{ knowledge: knowledge.service, parser, fetcher },
+  });
   const automations = createAutomations({ ...services, version }, nodeDomains);
 
   const all: Domain[] = [files, auth, extractions, knowledge, crawls, auditing, usage, consoleSessions, automations];
@@ -124,7 +128,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     files: files.service,
     configs: createConfigService(base),
     extractions: extractions.service,
-    kv: createKvService({ db, limits: kvLimits }),
+    kv,
     ...automations.service,
   };
 }

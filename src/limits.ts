@@ -13,6 +13,8 @@ export const limits = {
   jobWaits: {
     advance_run: { jobsMax: 4_000, jobsOfAppMax: 1_000 },
     crawl: { jobsMax: 256, jobsOfAppMax: 64 },
+    embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },
+    ingest: { jobsMax: 256, jobsOfAppMax: 32 },
   },
   readinessTimeoutMs: 2_000,
   /** A request must be complete within this time, including uploads. */

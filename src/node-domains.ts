@@ -1,57 +1,61 @@
-import type { Static } from 'typebox';
 import { type HttpRequest, type HttpResponse, NodeFailure } from './automations/nodes/kind.ts';
 import type { NodeDomains } from './automations/nodes/services.ts';
+import type { Clock } from './clock.ts';
 import { FetchError } from './content/fetch/errors.ts';
 import { ParseError } from './content/parse/types.ts';
 import { presentExtraction } from './extractions/present.ts';
-import type { extractionCreateSchema } from './extractions/schema.ts';
-import { createExtractionService, type ExtractionDeps } from './extractions/service.ts';
+import { extractionCreateSchema } from './extractions/schema.ts';
+import type { ExtractionDeps, ExtractionService } from './extractions/service.ts';
 import { type FileLinks, presentFile } from './files/present.ts';
-import type { fileCreateSchema } from './files/schema.ts';
-import { createFileService, type FileDeps } from './files/service.ts';
+import { fileCreateSchema } from './files/schema.ts';
+import type { FileService } from './files/service.ts';
+import { checkBody } from './http/validation.ts';
 import type { Knowledge } from './knowledge/domain.ts';
 import { presentIngestion, presentSearch } from './knowledge/present.ts';
-import type { ingestSchema, searchSchema } from './knowledge/schema.ts';
+import { ingestSchema, searchSchema } from './knowledge/schema.ts';
 import { presentEntry } from './kv/present.ts';
-import { createKvService, type KvLimits } from './kv/service.ts';
+import { putKvBody } from './kv/schema.ts';
+import type { KvService } from './kv/service.ts';
 
-/** The operations of other domains that workflow nodes call, with the bodies and responses of the API. */
-export function createNodeDomains(
-  base: FileDeps & FileLinks & Pick<ExtractionDeps, 'parser' | 'fetcher'>,
-  options: { kvLimits: KvLimits; knowledge: Knowledge },
-): NodeDomains {
-  const { knowledge } = options;
-  const kv = (db: FileDeps['db']) => createKvService({ db, limits: options.kvLimits });
-  const files = createFileService(base);
-  const extractions = createExtractionService({ ...base, files });
+type NodeDomainsDeps = FileLinks & {
+  clock: Clock;
+  kv: KvService;
+  files: FileService;
+  extractions: ExtractionService;
+  knowledge: Knowledge;
+} & Pick<ExtractionDeps, 'fetcher' | 'parser'>;
+
+/** The operations of other domains that workflow nodes call: the services of the routes, with the same body checks. */
+export function createNodeDomains(deps: NodeDomainsDeps): NodeDomains {
+  const { kv, files, extractions, knowledge, clock } = deps;
   return {
     kv: {
-      get: async (db, caller, key, user) => presentEntry(await kv(db).get(caller, key, user)),
-      put: async (db, caller, key, input) => presentEntry(await kv(db).put(caller, key, input, undefined)),
-      delete: (db, caller, key, user) => kv(db).delete(caller, key, user, undefined),
+      get: async (db, caller, key, user) => presentEntry(await kv.get(db, caller, key, user)),
+      put: async (db, caller, key, input) =>
+        presentEntry(await kv.put(db, caller, key, checkBody(putKvBody, input), undefined)),
+      delete: (db, caller, key, user) => kv.delete(db, caller, key, user, undefined),
     },
     files: {
       async prepare(caller, body) {
-        const { commit, discard } = await files.prepareUpload(caller, body as Static<typeof fileCreateSchema>);
-        return { commit: async (tx) => presentFile(base, await commit(tx), base.clock.now()), discard };
+        const { commit, discard } = await files.prepareUpload(caller, checkBody(fileCreateSchema, body));
+        return { commit: async (tx) => presentFile(deps, await commit(tx), clock.now()), discard };
       },
     },
     extractions: {
-      prepare: (caller, body, signal) =>
-        extractions.prepare(caller, body as Static<typeof extractionCreateSchema>, signal),
+      prepare: async (caller, body, signal) =>
+        extractions.prepare(caller, checkBody(extractionCreateSchema, body), signal),
       async findEnd(caller, id) {
         const view = await extractions.get(caller, id);
         if (view.row.state === 'running') return undefined;
-        if (view.row.state === 'done') return { output: await presentExtraction(base, view, base.clock.now()) };
+        if (view.row.state === 'done') return { output: await presentExtraction(deps, view, clock.now()) };
         const { code = 'extraction_failed', message = 'The extraction failed.' } = view.row.error ?? {};
         return { error: { code, message } };
       },
     },
     knowledge: {
-      async ingest(db, caller, source, body) {
-        const { ingest } = knowledge.ingestionsWithin(db);
-        const view = await ingest(caller, source, body as Static<typeof ingestSchema>);
-        return { id: view.id };
+      async ingest(tx, caller, source, body) {
+        const { id } = await knowledge.ingestions.ingest(tx, caller, source, checkBody(ingestSchema, body), false);
+        return { id };
       },
       async findEnd(caller, id) {
         const view = await knowledge.ingestions.get(caller, id);
@@ -61,12 +65,11 @@ export function createNodeDomains(
         return { error: { code, message } };
       },
       async search(caller, source, body) {
-        const input = body as Static<typeof searchSchema>;
-        const found = await knowledge.search.searchSource(caller, source, input);
-        return presentSearch(found, input.explain === true);
+        const input = checkBody(searchSchema, body);
+        return presentSearch(await knowledge.search.searchSource(caller, source, input), input.explain === true);
       },
     },
-    fetch: (request) => fetchOutside(base, request),
+    fetch: (request) => fetchOutside(deps, request),
   };
 }
 
@@ -74,7 +77,7 @@ const responseBytesMax = 1024 * 1024;
 
 /** Sends one guarded request. A refused, failed or unreadable one fails the node. */
 async function fetchOutside(
-  { fetcher, parser }: Pick<ExtractionDeps, 'fetcher' | 'parser'>,
+  { fetcher, parser }: Pick<NodeDomainsDeps, 'fetcher' | 'parser'>,
   request: HttpRequest,
 ): Promise<HttpResponse> {
   const { lane, signal } = request;

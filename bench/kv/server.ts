@@ -67,6 +67,6 @@ async function quarry(secret: string) {
     rewriteUrl: rewriteKvUrl,
   });
   const limits = { keyBytesMax: 1024, valueBytesMax: 1024 * 1024, userBytesMax: 64 * 1024 * 1024 };
-  registerKvRoutes(api, { kv: createKvService({ db, limits }) });
+  registerKvRoutes(api, { db, kv: createKvService({ limits }) });
   return app;
 }

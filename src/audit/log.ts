@@ -83,7 +83,7 @@ export class AuditLog implements Auditor {
     try {
       answer = await change();
     } catch (error) {
-      await end(statusOf(error), resourceInPath(request));
+      await end(statusOf(error, request), resourceInPath(request));
       throw error;
     }
     await end(reply.statusCode, resourceOf(answer, request));

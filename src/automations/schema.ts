@@ -15,6 +15,10 @@ const graphAnswer = Type.Unsafe<unknown>({
   ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
   description: 'The WorkflowGraph, or null when the runs are worked by your own program.',
 });
+const schemaAnswer = Type.Unsafe<unknown>({
+  ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
+  description: 'The JSON Schema that the payload of an invocation must fit, or null.',
+});
 
 export const automationSchema = Type.Object(
   {
@@ -30,7 +34,7 @@ export const automationSchema = Type.Object(
     schedule: Type.Optional(Type.String({ description: 'Five-field cron; type scheduled only.' })),
     timezone: Type.String(),
     workflow: graphAnswer,
-    input_schema: graphAnswer,
+    input_schema: schemaAnswer,
     invoke_auth: invokeAuth,
     run_as_user: optionalText,
     run_as_agent: optionalText,

@@ -238,9 +238,9 @@ async function lookAtJobs(db: Database): Promise<Finding> {
       count(*) filter (where attempts >= max_attempts and locked_at is null) as given_up
     from graphile_worker.jobs`;
   const { waiting, givenUp } = row ?? { waiting: 0, givenUp: 0 };
-  const words = `${waiting} waiting or running, ${givenUp} given up`;
+  const words = `${waiting} waiting or running, ${givenUp} set aside`;
   if (givenUp === 0) return { level: 'ok', words };
-  return { level: 'warn', words, cure: 'The column last_error of the table graphile_worker.jobs has the reason.' };
+  return { level: 'warn', words, cure: '`quarry jobs` shows the reason, and `quarry jobs retry` retries a job.' };
 }
 
 /** Only the first line: a stack trace does not help the reader here. */

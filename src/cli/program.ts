@@ -90,6 +90,19 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .action(async (app: string, options: Record<string, string | boolean | undefined>) => {
       code = await (await import('./quota.ts')).run(app, options);
     });
+  const jobs = program
+    .command('jobs')
+    .description('show the background jobs that are set aside, and why')
+    .option('--json', 'print JSON')
+    .action(async (options: { json?: boolean }) => {
+      code = await (await import('./jobs.ts')).list(options);
+    });
+  jobs
+    .command('retry <job>')
+    .description('have a job that is set aside tried again')
+    .action(async (job: string) => {
+      code = await (await import('./jobs.ts')).retry(job);
+    });
   const backup = program
     .command('backup')
     .argument('<directory>', 'must not exist yet')

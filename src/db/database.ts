@@ -7,6 +7,7 @@ import { isStalePlan, retryOnConflict } from './retry.ts';
 import { type Compiled, compile, createSql, type Result, type Row, type Sql, type Statement } from './sql.ts';
 
 export {
+  brokenReference,
   isDatabaseError,
   isForeignKeyViolation,
   isRefusedStatement,
@@ -225,9 +226,4 @@ class Scope {
     }
     await this.#connection.runScript(`close ${name}`);
   }
-}
-
-/** A transaction where a service still asks for a pool: what begins a transaction on it gets a savepoint. */
-export function nestedDatabase(db: Db): Database {
-  return db as Database;
 }

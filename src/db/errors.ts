@@ -45,6 +45,19 @@ export function isForeignKeyViolation(error: unknown): boolean {
   return isDatabaseError(error, '23503');
 }
 
+/** Of a violated foreign key: the table of the row, and the column, besides app_id, that refers to nothing. */
+export function brokenReference(error: unknown): { table: string; column: string } | undefined {
+  if (!isForeignKeyViolation(error)) return undefined;
+  const { table = '', constraint = '' } = error as DatabaseError;
+  return {
+    table,
+    column: constraint
+      .slice(table.length + 1)
+      .replace(/^app_id_/, '')
+      .replace(/_fkey$/, ''),
+  };
+}
+
 /** True for an error of the database with this SQLSTATE, such as one that a trigger of ours raises. */
 export function isDatabaseError(error: unknown, code: string): boolean {
   return error instanceof DatabaseError && error.code === code;

@@ -1,5 +1,5 @@
 import type { BlobStore, StoredBlob } from '../blob/blob-store.ts';
-import { type Database, type Db, isForeignKeyViolation, isUniqueViolation } from '../db/database.ts';
+import { type Database, type Db, isRefusedStatement, isUniqueViolation } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import type { Logger } from '../log.ts';
@@ -65,7 +65,7 @@ export async function writeFile(
     return await deps.db.begin((tx) => stored.commit(tx, owned, record));
   } catch (error) {
     // The connection may have been lost after the commit. Then the row exists, and only the note can tell.
-    if (error instanceof AppError) await stored.discard();
+    if (error instanceof AppError || isRefusedStatement(error)) await stored.discard();
     throw error;
   }
 }
@@ -127,8 +127,6 @@ function refusalOf(error: unknown): unknown {
   if (isUniqueViolation(error, 'files_pkey')) return new AppError('conflict', 'The file was already uploaded.');
   if (isDiskFull(error))
     return new AppError('unavailable', 'The server has no space left for this file.', { cause: error });
-  if (isForeignKeyViolation(error))
-    return new AppError('conflict', 'An owner of the file was deleted during the upload.');
   return error;
 }
 

@@ -1,10 +1,11 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
+import { missingReference } from '../tenancy/references.ts';
 
 /** The only place that writes an error answer: wire.md's one shape, headers of the error included. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const appError = asAppError(error);
+  const appError = asAppError(error, request);
   if (appError.status >= 500) request.log.error({ err: error }, 'request failed');
   else if (appError.cause !== undefined) request.log.info({ err: appError.cause, code: appError.code }, 'refused');
   return reply
@@ -23,13 +24,13 @@ export function errorBody(error: AppError): unknown {
 }
 
 /** The code that an error is answered with. */
-export function codeOf(error: unknown): ErrorCode {
-  return asAppError(error).code;
+export function codeOf(error: unknown, request: FastifyRequest): ErrorCode {
+  return asAppError(error, request).code;
 }
 
 /** The status that an error is answered with. */
-export function statusOf(error: unknown): number {
-  return asAppError(error).status;
+export function statusOf(error: unknown, request: FastifyRequest): number {
+  return asAppError(error, request).status;
 }
 
 /** What Fastify itself refuses, in our words. */
@@ -46,10 +47,12 @@ const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_BAD_URL: ['invalid_path', 'The path has an escape that is not valid.'],
 };
 
-function asAppError(error: unknown): AppError {
+function asAppError(error: unknown, request: FastifyRequest): AppError {
   if (error instanceof AppError) return error;
   const overQuota = quotaError(error);
   if (overQuota !== undefined) return overQuota;
+  const missing = missingReference(error, Object.keys(request.params ?? {}));
+  if (missing !== undefined) return missing;
   const code = (error as FastifyError | undefined)?.code;
   const known = code === undefined ? undefined : frameworkErrors[code];
   if (known) return new AppError(known[0], known[1], { cause: error });

@@ -8,7 +8,7 @@ import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { RouteGroup } from './rate-limits.ts';
-import { jsonBytes } from './validation.ts';
+import { jsonBytes, namedSchemas } from './validation.ts';
 
 /** Who a route is for. */
 export type Access =
@@ -278,9 +278,6 @@ export function ref<T extends TSchema & { $id?: string }>(schema: T) {
   namedSchemas.set(schema.$id, schema);
   return Type.Unsafe<Static<T>>({ $ref: `${schema.$id}#` });
 }
-
-/** Every schema that something refers to, by `$id`: the components of the OpenAPI document. */
-const namedSchemas = new Map<string, TSchema>();
 
 /** A free key-value map, kept as given. */
 export const freeMap = (description: string) =>

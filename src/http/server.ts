@@ -145,7 +145,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     done();
   });
   fastify.setErrorHandler((error, request, reply) => {
-    metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error));
+    metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error, request));
     return sendError(error, request, reply);
   });
   fastify.setNotFoundHandler((request, reply) => {

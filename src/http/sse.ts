@@ -85,6 +85,9 @@ export class StreamHub {
   #flushing = false;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
+  /** Those that are open, the oldest first, and the timer of its end. */
+  readonly #byAge = new Set<Stream>();
+  #ageTimer: NodeJS.Timeout | undefined;
   #credentialsTimer: NodeJS.Timeout | undefined;
   #checking = false;
   #unlisten: (() => Promise<void>) | undefined;
@@ -175,6 +178,8 @@ export class StreamHub {
     }
     topic.streams.add(stream);
     this.#buckets[this.#nextBucket]?.add(stream);
+    this.#byAge.add(stream);
+    if (this.#ageTimer === undefined) this.#endOld();
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
     response.on('close', () => this.#forget(stream));
     response.on('error', () => this.#forget(stream));
@@ -191,6 +196,7 @@ export class StreamHub {
     this.#closed = true;
     clearInterval(this.#timer);
     clearInterval(this.#credentialsTimer);
+    clearTimeout(this.#ageTimer);
     for (const bucket of this.#buckets) for (const stream of [...bucket]) this.#end(stream, retryMs.drained);
     await this.#unlisten?.();
   }
@@ -268,15 +274,28 @@ export class StreamHub {
     if (snapshot.ended && !stream.fresh && stream.version === snapshot.version) this.#end(stream);
   }
 
-  /** Heartbeats for one bucket of streams, and the end of those that are too old or read nothing. */
+  /** Ends the streams that have been open for as long as they may, and comes back for the next. */
+  #endOld(): void {
+    const lifeMs = this.#options.streamSecondsMax * 1_000;
+    this.#ageTimer = undefined;
+    for (const stream of this.#byAge) {
+      const leftMs = stream.openedAtMs + lifeMs - performance.now();
+      if (leftMs > 0) {
+        this.#ageTimer = setTimeout(() => this.#endOld(), leftMs).unref();
+        return;
+      }
+      this.#end(stream, retryMs.expired);
+    }
+  }
+
+  /** Heartbeats for one bucket of streams, and the end of those that read nothing. */
   #tick(): void {
     const bucket = this.#buckets[this.#nextBucket];
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
     const now = performance.now();
     const stalledMs = this.#options.stalledMs ?? 30_000;
     for (const stream of [...(bucket ?? [])]) {
-      if (now - stream.openedAtMs > this.#options.streamSecondsMax * 1_000) this.#end(stream, retryMs.expired);
-      else if (!stream.response.writableNeedDrain) stream.response.write(': heartbeat\n\n');
+      if (!stream.response.writableNeedDrain) stream.response.write(': heartbeat\n\n');
       else {
         stream.stalledAtMs ??= now;
         if (now - stream.stalledAtMs > stalledMs) stream.response.destroy();
@@ -292,6 +311,7 @@ export class StreamHub {
 
   #forget(stream: Stream): void {
     for (const bucket of this.#buckets) bucket.delete(stream);
+    this.#byAge.delete(stream);
     const topic = this.#topics.get(stream.topic);
     topic?.streams.delete(stream);
     if (topic?.streams.size === 0) this.#topics.delete(stream.topic);

@@ -102,13 +102,16 @@ export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static
 export function checkBody<T extends TSchema>(schema: T, value: unknown): Static<T> {
   let check = bodyChecks.get(schema);
   if (!check) {
-    check = createValidatorBuilder()({})({ schema, httpPart: 'body' });
+    check = createValidatorBuilder()(Object.fromEntries(namedSchemas))({ schema, httpPart: 'body' });
     bodyChecks.set(schema, check);
   }
   const result = check(value);
   if ('error' in result) throw result.error;
   return result.value as Static<T>;
 }
+
+/** Every schema that something refers to, by `$id`: the components of the OpenAPI document. */
+export const namedSchemas = new Map<string, TSchema>();
 
 const bodyChecks = new WeakMap<TSchema, (value: unknown) => ValidationResult>();
 const queryChecks = new WeakMap<TSchema, (query: unknown) => ValidationResult>();

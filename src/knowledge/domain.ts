@@ -72,7 +72,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
   async function runIngestionJob(payload: object, context: JobContext): Promise<void> {
     const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
-    if (await work.runIngestion(appId, ingestionId, context.signal)) return;
+    if (await work.runIngestion(appId, ingestionId, context)) return;
     context.signal.throwIfAborted();
     // Somebody holds it: look again when their lease would be over.
     await addJob(db, taskNames.ingest, payload, {
@@ -86,7 +86,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
     [taskNames.embedDocuments]: (payload, context) => {
       const { appId } = payload as { appId?: string };
-      return appId === undefined ? work.embedAll() : work.embedPending(appId, context.signal);
+      return appId === undefined ? work.embedAll() : work.embedPending(appId, context);
     },
     [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
     [taskNames.purgeSources]: async () => {
@@ -105,17 +105,6 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const service = {
     sources,
     ingestions,
-    /** The same inside a transaction of the caller's: begun there, worked by its job after the commit. */
-    ingestionsWithin: (tx: Database) => {
-      const within = { db: tx, clock, language, checkUrl };
-      return createIngestService({
-        ...within,
-        sources: createSourceService(within),
-        work,
-        onError,
-        inlineBytesMax: 0,
-      });
-    },
     documents: createDocumentService({ db, sources, ingestions }),
     search: createSearchService({ db, sources, index }),
     inbound: createInboundService({ ...deps, sources, ingestions }),

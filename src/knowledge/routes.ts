@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import type { Db } from '../db/database.ts';
 import { bodyBudgets } from '../http/budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
@@ -21,14 +22,16 @@ const document = `${documents}/:document`;
 const sourceParams = Type.Object({ source: Type.String() });
 const documentParams = Type.Object({ document: Type.String() });
 
-export function registerKnowledgeRoutes(api: Api, { knowledge }: { knowledge: Knowledge }): void {
-  registerSourceRoutes(api, knowledge);
-  registerIngestionRoutes(api, knowledge);
+type Deps = { db: Db; knowledge: Knowledge };
+
+export function registerKnowledgeRoutes(api: Api, { db, knowledge }: Deps): void {
+  registerSourceRoutes(api, { db, knowledge });
+  registerIngestionRoutes(api, { db, knowledge });
   registerDocumentRoutes(api, knowledge);
   registerSearchRoutes(api, knowledge);
 }
 
-function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
+function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
   api.app(everyCaller, {
     method: 'GET',
     path: `${sources}/kinds`,
@@ -75,7 +78,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
     summary: 'Get a source',
     params: sourceParams,
     responses: { 200: ref(schema.sourceSchema) },
-    handler: async ({ caller, params }) => presentSource(await knowledge.sources.get(caller, params.source)),
+    handler: async ({ caller, params }) => presentSource(await knowledge.sources.get(db, caller, params.source)),
   });
 
   api.app(everyCaller, {
@@ -127,7 +130,7 @@ function registerSourceRoutes(api: Api, knowledge: Knowledge): void {
   });
 }
 
-function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
+function registerIngestionRoutes(api: Api, { db, knowledge }: Deps): void {
   api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest`,
@@ -142,7 +145,7 @@ function registerIngestionRoutes(api: Api, knowledge: Knowledge): void {
     budget: bodyBudgets.document,
     responses: { 201: ref(schema.ingestionSchema) },
     handler: async ({ caller, params, body }) =>
-      presentIngestion(await knowledge.ingestions.ingest(caller, params.source, body)),
+      presentIngestion(await knowledge.ingestions.ingest(db, caller, params.source, body)),
   });
 
   api.app(everyCaller, {

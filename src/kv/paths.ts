@@ -38,12 +38,18 @@ function parsePathKey(segment: string): PathKey {
 export function readPathKey(segment: string, use: 'look-up' | 'write', keyBytesMax: number): string {
   const parsed = parsePathKey(segment);
   if (parsed.kind === 'not-utf8') throw invalidKey('has an escape that is not UTF-8');
-  if (parsed.kind === 'key' && parsed.key.includes('\0')) throw invalidKey('must not contain the character U+0000');
-  if (parsed.kind === 'key' && parsed.key !== '' && Buffer.byteLength(parsed.key) <= keyBytesMax) return parsed.key;
+  if (parsed.kind === 'key') requireKey(parsed.key, use, keyBytesMax);
+  else if (use === 'look-up') throw notFound();
+  else throw invalidKey(`must be at most ${keyBytesMax} bytes`);
+  return parsed.key;
+}
+
+/** Throws when the text cannot be a key: 404 when it is only looked up and could never have been stored. */
+export function requireKey(key: string, use: 'look-up' | 'write', keyBytesMax: number): void {
+  if (key.includes('\0')) throw invalidKey('must not contain the character U+0000');
+  if (key !== '' && Buffer.byteLength(key) <= keyBytesMax) return;
   if (use === 'look-up') throw notFound();
-  throw invalidKey(
-    parsed.kind === 'key' && parsed.key === '' ? 'must not be empty' : `must be at most ${keyBytesMax} bytes`,
-  );
+  throw invalidKey(key === '' ? 'must not be empty' : `must be at most ${keyBytesMax} bytes`);
 }
 
 const notUtf8 = 'x';

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Db } from '../db/database.ts';
 import { invalidField } from '../errors.ts';
 import { textBudget } from '../http/budgets.ts';
 import { mapAsync } from '../http/lists.ts';
@@ -26,7 +27,7 @@ const path = '/api/v1/kv';
 const keyPath = '/api/v1/kv/:key';
 
 /** Key-value storage. The server must be created with `rewriteUrl: rewriteKvUrl`. */
-export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
+export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }): void {
   const { keyBytesMax, valueBytesMax } = kv.limits;
   const budget = textBudget(keyBytesMax + valueBytesMax);
 
@@ -42,10 +43,10 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     uncheckedQuery: true,
     responses: { 200: kvListSchema },
     async handler({ caller, request }) {
-      if (caller.kind === 'user') return { data: mapAsync(kv.listOwn(caller), presentEntry) };
+      if (caller.kind === 'user') return { data: mapAsync(kv.listOwn(db, caller), presentEntry) };
       const query = checkQuery(listKvQuery, request.query);
       const wanted = pageRequest(query);
-      const { entries, total } = await kv.list(caller, query, wanted);
+      const { entries, total } = await kv.list(db, caller, query, wanted);
       return page(wanted, mapAsync(entries, presentListEntry), total);
     },
   });
@@ -62,7 +63,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, body, reply }) {
-      return answer(reply, await kv.create(caller, body));
+      return answer(reply, await kv.create(db, caller, body));
     },
   });
 
@@ -78,7 +79,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, query, reply }) {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
-      return answer(reply, await kv.get(caller, key, query.user));
+      return answer(reply, await kv.get(db, caller, key, query.user));
     },
   });
 
@@ -95,7 +96,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, body, request, reply }) {
       const key = readPathKey(keyOf(params), 'write', keyBytesMax);
-      return answer(reply, await kv.put(caller, key, body, preconditionOf(request)));
+      return answer(reply, await kv.put(db, caller, key, body, preconditionOf(request)));
     },
   });
 
@@ -114,7 +115,7 @@ export function registerKvRoutes(api: Api, { kv }: { kv: KvService }): void {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
       if (caller.kind !== 'user' && query.user !== undefined && body?.user !== undefined && query.user !== body.user)
         throw invalidField('user', 'differs between the query and the body');
-      await kv.delete(caller, key, query.user ?? body?.user, preconditionOf(request));
+      await kv.delete(db, caller, key, query.user ?? body?.user, preconditionOf(request));
     },
   });
 }

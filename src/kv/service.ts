@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { Batcher } from '../db/batcher.ts';
-import type { Database } from '../db/database.ts';
+import type { Db } from '../db/database.ts';
 import { isDatabaseError, isForeignKeyViolation, isRefusedStatement } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
@@ -8,6 +8,7 @@ import { stringProblem } from '../http/unicode.ts';
 import { newUuid, parseId } from '../ids.ts';
 import { type Caller, type Scope, seesWholeApp, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
+import { requireKey } from './paths.ts';
 import type { Precondition } from './precondition.ts';
 import type { createKvBody, putKvBody } from './schema.ts';
 import {
@@ -28,7 +29,7 @@ import {
   userExists,
 } from './store.ts';
 
-export type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
+type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
 
 type KvListFilter = {
   user?: string | undefined;
@@ -38,23 +39,21 @@ type KvListFilter = {
 
 export type KvService = ReturnType<typeof createKvService>;
 
-/** Key-value entries of users. `user` is the one named in the request, and ignored for end users. */
-export function createKvService({ db, limits }: { db: Database; limits: KvLimits }) {
-  const reads = new Batcher<KvOwner & { key: string }, KvEntry | undefined>({
-    run: (wanted) => findEntries(db, scopeOf(wanted), wanted),
-    itemsMax: batchItemsMax,
-    bytesMax: Number.POSITIVE_INFINITY,
-    batchesMax: readBatchesMax,
-  });
-  const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
-    run: (written) => upsertEntries(db, scopeOf(written), written),
-    itemsMax: batchItemsMax,
-    bytesMax: batchBytesMax,
-    sizeOf: ({ value }) => value.length,
-    nameOf: ({ userId, key }) => userId + key,
-    batchesMax: writeBatchesMax,
-    failsForOne: isRefusedStatement,
-  });
+/**
+ * Key-value entries of users. Each operation takes the pool or a transaction. `user` is the one named in the request,
+ * and ignored for end users.
+ */
+export function createKvService({ limits }: { limits: KvLimits }) {
+  const batchers = new WeakMap<Db, ReturnType<typeof createBatchers>>();
+
+  /** Concurrent operations on one `db` share statements. */
+  function batchersOf(db: Db): ReturnType<typeof createBatchers> {
+    const known = batchers.get(db);
+    if (known !== undefined) return known;
+    const created = createBatchers(db);
+    batchers.set(db, created);
+    return created;
+  }
 
   function newWrite(key: string, value: string) {
     return { id: newUuid(), key, value, userBytesMax: limits.userBytesMax };
@@ -66,7 +65,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
   }
 
   /** Writes only over the state for which the precondition was checked. */
-  async function putIf(owner: KvOwner, key: string, value: string, precondition: Precondition) {
+  async function putIf(db: Db, owner: KvOwner, key: string, value: string, precondition: Precondition) {
     const current = await findEntry(db, owner, key);
     if (!current && !(await userExists(db, owner))) throw noUser();
     if (!precondition.holds(current)) throw preconditionFailed();
@@ -76,19 +75,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     return entry;
   }
 
-  /** Retries once after a deadlock with a transaction that writes several entries in another order. */
-  async function repeated<T>(write: () => Promise<T>): Promise<T> {
-    try {
-      return await write();
-    } catch (error) {
-      // Inside a transaction a retry is useless: the failed statement has aborted it.
-      if ('savepoint' in db || !isDatabaseError(error, deadlock)) throw error;
-      return write();
-    }
-  }
-
-  /** Translates database errors for the caller. */
-  async function explained<T>(write: Promise<T>): Promise<T> {
+  async function translateWriteErrors<T>(write: Promise<T>): Promise<T> {
     try {
       return await write;
     } catch (error) {
@@ -108,7 +95,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
   }
 
   /** Adds the values omitted from the page. Entries deleted meanwhile are omitted. */
-  async function* withValues(scope: Scope, entries: KvListed[]): AsyncGenerator<KvListEntry> {
+  async function* withValues(db: Db, scope: Scope, entries: KvListed[]): AsyncGenerator<KvListEntry> {
     for (let from = 0; from < entries.length; ) {
       const next = entries.slice(from, from + sizeOfPiece(entries, from));
       from += next.length;
@@ -126,7 +113,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
     limits,
 
     /** All entries of an end user, newest first. No connection is held between two reads. */
-    async *listOwn(caller: UserCaller): AsyncGenerator<KvEntry> {
+    async *listOwn(db: Db, caller: UserCaller): AsyncGenerator<KvEntry> {
       let after: KvPosition | undefined;
       for (;;) {
         const entries = await listUserEntries(db, caller, after, listBounds);
@@ -138,6 +125,7 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
 
     /** A page of the entries of all users of the app. */
     async list(
+      db: Db,
       caller: Caller,
       filter: KvListFilter,
       page: PageRequest,
@@ -148,23 +136,23 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
       const keys = filter.key ? { from: filter.key, before: firstTextAfterPrefix(filter.key) } : undefined;
       const window = { limit: page.pageSize, offset: page.offset, bytesMax: listBounds.bytesMax };
       const { entries, total } = await listEntries(db, caller, { userId, userSearch, keys }, window);
-      return { entries: withValues(caller, entries), total };
+      return { entries: withValues(db, caller, entries), total };
     },
 
-    async get(caller: Caller, key: string, user: unknown): Promise<KvEntry> {
+    async get(db: Db, caller: Caller, key: string, user: unknown): Promise<KvEntry> {
       const owner = targetOwner(caller, user);
-      const entry = await reads.add(nameOf(owner), { ...owner, key });
+      requireKey(key, 'look-up', limits.keyBytesMax);
+      const entry = await batchersOf(db).reads.add(nameOf(owner), { ...owner, key });
       if (!entry) throw notFound();
       return entry;
     },
 
     /** 422 `already_exists` when the user has the key. */
-    async create(caller: Caller, input: Static<typeof createKvBody>): Promise<KvEntry> {
+    async create(db: Db, caller: Caller, input: Static<typeof createKvBody>): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);
-      if (Buffer.byteLength(input.key) > limits.keyBytesMax)
-        throw invalidField('key', `must be at most ${limits.keyBytesMax} bytes`);
+      requireKey(input.key, 'write', limits.keyBytesMax);
       checkValue(input.value);
-      const entry = await explained(repeated(() => insertEntry(db, owner, newWrite(input.key, input.value))));
+      const entry = await translateWriteErrors(insertEntry(db, owner, newWrite(input.key, input.value)));
       if (entry) return entry;
       if (!(await userExists(db, owner))) throw noUser();
       throw new AppError('already_exists', 'key: the user already has an entry with this key', {
@@ -174,33 +162,59 @@ export function createKvService({ db, limits }: { db: Database; limits: KvLimits
 
     /** Creates or overwrites, unless the precondition fails (412). */
     async put(
+      db: Db,
       caller: Caller,
       key: string,
       input: Static<typeof putKvBody>,
       precondition: Precondition | undefined,
     ): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);
+      requireKey(key, 'write', limits.keyBytesMax);
       checkValue(input.value);
-      if (precondition) return explained(repeated(() => putIf(owner, key, input.value, precondition)));
-      const write = () => writes.add(nameOf(owner), { ...owner, ...newWrite(key, input.value) });
-      const entry = await explained(repeated(write));
+      if (precondition) return translateWriteErrors(putIf(db, owner, key, input.value, precondition));
+      const write = { ...owner, ...newWrite(key, input.value) };
+      const entry = await translateWriteErrors(batchersOf(db).writes.add(nameOf(owner), write));
       if (!entry) throw noUser();
       return entry;
     },
 
-    async delete(caller: Caller, key: string, user: unknown, precondition: Precondition | undefined): Promise<void> {
+    async delete(
+      db: Db,
+      caller: Caller,
+      key: string,
+      user: unknown,
+      precondition: Precondition | undefined,
+    ): Promise<void> {
       const owner = targetOwner(caller, user);
-      await repeated(async () => {
-        if (!precondition) {
-          if (!(await deleteEntry(db, owner, key))) throw notFound();
-          return;
-        }
-        const current = await findEntry(db, owner, key);
-        if (!current) throw notFound();
-        if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
-      });
+      requireKey(key, 'look-up', limits.keyBytesMax);
+      if (!precondition) {
+        if (!(await deleteEntry(db, owner, key))) throw notFound();
+        return;
+      }
+      const current = await findEntry(db, owner, key);
+      if (!current) throw notFound();
+      if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
     },
   };
+}
+
+function createBatchers(db: Db) {
+  const reads = new Batcher<KvOwner & { key: string }, KvEntry | undefined>({
+    run: (wanted) => findEntries(db, scopeOf(wanted), wanted),
+    itemsMax: batchItemsMax,
+    bytesMax: Number.POSITIVE_INFINITY,
+    batchesMax: readBatchesMax,
+  });
+  const writes = new Batcher<KvOwner & KvWrite, KvEntry | undefined>({
+    run: (written) => upsertEntries(db, scopeOf(written), written),
+    itemsMax: batchItemsMax,
+    bytesMax: batchBytesMax,
+    sizeOf: ({ value }) => value.length,
+    nameOf: ({ userId, key }) => userId + key,
+    batchesMax: writeBatchesMax,
+    failsForOne: isRefusedStatement,
+  });
+  return { reads, writes };
 }
 
 /** Entries that a list reads per query. */
@@ -231,9 +245,6 @@ function scopeOf(items: KvOwner[]): Scope {
   if (first === undefined) throw new Error('The batch is empty.');
   return first;
 }
-
-/** SQLSTATE deadlock_detected. */
-const deadlock = '40P01';
 
 /** SQLSTATE raised by kv_use. */
 const quotaExceeded = 'QK001';

@@ -1,4 +1,4 @@
-import type { Db } from '../db/database.ts';
+import { brokenReference, type Db } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import { type IdKind, parseId } from '../ids.ts';
 import { type Caller, seesWholeApp } from './caller.ts';
@@ -22,6 +22,24 @@ export function fieldId(kind: IdKind, field: string, text: string): string {
 export function unknownReference(field: string): AppError {
   return invalidField(field, 'not found');
 }
+
+/**
+ * For a write whose owner, or whatever else it names, was deleted at the same moment: 404 when the path names it, else
+ * 422 on its member of the body, as if it had been gone before.
+ * @param pathNames the parameters of the request's path.
+ */
+export function missingReference(error: unknown, pathNames: readonly string[] = []): AppError | undefined {
+  const broken = brokenReference(error);
+  if (broken === undefined) return undefined;
+  const name = broken.column.replace(/_id$/, '');
+  // The app and the sandbox are those of the credential or of the path.
+  if (pathNames.includes(name) || name === 'app' || name === 'sandbox') return notFound();
+  if (sessionTables.has(broken.table))
+    return new AppError('invalid_credentials', 'The user of this sign-in was deleted.', { cause: error });
+  return unknownReference(name);
+}
+
+const sessionTables = new Set(['refresh_tokens', 'console_user_sessions', 'console_developer_sessions']);
 
 type OrgRow = { id: string };
 type TeamRow = { id: string; orgId: string | null };

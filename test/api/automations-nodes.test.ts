@@ -186,6 +186,39 @@ test('file_write writes a file of the run’s identity', async () => {
   assert.equal(refused.error?.code, 'invalid_parameters');
 });
 
+test('a node checks its body as the route does, and fails with what is wrong', async () => {
+  const made = { type: 'knowledge/documents', org: world.org.id };
+  const { id: source } = (await client.call<{ id: string }>('POST', '/knowledge_sources', made)).body;
+  const bodies: [Record<string, unknown>, unknown, RegExp][] = [
+    [
+      { kind: 'file_write', filename: 'a.png', content_type: '{{$.value}}', data: 'PGI+', share: true },
+      'image/png,text/html',
+      /^content_type: /,
+    ],
+    [
+      { kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data: '', acl: '{{$.value}}' },
+      { x: 1 },
+      /^acl/,
+    ],
+    [{ kind: 'search', source, query: 'otters', max_results: '{{$.value}}' }, 1e9, /^max_results: /],
+    [{ kind: 'search', source, query: 'otters', nothing_known: '{{$.value}}' }, 1, /^nothing_known: /],
+    [{ kind: 'ingest', source, content: { data: 'x' }, title: '{{$decodeUrlComponent("a%00b")}}' }, '', /^title: /],
+    [
+      { kind: 'extract', destination_kind: 'storage', url: outsideUrl, mode: 'site', max_pages: '{{$.value}}' },
+      3e9,
+      /^max_pages: /,
+    ],
+    [{ kind: 'kv_set', user: world.member.id, key: 'k'.repeat(1_025), value: '{{$.value}}' }, 'x', /^key: /],
+    [{ kind: 'kv_set', user: world.member.id, key: 'k', value: '{{$.value}}' }, '', /^value: /],
+    [{ kind: 'kv_get', user: world.member.id, key: '{{$decodeUrlComponent("a%00b")}}' }, '', /^key: /],
+  ];
+  for (const [node, value, message] of bodies) {
+    const run = await client.runGraph(graphOf({ id: 'n', ...node }), { value });
+    assert.equal(run.error?.code, 'invalid_parameters', JSON.stringify([node, run]));
+    assert.match(run.error?.message ?? '', message);
+  }
+});
+
 test('changes of files and sources are events, with ids as clients know them', async () => {
   const names = [
     'file.created',

@@ -175,6 +175,14 @@ test('a failed node is named, with its code', async () => {
   assert.equal(bad.error?.code, 'expression_failed');
 });
 
+test('a node of kind fail is journalled as one that failed', async () => {
+  const run = await client.runGraph(graphOf({ id: 'a', kind: 'fail', message: 'no', code: 'nope' }));
+  assert.deepEqual(run.error, { code: 'nope', message: 'no', node_id: 'a' });
+  const journal = await client.journal(run.id);
+  assert.deepEqual(types(journal), ['run_started', 'node_started a', 'node_failed a', 'run_failed']);
+  assert.deepEqual(journal[2]?.record.payload, { code: 'nope', message: 'no' });
+});
+
 test('the journal is read page by page with cursors of its own', async () => {
   const run = await client.runGraph(
     graphOf({ id: 'a', kind: 'trigger', on_success: 'b' }, { id: 'b', kind: 'trigger' }),
@@ -193,7 +201,7 @@ test('the journal is read page by page with cursors of its own', async () => {
   assert.equal(second.has_more, false);
   const end = await client.journalPage(run.id, `?after_cursor=${second.resume_cursor}`);
   assert.deepEqual(end.data, []);
-  assert.equal(end.resume_cursor, undefined);
+  assert.equal(end.resume_cursor, second.resume_cursor);
 
   const other = await client.runGraph(graphOf({ id: 'a', kind: 'trigger' }));
   const cursor = first.after_cursor ?? '';

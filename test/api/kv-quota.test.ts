@@ -110,14 +110,14 @@ test('a bound that was lowered refuses more, but lets a user shrink', async () =
   await put(user.headers, 'a', 4_000);
   await put(user.headers, 'b', 4_000);
   const limits = { keyBytesMax: 1024, valueBytesMax: 1024 * 1024, userBytesMax: 5_000 };
-  const lowered = createKvService({ db: kv.db, limits });
+  const lowered = createKvService({ limits });
   const caller = {
     ...({ kind: 'server', keyId: user.userId } as const),
     appId: app.scope.app.uuid,
     sandboxId: app.scope.sandboxUuid,
   };
   const putLowered = (key: string, bytes: number) =>
-    lowered.put(caller, key, { value: 'x'.repeat(bytes), user: user.id }, undefined);
+    lowered.put(kv.db, caller, key, { value: 'x'.repeat(bytes), user: user.id }, undefined);
   await assert.rejects(putLowered('c', 1), { code: 'quota_exceeded' });
   await putLowered('a', 3_999);
   await putLowered('a', 1);

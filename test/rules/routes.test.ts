@@ -184,3 +184,10 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or stands here wi
   }
   assert.deepEqual(undeclared, []);
 });
+
+test('input_schema is described as the JSON Schema that it is, not as a graph', () => {
+  const document = JSON.parse(readProjectFile('openapi.json'));
+  const { properties } = document.components.schemas.Automation;
+  assert.match(properties.input_schema.description, /JSON Schema/);
+  assert.doesNotMatch(properties.input_schema.description, /Graph/);
+});

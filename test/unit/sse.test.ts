@@ -200,3 +200,28 @@ test('what is not kept any more is said, and the present state comes', async () 
     assert.deepEqual(frames(text()), wanted, id);
   }
 });
+
+test('a stream ends when it has been open for as long as it may, and no heartbeat later', async () => {
+  const short = new StreamHub({ listenDatabase, log: createLogger('silent'), streamSecondsMax: 0.3 });
+  short.register('thing', {
+    event: 'changed',
+    load: async (_appId, ids) => ids.map((id) => ({ id, version: 1, data: 'x', ended: false })),
+  });
+  await short.start();
+  const streams = createServer((incoming, response) => {
+    const reply = { raw: response, hijack() {}, getHeaders: () => ({}) } as unknown as FastifyReply;
+    short.open(incoming as unknown as FastifyRequest, reply, 'thing', 'app', incoming.url ?? '');
+  });
+  await once(streams.listen(0, '127.0.0.1'), 'listening');
+  const { port } = streams.address() as AddressInfo;
+  const openedAt = performance.now();
+  const texts = await Promise.all(
+    ['/a', '/b'].map(async (path) => (await fetch(`http://127.0.0.1:${port}${path}`)).text()),
+  );
+  const tookMs = performance.now() - openedAt;
+  for (const text of texts) assert.match(text, /event: changed.*retry: 1000/s);
+  assert.ok(tookMs >= 290 && tookMs < 3_000, `${tookMs} ms`);
+  await short.close();
+  streams.closeAllConnections();
+  streams.close();
+});

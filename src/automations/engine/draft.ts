@@ -44,7 +44,7 @@ export function attemptOf(start: Start, around: Surroundings): Attempt {
 
 export type Attempt = Pick<Execution, 'commandId' | 'nodeId' | 'attempt' | 'startedAtMs'>;
 
-/** The entries that end a node with an output; an output over a limit makes it a failed attempt. */
+/** The entries that end a node with an output: of `fail` it is an error. One over a limit makes it a failed attempt. */
 export function endEntries(
   node: GraphNode,
   attempt: Attempt,
@@ -61,7 +61,8 @@ export function endEntries(
     const message = `The output is larger than ${graphLimits.outputBytesMax} bytes.`;
     return failureEntries(node, attempt, { code: 'output_too_large', message }, around);
   }
-  return [nodeDraft(attempt, around, 'node_completed', { payload, metadata })];
+  const type = node.kind === 'fail' ? 'node_failed' : 'node_completed';
+  return [nodeDraft(attempt, around, type, { payload, metadata })];
 }
 
 /** Without recursion: a value that is too deep must not end what looks at it. */

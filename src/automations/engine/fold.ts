@@ -227,10 +227,7 @@ function completeExecution(graph: Graph, state: RunState, execution: Execution, 
   }
   state.outputs[node.id] = output;
   if (node.kind === 'complete') state.ending = { status: 'completed', result: output };
-  else if (node.kind === 'fail') {
-    const { code, message } = output as NodeError;
-    state.ending = { status: 'failed', error: { code, message, node_id: node.id } };
-  } else goOn(state, successor(node, output, metadata), output);
+  else goOn(state, successor(node, output, metadata), output);
 }
 
 function successor(node: GraphNode, output: unknown, metadata: EntryMetadata): string | undefined {
@@ -254,7 +251,7 @@ function failExecution(graph: Graph, state: RunState, execution: Execution, erro
   }
   state.outputs[execution.nodeId] = { error };
   const onError = graph.nodes.get(execution.nodeId)?.on_error;
-  if (onError !== undefined) state.cursor = onError;
+  if (onError !== undefined && execution.kind !== 'fail') state.cursor = onError;
   else state.ending = { status: 'failed', error: { ...error, node_id: execution.nodeId } };
 }
 

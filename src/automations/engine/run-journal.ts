@@ -181,7 +181,7 @@ export class RunJournal {
         if (written) for (const id of abandoned) await this.#deps.cancelRun(tx, row.appId, id);
         return written;
       };
-      return 'begin' in db ? await db.begin(within) : await within(db);
+      return await db.begin(within);
     } catch (error) {
       throw new NotWritten(error);
     }

@@ -1,5 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
+import { missingReference } from '../../tenancy/references.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import { ExpressionError } from '../engine/expressions.ts';
 import { type NodeError, NodeFailure } from './kind.ts';
@@ -22,7 +23,8 @@ export const finalCodes: ReadonlySet<string> = new Set([expressionLimitCode, tre
  */
 export function nodeErrorOf(error: unknown, log: Logger): NodeError {
   if (error instanceof NodeFailure) return { code: error.code, message: error.message };
-  if (error instanceof AppError) return { code: error.code, message: error.message };
+  const refused = error instanceof AppError ? error : missingReference(error);
+  if (refused !== undefined) return { code: refused.code, message: refused.message };
   if (error instanceof ExpressionError)
     return { code: error.limit ? expressionLimitCode : 'expression_failed', message: error.message };
   if (isLostDatabase(error)) throw error;

@@ -1,5 +1,4 @@
 import type { Database, Db } from '../../db/database.ts';
-import { nestedDatabase } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { emitEvent } from '../../jobs/events.ts';
@@ -12,14 +11,14 @@ import * as runStore from '../runs/store.ts';
 import type { Child, HttpRequest, HttpResponse, NodeServices } from './kind.ts';
 
 /**
- * What nodes need of other domains, each as its plain public operation: a caller, a body as the API takes it, an
- * answer as the API gives it. `db` is a database whose transactions are part of the journal entry's.
+ * What nodes need of other domains, each as its plain public operation: a caller, a body as the API takes it, a
+ * response as the API gives it. `db` is the transaction of the journal entry.
  */
 export type NodeDomains = {
   kv: {
-    get(db: Database, caller: Caller, key: string, user: string | undefined): Promise<unknown>;
-    put(db: Database, caller: Caller, key: string, input: { value: string; user?: string }): Promise<unknown>;
-    delete(db: Database, caller: Caller, key: string, user: string | undefined): Promise<void>;
+    get(db: Db, caller: Caller, key: string, user: string | undefined): Promise<unknown>;
+    put(db: Db, caller: Caller, key: string, input: { value: string; user?: string }): Promise<unknown>;
+    delete(db: Db, caller: Caller, key: string, user: string | undefined): Promise<void>;
   };
   files: { prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<unknown>> };
   extractions: {
@@ -29,7 +28,7 @@ export type NodeDomains = {
     findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
   };
   knowledge: {
-    ingest(db: Database, caller: Caller, source: string, body: Record<string, unknown>): Promise<{ id: string }>;
+    ingest(db: Db, caller: Caller, source: string, body: Record<string, unknown>): Promise<{ id: string }>;
     findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
     search(caller: Caller, source: string, body: Record<string, unknown>): Promise<unknown>;
   };
@@ -51,17 +50,17 @@ export function createNodeServices(deps: NodeServiceDeps) {
     return {
       async kvGet(tx, { user, key }) {
         try {
-          return await domains.kv.get(nestedDatabase(tx), caller, key, user);
+          return await domains.kv.get(tx, caller, key, user);
         } catch (error) {
           if (caller.kind !== 'agent' && isNotFound(error)) return null;
           throw error;
         }
       },
       kvSet: (tx, { user, key, value }) =>
-        domains.kv.put(nestedDatabase(tx), caller, key, { value, ...(user === undefined ? {} : { user }) }),
+        domains.kv.put(tx, caller, key, { value, ...(user === undefined ? {} : { user }) }),
       async kvDelete(tx, { user, key }) {
         try {
-          await domains.kv.delete(nestedDatabase(tx), caller, key, user);
+          await domains.kv.delete(tx, caller, key, user);
         } catch (error) {
           if (caller.kind === 'agent' || !isNotFound(error)) throw error;
         }
@@ -89,7 +88,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
       async prepareIngestion(source, body) {
         const { ingest } = domains.knowledge;
         const commit = async (tx: Db) => {
-          const { id } = await ingest(nestedDatabase(tx), caller, source, body);
+          const { id } = await ingest(tx, caller, source, body);
           return { child: { kind: 'ingestion' as const, id } };
         };
         return { commit, discard: async () => {} };

@@ -243,7 +243,8 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         run,
         entries,
         hasMore: rows.length > count,
-        cursor: last && writeCursor(secrets, run, last.sequence),
+        // Past the last entry it is the one that was given, so that who polls never starts over.
+        cursor: last === undefined ? after : writeCursor(secrets, run, last.sequence),
         withheld: isWithheld(caller, run),
       } satisfies JournalPage;
     },

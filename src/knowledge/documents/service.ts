@@ -60,7 +60,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
     /** Starts the replacement of a document's content; title and metadata that are absent stay. */
     async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
       const document = await get(caller, id);
-      const source = await sources.getForChange(caller, formatId('source', document.sourceId), 'update');
+      const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
       if ((input.content === undefined) === (input.file === undefined)) {
         const fields = ['content', 'file'].map((field) => ({ field, message: 'give exactly one of content and file' }));
         throw new AppError('invalid_parameters', 'content, file: give exactly one of them', { fields });
@@ -70,7 +70,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
 
     async remove(caller: Caller, id: string): Promise<void> {
       const document = await get(caller, id);
-      const source = await sources.getForChange(caller, formatId('source', document.sourceId), 'update');
+      const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
       const key = { appId: source.appId, sourceId: source.id };
       const removed = await db.begin(async (tx) => {
         await insertPullRemoval(tx, key.appId, key.sourceId, document.sourceUrl);

@@ -28,13 +28,39 @@ export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage
   await db`insert into knowledge_indexes (app_id, source_id, language) values (${key.appId}, ${key.sourceId}, ${language})`;
 }
 
-/** The source's index, locked until the transaction ends; undefined when the source is gone. */
+/**
+ * The source's index, locked until the transaction ends; undefined when the source is gone. The source is locked first:
+ * its deletion takes the same order, so the two wait for each other without a deadlock.
+ */
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
+  await keepSource(tx, key);
   const [row] = await tx<IndexState[]>`
     select language, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents,
       bundled_chunks, vector_version
     from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId} for update`;
   return row;
+}
+
+/**
+ * Keeps the source and its owners from being deleted until the transaction ends. To be taken before any other lock, and
+ * owners before the source: a deletion goes from an owner down to what it owns.
+ */
+export async function keepSource(tx: Transaction, { appId, sourceId }: SourceKey): Promise<void> {
+  const owners = tx`
+    with source as materialized (
+      select org_id, team_id, user_id, agent_id from knowledge_sources where app_id = ${appId} and id = ${sourceId}),
+    org as materialized (
+      select 1 from orgs where app_id = ${appId} and id = (select org_id from source) for key share),
+    team as materialized (
+      select 1 from teams where app_id = ${appId} and id = (select team_id from source) for key share),
+    owner as materialized (
+      select 1 from users where app_id = ${appId} and id = (select user_id from source) for key share),
+    agent as materialized (
+      select 1 from agents where app_id = ${appId} and id = (select agent_id from source) for key share)
+    select (select count(*) from org), (select count(*) from team), (select count(*) from owner),
+      (select count(*) from agent)`;
+  const source = tx`select 1 from knowledge_sources where app_id = ${appId} and id = ${sourceId} for key share`;
+  await Promise.all([owners, source]);
 }
 
 /** Adds a document's chunks to the locked index. Answers the ordinal of the first one. */

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
-import type { Database } from '../../db/database.ts';
+import type { Database, Db } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
@@ -43,6 +43,7 @@ export function createIngestService(deps: IngestDeps) {
 
   /** The ingestion's row, and its job in the same transaction; or the one that is active already. */
   async function begin(
+    db: Db,
     source: SourceRow,
     kind: IngestionRow['kind'],
     items: NewItem[],
@@ -63,7 +64,7 @@ export function createIngestService(deps: IngestDeps) {
       });
       if (inserted) {
         // The active one may have ended just before this one queued behind it.
-        if (inserted.queued) await promote(source);
+        if (inserted.queued) await promote(db, source);
         return { ingestion: inserted, isNew: true };
       }
       const active = await store.findActiveIngestion(db, source.appId, source.id);
@@ -79,7 +80,7 @@ export function createIngestService(deps: IngestDeps) {
     });
   }
 
-  async function promote(source: SourceRow): Promise<void> {
+  async function promote(db: Db, source: SourceRow): Promise<void> {
     await db.begin(async (tx) => {
       const next = await store.promoteQueued(tx, source.appId, source.id);
       if (next !== undefined) await work.launch(tx, source.appId, source.id, next);
@@ -88,15 +89,17 @@ export function createIngestService(deps: IngestDeps) {
 
   /** Starts, works small things at once, and answers the ingestion as it then is. */
   async function start(
+    db: Db,
     caller: Caller,
     source: SourceRow,
     kind: IngestionRow['kind'],
     items: NewItem[],
     onActive: OnActive,
+    isInline = true,
   ): Promise<IngestionView> {
     const size = items.reduce((sum, item) => sum + (item.content?.length ?? inlineBytesMax + 1), 0);
-    const inline = kind !== 'pull' && size <= inlineBytesMax;
-    const { ingestion, isNew } = await begin(source, kind, items, onActive, inline);
+    const inline = isInline && kind !== 'pull' && size <= inlineBytesMax;
+    const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline);
     if (isNew && inline && !ingestion.queued) {
       const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
       await Promise.race([working, wait(inlineWaitMs, undefined, { ref: false })]);
@@ -106,7 +109,7 @@ export function createIngestService(deps: IngestDeps) {
     return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
   }
 
-  async function readPush(caller: Caller, input: PushInput, at = ''): Promise<NewItem> {
+  async function readPush(db: Db, caller: Caller, input: PushInput, at = ''): Promise<NewItem> {
     checkMetadata(input.metadata, `${at}metadata`);
     const common = {
       documentId: null,
@@ -126,15 +129,22 @@ export function createIngestService(deps: IngestDeps) {
     return { ...common, ...none, fileId: file.id };
   }
 
-  async function ingest(caller: Caller, id: string, input: Static<typeof ingestSchema>): Promise<IngestionView> {
-    const source = await sources.getForChange(caller, id, 'update');
+  /** @param isInline whether small contents are worked here; otherwise, and always within a transaction, a job does it. */
+  async function ingest(
+    db: Db,
+    caller: Caller,
+    id: string,
+    input: Static<typeof ingestSchema>,
+    isInline = true,
+  ): Promise<IngestionView> {
+    const source = await sources.getForChange(db, caller, id, 'update');
     const mode = readMode(input);
     checkMode(source, mode, input);
     if (mode === 'pull') await requireRoom(db, source, 'pages');
     // What is there already may be found again.
     else if (input.dedupe !== true) await requireRoom(db, source, 'documents');
-    const items = mode === 'pull' ? [] : [await readPush(caller, input)];
-    return start(caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return');
+    const items = mode === 'pull' ? [] : [await readPush(db, caller, input)];
+    return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return', isInline);
   }
 
   return {
@@ -142,7 +152,7 @@ export function createIngestService(deps: IngestDeps) {
 
     /** Many contents in one ingestion, worked in their order, each with a result of its own. */
     async ingestBatch(caller: Caller, id: string, input: Static<typeof ingestBatchSchema>): Promise<IngestionView> {
-      const source = await sources.getForChange(caller, id, 'update');
+      const source = await sources.getForChange(db, caller, id, 'update');
       if (!findCreatableKind(source.type)?.pushable)
         throw invalidField('items', `cannot be pushed into a source of type ${source.type}`);
       await requireRoom(db, source, 'documents');
@@ -150,9 +160,9 @@ export function createIngestService(deps: IngestDeps) {
       for (const [i, item] of input.items.entries()) {
         if ((item.content === undefined) === (item.file === undefined))
           throw oneOf([`items.${i}.content`, `items.${i}.file`], 'give exactly one of content and file');
-        items.push(await readPush(caller, item, `items.${i}.`));
+        items.push(await readPush(db, caller, item, `items.${i}.`));
       }
-      return start(caller, source, 'batch', items, input.on_active ?? 'return');
+      return start(db, caller, source, 'batch', items, input.on_active ?? 'return');
     },
 
     /** Replaces a document's content; the caller has been found to be allowed to. */
@@ -162,8 +172,9 @@ export function createIngestService(deps: IngestDeps) {
       document: { id: string; title: string | null },
       input: PushInput,
     ): Promise<IngestionView> {
-      const item = await readPush(caller, input);
+      const item = await readPush(db, caller, input);
       return start(
+        db,
         caller,
         source,
         'replace',
@@ -175,7 +186,7 @@ export function createIngestService(deps: IngestDeps) {
     /** Bytes that a server-driven flow brings in. They wait their turn behind an active ingestion. */
     async ingestInternal(source: SourceRow, item: NewItem): Promise<IngestionRow> {
       const inline = (item.content?.length ?? 0) <= inlineBytesMax;
-      const { ingestion } = await begin(source, 'push', [item], 'queue', inline);
+      const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline);
       if (inline && !ingestion.queued) {
         const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
         await Promise.race([working, wait(inlineWaitMs, undefined, { ref: false })]);
@@ -185,7 +196,7 @@ export function createIngestService(deps: IngestDeps) {
 
     /** Starts a pull that nobody asked for by hand. Nothing happens while another ingestion is active. */
     async pullDue(source: SourceRow): Promise<void> {
-      await begin(source, 'pull', [], 'return', false);
+      await begin(db, source, 'pull', [], 'return', false);
     },
 
     async get(caller: Caller, id: string): Promise<IngestionView> {
@@ -195,7 +206,7 @@ export function createIngestService(deps: IngestDeps) {
     },
 
     async list(caller: Caller, sourceId: string, page: PageRequest): Promise<[IngestionView[], number]> {
-      const source = await sources.get(caller, sourceId);
+      const source = await sources.get(db, caller, sourceId);
       return store.listIngestions(db, source.appId, source.id, page);
     },
   };

@@ -28,7 +28,7 @@ export function createSearchService(deps: { db: Database; sources: SourceService
 
   return {
     async searchSource(caller: Caller, id: string, input: Static<typeof searchSchema>): Promise<SearchResult> {
-      const source = await sources.get(caller, id);
+      const source = await sources.get(db, caller, id);
       return run(caller, db`s.id = ${source.id}`, input);
     },
 

@@ -39,7 +39,7 @@ export function createInboundService(deps: InboundDeps) {
   const urlOf = (token: string) => `${baseUrl()}/api/v1/inbound/${token}`;
 
   async function getInbound(caller: Caller, id: string) {
-    const source = await sources.getForChange(caller, id, 'update');
+    const source = await sources.getForChange(db, caller, id, 'update');
     if (source.type !== 'webhook/inbound') throw notFound();
     return source;
   }

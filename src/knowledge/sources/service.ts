@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { StemLanguage } from '../../content/terms.ts';
-import type { Database } from '../../db/database.ts';
+import type { Database, Db } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { findVisibleFile } from '../../files/store.ts';
 import type { PageRequest } from '../../http/pages.ts';
@@ -25,15 +25,15 @@ export type SeenSource = store.SourceRow & { agent: AgentOwners | undefined };
 export type SourceService = ReturnType<typeof createSourceService>;
 
 export function createSourceService({ db, clock, language, checkUrl }: SourceDeps) {
-  async function get(caller: Caller, id: string): Promise<SeenSource> {
+  async function get(db: Db, caller: Caller, id: string): Promise<SeenSource> {
     const source = await store.findSource(db, caller, pathId('source', id));
     if (!source) throw notFound();
     return source;
   }
 
   /** 404 when the caller does not see the source, 403 when it may not be changed. */
-  async function getForChange(caller: Caller, id: string, change: Change): Promise<SeenSource> {
-    const source = await get(caller, id);
+  async function getForChange(db: Db, caller: Caller, id: string, change: Change): Promise<SeenSource> {
+    const source = await get(db, caller, id);
     const mayDelete = change === 'delete' && administersOrgOf(caller, source);
     if (!mayDelete && !mayChangeOwned(caller, source, change, source.agent))
       throw new AppError('forbidden', `You may see this source, but not ${change} it.`);
@@ -129,7 +129,7 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
         state?: 'active' | 'paused' | undefined;
       },
     ): Promise<store.SourceRow> {
-      const source = await getForChange(caller, id, 'update');
+      const source = await getForChange(db, caller, id, 'update');
       checkMetadata(change.metadata);
       if (change.payload) await checkConfiguration(caller, source.type, change.payload);
       const state = change.state ?? source.state;
@@ -145,7 +145,7 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
-      const source = await getForChange(caller, id, 'delete');
+      const source = await getForChange(db, caller, id, 'delete');
       if (!(await store.deleteSource(db, caller, source.id))) throw notFound();
     },
   };

@@ -120,7 +120,9 @@ class BlockWriter {
     if (element.name === 'a') this.#inLink = true;
     this.contents(element, context);
     this.#inLink = wasInLink;
-    this.#inline = before + this.#marked(element, this.#inline);
+    const inner = this.#inline;
+    const isUnit = element.name === 'sup' && /^[23]$/.test(inner) && unitOfLength.test(before);
+    this.#inline = before + (isUnit ? inner : this.#marked(element, inner));
   }
 
   #hasBlockInside(element: HtmlElement): boolean {
@@ -286,6 +288,9 @@ class BlockWriter {
     });
   }
 }
+
+/** Units whose square and cube people type as `m2` and `cm3`. */
+const unitOfLength = /(?:^|[^\p{L}])(?:[kdcm]?m|ft|in|yd|mi)$/iu;
 
 /** Text without the marks that only help to break lines. */
 function plainText(text: string): string {

@@ -1,7 +1,7 @@
 import { microdataTypes, type Thing } from './linked-data.ts';
 import { measureText, proseLengths } from './main/measure.ts';
 import { countPosts } from './main/thread.ts';
-import { collect, findFirst, type HtmlElement, type HtmlTree, textOf, textStart } from './tree.ts';
+import { collect, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
 
 /** What is known of a page before its text is extracted. */
 export type PageFacts = {
@@ -20,8 +20,10 @@ export function pageSignals({ tree, url, meta, things, title }: PageFacts): Set<
   };
   addStatements(add, tree.root, meta, things);
   addAddress(add, url);
-  addWords(add, tree.root, title ?? '');
-  addShape(add, tree.root);
+  const body = findFirst(tree.root, 'body') ?? tree.root;
+  const text = textOf(body);
+  addWords(add, text.slice(0, wordsCharactersMax), title ?? '');
+  addShape(add, body, text);
   return signals;
 }
 
@@ -157,8 +159,9 @@ const wordSigns: [string, RegExp][] = [
   ['words:more', /load more|show more|view all|see all|read more.*read more/i],
 ];
 
-function addWords(add: Add, root: HtmlElement, title: string): void {
-  const text = textStart(findFirst(root, 'body') ?? root, 60_000);
+const wordsCharactersMax = 60_000;
+
+function addWords(add: Add, text: string, title: string): void {
   for (const [name, pattern] of wordSigns) add(name, pattern.test(text));
   add('title:docs', /\b(?:docs?|documentation|reference|manual|api|guide|tutorial)\b/i.test(title));
   add('title:list', /\b(?:best|top|latest|news|jobs|list|rankings?|all)\b|\d+/i.test(title));
@@ -173,8 +176,7 @@ function addWords(add: Add, root: HtmlElement, title: string): void {
 const price = /(?:[$€£¥₹]|\b(?:USD|EUR|GBP)\b)\s?\d|\d\s?(?:[€£¥₹]|\b(?:USD|EUR|GBP|kr)\b|zł)/g;
 
 /** Amounts of prose, links, prices, headings, code and repeated parts, in steps. */
-function addShape(add: Add, root: HtmlElement): void {
-  const body = findFirst(root, 'body') ?? root;
+function addShape(add: Add, body: HtmlElement, text: string): void {
   const extents = measureText(body);
   const lengths = proseLengths(body);
   const { characters = 0, linked = 0, links = 0 } = extents.get(body) ?? {};
@@ -195,7 +197,7 @@ function addShape(add: Add, root: HtmlElement): void {
   const step = (name: string, value: number, ...bounds: number[]): void => {
     for (const bound of bounds) add(`${name}>=${bound}`, value >= bound);
   };
-  const prices = textOf(body).match(price)?.length ?? 0;
+  const prices = text.match(price)?.length ?? 0;
   step('prices', prices, 1, 5, 15, 40);
   step('paragraphs', longParagraphs, 1, 4, 8, 16);
   step('headings', count('h1', 'h2', 'h3', 'h4'), 4, 12, 25);

@@ -198,7 +198,8 @@ export function textOf(node: HtmlNode): string {
     }
   };
   visit(node);
-  return parts.join('').replace(/\s+/g, ' ').trim();
+  const text = parts.length === 1 ? (parts[0] ?? '') : parts.join('');
+  return (/[^\S ]|\s\s/.test(text) ? text.replace(/\s+/g, ' ') : text).trim();
 }
 
 /** The beginning of `textOf`, at least `characters` long where there is so much; cheap on large elements. */

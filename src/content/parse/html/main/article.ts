@@ -1,5 +1,5 @@
 import { collect, detach, findAll, type HtmlElement, type HtmlNode, hasAncestor, textOf, textStart } from '../tree.ts';
-import { clone, inlineNames, linkDensity, proseLengths, simplify } from './measure.ts';
+import { clone, type Extent, inlineNames, linkDensity, measureText, proseLengths, simplify } from './measure.ts';
 import {
   callToAction,
   isCaption,
@@ -254,9 +254,10 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
 
 /** Cuts out of the chosen element what is not its text. */
 function cleanUp(content: HtmlElement, title: string | undefined, cut: Cut): void {
+  const whole = textOf(content).length;
   for (const name of ['form', 'fieldset', 'footer', 'aside', 'input', 'button', 'select', 'textarea'])
     for (const element of findAll(content, name))
-      if (!isSubstantial(element, content) && !isNote(element)) detach(element);
+      if (!isSubstantial(element, whole) && !isNote(element)) detach(element);
   dropTitle(content, title);
   captionsToImages(content);
   if (cut.unlikely) {
@@ -267,9 +268,9 @@ function cleanUp(content: HtmlElement, title: string | undefined, cut: Cut): voi
   dropEmptyHeadings(content);
 }
 
-function isSubstantial(element: HtmlElement, content: HtmlElement): boolean {
+function isSubstantial(element: HtmlElement, whole: number): boolean {
   const length = textOf(element).length;
-  return length > textOf(content).length * 0.4 && linkDensity(element) < 0.3;
+  return length > whole * 0.4 && linkDensity(element) < 0.3;
 }
 
 /** The page's own title is told apart from its text. */
@@ -284,8 +285,9 @@ function dropTitle(content: HtmlElement, title: string | undefined): void {
 
 /** A caption is not running text; where its picture has no words of its own, it becomes them. */
 function captionsToImages(content: HtmlElement): void {
+  const whole = textOf(content).length;
   for (const caption of collect(content, isCaption)) {
-    if (caption.parent === undefined || isSubstantial(caption, content)) continue;
+    if (caption.parent === undefined || isSubstantial(caption, whole)) continue;
     const image = findAll(caption, 'img')[0] ?? findAll(caption.parent, 'img')[0];
     const text = textOf(caption);
     if (image !== undefined && !image.attributes.alt?.trim() && text !== '')
@@ -300,10 +302,11 @@ function captionsToImages(content: HtmlElement): void {
 
 /** Lines that only point elsewhere: "Read more: …", "Related: …", "Follow us on …". */
 function dropPointers(content: HtmlElement): void {
+  const extents = measureText(content);
   for (const line of collect(content, ({ name }) =>
     ['p', 'div', 'li', 'h2', 'h3', 'h4', 'h5', 'h6', 'strong', 'span', 'center'].includes(name),
   )) {
-    if (line.parent === undefined) continue;
+    if (line.parent === undefined || isLong(line, extents, 300)) continue;
     const text = textOf(line);
     if (text.length > 300 || text.length < 3) continue;
     const linked = linkDensity(line);
@@ -316,8 +319,9 @@ function dropPointers(content: HtmlElement): void {
 /** From a heading such as "You may also like" on, a page is about other pages. */
 function dropRelated(content: HtmlElement): void {
   const total = textOf(content).length;
+  const extents = measureText(content);
   for (const heading of collect(content, ({ name }) => /^(?:h[2-6]|strong|b|label|p|div|span|dt)$/.test(name))) {
-    if (!isAttached(heading, content)) continue;
+    if (isLong(heading, extents, 50) || !isAttached(heading, content)) continue;
     const text = textOf(heading);
     if (text.length > 50 || !relatedHeading.test(text)) continue;
     // The box that the heading opens, as long as it is not most of the page.
@@ -355,6 +359,11 @@ function announcesPages(element: HtmlElement): boolean {
   );
 }
 
+/** A cheap look before the text is put together: some text goes while lines are dropped, so there is room. */
+function isLong(element: HtmlElement, extents: Map<HtmlElement, Extent>, characters: number): boolean {
+  return (extents.get(element)?.characters ?? 0) > characters * 2;
+}
+
 function isAttached(element: HtmlElement, content: HtmlElement): boolean {
   for (let at: HtmlElement | undefined = element; at !== undefined; at = at.parent) if (at === content) return true;
   return false;
@@ -370,11 +379,12 @@ function isFirst(element: HtmlElement): boolean {
 
 /** Boxes that are mostly links: tables of contents, related articles, tags. */
 function dropLists(content: HtmlElement): void {
+  const extents = measureText(content);
   const boxes = collect(content, ({ name }) =>
     ['ul', 'ol', 'div', 'section', 'table', 'dl', 'p'].includes(name),
   ).reverse();
   for (const box of boxes) {
-    if (box.parent === undefined) continue;
+    if (box.parent === undefined || isLong(box, extents, 3_000)) continue;
     const text = textOf(box);
     if (text === '' || text.length > 3_000) continue;
     const anchors = findAll(box, 'a').length;

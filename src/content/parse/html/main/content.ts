@@ -27,8 +27,9 @@ export function mainContent(
 function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, stated: Structured): HtmlElement {
   switch (type) {
     case 'article':
-    case 'documentation':
       return article();
+    case 'documentation':
+      return longer(article(), wholePage(body, { keepLinkLists: true }));
     case 'forum':
       return thread(body) ?? article();
     case 'service':
@@ -39,6 +40,13 @@ function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, 
     case 'product':
       return orElse(productContent(body, stated), article);
   }
+}
+
+/** How much more there must be on the page than the main text found, for parts of it to have been missed. */
+const missedShareMin = 1.2;
+
+function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
+  return textOf(whole).length > textOf(content).length * missedShareMin ? whole : content;
 }
 
 const enoughCharacters = 100;

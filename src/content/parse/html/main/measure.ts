@@ -1,4 +1,4 @@
-import { blockNames, findAll, type HtmlElement, textOf } from '../tree.ts';
+import { blockNames, type HtmlElement } from '../tree.ts';
 
 export const inlineNames = new Set(
   'span b strong i em u font small sub sup mark code abbr cite q time s ins big label'.split(' '),
@@ -27,14 +27,22 @@ export function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
   return lengths;
 }
 
-/** Share of an element's text that stands in links to other pages. */
+/** Share of an element's text that stands in links to other pages; one to a place on the same page counts less. */
 export function linkDensity(element: HtmlElement): number {
-  const length = textOf(element).length;
-  if (length === 0) return 0;
+  let length = 0;
   let linked = 0;
-  for (const anchor of findAll(element, 'a'))
-    linked += textOf(anchor).length * (anchor.attributes.href?.startsWith('#') ? 0.3 : 1);
-  return Math.min(1, linked / length);
+  const visit = (at: HtmlElement, weight: number): void => {
+    for (const child of at.children) {
+      if (child.kind === 'text') {
+        const characters = trimmedLength(child.text);
+        length += characters;
+        linked += characters * weight;
+      } else if (child.name === 'a') visit(child, child.attributes.href?.startsWith('#') ? 0.3 : 1);
+      else visit(child, weight);
+    }
+  };
+  visit(element, 0);
+  return length === 0 ? 0 : linked / length;
 }
 
 export type Extent = { characters: number; linked: number; links: number };

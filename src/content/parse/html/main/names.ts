@@ -20,7 +20,19 @@ const chromePhrase =
   /(?:^|-)(?:cookie-(?:banner|notice|consent|bar)|back-to-top|skip-(?:to|link|nav)|site-(?:header|footer|nav)|(?:main|primary|top|global|site|header|footer|mobile)-(?:menu|nav|navigation)|share-(?:buttons?|links?|icons?)|social-(?:links?|icons?|media|share)|visually-hidden|visuallyhidden|screen-reader(?:-text|-only)?|sr-only|slick-cloned|slide-duplicate|announcement-bar|country-selector|currency-(?:selector|switcher)|language-(?:selector|switcher)|mailing-list|sign-?up-form|print-only|advertisement)(?:$|-)/;
 
 /** The names of an element: each class, and its id, in kebab case. */
-export function namesOf({ attributes }: HtmlElement): string[] {
+export function namesOf({ attributes }: HtmlElement): readonly string[] {
+  const known = knownNames.get(attributes);
+  if (known !== undefined) return known;
+  const names = readNames(attributes);
+  knownNames.set(attributes, names);
+  return names;
+}
+
+/** Copies of an element share its attributes, and a page is copied and asked several times. */
+const knownNames = new WeakMap<Record<string, string>, readonly string[]>();
+
+function readNames(attributes: Record<string, string>): string[] {
+  if (attributes.class === undefined && attributes.id === undefined) return [];
   const text = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
   if (text.length < 3 || text.length > 2_000) return [];
   return text

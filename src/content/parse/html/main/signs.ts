@@ -46,7 +46,19 @@ export function isHidden({ attributes, name }: HtmlElement): boolean {
 const streamedId = /^S:[0-9a-f]+$/;
 
 /** The words of class and id: "post-shareButtons" is post, share, buttons. */
-function wordsOf({ attributes }: HtmlElement): string[] {
+function wordsOf({ attributes }: HtmlElement): readonly string[] {
+  const known = knownWords.get(attributes);
+  if (known !== undefined) return known;
+  const words = readWords(attributes);
+  knownWords.set(attributes, words);
+  return words;
+}
+
+/** Copies of an element share its attributes, and a page is copied and asked several times. */
+const knownWords = new WeakMap<Record<string, string>, readonly string[]>();
+
+function readWords(attributes: Record<string, string>): string[] {
+  if (attributes.class === undefined && attributes.id === undefined) return [];
   const names = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
   if (names.length < 2 || names.length > 1_000) return [];
   return names
@@ -140,7 +152,7 @@ const ledeWords =
 
 /** How lines begin that only point to another page, in some languages. */
 export const pointerStart =
-  /^\W*(?:read (?:more|also|next|this)|see (?:more|also)|also read|also see|more (?:on|from|about)|related(?: (?:story|stories|article|articles|content|posts?|news))?\s*[:\-–]|don'?t miss|watch(?: (?:more|now|also|video))?\s*:|click here|continue reading|view (?:more|gallery)|learn more\b.{0,30}$|up next|next (?:up|article)|lesen sie (?:auch|mehr|hier)|mehr (?:zum thema|dazu|lesen)|siehe auch|auch interessant|lire aussi|à lire|voir aussi|leia (?:mais|também|tambem)|veja (?:mais|também)|saiba mais|lea también|lee (?:también|más)|leer más|te puede interesar|ver más|leggi anche|guarda anche|lees (?:ook|meer)|zobacz (?:też|także|również)|czytaj (?:też|także|również|więcej)|читайте (?:также|ещё)|関連記事|相关阅读|延伸阅读)/i;
+  /^\W*(?:read (?:more|also|next|this)|see (?:more|also)|also read|also see|more (?:on|from|about)|related(?: (?:story|stories|article|articles|content|posts?|news))?\s*[:\-–]|don'?t miss|watch(?: (?:more|now|also|video))?\s*:|click here|continue reading|view (?:more|gallery)|learn more\b.{0,30}$|up next|next (?:up|article)|lesen sie (?:auch|mehr|hier)|mehr (?:zum thema|dazu|lesen)|zum weiterlesen|siehe auch|auch interessant|lire aussi|à lire|voir aussi|leia (?:mais|também|tambem)|veja (?:mais|também)|saiba mais|lea también|lee (?:también|más)|leer más|te puede interesar|ver más|leggi anche|guarda anche|lees (?:ook|meer)|zobacz (?:też|także|również)|czytaj (?:też|także|również|więcej)|читайте (?:также|ещё)|関連記事|相关阅读|延伸阅读)/i;
 
 /** Lines that ask the reader to do something that has nothing to do with the text. */
 export const callToAction =
@@ -148,4 +160,4 @@ export const callToAction =
 
 /** Headings under which other pages are announced. */
 export const relatedHeading =
-  /^\W*(?:related(?: (?:articles?|stories|posts?|news|content|links?|topics|reading|products))?|(?:you )?(?:may|might) (?:also )?(?:like|be interested(?: in)?)|you(?:'ll| will) also (?:like|love)|more (?:news|stories|articles|posts|from\b.{0,40}|on this (?:topic|story)|in this section)|recommended(?: (?:for you|articles?|stories|posts|reading))?|read (?:more|next|also)|see also|don'?t miss|latest (?:news|posts|articles|stories)|recent (?:posts|articles|news)|(?:most|trending) (?:read|popular|viewed|now|stories)|popular (?:posts|articles|now)|trending|comments?(?: \(\d+\))?|leave a (?:comment|reply)|about the author|share this(?: (?:article|story|post))?|tags|(?:das )?könnte (?:sie|dich|ihnen|dir) auch (?:interessieren|gefallen)|mehr zum thema|auch interessant|weitere (?:artikel|themen|meldungen)|ähnliche (?:artikel|beiträge)|lesen sie auch|kommentare|sur le même sujet|articles (?:liés|similaires)|à lire aussi|vous aimerez aussi|(?:você )?(?:também )?pode(?: também)? (?:gostar|interessar)\b.{0,10}|leia (?:também|mais)|relacionad[oa]s|artículos relacionados|noticias relacionadas|(?:te|le) puede interesar|también te puede\b.{0,20}|potrebbe(?:ro)? interessarti.{0,10}|leggi anche|articoli correlati|gerelateerd|lees ook|zobacz (?:też|także|również)|czytaj (?:też|także)|powiązane|похожие\b.{0,20}|читайте также|関連記事|おすすめ|相关(?:文章|阅读|推荐))\W*$/iu;
+  /^\W*(?:related(?: (?:articles?|stories|posts?|news|content|links?|topics|reading|products))?|(?:you )?(?:may|might) (?:also )?(?:like|be interested(?: in)?)|you(?:'ll| will) also (?:like|love)|more (?:news|stories|articles|posts|from\b.{0,40}|on this (?:topic|story)|in this section)|recommended(?: (?:for you|articles?|stories|posts|reading))?|read (?:more|next|also)|see also|don'?t miss|latest (?:news|posts|articles|stories)|recent (?:posts|articles|news)|(?:most|trending) (?:read|popular|viewed|now|stories)|popular (?:posts|articles|now)|trending|comments?(?: \(\d+\))?|leave a (?:comment|reply)|about the author|share this(?: (?:article|story|post))?|tags|(?:das )?könnte (?:sie|dich|ihnen|dir) auch (?:interessieren|gefallen)|mehr zum thema|zum weiterlesen|auch interessant|weitere (?:artikel|themen|meldungen)|ähnliche (?:artikel|beiträge)|lesen sie auch|kommentare|sur le même sujet|articles (?:liés|similaires)|à lire aussi|vous aimerez aussi|(?:você )?(?:também )?pode(?: também)? (?:gostar|interessar)\b.{0,10}|leia (?:também|mais)|relacionad[oa]s|artículos relacionados|noticias relacionadas|(?:te|le) puede interesar|también te puede\b.{0,20}|potrebbe(?:ro)? interessarti.{0,10}|leggi anche|articoli correlati|gerelateerd|lees ook|zobacz (?:też|także|również)|czytaj (?:też|także)|powiązane|похожие\b.{0,20}|читайте также|関連記事|おすすめ|相关(?:文章|阅读|推荐))\W*$/iu;

@@ -98,8 +98,11 @@ function isPost(element: HtmlElement): boolean {
   if (/\/(?:Comment|Answer|Question|DiscussionForumPosting)$/.test(attributes.itemtype ?? '')) return true;
   if (Object.keys(attributes).some((key) => postAttribute.test(key)) || attributes.component === 'post') return true;
   if (postId.test(attributes.id ?? '') || numberedId.test(attributes.id ?? '')) return true;
-  return namesOf(element).some((one) => postName.test(one));
+  return hint.test(attributes.class ?? '') && namesOf(element).some((one) => postName.test(one));
 }
+
+/** Cheap to look for, before names are taken apart. */
+const hint = /post|comm|comtr|message|reply|answer|question|msg|topic|athing/i;
 
 const postName =
   /^(?:[a-z]{1,8}-)?(?:(?:post|comment|message|reply|answer|question|msg|topic-post|topic-body|crawler-post)(?:-(?:item|container|wrapper|wrap|row|block|stream|box|article|main|single|content|body|\d+))?|c-?post|bbp-reply|bbp-topic|post-\d+|item-comment|comment-item|postbit(?:-?\w+)?|comtr|athing|forum-post)$/;

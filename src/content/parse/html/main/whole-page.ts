@@ -17,7 +17,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   keepButtonTexts(copy);
   removeWhere(copy, (element) => (isHidden(element) && !isPanel(element)) || isChrome(element));
   let extents = measureText(copy);
-  const whole = extents.get(copy)?.characters ?? 0;
+  const whole = extents.get(copy) ?? nothing;
   removeWhere(copy, (element) => isSurrounding(element, extents, whole));
   const { unwanted } = options;
   if (unwanted !== undefined)
@@ -25,8 +25,8 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
       copy,
       (element) =>
         isNamed(element, unwanted, options.unwantedPhrase) &&
-        (extents.get(element)?.characters ?? 0) < whole * unwantedShareMax &&
-        !collect(element, isMarkedMain).length,
+        (extents.get(element)?.characters ?? 0) < whole.characters * unwantedShareMax &&
+        !holdsMain(element),
     );
   const region = mainRegion(copy);
   extents = measureText(region);
@@ -78,12 +78,22 @@ function keepButtonTexts(root: HtmlElement): void {
   }
 }
 
+const nothing: Extent = { characters: 0, linked: 0, links: 0 };
+/** A name is only a name: what holds a good part of the page, or of its text outside links, is no bar or menu. */
+const namedShareMax = 0.35;
+const namedTextShareMax = 0.25;
+
+function holdsMain(element: HtmlElement): boolean {
+  return collect(element, isMarkedMain).length > 0;
+}
+
 /** Names and tags lie less about small boxes than about large ones. */
-function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, whole: number): boolean {
+function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, whole: Extent): boolean {
   const { name } = element;
   if (name === 'body' || name === 'main' || /^h[1-6]$/.test(name)) return false;
   const { characters = 0, linked = 0 } = extents.get(element) ?? {};
-  const share = characters / Math.max(1, whole);
+  const share = characters / Math.max(1, whole.characters);
+  const unlinkedShare = (characters - linked) / Math.max(1, whole.characters - whole.linked);
   if ((name === 'footer' || name === 'header') && hasAncestor(element, ({ name: at }) => partNames.has(at)))
     return false;
   if (name === 'footer') return share < 0.5;
@@ -91,7 +101,7 @@ function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, 
     return (share < 0.5 && (linked > characters * 0.5 || findFirst(element, 'nav') !== undefined)) || characters < 3;
   if (name === 'aside') return share < 0.3;
   if (name === 'form') return characters < 600 && findAll(element, 'input').length > 0;
-  return share < 0.35 && isNamedChrome(element) && !collect(element, isMarkedMain).length;
+  return share < namedShareMax && unlinkedShare < namedTextShareMax && isNamedChrome(element) && !holdsMain(element);
 }
 
 /** Elements whose own header and footer are not those of the page. */
