@@ -4,6 +4,7 @@ import { systemClock } from '../../src/clock.ts';
 import { createFetcher } from '../../src/content/fetch/guarded-fetch.ts';
 import { type EngineDeps, runCrawlTurn } from '../../src/crawls/engine.ts';
 import { HostGate } from '../../src/crawls/host-gate.ts';
+import { hostLedger } from '../../src/crawls/host-store.ts';
 import { insertCrawl, takeCrawl } from '../../src/crawls/store.ts';
 import type { CrawledPage, CrawlSettings, CrawlSink, CrawlVerdict, FailedPage } from '../../src/crawls/types.ts';
 import { newUuid } from '../../src/ids.ts';
@@ -85,11 +86,12 @@ async function crawl(url: string, sink: Memory, collectionId: string | null = nu
 
 function turn(id: string, sink: Memory) {
   const { parser } = server.services;
-  const gate = new HostGate({ concurrencyMax: 4, delayMs: 0 });
+  const log = createLogger('silent');
+  const gate = new HostGate(hostLedger(server.db, newUuid()), { concurrencyMax: 4, delayMs: 0, log });
   const sinks = new Map<string, CrawlSink>([['memory', sink as unknown as CrawlSink]]);
   const deps: EngineDeps = {
     db: server.db,
-    log: createLogger('silent'),
+    log,
     clock: systemClock,
     fetcher,
     parser,
