@@ -1,5 +1,5 @@
-import type { Block } from '../markdown.ts';
 import { failed, parseLimits, requireTextSize } from '../types.ts';
+import type { Block } from '../write-markdown.ts';
 
 /** What all sheets of a workbook may hold: a small file can name one long string or one sheet again and again. */
 export class SheetBudget {
