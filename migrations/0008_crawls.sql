@@ -85,3 +85,16 @@ create table crawled_pages (
   primary key (app_id, collection_id, url_hash),
   foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade
 );
+
+-- What each process has of each host that is crawled, for all apps together. Unlogged: after a crash of the database
+-- every process claims its shares again.
+create unlogged table crawl_host_shares (
+  -- Name and port, as URLs have them.
+  host text primary key,
+  -- By the name of the process; src/crawls/host-shares.ts says what is in them.
+  shares jsonb not null default '{}',
+  -- When the next request may start, where the host wants pauses.
+  next_at timestamptz not null default '-infinity',
+  -- The row means nothing after this.
+  used_until timestamptz not null default now() + interval '1 minute'
+);

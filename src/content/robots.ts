@@ -5,6 +5,8 @@ export type RobotsFile = {
   rules: RobotsRule[];
   crawlDelayMs?: number;
   sitemaps: string[];
+  /** It could not be read, which says nothing of what it would allow. */
+  isUnavailable?: boolean;
 };
 
 /** `pattern` in the spelling of `canonical`. */
@@ -16,6 +18,8 @@ export type RobotsRules = {
   /** The pause between two requests that the site asks for; undefined when there is none. */
   crawlDelayMs: number | undefined;
   sitemaps: string[];
+  /** It could not be read, which says nothing of what it would allow. */
+  isUnavailable?: boolean;
 };
 
 /** RFC 9309 asks crawlers to read at least 500 KiB. */
@@ -27,7 +31,12 @@ export function robotsRules({ rules, crawlDelayMs, sitemaps }: RobotsFile): Robo
 
 /** The meaning of an absent robots.txt (4xx), and of an unavailable one (5xx, no connection). */
 export const allowEverything: RobotsRules = { allows: () => true, crawlDelayMs: undefined, sitemaps: [] };
-export const allowNothing: RobotsRules = { allows: () => false, crawlDelayMs: undefined, sitemaps: [] };
+export const allowNothing: RobotsRules = {
+  allows: () => false,
+  crawlDelayMs: undefined,
+  sitemaps: [],
+  isUnavailable: true,
+};
 
 /** The longest matching pattern decides; allow wins a tie; robots.txt itself is always allowed. */
 function judge(rules: readonly RobotsRule[], path: string): boolean {

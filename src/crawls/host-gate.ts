@@ -1,20 +1,50 @@
-import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from '../log.ts';
+import { type Grant, type HostClaim, type HostLedger, leaseMs } from './host-shares.ts';
+import { pause } from './signals.ts';
 
 type HostGateOptions = {
-  /** Requests to one host at the same time, over all crawls of this process. */
+  /** Requests to one host at the same time, over all crawls of all processes. */
   concurrencyMax: number;
   /** Pause between the starts of two requests to one host, when the site asks for none. */
   delayMs: number;
+  log: Logger;
 };
 
-type Host = { running: number; nextAtMs: number; waiting: (() => void)[] };
+type Host = Grant & {
+  name: string;
+  running: number;
+  waiting: (() => void)[];
+  /** Requests, waiting or running, whose robots.txt asks that one follow the other. */
+  polite: number;
+  /** The most that ran or waited since the last claim. */
+  peak: number;
+  wanted: number;
+  claimedAt: number;
+  /** The share may have gone to others after this. */
+  validUntil: number;
+};
 
-/** Holds requests back so that no host gets more than its share, whichever crawls and tenants they are for. */
+/** How often a process that has no slot asks for one, how often a share is renewed, and when an unused one is given up. */
+const tickMs = 250;
+const renewMs = 1_000;
+const hostsClaimedMax = 500;
+
+/**
+ * Holds requests back so that no host gets more than its share, whichever crawls, tenants and processes they are for.
+ * A process has a share of each host that it crawls, renews it once a second, and starts requests within it without
+ * asking anybody.
+ */
 export class HostGate {
+  readonly #ledger: HostLedger;
   readonly #options: HostGateOptions;
   readonly #hosts = new Map<string, Host>();
+  readonly #due = new Set<Host>();
+  #claiming = false;
+  #failedAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: HostGateOptions) {
+  constructor(ledger: HostLedger, options: HostGateOptions) {
+    this.#ledger = ledger;
     this.#options = options;
   }
 
@@ -22,51 +52,142 @@ export class HostGate {
    * Waits for a turn at the host and runs `request` in it. `delayMs` is what robots.txt asks for: with it, requests
    * follow one another.
    */
-  async run<T>(host: string, delayMs: number | undefined, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
-    const gate = this.#hosts.get(host) ?? { running: 0, nextAtMs: 0, waiting: [] };
-    this.#hosts.set(host, gate);
-    if (this.#hosts.size > hostsKept) this.#forgetIdle();
-    const concurrency = delayMs ? 1 : this.#options.concurrencyMax;
-    while (gate.running >= concurrency) await turn(gate, signal);
+  async run<T>(name: string, delayMs: number | undefined, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    gate.running += 1;
+    const host = this.#hostOf(name);
+    const polite = delayMs ? 1 : 0;
+    host.polite += polite;
     try {
-      const pause = Math.max(delayMs ?? 0, this.#options.delayMs);
-      const now = performance.now();
-      const startAt = Math.max(now, gate.nextAtMs);
-      gate.nextAtMs = startAt + pause;
-      if (startAt > now) await wait(startAt - now, undefined, { signal });
-      return await request();
+      await this.#enter(host, signal);
+      try {
+        const pauseMs = Math.max(delayMs ?? 0, this.#options.delayMs);
+        const waitMs = pauseMs === 0 ? 0 : await this.#ledger.takeTurn(name, pauseMs);
+        if (waitMs > 0) await pause(waitMs, signal);
+        signal.throwIfAborted();
+        return await request();
+      } finally {
+        host.running -= 1;
+      }
     } finally {
-      gate.running -= 1;
-      gate.waiting.shift()?.();
-      if (gate.running === 0 && gate.waiting.length === 0 && gate.nextAtMs <= performance.now())
-        this.#hosts.delete(host);
+      host.polite -= polite;
+      this.#admit(host);
     }
   }
 
-  #forgetIdle(): void {
+  #hostOf(name: string): Host {
+    const known = this.#hosts.get(name);
+    if (known !== undefined) return known;
+    const none = { running: 0, polite: 0, peak: 0, wanted: 0, allowed: 0, held: 0, claimedAt: 0, validUntil: 0 };
+    const host: Host = { name, waiting: [], ...none };
+    this.#hosts.set(name, host);
+    this.#timer ??= setInterval(() => this.#tick(), tickMs).unref();
+    return host;
+  }
+
+  /** Waits for a slot. A request that is aborted meanwhile takes none. */
+  #enter(host: Host, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const go = (): void => {
+        signal.removeEventListener('abort', giveUp);
+        host.running += 1;
+        resolve();
+      };
+      const giveUp = (): void => {
+        host.waiting.splice(host.waiting.indexOf(go), 1);
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+      host.waiting.push(go);
+      this.#admit(host);
+    });
+  }
+
+  /** Starts what the share allows, and asks for another share when this one does not fit. */
+  #admit(host: Host): void {
+    host.peak = Math.max(host.peak, host.running + host.waiting.length);
+    const isValid = performance.now() < host.validUntil;
+    const limit = this.#limitOf(host);
+    while (isValid && host.running < Math.min(limit, host.allowed) && host.waiting.length > 0) host.waiting.shift()?.();
+    const needsMore = host.waiting.length > 0 && (!isValid || this.#wantedOf(host) > host.wanted);
+    if (needsMore || host.held > Math.max(host.running, host.allowed)) this.#claimSoon(host);
+  }
+
+  #limitOf(host: Host): number {
+    return host.polite > 0 ? 1 : this.#options.concurrencyMax;
+  }
+
+  /** Room to grow, and the rest for other processes. */
+  #wantedOf(host: Host): number {
+    return Math.min(this.#limitOf(host), 2 * host.peak);
+  }
+
+  #tick(): void {
     const now = performance.now();
-    for (const [name, host] of this.#hosts)
-      if (host.running === 0 && host.waiting.length === 0 && host.nextAtMs <= now) this.#hosts.delete(name);
+    for (const host of this.#hosts.values()) {
+      const isStarving = host.running === 0 && host.waiting.length > 0;
+      if (isStarving || now - host.claimedAt >= renewMs) this.#claimSoon(host);
+    }
+    if (this.#hosts.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** What comes up in the same moment goes with one statement. */
+  #claimSoon(host: Host): void {
+    if (performance.now() - this.#failedAt < renewMs) return;
+    this.#due.add(host);
+    if (this.#claiming) return;
+    this.#claiming = true;
+    setImmediate(() => void this.#claimDue());
+  }
+
+  async #claimDue(): Promise<void> {
+    try {
+      while (this.#due.size > 0) await this.#claim([...this.#due].slice(0, hostsClaimedMax));
+    } catch (error) {
+      // Shares stay valid for a while, and the next tick asks again.
+      this.#failedAt = performance.now();
+      this.#due.clear();
+      this.#options.log.warn({ err: error }, 'The shares of hosts could not be renewed');
+    } finally {
+      this.#claiming = false;
+    }
+  }
+
+  async #claim(hosts: Host[]): Promise<void> {
+    const sentAt = performance.now();
+    const claims = hosts.map((host) => {
+      this.#due.delete(host);
+      return { host: host.name, claim: this.#claimOf(host, sentAt) };
+    });
+    const grants = await this.#ledger.claim(claims).finally(() => {
+      hosts.forEach((host, at) => {
+        if (claims[at]?.claim === undefined && isIdle(host)) this.#hosts.delete(host.name);
+      });
+    });
+    for (const host of hosts) {
+      const grant = grants.get(host.name);
+      if (grant === undefined) continue;
+      Object.assign(host, grant);
+      host.validUntil = sentAt + leaseMs - renewMs;
+      this.#admit(host);
+    }
+  }
+
+  /** None when nothing wanted the host since the last claim. What the claim gives up is given up before it is sent. */
+  #claimOf(host: Host, now: number): HostClaim['claim'] {
+    host.peak = Math.max(host.peak, host.running + host.waiting.length);
+    host.wanted = this.#wantedOf(host);
+    host.allowed = now < host.validUntil ? Math.min(host.allowed, host.wanted) : 0;
+    host.claimedAt = now;
+    host.peak = host.running + host.waiting.length;
+    if (host.wanted > 0)
+      return { inUse: Math.max(host.running, host.allowed), wanted: host.wanted, slotsMax: this.#limitOf(host) };
+    host.validUntil = 0;
+    return undefined;
   }
 }
 
-const hostsKept = 1_000;
-
-/** Waits until somebody leaves. Whoever gives up meanwhile takes nobody's turn. */
-function turn(host: Host, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  return new Promise((resolve, reject) => {
-    const go = (): void => {
-      signal.removeEventListener('abort', giveUp);
-      resolve();
-    };
-    const giveUp = (): void => {
-      host.waiting.splice(host.waiting.indexOf(go), 1);
-      reject(signal.reason);
-    };
-    host.waiting.push(go);
-    signal.addEventListener('abort', giveUp, { once: true });
-  });
+function isIdle(host: Host): boolean {
+  return host.running === 0 && host.waiting.length === 0;
 }

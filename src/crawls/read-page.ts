@@ -62,7 +62,7 @@ export async function readPage(
   const url = new URL(queued.url);
   const isStart = queued.depth === 0;
   try {
-    const robots = await options.robotsOf(url);
+    const robots = await readRobots(url, queued, options);
     if (!robots.allows(url)) {
       if (!isStart) return { kind: 'left_out', reason: 'robots', fetched: false };
       return failedPage('fetch_failed', 'robots_disallowed', "The site's robots.txt disallows this page.");
@@ -83,6 +83,17 @@ export async function readPage(
     if (error instanceof ParseError) return failedPage(error.reason, error.code, error.message);
     throw error;
   }
+}
+
+/**
+ * What cannot be read closes a host for now. That is no reason to leave out a page that the consumer has: it fails, and
+ * the consumer keeps it.
+ */
+async function readRobots(url: URL, queued: QueuedPage, { robotsOf, known }: ReadOptions): Promise<RobotsRules> {
+  const rules = await robotsOf(url);
+  if (rules.isUnavailable && known?.isHeld && queued.depth > 0)
+    throw new FetchError('robots_unavailable', 'robots.txt of the host could not be read.');
+  return rules;
 }
 
 type Fetched = { response: FetchResponse; bytes: Uint8Array };
@@ -108,7 +119,7 @@ async function fetchWhole(
     mayFollow: async (target) => {
       // The start page's redirects determine the site; every other page has to stay on it.
       if (queued.depth > 0 && !isInside(crawl, target)) return false;
-      return (await options.robotsOf(target)).allows(target);
+      return (await readRobots(target, queued, options)).allows(target);
     },
   });
   const wanted = response.status >= 200 && response.status < 300 && response.stopped === undefined;

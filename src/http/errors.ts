@@ -43,7 +43,7 @@ const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_json', 'The body does not have the length that Content-Length states.'],
   FST_ERR_CTP_EMPTY_JSON_BODY: ['invalid_json', 'The request body is empty.'],
   FST_ERR_CTP_INVALID_JSON_BODY: ['invalid_json', 'The request body is not valid JSON.'],
-  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'There is no such resource, or you may not see it.'],
+  FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'The resource does not exist, or you may not see it.'],
   FST_ERR_BAD_URL: ['invalid_path', 'The path contains an invalid escape sequence.'],
 };
 
@@ -63,7 +63,7 @@ function asAppError(error: unknown, request: FastifyRequest): AppError {
     });
   return new AppError(
     'internal_error',
-    'Something went wrong on our side. Find the details in the log under the request id.',
+    'An internal error occurred. The server log has details under the request id.',
     {
       cause: error,
     },

@@ -119,7 +119,7 @@ const queryChecks = new WeakMap<TSchema, (query: unknown) => ValidationResult>()
 type ValidationResult = { value: unknown } | { error: Error };
 
 function fieldsError(part: HttpPart, fields: FieldError[]): AppError {
-  if (part === 'params') return new AppError('not_found', 'There is no such resource, or you may not see it.');
+  if (part === 'params') return new AppError('not_found', 'The resource does not exist, or you may not see it.');
   const first = fields[0];
   const words = first ? `${first.field}: ${first.message}` : 'The request is not valid.';
   return new AppError('invalid_parameters', fields.length > 1 ? `${words} (and ${fields.length - 1} more)` : words, {

@@ -71,7 +71,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
   async function runIngestionJob(payload: object, context: JobContext): Promise<void> {
     const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
-    if (await work.runIngestion(appId, ingestionId, context.signal)) return;
+    if (await work.runIngestion(appId, ingestionId, context)) return;
     context.signal.throwIfAborted();
     // Another process holds it: look again when its lease ends.
     await addJob(db, taskNames.ingest, payload, {
@@ -85,7 +85,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
     [taskNames.embedDocuments]: (payload, context) => {
       const { appId } = payload as { appId?: string };
-      return appId === undefined ? work.embedAll() : work.embedPending(appId, context.signal);
+      return appId === undefined ? work.embedAll() : work.embedPending(appId, context);
     },
     [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
     [taskNames.purgeSources]: async () => {

@@ -169,7 +169,7 @@ test('an upload URL takes one file, once, of the size and digest that it was mad
     body: { filename: 'a', content_type: 'text/plain', user: gone.id },
   });
   await api('DELETE', `/api/v1/users/${gone.id}`, { key: app.secretKey });
-  assert.equal((await put(orphan.body.url, pixel)).status, 409);
+  assert.equal((await put(orphan.body.url, pixel)).status, 422);
   assert.equal(blobFiles().length, files + 1);
 });
 

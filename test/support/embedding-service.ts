@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 
@@ -8,13 +8,25 @@ type EmbeddingService = {
   texts: string[];
   /** While set, every request is answered with this status. */
   broken: number | undefined;
+  /** While set, a request with a text that contains this word gets no response. */
+  silentOn: string | undefined;
+  /** The requests that got none. */
+  hanging: ServerResponse[];
+  /** Resolves when this many requests hang. */
+  untilHanging(count: number): Promise<void>;
   close(): Promise<void>;
 };
 
 /** A local server that speaks OpenAI's `/v1/embeddings`, with vectors of 64 dimensions folded from the lexical ones. */
 export async function startEmbeddingService(): Promise<EmbeddingService> {
   const embedder = lexicalEmbedder();
-  const service = { texts: [] as string[], broken: undefined as number | undefined };
+  const service = {
+    texts: [] as string[],
+    broken: undefined as number | undefined,
+    silentOn: undefined as string | undefined,
+    hanging: [] as ServerResponse[],
+  };
+  let onHanging = (): void => {};
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
@@ -25,6 +37,11 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
       return;
     }
     const { input } = JSON.parse(Buffer.concat(parts).toString()) as { input: string[] };
+    const { silentOn } = service;
+    if (silentOn !== undefined && input.some((text) => text.includes(silentOn))) {
+      service.hanging.push(response);
+      return onHanging();
+    }
     service.texts.push(...input);
     const vectors = await embedder.embed(input, 'passage');
     const data = vectors.map((vector, index) => {
@@ -37,6 +54,11 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return Object.assign(service, {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    untilHanging: (count: number) =>
+      new Promise<void>((resolve) => {
+        onHanging = () => service.hanging.length >= count && resolve();
+        onHanging();
+      }),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { packedCosine, packVector, signCode, unpackVector } from '../../src/content/embed/codes.ts';
 import { EmbeddingError, normalize } from '../../src/content/embed/embedder.ts';
@@ -140,4 +143,62 @@ test('an app that embeds a library keeps no other app waiting for its vectors', 
   assert.equal(asked, 5);
   gate.resolve();
   assert.equal((await Promise.all(library)).length, 50);
+});
+
+test('what a service compresses, or sends too much of, is refused and nothing is decompressed', async () => {
+  let respond: (response: ServerResponse) => void = () => {};
+  const server = createServer((request, response) => {
+    assert.equal(request.headers['accept-encoding'], 'identity');
+    request.resume().on('end', () => respond(response));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const embedder = openAiEmbedder({ baseUrl, model: 'm', dimensions: 2 });
+  try {
+    const vectors = JSON.stringify({ data: [{ embedding: [1, 0] }] });
+    respond = (response) => response.end(vectors);
+    assert.equal((await embedder.embed(['hello'], 'query')).length, 1);
+    respond = (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(vectors));
+    await assert.rejects(embedder.embed(['hello'], 'query'), /compressed its response/);
+    const left = Promise.withResolvers<void>();
+    respond = (response) => {
+      response.once('close', left.resolve);
+      const blanks = Buffer.alloc(64 * 1024, ' ');
+      const send = (): void => void (response.destroyed || response.write(blanks, send));
+      send();
+    };
+    await assert.rejects(embedder.embed(['hello'], 'query'), /returned more than 1048704 bytes/);
+    await left.promise;
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test('an aborted call leaves its lane, its wait between tries and its request, with the reason of the signal', async () => {
+  const sleeping = Promise.withResolvers<void>();
+  const busy = openAiEmbedder({
+    ...{ baseUrl: service.url, model: 'm', dimensions: 64 },
+    sleep: (_ms, signal) =>
+      new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(signal.reason));
+        sleeping.resolve();
+      }),
+  });
+  const abort = new AbortController();
+  service.broken = 503;
+  const between = assert.rejects(busy.embed(['hello'], 'passage', abort.signal), /the source is gone/);
+  await sleeping.promise;
+  service.broken = undefined;
+  service.silentOn = 'library';
+  const shared = inLanes(openAiEmbedder({ baseUrl: service.url, model: 'm', dimensions: 64 }));
+  const calls = Array.from({ length: 6 }, () =>
+    assert.rejects(shared.embed('app', ['library'], 'passage', abort.signal), /the source is gone/),
+  );
+  await service.untilHanging(4);
+  abort.abort(new Error('the source is gone'));
+  await Promise.all([between, ...calls]);
+  assert.equal(service.hanging.length, 4);
+  service.silentOn = undefined;
+  assert.equal((await shared.embed('app', ['a question'], 'query')).length, 1);
 });

@@ -1,39 +1,113 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { HostGate } from '../../src/crawls/host-gate.ts';
+import { claimShare, type HostLedger, leaseMs, liveShares, type Shares } from '../../src/crawls/host-shares.ts';
+import { createLogger } from '../../src/log.ts';
 
 const never = new AbortController().signal;
+const log = createLogger('silent');
+// The gate's own timers keep no process alive.
+const alive = setInterval(() => {}, 60_000);
+after(() => clearInterval(alive));
+
+/** What the database does for all processes. */
+class Ledger {
+  readonly #hosts = new Map<string, { shares: Shares; nextAt: number }>();
+  aheadMs = 0;
+  claims = 0;
+
+  of(process: string): HostLedger {
+    return {
+      claim: async (claims) => {
+        this.claims += 1;
+        await new Promise(setImmediate);
+        const grants = claims.flatMap(({ host, claim }) => {
+          const row = this.#row(host);
+          row.shares = liveShares(row.shares, this.#now());
+          if (claim === undefined) {
+            delete row.shares[process];
+            return [];
+          }
+          const { share, ...grant } = claimShare(row.shares, process, claim, this.#now());
+          row.shares[process] = share;
+          return [[host, grant] as const];
+        });
+        return new Map(grants);
+      },
+      takeTurn: async (host, pauseMs) => {
+        const row = this.#row(host);
+        const startAt = Math.max(this.#now(), row.nextAt);
+        row.nextAt = startAt + pauseMs;
+        return startAt - this.#now();
+      },
+    };
+  }
+
+  #row(host: string) {
+    const row = this.#hosts.get(host) ?? { shares: {}, nextAt: 0 };
+    this.#hosts.set(host, row);
+    return row;
+  }
+
+  #now(): number {
+    return performance.now() + this.aheadMs;
+  }
+}
+
+function gateOf(options: { concurrencyMax: number; delayMs?: number }, ledger = new Ledger().of('a')): HostGate {
+  return new HostGate(ledger, { delayMs: 0, log, ...options });
+}
+
+/** Requests that stay open until the test ends them. */
+class Requests {
+  readonly open = new Map<string, (() => void)[]>();
+  #news = Promise.withResolvers<void>();
+
+  to(name: string): () => Promise<void> {
+    return () =>
+      new Promise((resolve) => {
+        this.open.set(name, [...(this.open.get(name) ?? []), resolve]);
+        this.#tell();
+      });
+  }
+
+  count(name: string): number {
+    return this.open.get(name)?.length ?? 0;
+  }
+
+  end(name: string): void {
+    this.open.get(name)?.shift()?.();
+    this.#tell();
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await this.#news.promise;
+  }
+
+  #tell(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers();
+  }
+}
 
 test('a host gets no more requests at a time than allowed, and hosts do not wait for each other', async () => {
-  const gate = new HostGate({ concurrencyMax: 2, delayMs: 0 });
-  const open = new Map<string, number>();
-  let most = 0;
-  const finish: (() => void)[] = [];
-  const request = (host: string) => () =>
-    new Promise<void>((resolve) => {
-      const count = (open.get(host) ?? 0) + 1;
-      open.set(host, count);
-      most = Math.max(most, count);
-      finish.push(() => {
-        open.set(host, (open.get(host) ?? 0) - 1);
-        resolve();
-      });
-    });
-  const running = Array.from({ length: 6 }, () => gate.run('a.test', undefined, never, request('a.test')));
-  running.push(gate.run('b.test', undefined, never, request('b.test')));
-  await new Promise(setImmediate);
-  assert.equal(open.get('a.test'), 2);
-  assert.equal(open.get('b.test'), 1);
-  while (finish.length > 0) {
-    finish.shift()?.();
+  const gate = gateOf({ concurrencyMax: 2 });
+  const requests = new Requests();
+  const running = Array.from({ length: 6 }, () => gate.run('a.test', undefined, never, requests.to('a.test')));
+  running.push(gate.run('b.test', undefined, never, requests.to('b.test')));
+  await requests.until(() => requests.count('a.test') === 2 && requests.count('b.test') === 1);
+  requests.end('b.test');
+  for (let left = 6; left > 0; left--) {
+    await requests.until(() => requests.count('a.test') === Math.min(2, left));
     await new Promise(setImmediate);
+    assert.equal(requests.count('a.test'), Math.min(2, left));
+    requests.end('a.test');
   }
   await Promise.all(running);
-  assert.equal(most, 2);
 });
 
-test('whoever gives up waiting takes nobody else’s turn', async () => {
-  const gate = new HostGate({ concurrencyMax: 1, delayMs: 0 });
+test('a request that is aborted while it waits takes no turn', async () => {
+  const gate = gateOf({ concurrencyMax: 1 });
   const first = Promise.withResolvers<void>();
   const leaving = new AbortController();
   const running = gate.run('a.test', undefined, never, () => first.promise);
@@ -47,7 +121,119 @@ test('whoever gives up waiting takes nobody else’s turn', async () => {
 });
 
 test('a request that fails makes room for the next', async () => {
-  const gate = new HostGate({ concurrencyMax: 1, delayMs: 0 });
+  const gate = gateOf({ concurrencyMax: 1 });
   await assert.rejects(gate.run('a.test', 1, never, () => Promise.reject(new Error('broken'))));
   assert.equal(await gate.run('a.test', 1, never, async () => 'next'), 'next');
+});
+
+test('a host that one process crawls costs no claim a request', async () => {
+  const ledger = new Ledger();
+  const gate = gateOf({ concurrencyMax: 8 }, ledger.of('a'));
+  const startedAt = performance.now();
+  for (let round = 0; round < 500; round++)
+    await Promise.all(Array.from({ length: 8 }, () => gate.run('a.test', undefined, never, async () => {})));
+  const seconds = (performance.now() - startedAt) / 1_000;
+  assert.ok(ledger.claims <= 3 + 2 * seconds, `${ledger.claims} claims in ${seconds} s`);
+});
+
+test('processes share the requests of a host, and the later one gets its part', async () => {
+  const ledger = new Ledger();
+  const [first, second] = ['a', 'b'].map((name) => gateOf({ concurrencyMax: 4 }, ledger.of(name))) as [
+    HostGate,
+    HostGate,
+  ];
+  let open = 0;
+  let most = 0;
+  const request = async () => {
+    open += 1;
+    most = Math.max(most, open);
+    await new Promise(setImmediate);
+    open -= 1;
+  };
+  // The first process has always more to ask for until the second one is through.
+  let isOver = false;
+  const endless = Array.from({ length: 8 }, async () => {
+    while (!isOver) await first.run('x.test', undefined, never, request);
+  });
+  await first.run('x.test', undefined, never, request);
+  await Promise.all(Array.from({ length: 40 }, () => second.run('x.test', undefined, never, request)));
+  isOver = true;
+  await Promise.all(endless);
+  assert.equal(most, 4);
+});
+
+test('a host that asks for a pause gets it from all processes together, one request at a time', async () => {
+  const ledger = new Ledger();
+  const gates = ['a', 'b'].map((name) => gateOf({ concurrencyMax: 4 }, ledger.of(name)));
+  const startedAt = performance.now();
+  const starts: number[] = [];
+  let open = 0;
+  const request = async () => {
+    starts.push(performance.now());
+    open += 1;
+    assert.equal(open, 1);
+    await new Promise(setImmediate);
+    open -= 1;
+  };
+  await Promise.all(gates.flatMap((gate) => [1, 2, 3].map(() => gate.run('x.test', 40, never, request))));
+  assert.equal(starts.length, 6);
+  // Timers may fire up to a millisecond early.
+  assert.ok((starts.at(-1) ?? 0) - startedAt >= 5 * 40 - 1);
+});
+
+test('what a dead process had is free when its lease ends, and not before', async () => {
+  const ledger = new Ledger();
+  const requests = new Requests();
+  const dying = ledger.of('dying');
+  const dead = gateOf({ concurrencyMax: 1 }, dying);
+  void dead.run('x.test', undefined, never, requests.to('dying'));
+  await requests.until(() => requests.count('dying') === 1);
+  dying.claim = () => new Promise(() => {});
+
+  const gate = gateOf({ concurrencyMax: 1 }, ledger.of('a'));
+  const running = gate.run('x.test', undefined, never, requests.to('a'));
+  for (const before = ledger.claims; ledger.claims < before + 2; ) await new Promise(setImmediate);
+  assert.equal(requests.count('a'), 0);
+  ledger.aheadMs = leaseMs;
+  await requests.until(() => requests.count('a') === 1);
+  requests.end('a');
+  await running;
+});
+
+test('where processes outnumber slots, each gets one in turn', () => {
+  const processes = ['a', 'b', 'c', 'd', 'e'];
+  const inUse = new Map<string, number>();
+  const served = new Map<string, number>();
+  let shares: Shares = {};
+  for (let now = 0; now < 60_000; now += 250) {
+    for (const process of processes) {
+      shares = liveShares(shares, now);
+      const claim = { inUse: 0, wanted: 4, slotsMax: 2 };
+      const { share, allowed } = claimShare(shares, process, claim, now);
+      shares[process] = share;
+      inUse.set(process, allowed);
+      served.set(process, (served.get(process) ?? 0) + allowed);
+    }
+    assert.ok([...inUse.values()].reduce((sum, count) => sum + count, 0) <= 2);
+  }
+  const counts = processes.map((process) => served.get(process) ?? 0);
+  assert.ok(Math.min(...counts) >= 0.8 * Math.max(...counts), counts.join(', '));
+});
+
+test('an equal part of the slots is everyone’s, and what one does not want is the others’', () => {
+  let shares: Shares = {};
+  const settle = (wanted: Record<string, number>): Record<string, number> => {
+    const allowed: Record<string, number> = {};
+    for (let round = 0; round < 4; round++)
+      for (const [process, count] of Object.entries(wanted)) {
+        const { share, ...grant } = claimShare(shares, process, { inUse: 0, wanted: count, slotsMax: 8 }, 0);
+        shares[process] = share;
+        allowed[process] = grant.allowed;
+      }
+    return allowed;
+  };
+  assert.deepEqual(settle({ a: 8 }), { a: 8 });
+  assert.deepEqual(settle({ a: 8, b: 8 }), { a: 4, b: 4 });
+  shares = {};
+  assert.deepEqual(settle({ a: 8, b: 2 }), { a: 6, b: 2 });
 });

@@ -12,7 +12,7 @@ export function writeCursor(secrets: Secrets, run: { appId: string; id: string }
   const place = Buffer.alloc(4);
   place.writeUInt32BE(sequence);
   const [key] = secrets.keys('cursor');
-  if (!key) throw new Error('There is no root secret.');
+  if (!key) throw new Error('No root secret is set.');
   return Buffer.concat([place, sign(key, run, sequence)]).toString('base64url');
 }
 

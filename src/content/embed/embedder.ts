@@ -19,13 +19,14 @@ export type Embedder = {
   /** How many texts one call may carry. */
   readonly batchTexts: number;
   /**
-   * Unit-length vectors in the order of the texts. Throws EmbeddingError when it cannot, after its own retries.
+   * Unit-length vectors in the order of the texts. Throws EmbeddingError when it cannot, after its own retries, and the
+   * signal's reason when that is aborted.
    * `purpose` lets models that are trained so treat a question and a passage differently.
    */
   embed(texts: string[], purpose: 'passage' | 'query', signal?: AbortSignal): Promise<Float32Array[]>;
 };
 
-/** The embedder is down, refuses, or answers what cannot be used. Work that needs it waits and tries again. */
+/** The embedder is down, refuses, or returns what cannot be used. Work that needs it waits and tries again. */
 export class EmbeddingError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);

@@ -21,8 +21,19 @@ export function inLanes(embedder: Embedder): SharedEmbedder {
   return {
     ...facts,
     async embed(lane, ...call) {
+      const [, , signal] = call;
+      signal?.throwIfAborted();
       await new Promise<void>((resolve, reject) => {
-        if (!lanes.add(lane, resolve)) reject(new EmbeddingError('Too many texts of this app wait for their vectors.'));
+        const begin = (): void => {
+          signal?.removeEventListener('abort', leave);
+          resolve();
+        };
+        const leave = (): void => {
+          if (lanes.remove(lane, begin)) reject(signal?.reason);
+        };
+        if (!lanes.add(lane, begin))
+          return reject(new EmbeddingError('Too many texts of this app wait for their vectors.'));
+        signal?.addEventListener('abort', leave, { once: true });
         next();
       });
       const startedMs = performance.now();

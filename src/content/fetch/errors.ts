@@ -8,6 +8,7 @@ export type FetchErrorCode =
   | 'too_large'
   | 'too_many_redirects'
   | 'bad_response'
+  | 'robots_unavailable'
   | 'aborted';
 
 /** `message` is for the caller and never reveals what a name resolved to; `cause` is only for the log. */

@@ -1,8 +1,10 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
+import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Transaction } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { newUuid } from '../../ids.ts';
 import { taskNames } from '../../jobs/task-names.ts';
+import type { JobContext, WaitOutside } from '../../jobs/workers.ts';
 import { listAppsToEmbed, listUnembedded } from '../documents/store.ts';
 import { compactSource } from '../index/compact.ts';
 import { embedStoredDocument } from '../index/indexing.ts';
@@ -15,8 +17,12 @@ import { IngestionRun, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
 export const leaseSeconds = 10;
-const heartbeatMs = 3_000;
+/** How soon the work on an ingestion notices that its source is gone. */
+const heartbeatMs = 1_500;
 const deadChunksMin = 1_000;
+
+/** What work has of the job that it is done in; nothing when a request does it. */
+type InJob = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
@@ -53,7 +59,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
   }
 
   /** Works an ingestion to its end unless another process does. Returns whether it is finished (or gone). */
-  async function runIngestion(appId: string, id: string, signal?: AbortSignal): Promise<boolean> {
+  async function runIngestion(appId: string, id: string, { signal, waitOutside }: InJob = {}): Promise<boolean> {
     const holder = newUuid();
     const ingestion = await store.claimIngestion(db, appId, id, holder, leaseSeconds);
     if (!ingestion) return isFinished(appId, id);
@@ -65,7 +71,8 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
         .catch((error: unknown) => log.warn({ err: error, ingestion: id }, 'A lease was not renewed'));
     }, heartbeatMs);
     const stop = signal ? AbortSignal.any([signal, lost.signal]) : lost.signal;
-    const run = new IngestionRun(deps, ingestion, holder, stop);
+    const embedderOfRun = embedOutside(embedder, waitOutside);
+    const run = new IngestionRun({ ...deps, embedder: embedderOfRun }, ingestion, holder, stop);
     try {
       await run.work(pullSource);
       return true;
@@ -105,7 +112,8 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     },
 
     /** Embeds the documents of an app that lack vectors, until none is left or the embedder fails. */
-    async embedPending(appId: string, signal?: AbortSignal): Promise<void> {
+    async embedPending(appId: string, { signal, waitOutside }: InJob = {}): Promise<void> {
+      const embedderOfJob = embedOutside(embedder, waitOutside);
       const sources = new Map<string, SourceKey>();
       const settle = async () => {
         for (const { sourceId } of sources.values()) await store.clearEmbeddingPending(db, appId, sourceId);
@@ -117,7 +125,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
           if (signal?.aborted) return settle();
           sources.set(document.sourceId, document);
           try {
-            await embedStoredDocument(db, embedder, appId, document.id, signal);
+            await embedStoredDocument(db, embedderOfJob, appId, document.id, signal);
           } catch (error) {
             if (!(error instanceof EmbeddingError)) throw error;
             log.warn({ err: error }, 'The embedder failed; its documents wait');
@@ -163,6 +171,12 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
       }
     },
   };
+}
+
+/** The embedder as a job uses it: while a remote service computes the vectors, the job holds no slot. */
+function embedOutside(embedder: SharedEmbedder, waitOutside: WaitOutside | undefined): SharedEmbedder {
+  if (embedder.local || waitOutside === undefined) return embedder;
+  return { ...embedder, embed: (...call) => waitOutside(() => embedder.embed(...call)) };
 }
 
 /** Errors that may pass: the parsers are busy or stopping, the database is restarting. */

@@ -15,6 +15,8 @@ type Running = { resolve(reply: TaskReply): void; reject(error: unknown): void }
 
 const startTimeoutMs = 20_000;
 const memoryCheckMs = 40;
+/** Characters kept of V8's output when it ends its process. */
+const lastWordsMax = 16 * 1024;
 /** Markdown has at most four bytes per character; the rest is room for page images for OCR. */
 const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
 const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
@@ -43,15 +45,21 @@ export class ParserProcess {
     this.#child = startChild(options);
     this.#child.stdin?.on('error', () => {}); // the exit is reported instead of EPIPE
     this.#child.stdout?.on('data', (chunk: Buffer) => this.#receive(chunk));
+    let lastWords = '';
+    this.#child.stderr?.on('data', (chunk: Buffer) => {
+      lastWords = (lastWords + chunk.toString('latin1')).slice(-lastWordsMax);
+    });
     this.exited = new Promise((resolve) => {
       const end = (why: string): void => {
         this.alive = false;
-        this.#running?.reject(this.#killedFor ?? (this.#isLarge ? memoryError(options.memoryMb) : crashError(why)));
+        const ranOut = this.#isLarge || /out of memory/i.test(lastWords);
+        this.#running?.reject(this.#killedFor ?? (ranOut ? memoryError(options.memoryMb) : crashError(why)));
         this.#running = undefined;
         resolve();
       };
       this.#child.once('error', (error) => end(String(error)));
-      this.#child.once('exit', (code, signal) => end(`exit ${code ?? signal}`));
+      // Not at its exit: what it said last may still be on the way.
+      this.#child.once('close', (code, signal) => end(`exit ${code ?? signal}`));
     });
     this.ready = this.#await(startTimeoutMs).then(() => {
       if (this.#child.pid !== undefined) lowerPriority(this.#child.pid);
@@ -72,10 +80,10 @@ export class ParserProcess {
     try {
       const reply = this.#await(deadlineMs);
       for (const part of encodeFrame({ task, fields }, [bytes])) this.#child.stdin?.write(part);
-      return taskReply(await reply);
+      return taskReply(await reply, this.#options.memoryMb);
     } catch (error) {
       // An unexpected error may have left the parser (or its WebAssembly module) in an undefined state.
-      if (error instanceof UnexpectedError) this.spent = true;
+      if (error instanceof UnexpectedError || error instanceof MemoryError) this.spent = true;
       throw signal?.aborted ? signal.reason : error;
     } finally {
       clearInterval(memoryTimer);
@@ -146,8 +154,9 @@ export class ParserProcess {
 
 /** A failure that no parser expected. */
 class UnexpectedError extends ParseError {}
+class MemoryError extends ParseError {}
 
-function taskReply(reply: TaskReply): TaskReply {
+function taskReply(reply: TaskReply, memoryMb: number): TaskReply {
   const value = reply.value;
   if (typeof value !== 'object' || value === null || !('error' in value)) return reply;
   const { reason, code, message, cause, fetchCode } = value.error as Record<'reason' | 'code' | 'message', string> & {
@@ -157,6 +166,7 @@ function taskReply(reply: TaskReply): TaskReply {
   if (fetchCode !== undefined) throw new FetchError(fetchCode, message);
   if (isFailure(reason))
     throw new ParseError(reason, message, { cause, ...(code === 'needs_browser' ? { code } : {}) });
+  if (reason === 'memory') throw memoryError(memoryMb);
   throw new UnexpectedError('extraction_failed', 'The document is damaged or not what it claims to be.', {
     cause: message,
   });
@@ -184,7 +194,7 @@ function startChild(options: ProcessOptions): ChildProcess {
     '--disable-proto=delete',
     workerFile,
   ];
-  const spawnOptions = { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] as const, windowsHide: true };
+  const spawnOptions = { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'pipe'] as const, windowsHide: true };
   const { prefix, limits } = findConfinement(workerFile);
   if (!limits)
     return spawn(process.execPath, nodeArguments, { ...spawnOptions, stdio: [...spawnOptions.stdio], cwd: sourceRoot });
@@ -220,6 +230,6 @@ function timeoutError(timeoutMs: number): ParseError {
   return new ParseError('timeout', `The document was not read within ${Math.ceil(timeoutMs / 1000)} seconds.`);
 }
 
-function memoryError(memoryMb: number): ParseError {
-  return new ParseError('extraction_failed', `The document needs more than ${memoryMb} MB of memory to read.`);
+function memoryError(memoryMb: number): MemoryError {
+  return new MemoryError('extraction_failed', `The document needs more than ${memoryMb} MB of memory to read.`);
 }

@@ -59,7 +59,13 @@ function describe(error: unknown): Record<string, string> {
   }
   if (error instanceof FetchError) return { fetchCode: error.code, message: error.message };
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  if (ranOutOfMemory(error)) return { reason: 'memory', message: detail.slice(0, 1000) };
   return { reason: 'unexpected', message: detail.slice(0, 4000) };
+}
+
+/** The system's bound on memory may be met before the pool has looked at it: an allocation then fails here. */
+function ranOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && /allocation failed|unable to grow|out of memory|Aborted\(OOM\)/i.test(error.message);
 }
 
 function reply(result: TaskResult): void {

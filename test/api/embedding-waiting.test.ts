@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { after, before, test } from 'node:test';
+import { startEmbeddingService } from '../support/embedding-service.ts';
+import { knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
+import type { TestWorld } from '../support/provisioner.ts';
+import { startTestServer, type TestServer } from '../support/server.ts';
+
+/* One place for jobs, and an embedding service that does not respond to some texts. */
+
+const brokenOffWithinMs = 2_000;
+/** More than what is worked within the request, so that a job does it. */
+const large = (word: string): string => `A sentence about ${word} and rivers. `.repeat(10_000);
+
+let service: Awaited<ReturnType<typeof startEmbeddingService>>;
+let server: TestServer;
+let first: TestWorld;
+let second: TestWorld;
+
+before(async () => {
+  service = await startEmbeddingService();
+  server = await startTestServer({
+    env: {
+      QUARRY_EMBEDDER: 'openai',
+      QUARRY_EMBED_URL: service.url,
+      QUARRY_EMBED_MODEL: 'test',
+      QUARRY_EMBED_DIMENSIONS: '64',
+      QUARRY_JOB_WORKERS: '1',
+    },
+  });
+  first = await server.provision.world();
+  second = await server.provision.world();
+});
+after(async () => {
+  await server.close();
+  await service.close();
+});
+
+test('ingestions whose embedding service does not respond keep no other app waiting, and end when their source goes', {
+  timeout: 60_000,
+}, async () => {
+  service.silentOn = 'herons';
+  const app = knowledgeOf(server, { key: first.app.secretKey });
+  const sources = [];
+  for (let n = 0; n < 2; n++) {
+    const source = await app.makeSource({ org: first.org.id });
+    sources.push(source);
+    const body = { content: { data: large('herons') } };
+    assert.equal((await app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, body)).status, 201);
+  }
+  await service.untilHanging(2);
+
+  const other = knowledgeOf(server, { key: second.app.secretKey });
+  const source = await other.makeSource({ org: second.org.id });
+  const pushed = await other.ingest(source, { content: { data: large('storks') } });
+  assert.deepEqual([pushed.status, pushed.metadata.embedding], ['succeeded', undefined]);
+  assert.equal(service.hanging.length, 2);
+
+  const closed = service.hanging.map((response) => once(response, 'close'));
+  const startedAt = performance.now();
+  for (const id of sources) assert.equal((await app.send('DELETE', `/knowledge_sources/${id}`)).status, 204);
+  await Promise.all(closed);
+  assert.ok(performance.now() - startedAt < brokenOffWithinMs);
+});
+
+test('documents whose vectors are caught up with hold no place either, and a stop breaks the request off', {
+  timeout: 60_000,
+}, async () => {
+  service.hanging.length = 0;
+  service.silentOn = undefined;
+  service.broken = 400;
+  const app = knowledgeOf(server, { key: first.app.secretKey });
+  const waiting = await app.makeSource({ org: first.org.id });
+  const pushed = await app.ingest(waiting, { content: { data: 'Bitterns hide in the reeds.' } });
+  assert.equal(pushed.metadata.embedding, 'pending');
+  service.broken = undefined;
+  service.silentOn = 'Bitterns';
+  await service.untilHanging(1);
+
+  const other = knowledgeOf(server, { key: second.app.secretKey });
+  const source = await other.makeSource({ org: second.org.id });
+  assert.equal((await other.ingest(source, { content: { data: large('egrets') } })).status, 'succeeded');
+
+  const [hanging] = service.hanging;
+  assert.ok(hanging);
+  const closed = once(hanging, 'close');
+  const startedAt = performance.now();
+  await Promise.all([closed, server.services.stopWorkers()]);
+  assert.ok(performance.now() - startedAt < brokenOffWithinMs);
+});

@@ -1,0 +1,31 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { HostGate } from '../../src/crawls/host-gate.ts';
+import { hostLedger } from '../../src/crawls/host-store.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { newUuid } from '../../src/ids.ts';
+import { createLogger } from '../../src/log.ts';
+
+/*
+ * A process that crawls one host: as many requests as it is told go through its gate, and each is said on standard
+ * output with the times of its start and end. Its only argument is JSON. With `holdMs` of 0 requests never end.
+ */
+const { target, host, count, holdMs, ...options } = JSON.parse(process.argv[2] ?? 'null');
+const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test-crawler' });
+const gate = new HostGate(hostLedger(db, newUuid()), { ...options, log: createLogger('silent') });
+const { signal } = new AbortController();
+const alive = setInterval(() => {}, 60_000);
+await Promise.all(
+  Array.from({ length: count }, () =>
+    gate.run(host, undefined, signal, async () => {
+      const startAt = Date.now();
+      if (holdMs === 0) {
+        process.stdout.write(`${JSON.stringify({ startAt })}\n`);
+        await new Promise(() => {});
+      }
+      await wait(holdMs);
+      process.stdout.write(`${JSON.stringify({ startAt, endAt: Date.now() })}\n`);
+    }),
+  ),
+);
+clearInterval(alive);
+await db.end();
