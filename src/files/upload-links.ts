@@ -41,7 +41,7 @@ export function makerOf(caller: Caller, credential: Credential | undefined): Upl
   return { identity, credential: lastingCredential(credential) };
 }
 
-export type RedeemDeps = {
+type RedeemDeps = {
   db: Db;
   clock: Clock;
   secrets: Secrets;
