@@ -31,14 +31,14 @@ const { version } = packageFile;
 
 export type Domains = ReturnType<typeof createDomains>;
 
-/** What runs in the background: the jobs of every domain, and what looks at the clock. */
+/** Background work: the jobs of every domain, and recurring work. */
 export type BackgroundWork = {
   tasks: Tasks;
   recurring: Recurring[];
   ticker: ReturnType<typeof createAutomations>['ticker'];
 };
 
-/** Every domain, given what it needs of what the server stands on. Routes and background work share their services. */
+/** Creates every domain with its dependencies. Routes and background work share the services. */
 export function createDomains(services: Services, audit?: AuditLog) {
   const {
     db,

@@ -4,14 +4,14 @@ import { presenceLockSpace } from '../jobs/presence.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
-/** So many of a kind, the oldest of them so many seconds old. */
+/** A count by kind and state, with the age of the oldest in seconds. */
 export type Group = { kind: string; state: string; count: number; oldestSeconds: number };
 
-/** Rows of each kind that are looked at: numbers beyond are cut off there. */
+/** Rows counted of each kind; higher counts are cut off. */
 const rowsMax = 10_000;
 const jobsMax = 100_000;
 
-/** Jobs by task: `ready` ones could run now, `scheduled` ones are for later, `failed` ones are not tried any more. */
+/** Jobs by task: `ready` jobs are due, `scheduled` jobs are due later, `failed` jobs are not retried. */
 export function countJobs(tx: Transaction): Promise<Group[]> {
   return tx<Group[]>`
     select kind, state, count(*) as count, extract(epoch from now() - min(since))::float8 as oldest_seconds
@@ -23,7 +23,7 @@ export function countJobs(tx: Transaction): Promise<Group[]> {
     group by kind, state`;
 }
 
-/** What is under way on behalf of users. */
+/** Work in progress on behalf of users. */
 export function countWork(tx: Transaction): Promise<Group[]> {
   return tx<Group[]>`
     select kind, state, count(*) as count, extract(epoch from now() - min(since))::float8 as oldest_seconds
@@ -59,7 +59,7 @@ export async function countWorkers(tx: Transaction): Promise<number> {
   return row.count;
 }
 
-/** Connections to the database by what uses them and what they do; the age is that of the oldest transaction. */
+/** Connections to the database by application and state, with the age of the oldest transaction. */
 export function countConnections(tx: Transaction): Promise<Group[]> {
   return tx<Group[]>`
     select case when application_name like 'quarry%' then application_name else 'other' end as kind,

@@ -24,7 +24,10 @@ import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
 let app: TestApp;
-const fetcher = createFetcher({ allow: ['127.0.0.0/8'] });
+const fetcher = createFetcher({
+  allow: ['127.0.0.0/8', 'site.test', '*.site.test'],
+  resolve: async () => ['127.0.0.1'],
+});
 const sites: FixtureSite[] = [];
 
 before(async () => {
@@ -70,7 +73,12 @@ function settingsFor(url: string): CrawlSettings {
   return { mode: 'site', startUrl: url, maxPages: 50, sitemap: 'skip', ...none };
 }
 
-async function crawl(url: string, sink: Memory, collectionId: string | null = null): Promise<string> {
+async function crawl(
+  url: string,
+  sink: Memory,
+  collectionId: string | null = null,
+  settings: Partial<CrawlSettings> = {},
+): Promise<string> {
   const id = newUuid();
   await insertCrawl(server.db, {
     appId: app.app.uuid,
@@ -78,7 +86,7 @@ async function crawl(url: string, sink: Memory, collectionId: string | null = nu
     id,
     consumer: 'memory',
     collectionId,
-    settings: settingsFor(url),
+    settings: { ...settingsFor(url), ...settings },
   });
   await turn(id, sink);
   return id;
@@ -153,6 +161,42 @@ test('a second crawl of a collection asks for changes alone, and tells new, chan
     [['/gone', true]],
   );
   assert.deepEqual(second.verdict, { state: 'done' });
+});
+
+test('pages that a robots.txt keeps out because it cannot be read fail, and are not left out, once they were had', async () => {
+  const down = new Set<string>();
+  const site = await siteOf({
+    '/robots.txt': (request, response) =>
+      response.writeHead(down.has(request.headers.host?.split(':')[0] ?? '') ? 503 : 404).end(),
+    '/': (_request, response) =>
+      response.setHeader('content-type', 'text/html').end(html('Home', [`${docs}/guide`, '/moved'])),
+    '/moved': (_request, response) => response.writeHead(302, { location: `${docs}/new` }).end(),
+    '/guide': html('Guide'),
+    '/new': html('New'),
+  });
+  const { port } = new URL(site.origin);
+  const docs = `http://docs.site.test:${port}`;
+  const start = `http://site.test:${port}/`;
+  const collection = newUuid();
+  const settings = { allowSubdomains: true };
+  const first = new Memory();
+  await crawl(start, first, collection, settings);
+  assert.deepEqual(Object.keys(first.changes()).sort(), ['/', '/guide', '/new']);
+
+  down.add('docs.site.test');
+  const second = new Memory();
+  await crawl(start, second, collection, settings);
+  const failures = new Map(
+    second.failures.map(({ url, lastUrl, failure, gone }) => [url, [lastUrl, failure.code, gone]]),
+  );
+  assert.deepEqual(failures.get(`${docs}/guide`), [`${docs}/guide`, 'robots_unavailable', false]);
+  assert.deepEqual(failures.get(`${start}moved`), [`${docs}/new`, 'robots_unavailable', false]);
+  assert.deepEqual(second.verdict, { state: 'done' });
+
+  // What was never had has nothing to keep.
+  const other = new Memory();
+  await crawl(start, other, newUuid(), settings);
+  assert.deepEqual([Object.keys(other.changes()), other.failures], [['/'], []]);
 });
 
 test('a crawl that somebody else took up commits nothing more', async () => {
