@@ -1,9 +1,9 @@
-/** The time as the rest of the program sees it. Tests put another in its place; nothing else calls Date.now(). */
+/** The time for the rest of the program. Tests replace it; nothing else calls Date.now(). */
 export type Clock = { now(): Date };
 
 export const systemClock: Clock = { now: () => new Date() };
 
-/** A clock that stands still until it is told to move. */
+/** A clock that moves only when told to. */
 export class ManualClock implements Clock {
   #now: Date;
 
@@ -20,10 +20,10 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Node's timers fire at once when they are set for longer. */
+/** Node's timers fire immediately when set for longer. */
 const timerMsMax = 2 ** 31 - 1;
 
-/** Calls back after this time, however long it is. Ends by what it returns. */
+/** Like setTimeout, for any duration. Returns a function that cancels it. */
 export function callAfter(ms: number, callback: () => void): () => void {
   let timer: NodeJS.Timeout;
   const wait = (leftMs: number): void => {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 
-/** Languages that words can be stemmed in (Snowball's; `english` is Porter2). `none` leaves words as they are. */
+/** Languages for stemming (Snowball's; `english` is Porter2). `none` disables stemming. */
 export const stemLanguages = [
   'none',
   'arabic',
@@ -30,32 +30,32 @@ export const stemLanguages = [
 ] as const;
 
 /**
- * Every setting: the environment variable it comes from, its default, how it is read, and one line for people.
- * This table is the only reader of the environment; docs/configuration.md lists the same names (a test checks).
+ * Every setting: its environment variable, default, parser and description. Nothing else reads the environment.
+ * docs/configuration.md lists the same names (a test checks).
  */
 const settings = {
   host: text('HOST', '127.0.0.1', 'Address to listen on. A public one needs QUARRY_SECRET.'),
-  port: integer('PORT', 8080, { min: 0, max: 65_535 }, 'Port to listen on; 0 takes any free one.'),
+  port: integer('PORT', 8080, { min: 0, max: 65_535 }, 'Port to listen on; 0 picks any free one.'),
   role: oneOf(
     'QUARRY_ROLE',
     'all',
     ['all', 'http', 'worker'],
-    'What the process does: answer requests, run background jobs, or both. `quarry serve --only` says it too.',
+    'What the process does: serve requests, run background jobs, or both. `quarry serve --only` overrides it.',
   ),
   workerPort: integer(
     'QUARRY_WORKER_PORT',
     8081,
     { min: 0, max: 65_535 },
-    'Port of a process with role worker, for health and metrics alone; 0 takes any free one.',
+    'Port of a process with role worker, only for health and metrics; 0 picks any free one.',
   ),
-  publicUrl: url('QUARRY_PUBLIC_URL', undefined, 'Base URL that clients reach the server by, used in links.'),
+  publicUrl: url('QUARRY_PUBLIC_URL', undefined, 'Base URL under which clients reach the server, used in links.'),
   contentOrigin: url(
     'QUARRY_CONTENT_ORIGIN',
     undefined,
-    'Second origin that leads to this server, for what users have stored: files are served there and nothing else is.',
+    'Second origin of this server that serves only the contents of files.',
   ),
   dataDir: path('QUARRY_DATA_DIR', './data', 'Directory of the embedded database, blobs, secret and credentials.'),
-  databaseUrl: secretText('DATABASE_URL', 'External PostgreSQL 15 or newer. Unset: the embedded one.'),
+  databaseUrl: secretText('DATABASE_URL', 'URL of an external PostgreSQL 15 or newer. Unset: the embedded one.'),
   databaseDirectUrl: secretText(
     'DATABASE_DIRECT_URL',
     'Direct connection for LISTEN and session locks when DATABASE_URL is a transaction pooler.',
@@ -65,18 +65,18 @@ const settings = {
     'QUARRY_PREPARE',
     'on',
     ['on', 'off'],
-    'Whether statements are prepared by name; off behind a transaction pooler that cannot keep them.',
+    'Whether to use prepared statements; off behind a transaction pooler that does not support them.',
   ),
-  secret: secretText('QUARRY_SECRET', 'Root secret, at least 32 characters. Generated on the embedded default.'),
+  secret: secretText('QUARRY_SECRET', 'Root secret, at least 32 characters. Generated for the embedded database.'),
   secretPrevious: secretText('QUARRY_SECRET_PREVIOUS', 'The root secret before rotation, still accepted.'),
   logLevel: oneOf(
     'QUARRY_LOG_LEVEL',
     'info',
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-    'Least severe log level that is written.',
+    'Lowest log level that is written.',
   ),
-  corsOrigins: list('QUARRY_CORS_ORIGINS', ['*'], 'Origins that browsers may call from, by comma; * for any.'),
-  trustProxy: list('QUARRY_TRUST_PROXY', [], 'Addresses or CIDRs of proxies whose X-Forwarded-* headers count.'),
+  corsOrigins: list('QUARRY_CORS_ORIGINS', ['*'], 'Comma-separated origins that browsers may call from; * for any.'),
+  trustProxy: list('QUARRY_TRUST_PROXY', [], 'Addresses or CIDRs of proxies whose X-Forwarded-* headers are trusted.'),
   bodyBytesMax: integer(
     'QUARRY_BODY_BYTES_MAX',
     48 * 1024 * 1024,
@@ -87,7 +87,7 @@ const settings = {
     'QUARRY_BODY_MEMORY_MB',
     256,
     { min: 1, max: 1_048_576 },
-    'Memory that request bodies under way may hold in this process, together, in MiB.',
+    'Memory for all request bodies in progress in this process, in MiB.',
   ),
   uploadBytesMax: integer(
     'QUARRY_UPLOAD_BYTES_MAX',
@@ -106,18 +106,18 @@ const settings = {
     'QUARRY_KV_USER_BYTES_MAX',
     64 * 1024 * 1024,
     { min: 1, max: 1024 * 1024 * 1024 },
-    'What one user may store as entries in all, keys and values together, in bytes.',
+    'Total size of the keys and values that one user may store, in bytes.',
   ),
   parseWorkers: integer(
     'QUARRY_PARSE_WORKERS',
     Math.max(1, Math.min(8, availableParallelism())),
     { min: 1, max: 64 },
-    'Documents of one app that are parsed at the same time, each in a child process; as many more for other apps.',
+    'Documents of one app parsed concurrently, each in a child process; as many more for other apps.',
   ),
   parseMemoryMb: integer(
     'QUARRY_PARSE_MEMORY_MB',
     512,
-    { min: 192, max: 65_536 }, // the engines alone take 100
+    { min: 192, max: 65_536 }, // the engines alone use 100
     'Memory limit of one parser child process in MiB.',
   ),
   parseSeconds: integer('QUARRY_PARSE_SECONDS', 30, { min: 1, max: 3_600 }, 'Deadline of one document parse.'),
@@ -125,46 +125,51 @@ const settings = {
     'QUARRY_JOB_WORKERS',
     10,
     { min: 0, max: 500 },
-    'Background jobs of one app that this process runs at the same time, as many more for other apps; 0 leaves them to other processes.',
+    'Background jobs of one app that this process runs concurrently, and as many more for other apps; 0 leaves them to other processes.',
   ),
   streamSeconds: integer(
     'QUARRY_STREAM_SECONDS',
     3_600,
     { min: 1, max: 86_400 },
-    'Longest time that one event stream stays open, in seconds; clients then come back.',
+    'Maximum duration of an event stream, in seconds; clients then reconnect.',
   ),
   fetchAllow: list(
     'QUARRY_FETCH_ALLOW',
     [],
-    'CIDRs, addresses and host names (*.name for all under it) that may be fetched besides the public internet.',
+    'CIDRs, addresses and host names (*.name for subdomains) that may be fetched in addition to the public internet.',
   ),
   fetchContact: text(
     'QUARRY_FETCH_CONTACT',
     undefined,
-    'Address or URL in the User-Agent, for owners of sites that are crawled.',
+    'E-mail address or URL in the User-Agent, for owners of crawled sites.',
   ),
-  crawlConcurrency: integer('QUARRY_CRAWL_CONCURRENCY', 8, { min: 1, max: 64 }, 'Pages of one crawl at the same time.'),
+  crawlConcurrency: integer(
+    'QUARRY_CRAWL_CONCURRENCY',
+    8,
+    { min: 1, max: 64 },
+    'Pages of one crawl fetched concurrently.',
+  ),
   crawlHostConcurrency: integer(
     'QUARRY_CRAWL_HOST_CONCURRENCY',
     8,
     { min: 1, max: 64 },
-    'Requests to one host at the same time, over all crawls of all processes.',
+    'Concurrent requests to one host, over all crawls of all processes.',
   ),
   crawlHostDelayMs: integer(
     'QUARRY_CRAWL_HOST_DELAY_MS',
     0,
     { min: 0, max: 60_000 },
-    'Pause between two requests to one host where its robots.txt asks for none, over all processes.',
+    'Pause between two requests to one host whose robots.txt sets none, over all processes.',
   ),
   blobStore: oneOf('QUARRY_BLOB_STORE', 'disk', ['disk', 's3'], 'Where file contents are kept.'),
   s3Endpoint: url('QUARRY_S3_ENDPOINT', undefined, 'Endpoint of an S3-compatible service; unset for AWS.'),
   s3Region: text('QUARRY_S3_REGION', 'us-east-1', 'S3 region.'),
-  s3Bucket: text('QUARRY_S3_BUCKET', undefined, 'S3 bucket; needed when the blob store is s3.'),
+  s3Bucket: text('QUARRY_S3_BUCKET', undefined, 'S3 bucket; required when the blob store is s3.'),
   s3PathStyle: boolean('QUARRY_S3_PATH_STYLE', false, 'Put the bucket in the path instead of the host name.'),
   s3Presign: boolean(
     'QUARRY_S3_PRESIGN',
     true,
-    'Give clients signed URLs of the bucket itself. False where they cannot reach it: downloads then pass the server.',
+    'Give clients signed URLs of the bucket itself. If false, downloads pass through the server.',
   ),
   s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 credentials; unset: the usual AWS sources.'),
   s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 credentials; unset: the usual AWS sources.'),
@@ -173,15 +178,20 @@ const settings = {
     'QUARRY_SEARCH_LANGUAGE',
     'english',
     stemLanguages,
-    'Language that words are stemmed in where a source names none.',
+    'Language for stemming in sources that set none.',
   ),
   searchCacheMb: integer(
     'QUARRY_SEARCH_CACHE_MB',
     256,
     { min: 1, max: 1_048_576 },
-    'Memory that search may keep of the index, in MiB.',
+    'Memory for caching the search index, in MiB.',
   ),
-  embedder: oneOf('QUARRY_EMBEDDER', 'lexical', ['lexical', 'openai', 'transformers'], 'What makes vectors of texts.'),
+  embedder: oneOf(
+    'QUARRY_EMBEDDER',
+    'lexical',
+    ['lexical', 'openai', 'transformers'],
+    'How texts are turned into vectors.',
+  ),
   embedUrl: url('QUARRY_EMBED_URL', undefined, 'Base URL of an OpenAI-compatible service, up to and including /v1.'),
   embedKey: secretText('QUARRY_EMBED_KEY', 'Key of the embedding service.'),
   embedModel: text('QUARRY_EMBED_MODEL', undefined, 'Embedding model: its name, or the directory of a local one.'),
@@ -195,7 +205,7 @@ const settings = {
     'QUARRY_EMBED_REQUESTS_PER_MINUTE',
     3_000,
     { min: 1, max: 1_000_000 },
-    'Requests to the embedding service, at most.',
+    'Maximum number of requests per minute to the embedding service.',
   ),
   rateReads: rate('QUARRY_RATE_READS', 6_000_000, 'reads'),
   rateWrites: rate('QUARRY_RATE_WRITES', 6_000_000, 'changes'),
@@ -204,26 +214,23 @@ const settings = {
   rateSearch: rate('QUARRY_RATE_SEARCH', 600_000, 'searches'),
   rateInvocations: rate('QUARRY_RATE_INVOCATIONS', 600_000, 'invocations and events'),
   quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
-  quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Documents of knowledge'),
-  quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages that are extracted or pulled in a day (UTC)'),
+  quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Knowledge documents'),
+  quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages extracted or pulled per day (UTC)'),
   quotaSandboxes: integer(
     'QUARRY_QUOTA_SANDBOXES',
     0,
     { min: 0, max: 1_000_000 },
-    'Sandboxes that an app may have; 0 for no bound.',
+    'Sandboxes that an app may have; 0 for no limit.',
   ),
-  metricsPort: port(
-    'QUARRY_METRICS_PORT',
-    'Port of its own for /metrics, on the same address. Unset: the port of all.',
-  ),
-  metricsToken: secretText('QUARRY_METRICS_TOKEN', 'Bearer token that /metrics asks for. Unset: it is open.'),
+  metricsPort: port('QUARRY_METRICS_PORT', 'Separate port for /metrics, on the same address. Unset: the main port.'),
+  metricsToken: secretText('QUARRY_METRICS_TOKEN', 'Bearer token required by /metrics. Unset: no token is required.'),
   audit: oneOf(
     'QUARRY_AUDIT',
     'changes',
     ['off', 'changes', 'all'],
-    'What the audit log keeps: changes, or all: changes of key-value entries too.',
+    'What the audit log records: changes, or all, which includes changes of key-value entries.',
   ),
-  auditDays: integer('QUARRY_AUDIT_DAYS', 90, { min: 1, max: 36_500 }, 'How long the audit log is kept, in days.'),
+  auditDays: integer('QUARRY_AUDIT_DAYS', 90, { min: 1, max: 36_500 }, 'Retention of the audit log, in days.'),
   apiUrl: url('QUARRY_API_URL', undefined, 'For commands that call a server: its base URL.'),
   apiKey: secretText('QUARRY_API_KEY', 'For commands that call a server: an API key.'),
   apiToken: secretText('QUARRY_TOKEN', 'For commands that call a server: a bearer token.'),
@@ -239,7 +246,7 @@ export class ConfigError extends Error {
   readonly problems: string[];
 
   constructor(problems: string[]) {
-    super(`The configuration has ${problems.length === 1 ? 'a mistake' : `${problems.length} mistakes`}:
+    super(`The configuration has ${problems.length === 1 ? 'an error' : `${problems.length} errors`}:
 ${problems.map((p) => `  - ${p}`).join('\n')}`);
     this.name = 'ConfigError';
     this.problems = problems;
@@ -247,8 +254,8 @@ ${problems.map((p) => `  - ${p}`).join('\n')}`);
 }
 
 /**
- * Reads all settings. Throws ConfigError with every mistake at once.
- * @param given what the command line says, by the variables' names; it comes before the environment.
+ * Reads all settings. Throws one ConfigError with every error.
+ * @param given values from the command line, by variable name; they override the environment.
  */
 export function readConfig(
   environment: Record<string, string | undefined> = process.env,
@@ -272,13 +279,13 @@ export function readConfig(
   return config as Config;
 }
 
-/** Variables that look like settings and are none: most often a typing mistake, worth a warning at start. */
+/** Variables that look like settings but are not, usually because of a typo. They cause a warning at start. */
 export function unknownSettings(env: Record<string, string | undefined> = process.env): string[] {
   const known = new Set(Object.values<Setting<unknown>>(settings).map((setting) => setting.variable));
   return Object.keys(env).filter((name) => name.startsWith('QUARRY_') && !known.has(name));
 }
 
-/** Rules over more than one setting. */
+/** Rules that involve more than one setting. */
 function checkTogether(config: Config): string[] {
   const problems: string[] = [];
   if (config.secret !== undefined && weakSecret(config.secret))
@@ -292,28 +299,28 @@ function checkTogether(config: Config): string[] {
       `QUARRY_SECRET is required to listen on the public address ${config.host}: use \`openssl rand -hex 32\`, or the contents of the file "secret" in the data directory if this server ran before`,
     );
   if (config.bodyMemoryMb * 1024 * 1024 < config.bodyBytesMax)
-    problems.push('QUARRY_BODY_MEMORY_MB has to hold one body of QUARRY_BODY_BYTES_MAX');
+    problems.push('QUARRY_BODY_MEMORY_MB must be large enough for one body of QUARRY_BODY_BYTES_MAX');
   if (config.contentOrigin !== undefined && new URL(config.contentOrigin).origin !== config.contentOrigin)
     problems.push('QUARRY_CONTENT_ORIGIN must be an origin, such as https://files.example.com, without a path');
   if (config.contentOrigin !== undefined && config.publicUrl === undefined)
-    problems.push('QUARRY_CONTENT_ORIGIN needs QUARRY_PUBLIC_URL beside it');
+    problems.push('QUARRY_CONTENT_ORIGIN requires QUARRY_PUBLIC_URL');
   else if (
     config.contentOrigin !== undefined &&
     new URL(config.contentOrigin).host === new URL(config.publicUrl ?? '').host
   )
-    problems.push('QUARRY_CONTENT_ORIGIN must have another host than QUARRY_PUBLIC_URL');
+    problems.push('QUARRY_CONTENT_ORIGIN must have a different host from QUARRY_PUBLIC_URL');
   if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined)
-    problems.push('DATABASE_DIRECT_URL needs DATABASE_URL beside it');
+    problems.push('DATABASE_DIRECT_URL requires DATABASE_URL');
   if (config.role !== 'all' && config.databaseUrl === undefined)
     problems.push(
-      `QUARRY_ROLE ${config.role} needs DATABASE_URL: the embedded database belongs to one process, which then does everything`,
+      `QUARRY_ROLE ${config.role} requires DATABASE_URL: only one process can use the embedded database, so it must have role all`,
     );
   if (config.role === 'worker' && config.publicUrl === undefined)
     problems.push(
-      'QUARRY_PUBLIC_URL is required for a worker: links that background jobs make must lead to the processes that answer requests',
+      'QUARRY_PUBLIC_URL is required for a worker: links created by background jobs must lead to the processes that serve requests',
     );
   if (config.role === 'worker' && config.jobWorkers === 0)
-    problems.push('QUARRY_JOB_WORKERS is 0, so a worker would do nothing');
+    problems.push('QUARRY_JOB_WORKERS must not be 0 for a worker, which would do nothing');
   if (config.blobStore === 's3' && config.s3Bucket === undefined)
     problems.push('QUARRY_S3_BUCKET is required when QUARRY_BLOB_STORE is s3');
   if (config.embedder !== 'lexical' && config.embedModel === undefined)
@@ -323,7 +330,7 @@ function checkTogether(config: Config): string[] {
   return problems;
 }
 
-/** Whether a process with these settings takes background jobs. */
+/** Whether a process with these settings runs background jobs. */
 export function runsJobs({ role, jobWorkers }: Pick<Config, 'role' | 'jobWorkers'>): boolean {
   return role !== 'http' && jobWorkers > 0;
 }
@@ -344,7 +351,7 @@ type SettingView = {
   description: string;
 };
 
-/** The effective values for people, secrets redacted. */
+/** The effective values for display, with secrets redacted. */
 export function describeConfig(config: Config, env: Record<string, string | undefined> = process.env): SettingView[] {
   return Object.entries<Setting<unknown>>(settings).map(([key, setting]) => {
     const value = config[key as keyof Config];
@@ -418,12 +425,12 @@ function port(variable: string, description: string): Setting<number | undefined
 }
 
 function rate(variable: string, fallback: number, what: string): Setting<number> {
-  const description = `Most ${what} a minute of one credential, over all processes; 0 for no limit.`;
+  const description = `Maximum number of ${what} per minute of one credential, over all processes; 0 for no limit.`;
   return integer(variable, fallback, { min: 0, max: 1_000_000_000 }, description);
 }
 
 function quota(variable: string, what: string): Setting<number> {
-  const description = `${what} that an app, and each sandbox of it, may have; 0 for no bound.`;
+  const description = `${what} that an app, and each of its sandboxes, may have; 0 for no limit.`;
   return integer(variable, 0, { min: 0, max: Number.MAX_SAFE_INTEGER }, description);
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { AppCredentials } from './apps/bootstrap.ts';
 import { writePrivateFile } from './private-file.ts';
 
-/** What `credentials.json` holds and `quarry credentials --json` prints. */
+/** The contents of `credentials.json` and the output of `quarry credentials --json`. */
 export type CredentialsFile = {
   base_url: string;
   app: string;
@@ -30,7 +30,7 @@ export function writeCredentialsFile(dataDir: string, content: CredentialsFile):
   writePrivateFile(credentialsPath(dataDir), `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** The credentials of the first start, unless somebody removed or damaged the file. */
+/** The credentials of the first start; undefined when the file is missing or damaged. */
 export function findCredentialsFile(dataDir: string): CredentialsFile | undefined {
   try {
     const content: unknown = JSON.parse(readFileSync(credentialsPath(dataDir), 'utf8'));

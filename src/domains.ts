@@ -17,6 +17,7 @@ import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
 import { createKvService } from './kv/service.ts';
 import { limits } from './limits.ts';
+import { createSetAsideJobService } from './monitoring/service.ts';
 import { createNodeDomains } from './node-domains.ts';
 import { createOrgService } from './orgs/service.ts';
 import type { Services } from './services.ts';
@@ -30,14 +31,14 @@ const { version } = packageFile;
 
 export type Domains = ReturnType<typeof createDomains>;
 
-/** What runs in the background: the jobs of every domain, and what looks at the clock. */
+/** Background work: the jobs of every domain, and recurring work. */
 export type BackgroundWork = {
   tasks: Tasks;
   recurring: Recurring[];
   ticker: ReturnType<typeof createAutomations>['ticker'];
 };
 
-/** Every domain, given what it needs of what the server stands on. Routes and background work share their services. */
+/** Creates every domain with its dependencies. Routes and background work share the services. */
 export function createDomains(services: Services, audit?: AuditLog) {
   const {
     db,
@@ -114,6 +115,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     work,
     apps: createAppService(base),
     usage: usage.service,
+    setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
     users,
     auth: auth.service,

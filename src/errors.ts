@@ -1,4 +1,4 @@
-/** Every error code of the API: its HTTP status and its type. Documented one by one in docs/errors.md (a test checks). */
+/** Every error code of the API: its HTTP status and its type. docs/errors.md documents each (a test checks). */
 export const errorCodes = {
   invalid_json: { status: 400, type: 'bad_request' },
   invalid_cursor: { status: 400, type: 'bad_request' },
@@ -39,16 +39,16 @@ export type ErrorCode = keyof typeof errorCodes;
 export type FieldError = { field: string; message: string };
 
 type AppErrorOptions = {
-  /** Which members of the request are wrong; nested ones joined with dots. */
+  /** The invalid members of the request; nested names are joined with dots. */
   fields?: FieldError[];
   details?: Record<string, unknown>;
   /** Response headers that belong to the error, such as Retry-After or Allow. */
   headers?: Record<string, string>;
-  /** What happened underneath, for the log alone. */
+  /** The underlying error, only for the log. */
   cause?: unknown;
 };
 
-/** An error that the caller is told about. `message` is written for them; `cause` goes to the log alone. */
+/** An error for the caller. `message` is part of the response; `cause` is only logged. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly fields: FieldError[];
@@ -74,9 +74,9 @@ export function invalidField(field: string, message: string): AppError {
   return new AppError('invalid_parameters', `${field}: ${message}`, { fields: [{ field, message }] });
 }
 
-/** 404, the one answer for what is absent and for what the caller may not see. */
+/** 404, the same for missing resources and for those that the caller may not see. */
 export function notFound(): AppError {
-  return new AppError('not_found', 'There is no such resource, or you may not see it.');
+  return new AppError('not_found', 'The resource does not exist, or you may not see it.');
 }
 
 /** The row, or 404 when there is none. */

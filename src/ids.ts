@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Every kind of resource: the prefix that answers carry first, then the aliases that input may carry.
- * The suffix alone identifies the row (a UUIDv7 in 22 base62 characters, `0-9A-Za-z`, so ids sort by creation time).
+ * Every kind of resource: first the prefix in responses, then the aliases accepted in input. The suffix alone identifies
+ * the row (a UUIDv7 in 22 base62 characters, `0-9A-Za-z`, so ids sort by creation time).
  */
 export const idPrefixes = {
   agent: ['agt', 'agi'],
@@ -22,6 +22,7 @@ export const idPrefixes = {
   file: ['fil'],
   ingestion: ['cig'],
   installation: ['cin', 'ins'],
+  job: ['job'],
   journal: ['wde'],
   journalEntry: ['wdr'],
   key: ['dak'],
@@ -43,7 +44,7 @@ const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const suffixLength = 22;
 const uuidMax = (1n << 128n) - 1n;
 
-/** The row's own key for a new resource: a UUIDv7 (RFC 9562), ascending within this process. */
+/** The uuid of a new resource: a UUIDv7 (RFC 9562), ascending within this process. */
 export function newUuid(): string {
   const now = Date.now();
   if (now > lastMs) {
@@ -66,7 +67,7 @@ export function newUuid(): string {
 let lastMs = 0;
 let sequence = 0;
 
-/** Random bytes by the page: asking the system for eight at a time costs more than the rest of an id. */
+/** Random bytes are read in blocks: requesting eight at a time costs more than the rest of an id. */
 function nextRandom(size: number): Buffer {
   if (poolUsed + size > pool.length) {
     pool = randomBytes(4_096);
@@ -79,14 +80,14 @@ function nextRandom(size: number): Buffer {
 let pool = Buffer.alloc(0);
 let poolUsed = 0;
 
-/** `fil_…` from the row's uuid. `prefix` names another spelling of the same kind where a surface has its own. */
+/** `fil_…` from the row's uuid. `prefix` selects an alias where an endpoint uses one. */
 export function formatId<K extends IdKind>(
   kind: K,
   uuid: string,
   prefix: (typeof idPrefixes)[K][number] = idPrefixes[kind][0],
 ): string {
   // Long division of eight 16-bit words, two digits at a time, within small integers: BigInt takes four times as long,
-  // and every answer formats ids.
+  // and every response formats ids.
   for (let i = 0, at = 0; i < words.length; i++, at += 4) {
     if (uuid.charCodeAt(at) === dash) at += 1;
     words[i] = Number.parseInt(uuid.slice(at, at + 4), 16);
@@ -108,7 +109,7 @@ const dash = 0x2d;
 const words = new Uint16Array(8);
 const digitPairs = [...alphabet].flatMap((high) => [...alphabet].map((low) => high + low));
 
-/** The uuid that a client's id names, or undefined when it has the wrong type or shape. Every alias is taken. */
+/** The uuid in a client's id, or undefined when it has the wrong type or format. Every alias is accepted. */
 export function parseId(kind: IdKind, text: string): string | undefined {
   const split = text.indexOf('_');
   const prefixes: readonly string[] = idPrefixes[kind];
@@ -125,7 +126,7 @@ export function parseId(kind: IdKind, text: string): string | undefined {
   return dashed(value.toString(16).padStart(32, '0'));
 }
 
-/** Whether a client could take the text for an id of any kind. */
+/** Whether the text could be mistaken for an id of any kind. */
 export function looksLikeId(text: string): boolean {
   return /^[a-z]{2,8}_[0-9A-Za-z]{22}$/.test(text);
 }

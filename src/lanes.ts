@@ -1,8 +1,8 @@
 /**
- * Shares the slots of one resource (threads, processes, jobs) among apps. Each app waits in a lane of its own. A lane
- * takes another slot only while it holds fewer than are free, so one lane alone gets half of them and the next lane
- * never waits for the first one's work to end. Free slots go to the lane that holds the fewest, then to the one that has
- * used the least. A lane that neither waits nor holds anything costs nothing.
+ * Shares the slots of one resource (threads, processes, jobs) among apps. Each app has its own lane. A lane gets another
+ * slot only while it holds fewer slots than are free, so a single lane gets half of them and the next lane never waits
+ * for the first one's work. A free slot goes to the lane that holds the fewest, then to the one that has used the least.
+ * A lane that neither waits nor holds a slot costs nothing.
  */
 export class Lanes<Item> {
   readonly #slots: number;
@@ -10,21 +10,21 @@ export class Lanes<Item> {
   readonly #lanes = new Map<string, Lane<Item>>();
   #held = 0;
   #waiting = 0;
-  /** What the lane that was served last had used then: a lane that arrives starts from here and has no credit. */
+  /** The usage of the lane served last. A new lane starts from here and has no credit. */
   #now = 0;
 
-  /** @param waitingMax items that may wait; one lane waits for half of them at most. */
+  /** @param waitingMax items that may wait; a single lane may have at most half of them. */
   constructor({ slots, waitingMax }: { slots: number; waitingMax: number }) {
     this.#slots = slots;
     this.#waitingMax = waitingMax;
   }
 
-  /** Items that wait. */
+  /** Waiting items. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** False when too many of this lane, or of all, wait already. */
+  /** False when too many items of this lane, or in total, are waiting. */
   add(name: string, item: Item): boolean {
     const lane = this.#lanes.get(name) ?? { items: [], held: 0, used: this.#now };
     if (lane.items.length >= this.#waitingMax - this.#waiting) return false;
@@ -34,7 +34,7 @@ export class Lanes<Item> {
     return true;
   }
 
-  /** Takes an item out that does not want to wait any longer. False when it does not wait. */
+  /** Removes a waiting item. False when it is not waiting. */
   remove(name: string, item: Item): boolean {
     const lane = this.#lanes.get(name);
     const index = lane?.items.indexOf(item) ?? -1;
@@ -45,7 +45,7 @@ export class Lanes<Item> {
     return true;
   }
 
-  /** The next item in turn, which then holds a slot of its lane; undefined when no lane that waits may have one. */
+  /** The next item, which then holds a slot of its lane; undefined when no waiting lane may have one. */
   take(): { lane: string; item: Item } | undefined {
     let next: { name: string; lane: Lane<Item> } | undefined;
     for (const [name, lane] of this.#lanes) {
@@ -62,7 +62,7 @@ export class Lanes<Item> {
     return { lane: next.name, item };
   }
 
-  /** Gives a slot back. `cost`, in any one unit, is what its work has used. */
+  /** Releases a slot. `cost`, in any consistent unit, is the usage of its work. */
   release(name: string, cost: number): void {
     const lane = this.#lanes.get(name);
     if (!lane) return;
@@ -72,7 +72,7 @@ export class Lanes<Item> {
     this.#forgetIdle(name, lane);
   }
 
-  /** Empties every lane of what waits in it. */
+  /** Removes all waiting items from every lane. */
   drain(): Item[] {
     const items = [...this.#lanes.values()].flatMap((lane) => lane.items.splice(0));
     this.#waiting = 0;

@@ -1,15 +1,15 @@
-/** Bounds that are not settings, each named with its unit. What an operator may change stands in config.ts. */
+/** Bounds that are not settings, each named with its unit. Limits that an operator may change are in config.ts. */
 export const limits = {
   pageSizeDefault: 25,
   pageSizeMax: 100,
   journalPageSizeDefault: 50,
   integerMax: 2_147_483_647,
-  /** A connection on which nothing has moved for this long is ended. */
+  /** An idle connection is closed after this time. */
   requestTimeoutMs: 120_000,
-  /** Of the ten seconds that a stop may take: requests and jobs drain side by side, then the database ends. */
+  /** Part of the ten seconds that a stop may take: requests and jobs drain concurrently, then the database stops. */
   drainTimeoutMs: 7_000,
   jobStopTimeoutMs: 5_000,
-  /** By task: jobs of one process that wait outside at the same time, for answers of other hosts, and those of one app. */
+  /** By task: jobs of one process that may concurrently wait for responses of other hosts, in total and per app. */
   jobWaits: {
     advance_run: { jobsMax: 4_000, jobsOfAppMax: 1_000 },
     crawl: { jobsMax: 256, jobsOfAppMax: 64 },
@@ -17,26 +17,26 @@ export const limits = {
     ingest: { jobsMax: 256, jobsOfAppMax: 32 },
   },
   readinessTimeoutMs: 2_000,
-  /** A request has to be there whole by then, however large an upload it is. */
+  /** A request must be complete within this time, including uploads. */
   uploadTimeoutMs: 4 * 60 * 60 * 1_000,
-  /** From then on, a body has to come at the pace below. */
+  /** After this time, a body must arrive at the rate below. */
   bodyGraceMs: 10_000,
   bodyBytesPerSecondMin: 64 * 1024,
-  /** An upload of an image waits no longer than this for its width and height. */
+  /** Maximum wait of an image upload for its width and height. */
   imageSizeTimeoutMs: 5_000,
   uploadLinkSecondsDefault: 3_600,
   uploadLinkSecondsMax: 24 * 3_600,
   nameCharactersMax: 500,
   urlCharactersMax: 8_192,
-  /** Of a request, its path included. */
+  /** Headers of a request, including its path. */
   headerBytesMax: 64 * 1024,
   virtualPathCharactersMax: 1_000,
   configBytesMax: 64 * 1024 * 1024,
   metadataBytesMax: 262_144,
   aclGrantsMax: 1_000,
   jsonDepthMax: 100,
-  /** Values of any JSON that is checked; each route bounds its bodies more closely. */
+  /** Values in any validated JSON; each route has a lower limit for its body. */
   jsonValuesMax: 1_000_000,
-  /** 10 MB as the specification counts it; exactly this many bytes are still accepted. */
+  /** 10 MB as defined by the specification; exactly this many bytes are accepted. */
   documentExtractionBytesMax: 10 * 1024 * 1024,
 } as const;

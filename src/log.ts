@@ -4,12 +4,12 @@ export type { Logger };
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
-/** What must never be readable in a log line, wherever it turns up in it. */
+/** Patterns that must never be readable anywhere in a log line. */
 const secretPatterns = [
   /\b(?:sk|pk|rt|dvt|sat|whs)_[A-Za-z0-9_-]{8,}/g,
   /\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+/g,
   /([?&](?:token|signature|secret|password|X-Amz-Signature|X-Amz-Security-Token)=)[^&\s"]+/gi,
-  // Members of that name at any depth; pino's own redaction looks one level deep and costs more than the whole line.
+  // Members with these names at any depth; pino's redaction covers one level and costs more than the whole line.
   /("(?:password|secret|token|access_token|refresh_token|authorization|cookie|set-cookie|x-api-key)":")(?:[^"\\]|\\.)*/gi,
   /(\bpostgres(?:ql)?:\/\/[^:@/\s]+:)[^@\s]+(?=@)/g,
 ];
@@ -22,7 +22,7 @@ export function redact(text: string): string {
   return out;
 }
 
-/** Structured JSON lines on standard error; standard output stays free for what commands print. */
+/** Structured JSON lines on standard error; standard output is reserved for the output of commands. */
 export function createLogger(level: LogLevel): Logger {
   return pino(
     {
@@ -35,7 +35,7 @@ export function createLogger(level: LogLevel): Logger {
   );
 }
 
-/** Lines of one turn of the event loop go out in one write: a system call for each costs a busy server a tenth. */
+/** Lines of one event loop turn are written together: one system call per line costs a busy server 10 %. */
 function writeSoon(line: string): void {
   if (waiting === '') setImmediate(writeWaiting);
   waiting += line;

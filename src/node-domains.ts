@@ -25,7 +25,7 @@ type NodeDomainsDeps = FileLinks & {
   knowledge: Knowledge;
 } & Pick<ExtractionDeps, 'fetcher' | 'parser'>;
 
-/** What nodes of workflows do in other domains: the services that the routes call, with the bodies that they check. */
+/** The operations of other domains that workflow nodes call: the services of the routes, with the same body checks. */
 export function createNodeDomains(deps: NodeDomainsDeps): NodeDomains {
   const { kv, files, extractions, knowledge, clock } = deps;
   return {
@@ -75,7 +75,7 @@ export function createNodeDomains(deps: NodeDomainsDeps): NodeDomains {
 
 const responseBytesMax = 1024 * 1024;
 
-/** One guarded exchange. What it refuses, cannot reach or cannot read fails the node. */
+/** Sends one guarded request. A refused, failed or unreadable one fails the node. */
 async function fetchOutside(
   { fetcher, parser }: Pick<NodeDomainsDeps, 'fetcher' | 'parser'>,
   request: HttpRequest,
@@ -86,7 +86,7 @@ async function fetchOutside(
       method: request.method as 'GET',
       headers: request.headers,
       bytesMax: responseBytesMax,
-      // The node's own timeout ends the exchange by its signal.
+      // The node's own timeout aborts the request.
       ...{ lane, signal, timeoutMs: Number.POSITIVE_INFINITY },
       ...(request.body === undefined ? {} : { body: request.body }),
     });

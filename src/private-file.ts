@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 
-/** Writes a file that only its owner may read, durably and whole or not at all. */
+/** Durably and atomically writes a file that only its owner may read. */
 export function writePrivateFile(file: string, content: string): void {
   const unfinished = `${file}.${process.pid}.tmp`;
   rmSync(unfinished, { force: true });

@@ -27,6 +27,7 @@ import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
 import { registerMcpRoutes } from './mcp/routes.ts';
 import { registerMonitoring } from './monitoring/register.ts';
+import { registerSetAsideJobRoutes } from './monitoring/routes.ts';
 import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
 import { registerTeamRoutes } from './teams/routes.ts';
@@ -39,19 +40,19 @@ export type QuarryServer = {
   api: Api;
   /** For the job workers of the process. */
   work: BackgroundWork;
-  /** Takes connections. Answers the URL that it listens on. */
+  /** Starts to accept connections. Returns the URL. */
   listen(): Promise<string>;
-  /** Takes no more, finishes the requests under way within the drain time, and ends what streams are left. */
+  /** Stops accepting connections, finishes requests in progress within the drain time, and ends the remaining streams. */
   close(): Promise<void>;
 };
 
-/** The HTTP server with every route that the process's role has, not listening yet. */
+/** Creates the HTTP server with the routes of the process's role, not yet listening. */
 export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
   const intake = new Intake({ clock: services.clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 });
-  metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies under way', () => intake.heldBytes);
+  metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies in progress', () => intake.heldBytes);
   const { fastify, api } = await createHttpServer({
     log,
     credentials,
@@ -61,7 +62,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     audit,
     bodyBytesMax: config.bodyBytesMax,
     intake,
-    // The console shows files from their own origin.
+    // The console shows files from the content origin.
     corsOrigins:
       config.contentOrigin === undefined
         ? config.corsOrigins
@@ -70,7 +71,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     trustProxy: config.trustProxy,
     rewriteUrl: rewriteKvUrl,
   });
-  // A worker answers nothing but how it is doing.
+  // A worker serves only health and metrics.
   const answers = config.role !== 'worker';
   if (answers) await collectOpenApi(fastify);
   registerHealthRoutes(api, {
@@ -79,7 +80,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     metricsElsewhere: config.metricsPort !== undefined,
   });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
-  metrics.gauge('quarry_http_connections', 'Connections of clients that are open', () => countConnections(fastify));
+  metrics.gauge('quarry_http_connections', 'Open client connections', () => countConnections(fastify));
   const domains = createDomains(services, audit);
   let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
   if (answers) {
@@ -115,7 +116,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       if (config.metricsPort !== undefined)
         log.info(
           { port: await metricsServer?.listen(config.host, config.metricsPort) },
-          'metrics have a port of their own',
+          'metrics listen on a separate port',
         );
       services.setListeningUrl(url);
       if (runsJobs(config)) domains.work.ticker.startTicking();
@@ -138,14 +139,14 @@ function countConnections(fastify: FastifyInstance): Promise<number> {
 }
 
 function createAuditLog({ config, db, clock, log, metrics }: Services): AuditLog {
-  const dropped = metrics.counter('quarry_audit_dropped_total', 'Audit entries lost because too many waited');
+  const dropped = metrics.counter('quarry_audit_dropped_total', 'Audit entries dropped because the queue was full');
   const audit = new AuditLog({ db, clock, log, keep: config.audit, onDropped: (count) => dropped.inc(count) });
-  metrics.gauge('quarry_audit_waiting', 'Audit entries that are not written yet', () => audit.waitingCount);
+  metrics.gauge('quarry_audit_waiting', 'Audit entries not yet written', () => audit.waitingCount);
   return audit;
 }
 
 function createRateLimiter({ config, db, clock, log, metrics }: Services): RateLimiter {
-  const refused = metrics.counter('quarry_rate_limited_total', 'Requests turned away by rate limits', ['group']);
+  const refused = metrics.counter('quarry_rate_limited_total', 'Requests rejected by rate limits', ['group']);
   return new RateLimiter({
     db,
     clock,
@@ -166,6 +167,7 @@ function createRateLimiter({ config, db, clock, log, metrics }: Services): RateL
 function registerRoutes(api: Api, domains: Domains): void {
   registerAppRoutes(api, domains);
   registerUsageRoutes(api, domains);
+  registerSetAsideJobRoutes(api, domains);
   registerAuditRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerOrgRoutes(api, domains);
@@ -184,7 +186,7 @@ function registerRoutes(api: Api, domains: Domains): void {
 }
 
 async function drain(fastify: FastifyInstance): Promise<void> {
-  // A connection that is kept alive falls idle when its last answer is out, and Node would then wait for its timeout.
+  // A keep-alive connection becomes idle after its last response, and Node would wait for its timeout.
   const idle = setInterval(() => fastify.server.closeIdleConnections(), idleSweepMs);
   const late = setTimeout(() => fastify.server.closeAllConnections(), limits.drainTimeoutMs);
   try {

@@ -24,58 +24,58 @@ import { Secrets } from './tenancy/secrets.ts';
 import { Sessions } from './tenancy/sessions.ts';
 import { saveDefaultBounds } from './usage/store.ts';
 
-/** What the whole server stands on, built once. Routes and domain services take from it what they need. */
+/** The shared services of the process, created once. Routes and domain services take what they need. */
 export type Services = {
   config: Config;
   log: Logger;
   clock: Clock;
   metrics: Metrics;
-  /** Where `db` connects to. */
+  /** The database of `db`. */
   target: DatabaseTarget;
   db: Database;
-  /** Connections past any transaction pooler, for LISTEN and session locks. */
+  /** Connections without a transaction pooler, for LISTEN and session locks. */
   directTarget: DatabaseTarget;
   direct: Database;
-  /** One connection that is one session, for advisory locks that outlive a statement. */
+  /** A single connection, for advisory locks that outlive a statement. */
   session: Database;
   blobs: BlobStore;
   parser: ParserPool;
-  /** The one way out for URLs that somebody else chose. */
+  /** The only client for URLs from outside. */
   fetcher: Fetcher;
-  /** Event streams of everything that changes. */
+  /** Event streams of changes. */
   streams: StreamHub;
   secrets: Secrets;
   credentials: Credentials;
-  /** Signed-in browsers of the web console. */
+  /** Sessions of the web console. */
   sessions: Sessions;
-  /** What clients reach the server by, without a slash at the end. */
+  /** The base URL for clients, without a trailing slash. */
   baseUrl(): string;
-  /** Where what users have stored is served: the same, unless it has an origin of its own. */
+  /** The base URL of file contents: the same, unless QUARRY_CONTENT_ORIGIN is set. */
   contentUrl(): string;
-  /** Says where the server came to listen, which is its base URL unless the settings name another. */
+  /** Sets the URL that the server listens on: its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
-  /** Begins to run these background jobs, once the server listens. */
+  /** Starts to run these background jobs, once the server listens. */
   startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring'>): Promise<void>;
-  /** Finishes or gives back the jobs that run; `close()` does it too. */
+  /** Finishes or releases the running jobs; `close()` calls it too. */
   stopWorkers(): Promise<void>;
-  /** True from the moment when everything that a request may need is there. */
+  /** True once everything that a request may need is available. */
   isReady(): boolean;
   setReady(): void;
-  /** Resolves when the embedded database has ended; never with an external one. */
+  /** Resolves when the embedded database has exited; never with an external one. */
   databaseEnded: Promise<void>;
-  /** Ends everything, the last started first. Safe to call again. */
+  /** Stops everything in reverse order. May be called repeatedly. */
   close(): Promise<void>;
 };
 
 type ServicesOptions = {
-  /** A database that runs already. Absent: the one that the settings name, or the embedded one. */
+  /** A running database. Default: the configured or the embedded one. */
   database?: DatabaseTarget;
   clock?: Clock;
 };
 
 /**
- * Starts what the settings ask for: database, migrations, blobs, keys, parsers, jobs. A failure on the way ends what
- * had started before it is thrown.
+ * Starts the configured services: database, migrations, blobs, keys, parsers, jobs. On failure, stops what has been
+ * started before it throws.
  */
 export async function createServices(config: Config, log: Logger, options: ServicesOptions = {}): Promise<Services> {
   const started = new Started(log);
@@ -92,7 +92,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const metrics = new Metrics();
   const embedded = await startDatabase(config, log, options, started);
   const target = embedded?.address ?? options.database ?? config.databaseUrl;
-  if (target === undefined) throw new Error('There is no database to connect to.');
+  if (target === undefined) throw new Error('No database is configured.');
   const directTarget = (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
   const prepare = config.prepare === 'on';
@@ -132,7 +132,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   await streams.start();
   started.add('event streams', () => streams.close());
 
-  // A connection that was lost may have missed news, so listening anew counts as news too.
+  // Notifications may be missed while the connection is lost, so a reconnection counts as a notification.
   const newRights = () => {
     credentials.forget();
     void streams.endRevoked();
@@ -147,7 +147,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
 }
 
 /**
- * The same without any connection, for what only looks at the routes: using it fails at the first query.
+ * The same without any connection, for code that only inspects the routes. The first query fails.
  */
 export async function createUnconnectedServices(config: Config, log: Logger): Promise<Services> {
   const started = new Started(log);
@@ -220,7 +220,7 @@ function assemble({ started, ...parts }: Parts): Services {
   };
 }
 
-const crashedHelp = 'Jobs that were at work when their process ended, or threw what nobody catches';
+const crashedHelp = 'Jobs that were running when their process exited, or that threw an uncaught exception';
 const directPoolSize = 2;
 const databaseEndSeconds = 1;
 
@@ -236,7 +236,7 @@ async function startDatabase(
   return embedded;
 }
 
-/** The root secret of the embedded default, made at the first start. Losing it ends every session and signed URL. */
+/** The root secret of the embedded database, created at the first start. Losing it ends every session and signed URL. */
 export function readOrMakeSecret(dataDir: string): string {
   const found = findSecret(dataDir);
   if (found !== undefined) return found;
@@ -245,7 +245,7 @@ export function readOrMakeSecret(dataDir: string): string {
   return secret;
 }
 
-/** Makes this the root secret of the data directory. */
+/** Writes the root secret of the data directory. */
 export function keepSecret(dataDir: string, secret: string): void {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
@@ -256,13 +256,13 @@ export function findSecret(dataDir: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
 }
 
-/** An address as it stands in a URL: IPv6 in brackets, "any address" as the loopback that reaches it. */
+/** An address for a URL: IPv6 in brackets, and loopback in place of "any address". */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** What has been started, so that it can be ended in the opposite order. */
+/** Started parts, which are stopped in reverse order. */
 class Started {
   readonly #log: Logger;
   readonly #parts: { name: string; end: () => Promise<unknown> }[] = [];
@@ -286,8 +286,8 @@ class Started {
       try {
         await end();
       } catch (error) {
-        // One part that cannot end must not keep the others, above all the database, running.
-        this.#log.error({ err: error, part: name }, 'Could not be ended in order');
+        // A part that fails to stop must not keep the others, above all the database, running.
+        this.#log.error({ err: error, part: name }, 'Could not stop a part of the server');
       }
     }
   }

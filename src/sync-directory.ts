@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
-/** A new name is durable only when its directory is. Windows cannot open a directory, and keeps names by itself. */
+/** A new name is durable only after its directory is synced. Windows cannot open directories and syncs names itself. */
 export async function syncDirectory(directory: string): Promise<void> {
   if (process.platform === 'win32') return;
   const handle = await open(directory, 'r');
@@ -12,7 +12,7 @@ export async function syncDirectory(directory: string): Promise<void> {
   }
 }
 
-/** The same for code that runs before anything else does. */
+/** The same for code that runs at startup. */
 export function syncDirectoryBlocking(directory: string): void {
   if (process.platform === 'win32') return;
   const handle = openSync(directory, 'r');

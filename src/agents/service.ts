@@ -27,7 +27,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     return agent;
   }
 
-  /** A new picture is a new file of the agent; the old one, and so its capability URL, goes with the same commit. */
+  /** A new picture is a new file. The old file, and with it its capability URL, is deleted in the same transaction. */
   async function replacePicture(
     caller: Caller,
     agent: { id: string; orgId: string | null },
@@ -48,7 +48,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     }
   }
 
-  /** The owner that the body names; without one a user's own, an app-level agent for a key. */
+  /** The owner named in the body. Without one, a user owns the agent; with a key, the app does. */
   async function resolveOwner(caller: Caller, input: Static<typeof agentCreateSchema>): Promise<store.AgentOwner> {
     if (input.team !== undefined && input.user !== undefined)
       throw invalidField('user', 'give either team or user, not both');
@@ -65,7 +65,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     return owner;
   }
 
-  /** 422 for a key that could be taken for an id, or that another agent has which the caller sees. */
+  /** 422 for a key that looks like an id, or that another agent visible to the caller already uses. */
   async function checkLookupKey(caller: Caller, lookupKey: string | undefined, own?: string): Promise<void> {
     if (lookupKey === undefined) return;
     if (looksLikeId(lookupKey)) throw invalidField('lookup_key', 'must not look like an id');
@@ -144,9 +144,9 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
   };
 }
 
-const duplicateKey = { field: 'lookup_key', message: 'Another agent has this lookup key.' };
+const duplicateKey = { field: 'lookup_key', message: 'Another agent already uses this lookup key.' };
 
-/** The same for an agent that another request makes in this moment. */
+/** The same check for an agent created by a concurrent request. */
 function uniqueLookupKey<T>(write: () => Promise<T>): Promise<T> {
   return refuseDuplicate('agents_lookup_key', duplicateKey, write);
 }

@@ -4,7 +4,7 @@ import { formatId, newUuid } from '../ids.ts';
 import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
 import { insertApp } from './store.ts';
 
-/** What somebody needs to use the API of an app, as plain text that is shown once and kept nowhere. */
+/** The credentials of an app in plain text. They are shown once and never stored. */
 export type AppCredentials = {
   app: string;
   developerToken: string;
@@ -13,9 +13,9 @@ export type AppCredentials = {
 };
 
 /**
- * On a database without developers: makes one, with an app and its first credentials. Undefined when there was one.
- * `keep` receives the credentials before anything is committed, so that none exist that nobody ever saw.
- * However many processes start together, one of them does it.
+ * Creates a developer, an app and its first credentials in a database that has no developer; otherwise returns undefined.
+ * `keep` receives the credentials before the commit, so that no credentials exist that nobody has seen.
+ * Of several processes that start together, exactly one does this.
  */
 export function bootstrapIfEmpty(
   db: Database,
@@ -36,7 +36,7 @@ export function bootstrapIfEmpty(
   });
 }
 
-/** New credentials for the oldest app of the oldest developer, beside those that exist. Undefined when there is none. */
+/** Adds credentials to the oldest app of the oldest developer. Undefined when there is no app. */
 export function mintCredentials(db: Database): Promise<AppCredentials | undefined> {
   return db.begin(async (transaction) => {
     const [app] = await transaction<{ id: string; developerId: string }[]>`
@@ -45,7 +45,7 @@ export function mintCredentials(db: Database): Promise<AppCredentials | undefine
   });
 }
 
-/** Whether the root secret is the one that this database's keys are wrapped by. True where there are none yet. */
+/** Whether the root secret unwraps the keys in this database. True for an empty database. */
 export async function opensStoredKeys(db: Database, secrets: Secrets): Promise<boolean> {
   const [app] = await db<{ key: Buffer }[]>`select capability_key as key from apps order by id limit 1`;
   try {
@@ -57,8 +57,8 @@ export async function opensStoredKeys(db: Database, secrets: Secrets): Promise<b
 }
 
 /**
- * After the root secret was rotated: wraps everything that the previous one wrapped with the current one, so that the
- * previous one may go. Answers how many.
+ * After a rotation of the root secret: wraps every value again with the current secret, so that the previous one can
+ * be removed. Returns how many.
  */
 export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number> {
   let rewrapped = 0;
@@ -71,7 +71,7 @@ export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number
         for (const { place, wrapped } of batch) {
           const { plain, stale } = secrets.unwrap(wrapped);
           if (!stale) continue;
-          // A row that changes in the meantime is at another place then. The next start of any process finds it.
+          // A concurrent update moves the row, and this one misses it. The next start of any process finds it.
           await db`update ${db(table)} set ${db(column)} = ${secrets.wrap(plain)}
             where ctid = ${place}::tid and ${db(column)} = ${wrapped}`;
           count += 1;
@@ -82,7 +82,7 @@ export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number
   return rewrapped;
 }
 
-/** Everything that is stored wrapped by the root secret. */
+/** Every column that the root secret wraps. */
 const wrappedColumns = [
   ['apps', 'capability_key'],
   ['app_secrets', 'value'],
@@ -92,7 +92,7 @@ const rewrapBatch = 500;
 const bootstrapLockKey = 7_130_241_002;
 const capabilityKeyBytes = 32;
 
-/** The random key of an app's capability URLs, as it is stored. */
+/** A random key for an app's capability URLs, wrapped for storage. */
 export function newCapabilityKey(secrets: Secrets): Buffer {
   return secrets.wrap(randomBytes(capabilityKeyBytes));
 }

@@ -59,7 +59,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     operationId: 'updateApp',
     audit: 'durable',
     tag,
-    summary: 'Rename an app, or bound what it may use',
+    summary: 'Rename an app or set its limits',
     body: appUpdateSchema,
     responses: { 200: ref(appSchema) },
     handler: async ({ caller, body }) => presentApp(await apps.update(caller, body)),

@@ -26,7 +26,7 @@ export const sandboxSchema = Type.Object(
     created_at: Type.String(),
     updated_at: Type.String(),
   },
-  { $id: 'Sandbox', description: 'A copy of the app with data of its own, walled off from production.' },
+  { $id: 'Sandbox', description: 'A copy of the app with its own data, isolated from production.' },
 );
 
 export const sandboxCreateSchema = strict({ name: nameField });
@@ -40,9 +40,9 @@ export const keySchema = Type.Object(
     type: Type.Enum(['secret', 'publishable']),
     name: Type.Optional(Type.String()),
     hint: Type.String({ description: 'The first characters of the key.' }),
-    full_key: Type.Optional(Type.String({ description: 'The key itself; only in the answer that creates it.' })),
+    full_key: Type.Optional(Type.String({ description: 'The key itself; only in the response that creates it.' })),
     created_at: Type.String(),
-    last_used_at: Type.Optional(Type.String({ description: 'To within seconds.' })),
+    last_used_at: Type.Optional(Type.String({ description: 'Accurate to a few seconds.' })),
     revoked_at: Type.Optional(Type.String()),
   },
   { $id: 'ApiKey', description: 'A secret key acts for the whole app; a publishable key only names it.' },
@@ -51,5 +51,5 @@ export const keySchema = Type.Object(
 export const keyCreateSchema = strict({
   type: Type.Enum(['secret', 'publishable']),
   name: Type.Optional(nameField),
-  sandbox: Type.Optional(Type.String({ description: 'sbx_…; the key then works in that sandbox alone.' })),
+  sandbox: Type.Optional(Type.String({ description: 'sbx_…; the key then works only in that sandbox.' })),
 });

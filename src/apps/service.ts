@@ -15,7 +15,7 @@ export type AppService = ReturnType<typeof createAppService>;
 
 /** Apps, their sandboxes and keys. */
 export function createAppService({ db, secrets }: { db: Database; secrets: Secrets }) {
-  /** A key belongs to where its maker is; from production a sandbox may be named. */
+  /** A key belongs to the sandbox of its creator. From production, a sandbox may be named. */
   async function keySandbox(caller: Caller, named: string | undefined): Promise<string> {
     if (named === undefined) return caller.sandboxId;
     const id = fieldId('sandbox', 'sandbox', named);
@@ -69,7 +69,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
       if (!(await store.deleteSandbox(db, caller.appId, pathId('sandbox', id)))) throw notFound();
     },
 
-    /** The key's row and, this once, the key itself. */
+    /** Returns the row and the key itself, which is shown only here. */
     async createKey(
       caller: Caller,
       input: Static<typeof keyCreateSchema>,
@@ -100,7 +100,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
   };
 }
 
-/** Sandboxes are managed from production: from inside one, no other exists. */
+/** Sandboxes are managed from production. Inside a sandbox, no other sandbox is visible. */
 function outsideSandbox(caller: Scope): void {
   if (caller.sandboxId !== production)
     throw new AppError('forbidden', 'Sandboxes are managed from production, not from inside a sandbox.');

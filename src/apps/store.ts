@@ -1,5 +1,5 @@
 /*
- * Triggers of sandboxes: sandboxes_counted and sandboxes_given_back keep the quota of sandboxes; sandboxes_changed tells
+ * Triggers of sandboxes: sandboxes_counted and sandboxes_given_back update the quota of sandboxes; sandboxes_changed tells
  * every process that rights have changed; sandboxes_kv_counters_gone deletes the counters of entries.
  * Triggers of api_keys: api_keys_added and api_keys_removed keep `credentials`, where a key's app is looked up;
  * api_keys_changed tells every process that rights have changed.
@@ -104,7 +104,7 @@ export async function insertKey(
 }
 
 /**
- * The app's keys. A developer in production manages those of all sandboxes; whoever is inside a sandbox, only its own.
+ * The app's keys. A developer in production manages those of all sandboxes; a caller inside a sandbox, only its own.
  */
 export async function listKeys(db: Db, scope: Scope, page: PageRequest): Promise<[KeyRow[], number]> {
   const where = keysInScope(db, scope);

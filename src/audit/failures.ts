@@ -6,15 +6,15 @@ const addressesMax = 20;
 const entriesMax = 10_000;
 
 /**
- * Failed attempts of those who have not shown who they are: one entry for all of a minute that are alike in what was
- * tried, with which key, how it ended and from where. So a flood of them is a number, and not a row for each.
+ * Failed attempts by unidentified callers. Attempts within a minute with the same action, key, outcome and address share
+ * one entry, so that a flood becomes a count and not a row for each attempt.
  */
 export class FailureCounter {
   readonly #entries = new Map<string, AuditEntry & { attempts: number; written: number; alike: string }>();
-  /** How many addresses each kind of attempt has an entry for. */
+  /** The number of addresses that have an entry, by kind of attempt. */
   readonly #addresses = new Map<string, number>();
 
-  /** False when it was not counted, because too many different ones came. */
+  /** False when the attempt was not counted because there are too many different ones. */
   count(entry: AuditEntry): boolean {
     this.#forgetBefore(entry.at);
     const { appId, sandboxId, actorId, action, status, address } = entry;
@@ -32,7 +32,7 @@ export class FailureCounter {
     return true;
   }
 
-  /** Those that have more attempts than were written. */
+  /** Entries whose count has grown since it was last written. */
   takeUnwritten(): AuditEntry[] {
     const unwritten = [...this.#entries.values()].filter(({ attempts, written }) => attempts > written);
     return unwritten.map((entry) => {

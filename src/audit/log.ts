@@ -21,13 +21,13 @@ type AuditLogDeps = {
   db: Database;
   clock: Clock;
   log: Logger;
-  /** What is kept: nothing, changes, or changes of data as well. Uses of credentials are counted in any case. */
+  /** What is logged: nothing, changes, or changes of data as well. Uses of credentials are always counted. */
   keep: 'off' | 'changes' | 'all';
-  /** Told of entries that were lost because too many waited. */
+  /** Called with the number of entries dropped because the queue was full. */
   onDropped?: (count: number) => void;
 };
 
-/** What an entry says before its change has an outcome. */
+/** An entry before the outcome of its change is known. */
 type Begun = Omit<AuditEntry, 'appId' | 'status' | 'resource'> & { appId: string | undefined };
 
 const entriesSoonMs = 250;
@@ -38,7 +38,7 @@ const usesEveryMs = 10_000;
 const usesMax = 20_000;
 const usesBatchMax = 1_000;
 
-/** Keeps who changed what, and counts who used which credential when. */
+/** Records who changed what, and counts uses of credentials. */
 export class AuditLog implements Auditor {
   readonly #deps: AuditLogDeps;
   #waiting: AuditEntry[] = [];
@@ -53,7 +53,7 @@ export class AuditLog implements Auditor {
     this.#deps = deps;
   }
 
-  /** How many entries are not written yet. */
+  /** Entries not yet written. */
   get waitingCount(): number {
     return this.#waiting.length;
   }
@@ -75,7 +75,7 @@ export class AuditLog implements Auditor {
     if (early) await insertAuditEntries(this.#deps.db, [entryOf(early, null, resourceInPath(request))]);
     const end = (status: number, resource: string | null) => {
       if (early) return this.#endEarly(early, status, resource);
-      // Who acts may have been found by the handler alone.
+      // Only the handler may know the actor.
       const by = request.auditNote?.actor ?? actor;
       return by && this.#end(mode, beginEntries(request, by, this.#deps.clock.now()), request, status, resource);
     };
@@ -95,7 +95,7 @@ export class AuditLog implements Auditor {
     if (used === undefined) return;
     const now = this.#deps.clock.now();
     const scope = 'appId' in identity ? { appId: identity.appId, sandboxId: identity.sandboxId } : undefined;
-    // A key or a user is in one place; a developer acts in many.
+    // A key or a user belongs to one scope; a developer acts in many.
     const id = typeof used.credential === 'string' ? used.credential : used.credential.toString('hex');
     const name = `${id}/${scope?.appId}/${scope?.sandboxId}`;
     let use = this.#uses.get(name);
@@ -113,7 +113,7 @@ export class AuditLog implements Auditor {
     if (isRefusal(status)) use.refused += 1;
   }
 
-  /** Writes everything that waits. Entries that cannot be written keep waiting; counts are given up. */
+  /** Writes everything that is queued. Entries that cannot be written stay queued; counts are dropped. */
   flush(): Promise<void> {
     this.#flushing = this.#flushing.then(async () => {
       await this.#flushEntries();
@@ -131,9 +131,9 @@ export class AuditLog implements Auditor {
   }
 
   async #endEarly({ appId = '', id }: Begun, status: number, resource: string | null): Promise<void> {
-    // The change is made and has its entry; that its outcome cannot be stored must not look like a failure.
+    // The change is committed and has its entry. Failing to store the outcome must not fail the request.
     await endAuditEntry(this.#deps.db, { appId, id, status, resource }).catch((error: unknown) =>
-      this.#deps.log.error({ err: error, entry: id }, 'An audit entry has no outcome'),
+      this.#deps.log.error({ err: error, entry: id }, 'Could not store the outcome of an audit entry'),
     );
   }
 
@@ -147,7 +147,7 @@ export class AuditLog implements Auditor {
     const access = request.routeOptions.config.access?.kind;
     const failed = request.auditNote?.failed === true || status >= 400;
     for (const one of begun) {
-      // The request created the app itself, or failed to, and then there is nowhere to keep the entry.
+      // The request creates the app. If that fails, there is no app to store the entry in.
       const appId = one.appId ?? (resource === null ? undefined : parseId('app', resource));
       if (appId === undefined) continue;
       const entry = entryOf({ ...one, appId }, status, resource);
@@ -193,7 +193,10 @@ export class AuditLog implements Auditor {
       try {
         await insertAuditEntries(this.#deps.db, batch);
       } catch (error) {
-        this.#deps.log.warn({ err: error, waiting: this.#waiting.length }, 'Audit entries wait');
+        this.#deps.log.warn(
+          { err: error, waiting: this.#waiting.length },
+          'Could not write audit entries; they stay queued',
+        );
         return this.#soonEntries(entriesRetryMs);
       }
       this.#waiting.splice(0, batch.length);
@@ -208,7 +211,7 @@ export class AuditLog implements Auditor {
       try {
         await this.#deps.db.begin((tx) => addCredentialUses(tx, batch));
       } catch (error) {
-        this.#deps.log.warn({ err: error, credentials: uses.length - from }, 'Uses of credentials were not counted');
+        this.#deps.log.warn({ err: error, credentials: uses.length - from }, 'Could not count uses of credentials');
         return;
       }
     }
@@ -220,13 +223,13 @@ export class AuditLog implements Auditor {
       try {
         await putFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax));
       } catch (error) {
-        this.#deps.log.warn({ err: error, entries: entries.length - from }, 'Failed attempts were not counted');
+        this.#deps.log.warn({ err: error, entries: entries.length - from }, 'Could not count failed attempts');
         return;
       }
   }
 }
 
-/** The entries of one request: one in each place that its actor acts in, or one for an app that is still to be made. */
+/** The entries of one request: one for each scope of its actor, or one for an app that does not exist yet. */
 function beginEntries(request: FastifyRequest, actor: AuditActor, at: Date): Begun[] {
   const { url = '', config } = request.routeOptions;
   const places = actor.scopes.length > 0 ? actor.scopes : [{ appId: undefined, sandboxId: production }];
@@ -270,7 +273,7 @@ function actorOf(identity: Identity | undefined, credential: Credential | undefi
   }
 }
 
-/** What is counted as used: a token itself, and for sessions the user or the token behind them. */
+/** The credential whose use is counted: the token itself; for a session, the user or token behind it. */
 function useOf(
   identity: Identity,
   credential: Credential | undefined,
@@ -288,13 +291,13 @@ function isRefusal(status: number): boolean {
   return status === 401 || status === 403 || status === 429;
 }
 
-/** `developerCreateKey` and `createKey` are one action by two paths. */
+/** `developerCreateKey` and `createKey` are one action with two paths. */
 export function actionOf(operationId: string): string {
   const twin = /^developer([A-Z])(.*)$/.exec(operationId);
   return twin?.[1] === undefined ? operationId : `${twin[1].toLowerCase()}${twin[2]}`;
 }
 
-/** Ids alone: whatever else a client puts into a path may be a secret by mistake. */
+/** Only ids: anything else in a path may be a secret sent by mistake. */
 const idPattern = /^[a-z]{3,5}_[0-9A-Za-z]{22}$/;
 
 function resourceInPath(request: FastifyRequest): string | null {
@@ -304,7 +307,7 @@ function resourceInPath(request: FastifyRequest): string | null {
   return idPattern.test(last) ? last : null;
 }
 
-/** The id of what was made or changed; else of what the path names. */
+/** The id of the resource created or changed, otherwise the one named in the path. */
 function resourceOf(answer: unknown, request: FastifyRequest): string | null {
   const { id, user, ingestion } = (answer ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
   const made = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;

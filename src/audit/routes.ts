@@ -13,7 +13,7 @@ export function registerAuditRoutes(api: Api, { auditing }: { auditing: AuditSer
     path: '/audit',
     operationId: 'listAuditEntries',
     tag,
-    summary: 'List changes, the newest first',
+    summary: 'List changes, newest first',
     description: 'Changes of the app, or of the sandbox that the caller is in.',
     query: auditQuery,
     responses: { 200: pageOf(ref(auditEntrySchema)) },
@@ -28,7 +28,7 @@ export function registerAuditRoutes(api: Api, { auditing }: { auditing: AuditSer
     path: '/credential_uses',
     operationId: 'listCredentialUses',
     tag,
-    summary: 'List which credentials were used on which day',
+    summary: 'List the use of credentials by day',
     query: credentialUseQuery,
     responses: { 200: pageOf(ref(credentialUseSchema)) },
     handler: async ({ caller, query }) => {

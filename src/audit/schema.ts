@@ -7,23 +7,26 @@ export const auditEntrySchema = Type.Object(
     at: Type.String(),
     actor: Type.Object({
       kind: Type.Enum(['user', 'secret_key', 'publishable_key', 'developer', 'inbound_url']),
-      id: Type.String({ description: 'usr_…, dak_…, dva_… or, of an inbound URL, its source cso_…' }),
+      id: Type.String({ description: 'usr_…, dak_…, dva_…, or cso_… for the source of an inbound URL.' }),
     }),
     credential: Type.String({
       description:
-        'What the actor showed: user (an access token), personal_token, secret_key, publishable_key, developer_token, session (of the console), upload_link or inbound_url.',
+        'The kind of credential: user (an access token), personal_token, secret_key, publishable_key, developer_token, session (of the console), upload_link or inbound_url.',
     }),
     action: Type.String({ description: 'The operation, such as createKey.' }),
     method: Type.String(),
-    route: Type.String({ description: 'The path, with names in the place of ids.' }),
-    resource: Type.Optional(Type.String({ description: 'The id of what was made, changed or named.' })),
+    route: Type.String({ description: 'The path, with names in place of ids.' }),
+    resource: Type.Optional(Type.String({ description: 'The id of the resource created, changed or named.' })),
     status: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'The status of the answer; null while there is none, or when the server died before there was one.',
+      description:
+        'The status of the response; null while the request is in progress, or when the server stopped before responding.',
     }),
     request_id: Type.String(),
     address: Type.Optional(Type.String({ description: 'Where the request came from.' })),
     attempts: Type.Optional(
-      Type.Integer({ description: 'The entry counts so many failed attempts of one minute that are alike.' }),
+      Type.Integer({
+        description: 'The number of similar failed attempts within one minute that the entry stands for.',
+      }),
     ),
   },
   { $id: 'AuditEntry', description: 'One change: who, what, and how it ended.' },
@@ -36,7 +39,7 @@ export const auditQuery = Type.Object({
   actor: Type.Optional(Type.String({ description: 'usr_…, dak_…, dva_… or cso_…' })),
   action: Type.Optional(Type.String({ maxLength: 100 })),
   resource: Type.Optional(Type.String({ maxLength: 100 })),
-  since: time('From this time on (ISO 8601).'),
+  since: time('At or after this time (ISO 8601).'),
   until: time('Before this time (ISO 8601).'),
 });
 
@@ -48,9 +51,11 @@ export const credentialUseSchema = Type.Object(
     first_at: Type.String(),
     last_at: Type.String(),
     requests: Type.Integer(),
-    refused: Type.Integer({ description: 'Of them, answered 401, 403 or 429; of a publishable key: failed sign-ins.' }),
+    refused: Type.Integer({
+      description: 'Requests among them that returned 401, 403 or 429; for a publishable key, failed sign-ins.',
+    }),
   },
-  { $id: 'CredentialUse', description: 'What one credential did in one day.' },
+  { $id: 'CredentialUse', description: 'The use of one credential on one day.' },
 );
 
 export const credentialUseQuery = Type.Object({

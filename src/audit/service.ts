@@ -10,7 +10,7 @@ import * as store from './store.ts';
 
 export type AuditService = ReturnType<typeof createAuditService>;
 
-/** What developers read of the audit log: their app's, of the sandbox that they are in. */
+/** The audit log of one app and sandbox, for developers. */
 export function createAuditService({ db, audit }: { db: Database; audit: AuditLog | undefined }) {
   return {
     async list(scope: Scope, query: Static<typeof auditQuery>, page: PageRequest) {
@@ -21,7 +21,7 @@ export function createAuditService({ db, audit }: { db: Database; audit: AuditLo
         since: readTime('since', query.since),
         until: readTime('until', query.until),
       };
-      // Whoever asks for what they just did finds it.
+      // A caller finds their own latest changes.
       await audit?.flush();
       return store.listEntries(db, scope, filter, page);
     },
@@ -47,7 +47,7 @@ function readTime(field: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
   const time = isoTime.test(text) ? Date.parse(text) : Number.NaN;
   if (!(time >= earliestTime && time <= latestTime))
-    throw invalidField(field, 'must be a time as ISO 8601, of the years 1 to 9999');
+    throw invalidField(field, 'must be an ISO 8601 time between the years 1 and 9999');
   return new Date(time);
 }
 

@@ -3,7 +3,7 @@ import type { ActorKind } from '../http/audit.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
-/** One change as the audit log keeps it: who, what, and how it ended. Never a secret, never content. */
+/** One change in the audit log: who, what, and the outcome. Never a secret, never content. */
 export type AuditEntry = {
   appId: string;
   id: string;
@@ -11,17 +11,17 @@ export type AuditEntry = {
   at: Date;
   actorKind: ActorKind;
   actorId: string;
-  /** What the actor showed, such as `secret_key`. */
+  /** The kind of credential, such as `secret_key`. */
   credential: string;
   action: string;
   method: string;
   route: string;
   resource: string | null;
-  /** Null while it is under way, and for ever when the process died over it. */
+  /** Null while the request is in progress, and permanently when the process stopped before responding. */
   status: number | null;
   requestId: string;
   address: string | null;
-  /** Of failed attempts that one entry counts: how many. */
+  /** For failed attempts, how many this entry stands for. */
   attempts: number | null;
 };
 
@@ -47,14 +47,14 @@ export async function insertAuditEntries(db: Db, entries: readonly AuditEntry[])
   if (entries.length > 0) await db`insert into audit_entries ${db(entries, columns)}`;
 }
 
-/** Writes counts of failed attempts over what was written of them before. */
+/** Upserts counts of failed attempts. */
 export async function putFailedAttempts(db: Db, entries: readonly AuditEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await db`insert into audit_entries ${db(entries, columns)}
     on conflict (app_id, id) do update set attempts = greatest(audit_entries.attempts, excluded.attempts)`;
 }
 
-/** How a change ended that was entered before it began. */
+/** Stores the outcome of a change whose entry was written before it began. */
 export async function endAuditEntry(
   db: Db,
   { appId, id, status, resource }: Pick<AuditEntry, 'appId' | 'id' | 'status' | 'resource'>,
@@ -64,12 +64,12 @@ export async function endAuditEntry(
 
 type CredentialKind = 'user' | 'secret_key' | 'publishable_key' | 'personal_token' | 'developer_token';
 
-/** What one credential did since it was written down last. */
+/** Uses of one credential since they were last written. */
 export type CredentialUse = {
   kind: CredentialKind;
-  /** Undefined for a developer who chose no app. */
+  /** Undefined for a developer without a chosen app. */
   scope: { appId: string; sandboxId: string } | undefined;
-  /** Its id, or for tokens their digest: a request does not tell which token's id it carries. */
+  /** Its id, or for tokens their digest: a request does not carry the id of its token. */
   credential: string | Buffer;
   firstAt: Date;
   lastAt: Date;
@@ -77,7 +77,7 @@ export type CredentialUse = {
   refused: number;
 };
 
-/** Adds to the day's counts and says when keys and tokens were used last. */
+/** Adds to the day's counts and sets the last use of keys and tokens. */
 export async function addCredentialUses(db: Db, uses: readonly CredentialUse[]): Promise<void> {
   const known = uses.filter(({ credential }) => typeof credential === 'string');
   await countUses(db, known, null);
@@ -145,7 +145,7 @@ type AuditFilter = {
   until?: Date | undefined;
 };
 
-/** Newest first, and how many there are. */
+/** A page, newest first, and the total. */
 export async function listEntries(
   db: Db,
   { appId, sandboxId }: Scope,
@@ -193,7 +193,7 @@ export async function listUses(
 
 const deletedAtOnce = 10_000;
 
-/** Removes what is older. Answers how many rows went. */
+/** Deletes older rows. Returns how many. */
 export async function deleteOlder(db: Db, before: Date): Promise<number> {
   const uses = await db`delete from credential_uses where day < (${before}::timestamptz at time zone 'UTC')::date`;
   let gone = uses.count;

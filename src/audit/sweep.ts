@@ -4,7 +4,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { deleteOlder } from './store.ts';
 
-/** Removes entries and counts that have been kept for as long as the settings say. */
+/** Deletes entries and counts older than the configured retention. */
 export const auditSweepJob = { task: taskNames.sweepAudit, everySeconds: 3_600 };
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -13,7 +13,7 @@ export function createAuditSweepTask(deps: { db: Database; clock: Clock; daysKep
   return async () => void (await sweepAudit(deps));
 }
 
-/** Safe to run at any time, on any number of processes. Answers how many rows went. */
+/** Safe to run at any time, in any number of processes. Returns the number of rows deleted. */
 export function sweepAudit(deps: { db: Database; clock: Clock; daysKept: number }): Promise<number> {
   return deleteOlder(deps.db, new Date(deps.clock.now().getTime() - deps.daysKept * dayMs));
 }

@@ -1,13 +1,13 @@
 import type { Database, Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
-/** At most `max` failures in any `ms` milliseconds; with `countsAll`, as many attempts of any outcome. */
+/** At most `max` failures in any `ms` milliseconds; with `countsAll`, at most `max` attempts of any outcome. */
 export type Window = { bucket: string; max: number; ms: number; countsAll?: boolean };
 
-/** A window that is full: when its oldest failure leaves it, and whether that may be earlier because some are pending. */
+/** A full window: when its oldest failure leaves it, and whether that may be earlier because some are pending. */
 type Full = { freeAt: Date; mayClear: boolean };
 
-/** Takes a place in every window, or in none and says which is full the longest. */
+/** Reserves a slot in every window, or in none; then returns the window that stays full the longest. */
 export async function takePlaces(
   db: Database,
   windows: readonly Window[],
@@ -17,7 +17,7 @@ export async function takePlaces(
 ): Promise<Full | undefined> {
   const buckets = windows.map(({ bucket }) => bucket);
   return db.begin(async (tx) => {
-    // In one order everywhere, so that no two wait for each other.
+    // Always in the same order, to avoid deadlocks.
     await tx`select pg_advisory_xact_lock(hash)
       from (select hashtextextended(bucket, 0) as hash from unnest(${buckets}::text[]) as bucket order by 1) locks`;
     let full: Full | undefined;
@@ -43,13 +43,13 @@ export async function takePlaces(
 
 const windowRowsMax = 1_000;
 
-/** The attempt has failed. */
+/** Counts the attempt as a failure. */
 export async function keepPlaces(db: Db, id: string, windows: readonly Window[]): Promise<void> {
   await db`update sign_in_failures set pending = false
     where id = ${id} and bucket = any(${windows.map(({ bucket }) => bucket)})`;
 }
 
-/** The attempt was no failure. */
+/** Releases the slots of an attempt that did not fail. */
 export async function leavePlaces(db: Db, id: string, windows: readonly Window[]): Promise<void> {
   await db`delete from sign_in_failures where id = ${id} and bucket = any(${windows.map(({ bucket }) => bucket)})`;
 }
@@ -67,7 +67,7 @@ export async function isKnownAddress(db: Db, mailbox: Scope & { email: string },
 
 const addressesPerUserMax = 100;
 
-/** Of each user the latest addresses are kept. */
+/** Keeps only the latest addresses of each user. */
 export async function keepAddress(db: Db, appId: string, userId: string, address: string, now: Date): Promise<void> {
   await db`insert into sign_in_addresses (app_id, user_id, address, last_at)
     select app_id, id, ${address}, ${now}::timestamptz from users where app_id = ${appId} and id = ${userId}

@@ -13,22 +13,22 @@ const hourMs = 60 * minuteMs;
 const pairFailuresPerMinute = 5;
 const addressFailuresPerMinute = 10;
 const mailboxFailuresPerHour = 100;
-/** Each success costs the work of a password hash too. */
+/** A success costs a password hash too. */
 const pairAttemptsPerMinute = 60;
-/** An attempt that is under way for longer has died with its process and counts as failed. */
+/** An attempt that takes longer was lost with its process and counts as failed. */
 const pendingMsMax = 10_000;
 const waitMs = 50;
 const waitsMax = 100;
 
-/** Somebody who tries to sign in. `mailbox` is absent where no e-mail is named. */
+/** The origin of a sign-in attempt. `mailbox` is absent where no e-mail is given. */
 type Attempt = { address: string; mailbox?: Scope & { email: string } };
 
 /**
- * Limits failed attempts to sign in, for all processes together. An attempt takes its place in every window before it
- * begins, so that many at the same time are not all let through, and gives it back when it succeeds.
+ * Limits failed sign-in attempts across all processes. An attempt reserves a slot in every window before it starts, so
+ * that concurrent attempts cannot exceed the limit, and releases the slots when it succeeds.
  */
 export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock }) {
-  /** 429 `rate_limited` while a window is full. Waits where it is full of attempts that are under way. */
+  /** 429 `rate_limited` while a window is full of failures. Waits while it is full of attempts in progress. */
   async function takePlace(windows: store.Window[]): Promise<string> {
     const id = newUuid();
     for (let waits = 0; ; waits++) {
@@ -42,8 +42,8 @@ export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock 
 
   return {
     /**
-     * Runs the check of a password or token. What it throws as `invalid_credentials` is a failure that counts; after a
-     * success the address is known as one of the user's.
+     * Runs the check of a password or token. `invalid_credentials` thrown by it counts as a failure; after a success,
+     * the address is known for this user.
      */
     async attempt<T extends { userId: string } | undefined>(who: Attempt, check: () => Promise<T>): Promise<T> {
       const { mailbox } = who;
@@ -68,7 +68,7 @@ export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock 
   };
 }
 
-/** Windows that count a success, and those that do not. */
+/** Windows that count successes too, and those that count only failures. */
 function partition(windows: store.Window[]): [store.Window[], store.Window[]] {
   return [windows.filter(({ countsAll }) => countsAll), windows.filter(({ countsAll }) => !countsAll)];
 }
@@ -82,12 +82,12 @@ function windowsOf(address: string, mailbox: Attempt['mailbox'], isKnown: boolea
     ofAddress,
     { bucket: `pair/${name}/${address}`, max: pairFailuresPerMinute, ms: minuteMs },
     { bucket: `all/${name}/${address}`, max: pairAttemptsPerMinute, ms: minuteMs, countsAll: true },
-    // Whoever signed in from here before is never kept out by the failures of others.
+    // An address that the user signed in from before is not locked out by failures from elsewhere.
     { bucket: `mailbox/${name}`, max: isKnown ? Number.MAX_SAFE_INTEGER : mailboxFailuresPerHour, ms: hourMs },
   ];
 }
 
-/** An IPv4 address; of an IPv6 address the /64, which one subscriber has to itself. */
+/** An IPv4 address, or the /64 of an IPv6 address, which belongs to one subscriber. */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
@@ -95,10 +95,10 @@ export function networkOf(address: string): string {
   return `${parsed.toNormalizedString().split(':').slice(0, 4).join(':')}::/64`;
 }
 
-/** The same words whatever window is full: they say nothing about the e-mail. */
+/** The same message for every window, so that it reveals nothing about the e-mail. */
 function tooMany(waitedMs: number): AppError {
   const seconds = Math.max(1, Math.ceil(waitedMs / 1_000));
-  return new AppError('rate_limited', `Too many attempts to sign in. Try again in ${seconds} s.`, {
+  return new AppError('rate_limited', `Too many sign-in attempts. Try again in ${seconds} s.`, {
     headers: { 'retry-after': String(seconds) },
   });
 }

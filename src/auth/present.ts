@@ -3,7 +3,7 @@ import { formatId } from '../ids.ts';
 import { presentUser } from '../users/present.ts';
 import type { UserRow } from '../users/store.ts';
 
-/** A session as clients read it: the access token under both of its names. */
+/** The JSON of a session: the access token under both of its names. */
 export function presentSession(session: SessionTokens, user: UserRow) {
   return {
     token: session.accessToken,

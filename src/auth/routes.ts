@@ -39,7 +39,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     audit: 'failures',
     tag,
     summary: 'Exchange a refresh token for a new pair',
-    description: 'A refresh token works once. Using it again ends the session for whoever holds it.',
+    description: 'A refresh token works once. Using it again ends the session for every holder.',
     body: refreshSchema,
     responses: { 200: ref(mintedTokenSchema) },
     handler: async ({ caller, body }) => answer(caller, await auth.refresh(caller, body.refresh_token)),
@@ -60,14 +60,14 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
   registerTokenRoutes(api, users, auth);
 }
 
-/** A key or a developer mints sessions for any user; a user makes personal tokens for themselves. */
+/** A key or a developer creates sessions for any user; a user creates personal tokens for themselves. */
 function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): void {
   api.provisioning(everyCaller, {
     method: 'POST',
     path: '/users/:user/tokens',
     operationId: 'createUserToken',
     tag,
-    summary: 'Mint a token for a user',
+    summary: 'Create a token for a user',
     description: 'A session (access and refresh token) for keys and developers, a personal token for the user.',
     params: userParams,
     body: tokenCreateSchema,
@@ -77,7 +77,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
       const user = await ownUser(users, caller, params.user);
       if ((body.type ?? (caller.kind === 'user' ? 'personal' : 'session')) === 'session') {
         if (caller.kind === 'user')
-          throw new AppError('forbidden', 'Sign in for a new session; here you make personal tokens.');
+          throw new AppError('forbidden', 'Users can create only personal tokens here. To start a session, sign in.');
         return presentSession(await auth.openSession(caller, user.id), user);
       }
       const { row, token, expiresIn } = await auth.createPersonalToken(caller, user.id, {
@@ -116,7 +116,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
   });
 }
 
-/** Tokens are a matter of the user alone, or of who runs the app: others do not even see them. */
+/** Tokens are visible only to their user, and to keys and developers of the app. */
 async function ownUser(users: UserService, caller: Caller, id: string): Promise<UserRow> {
   const user = await users.get(caller, id);
   if (caller.kind === 'user' && caller.userId !== user.id) throw notFound();

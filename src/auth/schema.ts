@@ -31,13 +31,13 @@ export const mintedTokenSchema = Type.Object(
 
 export const tokenCreateSchema = strict({
   type: Type.Optional(
-    Type.Enum(['session', 'personal'], { description: 'Default: session; for end users: personal.' }),
+    Type.Enum(['session', 'personal'], { description: 'Default: session, or personal for end users.' }),
   ),
   name: Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharactersMax })),
   expires_in_days: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 3650, description: 'Personal tokens; default 30.' }),
+    Type.Integer({ minimum: 1, maximum: 3650, description: 'For personal tokens. Default 30.' }),
   ),
-  scopes: Type.Optional(Type.String({ maxLength: 1000, description: 'Only full_access exists.' })),
+  scopes: Type.Optional(Type.String({ maxLength: 1000, description: 'Only full_access is supported.' })),
 });
 
 export const personalTokenSchema = Type.Object(
@@ -46,7 +46,7 @@ export const personalTokenSchema = Type.Object(
     name: optionalText,
     created_at: Type.String(),
     expires_at: optionalText,
-    last_used_at: Type.Optional(Type.String({ description: 'To within seconds.' })),
+    last_used_at: Type.Optional(Type.String({ description: 'Accurate to a few seconds.' })),
     revoked_at: optionalText,
   },
   { $id: 'PersonalToken', description: 'A long-lived token of a user, without its value.' },

@@ -17,10 +17,10 @@ const personalTokenDays = 30;
 const dayMs = 24 * 3600 * 1000;
 const personalTokensMax = 50;
 
-/** What signing in, refreshing and minting give. */
+/** The result of signing in, refreshing or creating a session. */
 export type Session = { accessToken: string; refreshToken: string; expiresIn: number; userId: string };
 
-/** Whose password it was, and the epoch of theirs that it was read in. */
+/** The user whose password matched, and their session epoch at that time. */
 type SignedIn = { userId: string; epoch: number };
 
 export type AuthService = ReturnType<typeof createAuthService>;
@@ -37,7 +37,7 @@ export function createAuthService(deps: AuthDeps) {
   const { db, secrets, clock, users, credentials } = deps;
   const limiter = createSignInLimiter(deps);
 
-  /** A new session. `epoch` is the one that the user's password was read in; by default the present one. */
+  /** Creates a session. `epoch` is the session epoch in which the password was checked; by default the current one. */
   async function openSession(scope: Scope, userId: string, epoch?: number): Promise<Session> {
     const now = clock.now();
     const refreshToken = newCredential('rt');
@@ -51,7 +51,7 @@ export function createAuthService(deps: AuthDeps) {
       ...(epoch === undefined ? {} : { epoch }),
     });
     if (inserted === undefined)
-      throw new AppError('invalid_credentials', 'The user has changed meanwhile. Sign in again.');
+      throw new AppError('invalid_credentials', 'The user was changed during sign-in. Sign in again.');
     return session(scope, { userId, familyId, epoch: inserted }, refreshToken, now);
   }
 
@@ -67,8 +67,8 @@ export function createAuthService(deps: AuthDeps) {
   }
 
   /**
-   * The user whose password it is, and the epoch that it was read in. One answer, in the same time, for an unknown
-   * e-mail, a user without a password and a wrong password; 429 after too many failures.
+   * The user whose password matches, and their session epoch. The error and its timing are the same for an unknown
+   * e-mail, a user without a password and a wrong password. 429 after too many failures.
    */
   function checkPassword(scope: Scope, address: string, email: string, password: string): Promise<SignedIn> {
     const { appId, sandboxId } = scope;
@@ -90,10 +90,10 @@ export function createAuthService(deps: AuthDeps) {
 
     checkPassword,
 
-    /** Runs the check of a token by which somebody signs in from this address: 429 after too many failures. */
+    /** Checks a token used to sign in from this address. 429 after too many failures. */
     attemptFrom: (address: string, check: () => Promise<undefined>) => limiter.attempt({ address }, check),
 
-    /** A new pair for a refresh token. A token that was used before ends every token of its family. */
+    /** Exchanges a refresh token for a new pair. A reused token ends every token of its family. */
     async refresh(scope: Scope, token: string): Promise<Session> {
       const now = clock.now();
       const outcome = await db.begin(async (tx) => {
@@ -122,7 +122,7 @@ export function createAuthService(deps: AuthDeps) {
       return session(scope, outcome, outcome.refreshToken, now);
     },
 
-    /** Ends the token's family and its access tokens. An unknown token is as good as ended: then undefined. */
+    /** Ends the token's family and its access tokens. Undefined for an unknown token, which needs no ending. */
     async logout(scope: Scope, token: string): Promise<{ userId: string } | undefined> {
       const row = await db.begin(async (tx) => {
         const held = await store.lockRefreshToken(tx, scope.appId, digest(token));
@@ -134,7 +134,7 @@ export function createAuthService(deps: AuthDeps) {
       return row && { userId: row.userId };
     },
 
-    /** `shown` is the user's own credential, where they make the token: it does not outlive a token that made it. */
+    /** `shown` is the credential of a user who creates the token. The new token does not outlive a token used to create it. */
     async createPersonalToken(
       scope: Scope,
       userId: string,
@@ -149,7 +149,7 @@ export function createAuthService(deps: AuthDeps) {
       const wanted = new Date(now.getTime() + (days ?? personalTokenDays) * dayMs);
       const isTooLong = last !== null && wanted > last;
       if (isTooLong && days !== undefined)
-        throw invalidField('expires_in_days', `must end before the token that makes it: ${last.toISOString()}`);
+        throw invalidField('expires_in_days', `must not outlive the token that creates it: ${last.toISOString()}`);
       const expiresAt = isTooLong ? last : wanted;
       const token = newCredential('sat');
       const row = await store.insertPersonalToken(db, {
@@ -161,7 +161,7 @@ export function createAuthService(deps: AuthDeps) {
         expiresAt,
         epoch: epochOf(shown),
       });
-      if (!row) throw new AppError('invalid_credentials', 'Your session has ended. Sign in again.');
+      if (!row) throw new AppError('invalid_credentials', 'The session has ended. Sign in again.');
       return { row, token, expiresIn: Math.floor((expiresAt.getTime() - now.getTime()) / 1000) };
     },
 

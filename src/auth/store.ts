@@ -16,7 +16,7 @@ type RefreshTokenRow = {
   revokedAt: Date | null;
 };
 
-/** Inserts it for the given epoch of the user, by default the present one, which it returns; undefined when that is over. */
+/** Inserts the token for the user's session epoch (default: the current one) and returns the epoch; undefined if it is over. */
 export async function insertRefreshToken(
   db: Db,
   token: { appId: string; digest: Buffer; familyId: string; userId: string; expiresAt: Date; epoch?: number },
@@ -30,7 +30,7 @@ export async function insertRefreshToken(
   return row?.sessionEpoch;
 }
 
-/** The token's row, locked: of two that come at once, the second sees it used. Undefined when its epoch is over. */
+/** The token's row, locked: of two concurrent requests, the second sees it used. Undefined when its epoch is over. */
 export async function lockRefreshToken(db: Db, appId: string, digest: Buffer): Promise<RefreshTokenRow | undefined> {
   const [row] = await db<RefreshTokenRow[]>`
     select t.family_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at, t.used_at, t.revoked_at
@@ -58,7 +58,7 @@ type PersonalTokenRow = {
   revokedAt: Date | null;
 };
 
-/** Undefined when the given epoch of the user is over. */
+/** Undefined when this session epoch of the user is over. */
 export async function insertPersonalToken(
   db: Db,
   token: {
@@ -93,7 +93,7 @@ export async function revokePersonalToken(db: Db, appId: string, userId: string,
   return changed.count > 0;
 }
 
-/** A refresh token that has expired opens nothing and ends nothing any more. Personal tokens stay to be listed. */
+/** Deletes expired refresh tokens, which have no effect. Personal tokens stay, so that lists show them. */
 export async function deleteExpiredRefreshTokens(db: Db, now: Date): Promise<void> {
   await db`delete from refresh_tokens where expires_at < ${now}`;
 }

@@ -5,7 +5,7 @@ import type { Task } from '../jobs/workers.ts';
 import { deleteOldAddresses, deleteOldFailures } from './attempts-store.ts';
 import { deleteExpiredRefreshTokens } from './store.ts';
 
-/** Removes what signing in leaves: failures that no window counts, addresses of long ago, and tokens that have expired. */
+/** Deletes sign-in failures outside every window, old addresses and expired refresh tokens. */
 export const authSweepJob = { task: taskNames.sweepAuth, everySeconds: 3_600 };
 
 /** The longest window. */
@@ -16,7 +16,7 @@ export function createAuthSweepTask(deps: { db: Database; clock: Clock }): Task 
   return () => sweepAuth(deps);
 }
 
-/** Safe to run at any time, on any number of processes. */
+/** Safe to run at any time, in any number of processes. */
 export async function sweepAuth({ db, clock }: { db: Database; clock: Clock }): Promise<void> {
   const now = clock.now();
   await deleteOldFailures(db, new Date(now.getTime() - failuresKeptMs));

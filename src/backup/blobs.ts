@@ -4,17 +4,17 @@ import { BlobChecksumMismatch, BlobMissing, type BlobStore, BlobTooLarge } from 
 import { BackupError } from './error.ts';
 import type { ListedBlob } from './parts.ts';
 
-/** An S3 store takes its time over each request, so several are under way; a disk gains little. */
+/** Requests to S3 have latency, so several run concurrently. A disk gains little from it. */
 const concurrency = 8;
 const missingShown = 10;
 
 type Copied = { count: number; bytes: number };
 
 /**
- * Copies listed blobs, hashing each on its way.
- * @param options.isThere tells which the target has already; they are counted and not copied.
- * @param options.alive throws when the copying has become pointless.
- * @throws BackupError naming those that the source does not have, or has with other bytes.
+ * Copies the listed blobs and hashes each while copying.
+ * @param options.isThere returns true for blobs already in the target; they are counted, not copied.
+ * @param options.alive throws when copying must stop.
+ * @throws BackupError with the blobs that are missing from the source or have different bytes.
  */
 export async function copyBlobs(
   list: AsyncIterable<ListedBlob>,
@@ -39,13 +39,11 @@ export async function copyBlobs(
     options.onCopied(copied);
   });
   if (wrong.length > 0)
-    throw new BackupError(
-      `${wrong.length} contents of files are not what the rows say:\n${wrong.slice(0, missingShown).join('\n')}`,
-    );
+    throw new BackupError(`${wrong.length} blobs do not match their rows:\n${wrong.slice(0, missingShown).join('\n')}`);
   return copied;
 }
 
-/** Does the work for each blob of a list, several at a time. */
+/** Runs the work for each blob of a list, several concurrently. */
 export async function forEachBlob(
   list: AsyncIterable<ListedBlob>,
   work: (blob: ListedBlob) => Promise<void>,
@@ -84,7 +82,7 @@ async function copyBlob(
   }
 }
 
-/** Whether the store has these very bytes under the blob's key. */
+/** Whether the store has exactly these bytes under the blob's key. */
 export async function holdsBlob(blobs: BlobStore, { key, size, sha256 }: ListedBlob): Promise<boolean> {
   if ((await blobs.stat(key))?.size !== size) return false;
   const hash = createHash('sha256');

@@ -1,2 +1,2 @@
-/** A backup or restore that cannot be, in words for whoever runs it. */
+/** A backup or restore that failed. The message is for the operator. */
 export class BackupError extends Error {}

@@ -5,7 +5,7 @@ import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { BackupError } from './error.ts';
 
-/** One file of the archive, as it lies there. */
+/** One file of the archive. */
 const Part = Type.Object({ name: Type.String(), bytes: Type.Integer(), sha256: Type.String() });
 
 const Rows = Type.Object({
@@ -15,10 +15,10 @@ const Rows = Type.Object({
   parts: Type.Array(Part),
 });
 
-/** What `manifest.json` of a backup says. docs/self-hosting.md describes the whole archive. */
+/** The contents of `manifest.json`. docs/self-hosting.md describes the whole archive. */
 const manifestSchema = Type.Object({
   format: Type.Literal(1),
-  /** Of this backup, to know it again when a restore goes on. */
+  /** Identifies the backup when a restore resumes. */
   id: Type.String(),
   /** The release that took it. */
   quarry: Type.String(),
@@ -29,9 +29,9 @@ const manifestSchema = Type.Object({
   jobs: Rows,
   sequences: Type.Array(Type.Object({ name: Type.String(), last_value: Type.String(), is_called: Type.Boolean() })),
   blobs: Type.Object({ count: Type.Integer(), bytes: Type.Integer(), parts: Type.Array(Part) }),
-  /** A known text, wrapped by the root secret that everything in the rows is wrapped by. */
+  /** A known text, wrapped by the same root secret as the values in the rows. */
   secret_proof: Type.String(),
-  /** The root secret itself, when it was asked for. */
+  /** The root secret itself, with --include-secret. */
   secret: Type.Optional(Part),
 });
 
@@ -41,28 +41,28 @@ export type Manifest = Static<typeof manifestSchema>;
 
 export const manifestName = 'manifest.json';
 export const manifestSumName = 'manifest.sha256';
-/** What `secret_proof` holds, unwrapped. */
+/** The plain text of `secret_proof`. */
 export const secretProofText = 'quarry backup';
 
-/** The two files that make a directory a backup: written last. The second is in the format of `sha256sum -c`. */
+/** The two files written last, which complete a backup. The second is in the format of `sha256sum -c`. */
 export function writtenManifest(manifest: Manifest): { text: string; sum: string } {
   const text = `${JSON.stringify(manifest, null, 2)}\n`;
   return { text, sum: `${createHash('sha256').update(text).digest('hex')}  ${manifestName}\n` };
 }
 
-/** Throws BackupError when the directory holds no whole backup of a format that this release reads. */
+/** Throws BackupError unless the directory holds a complete backup in a format that this release reads. */
 export async function readManifest(directory: string): Promise<Manifest> {
   const [text, sum] = await Promise.all([
     readFile(join(directory, manifestName), 'utf8').catch(() => undefined),
     readFile(join(directory, manifestSumName), 'utf8').catch(() => undefined),
   ]);
   if (text === undefined || sum === undefined)
-    throw new BackupError(`${directory} is no whole backup: ${manifestName} or ${manifestSumName} is missing.`);
+    throw new BackupError(`${directory} is not a complete backup: ${manifestName} or ${manifestSumName} is missing.`);
   if (createHash('sha256').update(text).digest('hex') !== sum.slice(0, 64))
     throw new BackupError(`${manifestName} is damaged: its SHA-256 is not the one in ${manifestSumName}.`);
   const value: unknown = JSON.parse(text);
   if (typeof value === 'object' && value !== null && 'format' in value && value.format !== 1)
     throw new BackupError(`This release does not read backups of format ${String(value.format)}.`);
-  if (!Value.Check(manifestSchema, value)) throw new BackupError(`${manifestName} is not what a backup has.`);
+  if (!Value.Check(manifestSchema, value)) throw new BackupError(`${manifestName} is not a valid backup manifest.`);
   return value;
 }

@@ -8,13 +8,13 @@ import type { Part } from './manifest.ts';
 
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
-/** Rows are gathered up to this before they become a file, so memory does not grow with the table. */
+/** Rows are buffered up to this size and then written as one file, so that memory does not grow with the table. */
 const partBytes = 8 * 1024 * 1024;
-/** A part is one row at least, and no row of ours is nearly as long. */
+/** A part holds at least one row; no row is nearly this long. */
 const partBytesMax = 1024 * 1024 * 1024;
 const newline = 10;
 
-/** Rows as text, one a line, written as numbered gzip files. */
+/** Writes rows as text, one per line, into numbered gzip files. */
 export class PartWriter {
   readonly #directory: string;
   readonly #prefix: string;
@@ -29,13 +29,13 @@ export class PartWriter {
     this.#prefix = prefix;
   }
 
-  /** @param rows lines with their ends; the last may go on in the next call. */
+  /** @param rows lines with their line ends; the last line may continue in the next call. */
   async write(rows: Buffer): Promise<void> {
     this.#gathered.push(rows);
     this.#bytes += rows.length;
     const end = rows.lastIndexOf(newline) + 1;
     if (this.#bytes < partBytes || end === 0) return;
-    // A part ends where a row does.
+    // A part ends at the end of a row.
     const rest = rows.subarray(end);
     this.#gathered[this.#gathered.length - 1] = rows.subarray(0, end);
     await this.#flush();
@@ -60,7 +60,7 @@ export class PartWriter {
   }
 }
 
-/** Writes one file of the archive durably, for its owner alone. */
+/** Writes one file of the archive durably, readable only by its owner. */
 export async function writePart(directory: string, name: string, bytes: Uint8Array): Promise<Part> {
   const path = join(directory, name);
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -74,17 +74,17 @@ export async function writePart(directory: string, name: string, bytes: Uint8Arr
   return { name, bytes: bytes.byteLength, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
-/** The file's bytes. Throws BackupError when it is not the one that the manifest names. */
+/** The file's bytes. Throws BackupError when they do not match the manifest. */
 export async function readPart(directory: string, part: Part): Promise<Buffer> {
   const bytes = await readFile(join(directory, part.name)).catch((error: unknown) => {
     throw new BackupError(`${part.name} cannot be read: ${String(error)}`);
   });
   if (bytes.length !== part.bytes || createHash('sha256').update(bytes).digest('hex') !== part.sha256)
-    throw new BackupError(`${part.name} is damaged: it is not the file that the manifest names.`);
+    throw new BackupError(`${part.name} is damaged: it does not match the manifest.`);
   return bytes;
 }
 
-/** The rows of these parts, a part at a time. Throws BackupError at the first that is damaged. */
+/** The rows of these parts, one part at a time. Throws BackupError at the first damaged part. */
 export async function* readRows(directory: string, parts: readonly Part[]): AsyncGenerator<Buffer> {
   for (const part of parts) yield await decompress(await readPart(directory, part), { maxOutputLength: partBytesMax });
 }
@@ -95,7 +95,7 @@ export function countRows(rows: Buffer): number {
   return count;
 }
 
-/** What the list of blobs says of each: its key, its bytes, and their SHA-256 in hex. */
+/** One entry of the list of blobs: key, size in bytes, and SHA-256 in hex. */
 export type ListedBlob = { key: string; size: number; sha256: string };
 
 export async function* readBlobList(directory: string, parts: readonly Part[]): AsyncGenerator<ListedBlob> {

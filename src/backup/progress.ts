@@ -1,4 +1,4 @@
-/** Says how far a long piece of work is, as lines and not too often. */
+/** Reports progress as lines, at a limited rate. */
 export class Progress {
   readonly #write: (line: string) => void;
   #saidAt = performance.now();
@@ -12,7 +12,7 @@ export class Progress {
     this.#write(line);
   }
 
-  /** The line is made only when one is due. */
+  /** The line is built only when one is due. */
   sometimes(line: () => string): void {
     if (performance.now() - this.#saidAt >= everyMs) this.say(line());
   }

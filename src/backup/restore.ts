@@ -27,7 +27,7 @@ import { openArchivedBlobs, verifyBackup } from './verify.ts';
 
 type RestoreDeps = {
   db: Database;
-  /** Where `db` connects to, past any transaction pooler. */
+  /** The database of `db`, without a transaction pooler. */
   target: DatabaseTarget;
   blobs: BlobStore;
   log: Logger;
@@ -35,17 +35,17 @@ type RestoreDeps = {
 };
 
 export type RestoreOptions = {
-  /** The keys of the root secret that the restored server will have; given the one in the backup when there is one. */
+  /** Returns the keys of the restored server's root secret; receives the secret in the backup, if there is one. */
   openSecrets: (archived: string | undefined) => Secrets;
-  /** Contents that the blob store has already stay and are used, once they are found to be the right ones. */
+  /** Use blobs already in the store after their checksums are verified. */
   reuseBlobs: boolean;
 };
 
 /**
  * Restores a backup into an empty database and blob store, and brings the database to this release. Everything in the
- * backup is checked before anything is written, and once more on its way. The rows come in one transaction; until it
- * is committed, no server starts on the database, and the same restore may be run again and goes on.
- * @throws BackupError with words that say what is in the way.
+ *  * backup is checked before anything is written, and again while it is loaded. The rows are loaded in one transaction;
+ * until it commits, no server starts on the database, and running the same restore again resumes it.
+ * @throws BackupError with the reason.
  */
 export async function restoreBackup(
   deps: RestoreDeps,
@@ -65,12 +65,14 @@ export async function restoreBackup(
     const { restoring, migrations } = await store.readState(session);
     const goesOn = restoring === manifest.id;
     if (restoring !== undefined && !goesOn)
-      throw new BackupError(`The restore of another backup (${restoring}) was begun in this database. Empty it first.`);
+      throw new BackupError(
+        `A restore of another backup (${restoring}) was started in this database. Empty the database first.`,
+      );
     if (!goesOn && (migrations.length > 0 || (await store.listTables(session)).length > 0))
       throw new BackupError('The database is not empty. Restore into a new one.');
     if (!goesOn && !reuseBlobs && (await holdsBlobs(blobs)))
       throw new BackupError(
-        'The blob store is not empty. Restore into a new one, or say --reuse-blobs when it is the one that the backup was taken from and no server uses it.',
+        'The blob store is not empty. Restore into a new one. If the backup was taken from this store and no server uses it, add --reuse-blobs.',
       );
     progress.say('checking the backup');
     await verifyBackup(directory, progress);
@@ -89,18 +91,18 @@ export async function restoreBackup(
   return manifest;
 }
 
-/** Those of this release's migrations that make the tables of the backup. Throws when none of its schemas fits. */
+/** The migrations of this release that create the tables of the backup. Throws when its schema does not match. */
 function selectMigrations({ migrations, quarry }: Manifest, own: readonly Migration[]): Migration[] {
   if (hasOldNumbering(migrations)) {
     if (migrations.length !== oldMigrationsCount)
       throw new BackupError(
-        `The backup has ${migrations.length} of the ${oldMigrationsCount} migrations from before the first release. Run \`quarry migrate\` with the version that took it, and take it again.`,
+        `The backup has ${migrations.length} of the ${oldMigrationsCount} migrations from before the first release. Run \`quarry migrate\` with the version that took it, then take a new backup.`,
       );
     return own.filter(({ version }) => version <= replacingVersion);
   }
   const last = migrations.at(-1)?.version ?? 0;
   if (last > (own.at(-1)?.version ?? 0))
-    throw new BackupError(`The backup is of a newer release (${quarry}). Restore it with that release.`);
+    throw new BackupError(`The backup is from a newer release (${quarry}). Restore it with that release.`);
   const mismatch = findMismatch(migrations, own);
   if (mismatch !== undefined) throw new BackupError(`The backup does not fit this release (${quarry}): ${mismatch}`);
   return own.filter(({ version }) => version <= last);
@@ -115,7 +117,7 @@ async function restoreBlobs(
 ): Promise<void> {
   const archive = await openArchivedBlobs(directory);
   await copyBlobs(readBlobList(directory, manifest.blobs.parts), archive, blobs, {
-    // What this restore put there itself is whole; what somebody else did is looked at.
+    // Blobs written by this restore are complete; blobs that were there before are verified.
     isThere: async (blob) => {
       if (reuseBlobs) return holdsBlob(blobs, blob);
       return goesOn && (await blobs.stat(blob.key))?.size === blob.size;
@@ -126,7 +128,7 @@ async function restoreBlobs(
   progress.say(`blobs done: ${manifest.blobs.count}`);
 }
 
-/** All rows, sequences and jobs, and the end of the restore, in one transaction. */
+/** Loads all rows, sequences and jobs, and marks the restore as finished, in one transaction. */
 async function load(
   session: store.Session,
   directory: string,
@@ -152,7 +154,7 @@ async function load(
     await session.query("delete from server_facts where name = 'restoring'");
     await session.query('commit');
   } catch (error) {
-    // The server rolls back what a connection leaves, also one that is stuck within a COPY.
+    // PostgreSQL rolls back when the connection closes, even in the middle of a COPY.
     store.dropSession(session);
     throw error;
   }
@@ -192,6 +194,6 @@ function opens(secrets: Secrets, wrapped: Uint8Array, text?: string): boolean {
 
 function wrongSecret(): BackupError {
   return new BackupError(
-    'The root secret here is not the one that the backup was taken with. Set QUARRY_SECRET to that one, or put its file "secret" into the data directory.',
+    'The root secret differs from the one that the backup was taken with. Set QUARRY_SECRET to that one, or put its file "secret" into the data directory.',
   );
 }

@@ -4,14 +4,14 @@ import type { AppliedMigration, Migration } from '../db/migrate.ts';
 import { backupLockKey } from '../files/store.ts';
 
 /*
- * Rows are copied by COPY in its text format on one session, with the driver whose COPY streams report errors at every
- * point (docs/decisions/0025).
+ * Rows are copied with COPY in text format on one session, by the driver whose COPY streams report every error
+ * (docs/decisions/0025).
  */
 export type Session = pg.Client;
 
 export async function openSession(target: DatabaseTarget): Promise<Session> {
   const session = new pg.Client({ ...pgConnection(target), application_name: 'quarry-backup', keepAlive: true });
-  // A lost connection is met at the next query; without a listener it would end the process.
+  // The next query reports a lost connection. Without a listener, the error would end the process.
   session.on('error', () => {});
   await session.connect();
   await session.query(`set datestyle = 'ISO'; set intervalstyle = 'postgres'; set timezone = 'UTC';
@@ -19,12 +19,12 @@ export async function openSession(target: DatabaseTarget): Promise<Session> {
   return session;
 }
 
-/** Ends the connection at once, whatever it is in the middle of. `end()` is then no more than a formality. */
+/** Closes the connection immediately, even during a query. A later `end()` does nothing. */
 export function dropSession(session: Session): void {
   session.connection.stream.destroy();
 }
 
-/** Keeps blobs from being removed until the session ends. False when another backup does so. */
+/** Prevents the removal of blobs until the session ends. False when another backup is running. */
 export async function takeBackupLock(session: Session): Promise<boolean> {
   const { rows } = await session.query('select pg_try_advisory_lock($1) as taken', [backupLockKey]);
   return rows[0]?.taken === true;
@@ -34,7 +34,7 @@ export async function releaseBackupLock(session: Session): Promise<void> {
   await session.query('select pg_advisory_unlock($1)', [backupLockKey]);
 }
 
-/** Server version, and the migrations that the database has; none when it was never used. */
+/** The server version and the applied migrations; none when the database was never used. */
 export async function readState(session: Session): Promise<{
   postgres: string;
   migrations: AppliedMigration[];
@@ -61,8 +61,8 @@ export async function readState(session: Session): Promise<{
 type Table = { name: string; columns: string[] };
 
 /**
- * The tables that keep rows, with the columns that are not computed, in the order of their names. Those of schema and
- * server are made anew by a restore, and unlogged ones are lost by a crash anyway.
+ * The tables that hold rows, with their stored columns, ordered by name. A restore creates the tables of the schema and
+ * the server itself, and a crash empties unlogged tables anyway.
  */
 export async function listTables(session: Session): Promise<Table[]> {
   const { rows } = await session.query<Table>(
@@ -77,7 +77,7 @@ export async function listTables(session: Session): Promise<Table[]> {
   return rows;
 }
 
-/** The names of the tables that migrations make: others in the same schema are somebody else's. */
+/** The names of the tables that migrations create. Other tables in the schema are not ours to touch. */
 export function ownTables(migrations: readonly Migration[]): Set<string> {
   return new Set(
     migrations.flatMap(({ sql }) =>
@@ -86,7 +86,7 @@ export function ownTables(migrations: readonly Migration[]): Set<string> {
   );
 }
 
-/** What `lock table` takes for all of these: nobody changes them until the transaction ends, everybody uses them. */
+/** Prevents schema changes to these tables until the transaction ends. Reads and writes continue. */
 export async function lockTables(session: Session, tables: readonly Table[]): Promise<void> {
   const names = [...tables.map(({ name }) => quote(name)), ...jobTables];
   await session.query(`lock table ${names.join(', ')} in access share mode`);
@@ -103,8 +103,8 @@ export function copyIn({ name, columns }: Table): string {
 }
 
 /**
- * Jobs as what they say, not as the library stores them, so that another release of it can take them. One that runs is
- * written as if it had not begun.
+ * Jobs in a format independent of the job library, so that another release of it can load them. A running job is
+ * written as if it had not started.
  */
 export const jobsTable: Table = {
   name: 'restored_jobs',
@@ -139,7 +139,7 @@ export async function addRestoredJobs(session: Session): Promise<void> {
     from added_jobs a where j.id = a.id and (a.attempts > 0 or a.last_error is not null)`);
 }
 
-/** The blobs that files refer to, in the order of their keys, as lines of key, size and SHA-256. */
+/** The blobs that files refer to, ordered by key, as lines of key, size and SHA-256. */
 export const copyBlobListOut = `copy (select blob_key, size, encode(checksum, 'hex') from files order by blob_key) to stdout`;
 
 type Sequence = { name: string; last_value: string; is_called: boolean };
@@ -163,7 +163,7 @@ export async function setSequence(session: Session, { name, last_value, is_calle
 
 type ForeignKey = { table: string; name: string; definition: string };
 
-/** Empties the tables and takes away what would look at each row as it comes: foreign keys and our triggers. */
+/** Truncates the tables, drops their foreign keys and disables our triggers, which would check each row. */
 export async function prepareLoad(session: Session, tables: readonly Table[]): Promise<ForeignKey[]> {
   const names = tables.map(({ name }) => name);
   const { rows } = await session.query<ForeignKey>(
@@ -172,14 +172,14 @@ export async function prepareLoad(session: Session, tables: readonly Table[]): P
      where n.nspname = current_schema() and k.contype = 'f' and c.relname = any ($1) and k.conparentid = 0`,
     [names],
   );
-  // Cascading reaches the unlogged tables, which no backup holds and which are empty here.
+  // Cascades to the unlogged tables, which are not in a backup and are empty here.
   await session.query(`truncate ${names.map(quote).join(', ')} cascade`);
   for (const key of rows) await session.query(`alter table ${quote(key.table)} drop constraint ${quote(key.name)}`);
   for (const name of names) await session.query(`alter table ${quote(name)} disable trigger user`);
   return rows;
 }
 
-/** Puts them back. Each foreign key is checked over all rows: one that does not hold fails the load. */
+/** Restores them. Each foreign key is checked for all rows: a violation fails the load. */
 export async function finishLoad(
   session: Session,
   tables: readonly Table[],
@@ -197,7 +197,7 @@ export async function fillCredentials(session: Session): Promise<void> {
     union all select digest, app_id from personal_tokens`);
 }
 
-/** The wrapped key of some app, to try the root secret on. */
+/** The wrapped key of any app, to test the root secret. */
 export async function findWrappedKey(session: Session): Promise<Buffer | undefined> {
   const { rows } = await session.query('select capability_key from apps order by id limit 1');
   return rows[0]?.capability_key;

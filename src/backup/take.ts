@@ -25,7 +25,7 @@ import { megabytes, type Progress } from './progress.ts';
 import * as store from './store.ts';
 
 export type BackupDeps = {
-  /** A direct connection, for the lock that keeps blobs. */
+  /** A direct connection, for the lock that prevents the removal of blobs. */
   target: DatabaseTarget;
   blobs: BlobStore;
   secrets: Secrets;
@@ -36,11 +36,11 @@ export type BackupDeps = {
 };
 
 /**
- * Writes a backup of one moment into a directory that must not exist yet, beside servers that go on. The rows are those
- * of one snapshot; a blob that one of them refers to stays until it is copied, whatever happens to its row. The
- * directory has its name only once everything in it is whole and durable.
+ * Writes a backup of one moment into a new directory while servers keep running. The rows are those of one snapshot; a
+ * blob that they refer to is kept until it is copied, even if its row is deleted. The directory gets its name only when
+ * everything in it is complete and durable.
  * @param secret the root secret, to be put into the backup.
- * @throws BackupError when it cannot be taken; nothing is left under the name then.
+ * @throws BackupError when it cannot be taken; then the directory does not exist.
  */
 export async function takeBackup(deps: BackupDeps, directory: string, secret?: string): Promise<Manifest> {
   const target = resolve(directory);
@@ -49,8 +49,8 @@ export async function takeBackup(deps: BackupDeps, directory: string, secret?: s
   const session = await store.openSession(deps.target);
   try {
     if (!(await store.takeBackupLock(session)))
-      throw new BackupError('Another backup of this database is being taken. Wait for its end.');
-    // What a backup left that was killed. None is being written there: this database has one at a time.
+      throw new BackupError('Another backup of this database is running. Wait until it ends.');
+    // Remove what a killed backup left behind. No backup is writing there: a database has one at a time.
     await rm(unfinished, { recursive: true, force: true });
     await mkdir(unfinished, { recursive: true, mode: 0o700 });
     const manifest = await write(deps, session, unfinished, secret);
@@ -77,7 +77,7 @@ async function write(
   if (migrations.length === 0) throw new BackupError('This database was never used by Quarry.');
   const mismatch = findMismatch(migrations, own);
   if (mismatch !== undefined) throw new BackupError(`${mismatch} Take the backup with the release that serves it.`);
-  if (restoring !== undefined) throw new BackupError('A restore into this database has not ended.');
+  if (restoring !== undefined) throw new BackupError('A restore into this database has not finished.');
   const rows = await dumpRows(session, directory, store.ownTables(own), progress);
   const takenAt = clock.now().toISOString();
   progress.say(`rows done: ${rows.tables.length} tables`);
@@ -105,7 +105,7 @@ async function write(
 
 type DumpedRows = Pick<Manifest, 'tables' | 'jobs' | 'sequences'> & { blobList: Part[] };
 
-/** All rows of one snapshot. The transaction ends before the first blob is copied, so it holds vacuum up no longer. */
+/** All rows of one snapshot. The transaction ends before the first blob is copied, so that it does not delay vacuum. */
 async function dumpRows(
   session: store.Session,
   directory: string,
@@ -115,11 +115,11 @@ async function dumpRows(
   const tables = (await store.listTables(session)).filter(({ name }) => own.has(name));
   await session.query('begin isolation level repeatable read read only');
   try {
-    // The locks come before the first query, which is what takes the snapshot: no table changes after it was listed.
+    // Lock before the first query, which takes the snapshot: no table changes after it was listed.
     await store.lockTables(session, tables);
     const seen = (await store.listTables(session)).filter(({ name }) => own.has(name));
     if (JSON.stringify(seen) !== JSON.stringify(tables))
-      throw new BackupError('The database was migrated just now. Take the backup again.');
+      throw new BackupError('The database was migrated during the backup. Take the backup again.');
     const dumped: RowsEntry[] = [];
     for (const table of tables) {
       const { rows, parts } = await dump(session, store.copyOut(table), directory, `rows/${table.name}`);
@@ -132,7 +132,7 @@ async function dumpRows(
     await session.query('commit');
     return { tables: dumped, jobs: { ...store.jobsTable, ...jobs }, sequences, blobList: list.parts };
   } catch (error) {
-    // A COPY that is left half way keeps the connection; it cannot be used, nor ended in order.
+    // An unfinished COPY blocks the connection, which can neither be used nor closed normally.
     store.dropSession(session);
     throw error;
   }
@@ -160,19 +160,17 @@ async function dumpBlobs(
   session.on('error', (error) => {
     lost = error;
   });
-  // A connection that only keeps a lock says nothing for hours, and gateways drop those.
+  // A connection that only holds a lock is idle for hours, and gateways drop idle connections.
   const heartbeat = setInterval(() => void session.query('select 1').catch(() => {}), heartbeatMs);
   try {
     const copied = await copyBlobs(readBlobList(directory, list), blobs, archive, {
       onCopied: ({ count, bytes }) => progress.sometimes(() => `blobs: ${count}, ${megabytes(bytes)}`),
       alive: () => {
         if (lost !== undefined)
-          throw new BackupError(
-            `The database connection that keeps blobs from being removed was lost: ${lost.message}`,
-          );
+          throw new BackupError(`Lost the database connection that prevents the removal of blobs: ${lost.message}`);
       },
     });
-    // Throws when the connection, and with it the lock, is gone: then a blob may have been removed under our eyes.
+    // Throws when the connection, and with it the lock, is lost: then a blob may have been removed meanwhile.
     await store.releaseBackupLock(session);
     return copied;
   } finally {
@@ -189,5 +187,5 @@ async function requireFree(target: string): Promise<void> {
     throw error;
   });
   if (entries === undefined) return;
-  throw new BackupError(`${target} is there already. Name a directory that is not, such as ${basename(target)}-2.`);
+  throw new BackupError(`${target} already exists. Name a new directory, such as ${basename(target)}-2.`);
 }

@@ -9,8 +9,8 @@ import { countRows, readBlobList, readPart, readRows } from './parts.ts';
 import { megabytes, type Progress } from './progress.ts';
 
 /**
- * Reads a whole backup and compares every file in it with the manifest: rows are counted, contents hashed.
- * @throws BackupError at the first thing that is not as it should be.
+ * Reads a backup and compares every file in it with the manifest: rows are counted, blobs hashed.
+ * @throws BackupError at the first mismatch.
  */
 export async function verifyBackup(directory: string, progress: Progress): Promise<Manifest> {
   const manifest = await readManifest(directory);
@@ -34,10 +34,10 @@ export async function verifyBackup(directory: string, progress: Progress): Promi
   return manifest;
 }
 
-/** The contents in a backup; laid out as a server's own directory of blobs is. */
+/** The blobs of a backup, in the same layout as a server's directory of blobs. */
 export async function openArchivedBlobs(directory: string): Promise<BlobStore> {
   const path = join(directory, 'blobs');
-  // Opening makes what is not there, and a backup is only read.
+  // Opening a store creates its directory, but a backup is only read.
   if (!existsSync(path)) throw new BackupError(`${path} is missing.`);
   return openDiskBlobStore(path);
 }

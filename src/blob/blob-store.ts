@@ -4,59 +4,59 @@ import type { Readable } from 'node:stream';
 
 export type BlobStat = { size: number };
 
-/** What `put` kept: its size in bytes and the SHA-256 of its bytes in lower-case hex. */
+/** A blob stored by `put`: its size in bytes and its SHA-256 in lower-case hex. */
 export type StoredBlob = { key: string; size: number; checksum: string };
 
-/** A run of bytes: `start` counts from 0, `end` is the first byte that is no longer meant. */
+/** A range of bytes: `start` counts from 0, `end` is exclusive. */
 export type ByteRange = { start: number; end: number };
 
 export type BlobEntry = { key: string; size: number; modifiedAt: Date };
 
 export type PutOptions = {
   contentType: string;
-  /** More bytes than this: BlobTooLarge. */
+  /** More bytes throw BlobTooLarge. */
   sizeMax?: number;
-  /** The SHA-256 in hex that the bytes must have; another: BlobChecksumMismatch. */
+  /** The expected SHA-256 in hex. Any other throws BlobChecksumMismatch. */
   checksum?: string;
 };
 
 export type PresignOptions = {
   expiresSeconds: number;
   contentType: string;
-  /** The header value, already safe. */
+  /** The header value, already escaped. */
   contentDisposition: string;
 };
 
 /**
- * Where the bytes of files are kept. Keys are made by us alone (`<app uuid>/<uuid>`), never from a caller's text, and
- * are written once: nothing here changes a blob in place.
+ * Stores the bytes of files. Keys are generated (`<app uuid>/<uuid>`), never built from a caller's text, and written
+ * once: nothing changes a blob in place.
  */
 export type BlobStore = {
   readonly kind: 'disk' | 's3';
   /**
-   * Keeps the bytes durably and whole, or not at all, using the same memory for any size. Whatever `body` throws comes
-   * out as it is. Throws BlobTooLarge and BlobChecksumMismatch.
+   * Stores all bytes durably, or nothing, with the same memory for any size. Errors of `body` are thrown unchanged.
+   * Throws BlobTooLarge and BlobChecksumMismatch.
    */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredBlob>;
-  /** The bytes as a stream; whoever asks must read it or destroy it. Throws BlobMissing. */
+  /** The bytes as a stream, which the caller must read or destroy. Throws BlobMissing. */
   read(key: string, range?: ByteRange): Promise<Readable>;
-  /** All bytes in memory. Throws BlobMissing, and BlobTooLarge over `sizeMax` bytes. */
+  /** Reads all bytes into memory. Throws BlobMissing, and BlobTooLarge over `sizeMax` bytes. */
   readAll(key: string, sizeMax: number): Promise<Uint8Array>;
   stat(key: string): Promise<BlobStat | undefined>;
-  /** A blob that is not there is removed already. */
+  /** Succeeds when the blob does not exist. */
   remove(key: string): Promise<void>;
-  /** Every whole blob whose key begins with `prefix`, in no order; not the one that says which store this is. */
+  /** Every complete blob whose key begins with `prefix`, in no order, without the one that identifies the store. */
   list(prefix?: string): AsyncIterable<BlobEntry>;
-  /** A URL that needs no credential and works until it expires. Only stores that clients can reach have it. */
+  /** A URL that needs no credential and works until it expires. Only stores that clients can reach offer it. */
   presignedUrl?(key: string, options: PresignOptions): Promise<string>;
-  /** Removes what interrupted writes left that nobody touched for `olderThanMs`. Returns how many. */
+  /** Deletes remains of interrupted writes not touched for `olderThanMs`. Returns how many. */
   sweepTemporary(olderThanMs: number): Promise<number>;
   close(): Promise<void>;
 };
 
 export class BlobMissing extends Error {
   constructor(key: string, cause?: unknown) {
-    super(`There is no blob ${key}.`, { cause });
+    super(`The blob ${key} does not exist.`, { cause });
     this.name = 'BlobMissing';
   }
 }
@@ -83,7 +83,7 @@ export class BlobChecksumMismatch extends Error {
   }
 }
 
-/** Counts and hashes bytes on their way to a store, and judges them at the end. */
+/** Counts and hashes bytes while they are written, and checks them at the end. */
 export class BlobMeter {
   readonly #key: string;
   readonly #options: PutOptions;
@@ -95,7 +95,7 @@ export class BlobMeter {
     this.#options = options;
   }
 
-  /** Throws BlobTooLarge as soon as one byte too many has come. */
+  /** Throws BlobTooLarge at the first byte over the limit. */
   take(chunk: Uint8Array): void {
     this.#size += chunk.byteLength;
     const { sizeMax } = this.#options;
@@ -103,7 +103,7 @@ export class BlobMeter {
     this.#hash.update(chunk);
   }
 
-  /** What was taken. Throws BlobChecksumMismatch. */
+  /** The size and checksum. Throws BlobChecksumMismatch. */
   finish(): StoredBlob {
     const checksum = this.#hash.digest('hex');
     const expected = this.#options.checksum?.toLowerCase();
@@ -112,10 +112,10 @@ export class BlobMeter {
   }
 }
 
-/** The blob that says which store this is (files/store-identity.ts). It is no file's, and lists leave it out. */
+/** The blob that identifies the store (files/store-identity.ts). It belongs to no file, and lists omit it. */
 export const identityKey = 'quarry/store';
 
-/** Keys name places in a store, so one that we did not make is a mistake of ours, found here before it is a path. */
+/** Keys become paths. A malformed key is a bug, caught here before it reaches the store. */
 export function assertBlobKey(key: string): void {
   if (!/^[A-Za-z0-9-]+\/[A-Za-z0-9-]+$/.test(key)) throw new Error(`Not a blob key: ${JSON.stringify(key)}`);
 }

@@ -20,15 +20,15 @@ import {
 } from './blob-store.ts';
 import { watchStreamMemory, watchTransferMemory } from './transfer-memory.ts';
 
-/** What one read of the disk asks for: fewer, larger reads than the 64 KiB of Node's default. */
+/** Bytes per read: fewer, larger reads than with Node's default of 64 KiB. */
 const readBytes = 256 * 1024;
-/** What is gathered before it is written. A body holds about twice this in memory. */
+/** Bytes buffered per write. A body holds about twice this in memory. */
 const writeBytes = 512 * 1024;
 
 /**
- * Blobs as files below one directory: `<app>/<last two characters of the name>/<name>`, so that no directory grows with
- * all files of an app. Bytes come under a name in `tmp/`, are made durable there, and get their own name only then: a
- * file under its own name is whole, whatever happens.
+ * Blobs as files below one directory: `<app>/<last two characters of the name>/<name>`, so that no directory holds all
+ * files of an app. Bytes are written to a file in `tmp/`, synced, and only then renamed: a file under its final name is
+ * always complete.
  */
 export async function openDiskBlobStore(root: string): Promise<BlobStore> {
   const temporary = join(root, 'tmp');
@@ -53,7 +53,7 @@ function pathOf(root: string, key: string): string {
   return join(root, key.slice(0, slash), shardOf(name), name);
 }
 
-/** The end of a UUIDv7 is random, its beginning is the time. */
+/** A UUIDv7 begins with the time and ends with random characters. */
 function shardOf(name: string): string {
   return name.slice(-2);
 }
@@ -88,7 +88,7 @@ async function put(
   }
 }
 
-/** Gathers small chunks into few large writes, and takes the next ones in while the last are on their way. */
+/** Combines small chunks into few large writes, and buffers the next chunks during a write. */
 async function writeChunks(
   file: FileHandle,
   body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
@@ -106,20 +106,20 @@ async function writeChunks(
       if (gatheredBytes < writeBytes) continue;
       await writing;
       writing = writeWhole(file, gathered);
-      // Its failure is met at the next await; until then it must not count as one that nobody looks at.
+      // The next await reports a failure; until then it must not count as an unhandled rejection.
       writing.catch(() => {});
       gathered = [];
       gatheredBytes = 0;
     }
   } finally {
     end();
-    // The file must not be closed under a write, however the body ended.
+    // The file must not be closed during a write, even if the body failed.
     await writing;
   }
   await writeWhole(file, gathered);
 }
 
-/** A write may take only a part of what it is given, on a disk that is almost full for one. */
+/** A write may be partial, for example on an almost full disk. */
 async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
   let left = chunks.filter((chunk) => chunk.byteLength > 0);
   while (left.length > 0) {
@@ -226,7 +226,7 @@ async function* namesIn(directory: string): AsyncGenerator<string> {
   }
 }
 
-/** Makes the directory and durably names it, and each parent that was made with it, in the one above. */
+/** Creates the directory and its missing parents, and syncs each new entry. */
 async function makeDirectory(directory: string): Promise<void> {
   const firstMade = await mkdir(directory, { recursive: true, mode: 0o700 });
   if (firstMade === undefined) return;

@@ -17,11 +17,11 @@ type BlobConfig = Pick<
   | 's3SessionToken'
 >;
 
-/** The blob store that the settings name: `blobs` in the data directory, or a bucket. */
+/** The configured blob store: `blobs` in the data directory, or a bucket. */
 export async function openBlobStore(config: BlobConfig): Promise<BlobStore> {
   if (config.blobStore === 'disk') return openDiskBlobStore(join(config.dataDir, 'blobs'));
-  if (config.s3Bucket === undefined) throw new Error('A bucket is required, and the settings are checked at start.');
-  // The SDK is large: only those who use it wait for it and give it memory.
+  if (config.s3Bucket === undefined) throw new Error('QUARRY_S3_BUCKET is not set.');
+  // The SDK is large, so it is loaded only when S3 is used.
   const { openS3BlobStore } = await import('./s3.ts');
   const store = openS3BlobStore({
     bucket: config.s3Bucket,

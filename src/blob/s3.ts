@@ -39,17 +39,17 @@ export type S3Options = {
 };
 
 const connectTimeoutMs = 5_000;
-/** A socket with no byte either way for this long is dead. A client that reads slowly keeps its own alive. */
+/** A socket without traffic for this long is dead. A slow client keeps its socket alive. */
 const idleTimeoutMs = 120_000;
-/** Each download holds a socket as long as its reader takes; with none free, other requests wait. */
+/** A download holds a socket until its client has read it. With no socket free, other requests wait. */
 const socketsMax = 512;
-/** What one part of an upload holds in memory; two are on their way at once. S3 takes no smaller part than 5 MiB. */
+/** Memory of one part of an upload; two are sent concurrently. S3 requires parts of at least 5 MiB. */
 const partBytesMin = 8 * 1024 * 1024;
 const partsInFlight = 2;
-/** S3 takes no more parts than this in one object. */
+/** S3's limit of parts in one object. */
 const partsMax = 10_000;
 
-/** Blobs as objects in a bucket of S3, or of a service that speaks its protocol. */
+/** Blobs as objects in a bucket of S3 or a compatible service. */
 export function openS3BlobStore(options: S3Options): BlobStore {
   const { bucket } = options;
   const client = makeClient(options);
@@ -73,7 +73,7 @@ function makeClient({ region, endpoint, pathStyle, credentials }: S3Options): S3
     forcePathStyle: pathStyle,
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(credentials === undefined ? {} : { credentials: withoutUndefined(credentials) }),
-    // We hash by ourselves, and services other than AWS's own refuse the trailing checksums that the SDK would add.
+    // We hash the bytes ourselves, and compatible services refuse the trailing checksums that the SDK adds by default.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
@@ -106,7 +106,7 @@ async function put(
     return stored;
   }
   let stored: StoredBlob | undefined;
-  // The judgement falls before the last part ends, so a body that fails it never becomes an object.
+  // Checked before the last part completes, so that an invalid body never becomes an object.
   async function* metered(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     for await (const chunk of chunks) {
       meter.take(chunk);
@@ -144,7 +144,7 @@ async function read(client: S3Client, bucket: string, key: string, range: ByteRa
         ...(range === undefined ? {} : { Range: `bytes=${range.start}-${range.end - 1}` }),
       }),
     );
-    if (!(Body instanceof Readable)) throw new Error('S3 answered without a body.');
+    if (!(Body instanceof Readable)) throw new Error('S3 returned a response without a body.');
     return watchStreamMemory(Body);
   } catch (error) {
     if (isAbsent(error)) throw new BlobMissing(key, error);
@@ -216,7 +216,7 @@ async function presignedUrl(
   return getSignedUrl(client, command, { expiresIn: expiresSeconds });
 }
 
-/** An interrupted multipart upload is no object, but its parts are kept, and paid for, until somebody ends it. */
+/** An interrupted multipart upload is not an object, but its parts are stored, and billed, until it is aborted. */
 async function sweep(client: S3Client, bucket: string, olderThanMs: number): Promise<number> {
   const before = systemClock.now().getTime() - olderThanMs;
   let removed = 0;
@@ -238,7 +238,7 @@ async function sweep(client: S3Client, bucket: string, olderThanMs: number): Pro
   return removed;
 }
 
-/** Undefined from a service that cannot list them: such a one ends them by its own rules. */
+/** Undefined from a service that cannot list uploads and expires them by its own rules. */
 async function listUploads(client: S3Client, bucket: string, marker: { KeyMarker?: string; UploadIdMarker?: string }) {
   try {
     return await client.send(new ListMultipartUploadsCommand({ Bucket: bucket, ...marker }));

@@ -3,10 +3,9 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /*
- * Every chunk that passes through is memory outside V8's heap. V8 answers its growth by marking the whole heap, every
- * 30 MB or so: 80 ms of work for a heap of 35 MB, so that a transfer spent most of its time there. The chunks are dead
- * long before, and a collection of the young generation frees them in 0.4 ms. Asking for one in time made transfers
- * three times as fast (bench/files.ts).
+ * Every chunk of a transfer is memory outside V8's heap. As this memory grows, V8 marks the whole heap about every
+ * 30 MB: 80 ms for a heap of 35 MB, which took most of a transfer's time. The chunks are garbage long before that, and
+ * a minor collection frees them in 0.4 ms. Requesting one in time made transfers three times as fast (bench/files.ts).
  */
 
 const growthBytes = 24 * 1024 * 1024;
@@ -16,7 +15,7 @@ let transfers = 0;
 let timer: NodeJS.Timeout | undefined;
 let bytesBefore = 0;
 
-/** Call when a transfer begins, and what it answers when it ends. */
+/** Call when a transfer begins, and call the returned function when it ends. */
 export function watchTransferMemory(): () => void {
   transfers += 1;
   if (timer === undefined && collectYoung !== undefined) {
@@ -34,7 +33,7 @@ export function watchTransferMemory(): () => void {
   };
 }
 
-/** The same for a stream that is read to its end or destroyed. */
+/** The same for a stream, until it is read or destroyed. */
 export function watchStreamMemory<T extends Readable>(stream: T): T {
   stream.once('close', watchTransferMemory());
   return stream;
@@ -48,7 +47,7 @@ function collectIfGrown(): void {
   bytesBefore = getHeapStatistics().external_memory;
 }
 
-/** Undefined where V8 does not offer it: then transfers are only slower. */
+/** Undefined where V8 does not expose it: transfers are then slower. */
 const collectYoung = (() => {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('globalThis.gc');

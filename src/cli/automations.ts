@@ -6,12 +6,12 @@ import { describeEnd, describeEntry, followRun, type Run } from './runs.ts';
 
 export type AutomationsOptions = ConnectionOptions & { payload?: string; draft?: boolean };
 
-/** `quarry automations validate <file>`: says what is wrong, by line and node. Answers the exit code. */
+/** `quarry automations validate <file>`: reports problems by line and node. Returns the exit code. */
 export function validate(path: string): number {
   return load(path) === undefined ? 1 : 0;
 }
 
-/** `quarry automations apply <file>`: creates the automation, or changes the one with its lookup key. */
+/** `quarry automations apply <file>`: creates the automation, or updates the one with its lookup key. */
 export async function apply(path: string, options: AutomationsOptions): Promise<number> {
   const applied = await applyFile(path, options);
   if (!applied) return 1;
@@ -36,7 +36,7 @@ export async function run(path: string, options: AutomationsOptions): Promise<nu
 
 type Automation = { id: string; status: string };
 
-/** Ctrl-C ends the program as it is: what was sent goes on at the server. */
+/** Ctrl-C exits immediately. What was sent continues on the server. */
 function open(options: AutomationsOptions): Client {
   return connect(options, new AbortController().signal);
 }
@@ -53,12 +53,12 @@ async function applyFile(path: string, options: AutomationsOptions) {
   const automation = load(path)?.automation;
   if (!automation) {
     if (readAutomationFile(readFileSync(path, 'utf8')).file)
-      process.stderr.write(`${path}: a bare graph can be validated, not applied: put it under "workflow"\n`);
+      process.stderr.write(`${path}: a bare graph can be validated but not applied: put it under "workflow"\n`);
     return undefined;
   }
   const key = automation.lookup_key;
   if (typeof key !== 'string') {
-    process.stderr.write(`${path}: lookup_key is missing: by it the automation is found again\n`);
+    process.stderr.write(`${path}: lookup_key is missing: it identifies the automation\n`);
     return undefined;
   }
   const client = open(options);

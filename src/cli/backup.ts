@@ -13,7 +13,7 @@ import { findSecret, keepSecret } from '../services.ts';
 import { Secrets } from '../tenancy/secrets.ts';
 import { withDatabase } from './with-database.ts';
 
-/** Takes a backup of the database and blobs of these settings, beside the servers that use them. */
+/** Takes a backup of the configured database and blobs while servers use them. */
 export async function take(directory: string, { includeSecret }: { includeSecret?: boolean }): Promise<number> {
   const config = readConfig();
   const log = createLogger(config.logLevel);
@@ -40,14 +40,14 @@ export async function take(directory: string, { includeSecret }: { includeSecret
   }
 }
 
-/** Reads a whole backup and says whether it could be restored. Needs no server and no settings. */
+/** Verifies a backup. Needs no server and no settings. */
 export async function verify(directory: string): Promise<number> {
   const manifest = await verifyBackup(directory, onStandardError());
-  process.stdout.write(`${summary(manifest)}: whole\n`);
+  process.stdout.write(`${summary(manifest)}: complete and undamaged\n`);
   return 0;
 }
 
-/** Restores a backup into the empty database and blob store of these settings. */
+/** Restores a backup into the configured, empty database and blob store. */
 export async function restore(directory: string, { reuseBlobs }: { reuseBlobs?: boolean }): Promise<number> {
   const config = readConfig();
   const log = createLogger(config.logLevel);
@@ -61,7 +61,7 @@ export async function restore(directory: string, { reuseBlobs }: { reuseBlobs?: 
           if (own !== undefined) return new Secrets(own, config.secretPrevious);
           if (archived === undefined)
             throw new BackupError(
-              'The backup holds no root secret and there is none here. Set QUARRY_SECRET to the one that it was taken with, or put its file "secret" into the data directory.',
+              'Neither the backup nor this server has a root secret. Set QUARRY_SECRET to the one that it was taken with, or put its file "secret" into the data directory.',
             );
           keepSecret(config.dataDir, archived);
           return new Secrets(archived);
@@ -69,7 +69,7 @@ export async function restore(directory: string, { reuseBlobs }: { reuseBlobs?: 
       }),
     );
     process.stdout.write(
-      `${summary(manifest)} restored. Keys and tokens are as they were; \`quarry serve\` goes on.\n`,
+      `${summary(manifest)} restored. Keys and tokens are unchanged. Start the server with \`quarry serve\`.\n`,
     );
     return 0;
   } finally {

@@ -2,15 +2,15 @@ import { type Dispatcher, getGlobalDispatcher, request } from 'undici';
 import { type Config, readConfig } from '../config.ts';
 import { findCredentialsFile } from '../credentials-file.ts';
 
-/** Where a command goes and as whom; what is absent comes from the environment, then from the data directory. */
+/** The server and credential of a command. Absent members come from the environment, then from the data directory. */
 export type ConnectionOptions = { url?: string; key?: string; token?: string; app?: string; sandbox?: string };
 
-/** The command was called in a way that cannot work. The program exits with 2. */
+/** The command line is invalid. The program exits with 2. */
 export class UsageError extends Error {}
 
 /** The server refused, or could not be reached. The program exits with 1. */
 export class RefusedError extends Error {
-  /** Of the answer; 0 when there was none. */
+  /** Of the response; 0 when there was none. */
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -29,15 +29,15 @@ type SendOptions = {
 
 type ServerEvent = { event: string; data: unknown };
 
-/** Speaks to one server with one credential. */
+/** Sends requests to one server with one credential. */
 export type Client = {
-  /** The JSON of the answer; undefined when it has no body. Throws RefusedError. */
+  /** Returns the JSON of the response; undefined when it has no body. Throws RefusedError. */
   send<T>(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: SendOptions): Promise<T>;
-  /** Sends a body as it comes, without keeping it. `bytes` is its length where that is known. */
+  /** Streams a body. `bytes` is its length where that is known. */
   upload<T>(path: string, upload: Upload): Promise<T>;
   /** The events of a stream until the server ends it. */
   events(path: string): AsyncGenerator<ServerEvent>;
-  /** The bytes behind a signed URL, to which no credential is sent. */
+  /** The bytes behind a signed URL, requested without a credential. */
   download(url: string): Promise<AsyncIterable<Uint8Array>>;
 };
 
@@ -48,14 +48,14 @@ type Upload = {
   bytes: number | undefined;
 };
 
-/** A client for these options. Throws UsageError when they, the environment and the data directory do not suffice. */
+/** A client for these options. Throws UsageError when the server or credential cannot be determined. */
 export function connect(options: ConnectionOptions, signal: AbortSignal): Client {
   const { base, headers } = resolveTarget(options, readConfig());
   const prefix = `${base.pathname.replace(/\/$/, '')}/api/v1`;
 
   async function open(method: string, path: string, more: Partial<Dispatcher.RequestOptions>) {
     try {
-      // Origin and path apart, so that a key such as ".." reaches the server as it stands.
+      // Origin and path are separate, so that a key such as ".." reaches the server unchanged.
       return await getGlobalDispatcher().request({
         ...{ origin: base.origin, path: `${prefix}${path}`, method: method as Dispatcher.HttpMethod },
         ...{ signal, ...patience, ...more },
@@ -103,7 +103,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
   };
 }
 
-/** A document or an upload may take its time; the server has its own deadlines, and Ctrl-C ends the wait. */
+/** No timeout: documents and uploads may take long, the server has its own deadlines, and Ctrl-C ends the wait. */
 const patience = { headersTimeout: 0, bodyTimeout: 0 };
 
 function resolveTarget(options: ConnectionOptions, config: Config): { base: URL; headers: Record<string, string> } {
@@ -111,25 +111,25 @@ function resolveTarget(options: ConnectionOptions, config: Config): { base: URL;
   const url = options.url ?? config.apiUrl ?? own?.base_url;
   if (url === undefined)
     throw new UsageError(
-      `Which server? There is no credentials.json in ${config.dataDir}. Say --url and --key, or set QUARRY_API_URL and QUARRY_API_KEY.`,
+      `No server is configured: there is no credentials.json in ${config.dataDir}. Pass --url and --key, or set QUARRY_API_URL and QUARRY_API_KEY.`,
     );
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new UsageError('The server must be an http or https URL, such as http://127.0.0.1:8080.');
+    throw new UsageError('The server URL must be an http or https URL, such as http://127.0.0.1:8080.');
   const base = new URL(url);
   if (base.username !== '' || base.password !== '')
-    throw new UsageError('Leave user and password out of the URL. Credentials go into --key or --token.');
+    throw new UsageError('The URL must not contain a user or password. Pass credentials with --key or --token.');
   const app = options.app ?? config.apiApp;
   const sandbox = options.sandbox ?? config.apiSandbox;
-  // A credential on the command line is meant alone: the environment's would make another caller of it.
+  // A credential on the command line is used alone: combined with the environment's, it could mean another caller.
   const given = options.key ?? options.token;
   let key = given === undefined ? config.apiKey : options.key;
   let token = given === undefined ? config.apiToken : options.token;
   let ownApp: string | undefined;
   if (key === undefined && token === undefined) {
-    // The keys of this machine's server go to that server and nowhere else.
+    // The keys of this machine's server are sent only to that server.
     if (own === undefined || new URL(own.base_url).origin !== base.origin)
       throw new UsageError(
-        `No credential for ${base.origin}. Say --key or --token, or set QUARRY_API_KEY or QUARRY_TOKEN.`,
+        `No credential for ${base.origin}. Pass --key or --token, or set QUARRY_API_KEY or QUARRY_TOKEN.`,
       );
     if (app === undefined && sandbox === undefined) key = own.secret_key;
     else {
@@ -145,7 +145,7 @@ function resolveTarget(options: ConnectionOptions, config: Config): { base: URL;
   };
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !/^[\x21-\x7e]+( [\x21-\x7e]+)?$/.test(value))
-      throw new UsageError(`What was given for ${name} is not a credential or id: it holds spaces or odd characters.`);
+      throw new UsageError(`The value of ${name} is not a credential or id: it contains spaces or invalid characters.`);
   const present = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return { base, headers: Object.fromEntries(present) };
 }
@@ -156,28 +156,28 @@ function withQuery(path: string, query: Query = {}): string {
   return given.size === 0 ? path : `${path}?${given.toString()}`;
 }
 
-/** The error of an answer, with every member that it names and what to do next. */
+/** The error in a response, with every member that it names and a hint. */
 function refusal(status: number, text: string): RefusedError {
   type Body = { error?: { code?: string; message?: string; fields?: { field: string; message: string }[] } };
   let body: Body = {};
   try {
     body = JSON.parse(text) as Body;
   } catch {
-    // Not our server's answer: its status alone has to say it.
+    // Not a response of our server: only its status is known.
   }
   const { code, message, fields = [] } = body.error ?? {};
-  const words = message ?? 'This is no answer of a Quarry server: is the URL right?';
+  const words = message ?? 'The response is not from a Quarry server. Check the URL.';
   const named = fields.length > 1 ? fields.map(({ field, message: why }) => `\n  ${field}: ${why}`).join('') : '';
   const next = code === undefined ? undefined : nextSteps[code];
   return new RefusedError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`);
 }
 
 const nextSteps: Record<string, string> = {
-  unauthenticated: 'Give a secret key by --key or QUARRY_API_KEY, or a token by --token or QUARRY_TOKEN.',
-  invalid_credentials: 'Check --key, --token and their variables; `quarry credentials` on the server makes new ones.',
-  expired_token: 'Make a new one with `quarry token user`.',
-  app_scope_required: 'Name the app of your developer token by --app or QUARRY_APP.',
-  user_required: 'Name the user by --user.',
+  unauthenticated: 'Pass a secret key with --key or QUARRY_API_KEY, or a token with --token or QUARRY_TOKEN.',
+  invalid_credentials: 'Check --key, --token and their variables. `quarry credentials` on the server creates new ones.',
+  expired_token: 'Create a new one with `quarry token user`.',
+  app_scope_required: 'Name the app with --app or QUARRY_APP.',
+  user_required: 'Name the user with --user.',
 };
 
 function unreachable(error: unknown, origin: string): unknown {
@@ -186,17 +186,17 @@ function unreachable(error: unknown, origin: string): unknown {
   if (/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code ?? ''))
     return new RefusedError(
       0,
-      `No server answers at ${origin} (${code}). Is it running, and is the address right? \`npm start\` starts one; --url names another.`,
+      `No server responds at ${origin} (${code}). Check that it is running and that the address is right. \`npm start\` starts one; --url names another.`,
     );
   if (code !== undefined)
     return new RefusedError(
       0,
-      `The connection to ${origin} broke off (${code}). Try again; the server's log may say more.`,
+      `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`,
     );
   return error;
 }
 
-/** Server-Sent Events as they come in: comments, ids and retry hints are passed over. */
+/** Server-Sent Events as they arrive. Comments, ids and retry hints are ignored. */
 async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   const decoder = new TextDecoder();
   let rest = '';

@@ -9,6 +9,7 @@ export async function run(options: { json?: string | boolean | undefined }): Pro
           `${variable.padEnd(26)} ${value === '' ? '(unset)' : value}${source === 'environment' ? '' : '  (default)'}`,
       );
   process.stdout.write(`${lines.join('\n')}\n`);
-  for (const name of unknownSettings()) process.stderr.write(`${name} looks like a setting but is none.\n`);
+  for (const name of unknownSettings())
+    process.stderr.write(`${name} looks like a setting, but no such setting exists.\n`);
   return 0;
 }

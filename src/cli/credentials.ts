@@ -12,7 +12,7 @@ import { readOrMakeSecret, urlHost } from '../services.ts';
 import { Secrets } from '../tenancy/secrets.ts';
 import { withDatabase } from './with-database.ts';
 
-/** Prints new credentials: of the first app, or, on an empty database, of the app that is made then. */
+/** Prints new credentials of the first app, which is created in an empty database. */
 export async function run(options: { json?: string | boolean | undefined }): Promise<number> {
   const config = readConfig();
   const content = await withDatabase(config, createLogger(config.logLevel), async (db): Promise<CredentialsFile> => {
@@ -23,7 +23,7 @@ export async function run(options: { json?: string | boolean | undefined }): Pro
       writeCredentialsFile(config.dataDir, credentialsFile(baseUrl, made)),
     );
     const credentials = first ?? (await mintCredentials(db));
-    if (!credentials) throw new Error('No developer has an app. Make one with the developer token.');
+    if (!credentials) throw new Error('No developer has an app. Create one with the developer token.');
     return credentialsFile(baseUrl, credentials);
   });
   const text = options.json
@@ -35,7 +35,7 @@ export async function run(options: { json?: string | boolean | undefined }): Pro
   return 0;
 }
 
-/** A running server keeps its URL in credentials.json; without one, the settings say where it will listen. */
+/** A running server writes its URL to credentials.json. Otherwise, the settings say where it will listen. */
 function findBaseUrl(config: Config): string {
   const noted = findCredentialsFile(config.dataDir)?.base_url;
   return config.publicUrl ?? noted ?? `http://${urlHost(config.host)}:${config.port}`;

@@ -18,7 +18,7 @@ import { withDatabase } from './with-database.ts';
 type Finding = { level: 'ok' | 'warn' | 'fail'; words: string; cure?: string };
 type Report = (name: string, finding: Finding) => void;
 
-/** Looks at everything that a server needs and says, line by line, what is wrong and how to mend it. */
+/** Checks everything that a server needs and prints a line for each check, with a fix for each problem. */
 export async function run(): Promise<number> {
   let failed = false;
   const report: Report = (name, { level, words, cure }) => {
@@ -70,7 +70,7 @@ function lookAtDisk({ dataDir }: Config): Finding {
   const free = bavail * bsize;
   const words = `${(free / gibibyte).toFixed(1)} GiB free below ${directory}`;
   if (free >= freeWarnBytes) return { level: 'ok', words };
-  const cure = 'Make room, or move the data directory to a larger disk and set QUARRY_DATA_DIR.';
+  const cure = 'Free up space, or move the data directory to a larger disk and set QUARRY_DATA_DIR.';
   return { level: free < freeFailBytes ? 'fail' : 'warn', words, cure };
 }
 
@@ -82,13 +82,13 @@ async function lookAtBlobs(config: Config): Promise<Finding> {
     await store.put(key, bytes, { contentType: 'text/plain' });
     const read = Buffer.from(await store.readAll(key, bytes.length));
     await store.remove(key);
-    if (!read.equals(bytes)) return { level: 'fail', words: `the ${store.kind} store gave back other bytes` };
-    return { level: 'ok', words: `the ${store.kind} store writes, reads and removes` };
+    if (!read.equals(bytes)) return { level: 'fail', words: `the ${store.kind} store returned different bytes` };
+    return { level: 'ok', words: `the ${store.kind} store writes, reads and deletes` };
   } catch (error) {
     const cure =
       store.kind === 's3'
         ? 'Check QUARRY_S3_ENDPOINT, QUARRY_S3_BUCKET, QUARRY_S3_REGION, QUARRY_S3_PATH_STYLE and the credentials.'
-        : `Let this user write in ${config.dataDir}/blobs, or set QUARRY_DATA_DIR.`;
+        : `Let this user write to ${config.dataDir}/blobs, or set QUARRY_DATA_DIR.`;
     return { level: 'fail', words: explainBriefly(error), cure };
   } finally {
     await store.close();
@@ -107,36 +107,43 @@ async function lookAtParsers(config: Config): Promise<Finding | Finding[]> {
     const { markdown } = await parser.parse({ bytes, filename: 'doctor.html', contentType: 'text/html' });
     if (/^# Quarry\s+doctor\s*$/.test(markdown))
       return [{ level: 'ok', words: 'a child process reads documents' }, ...describeConfinement()];
-    return { level: 'fail', words: 'a child process reads documents wrongly', cure: 'Install again with `npm ci`.' };
+    return { level: 'fail', words: 'a child process reads documents incorrectly', cure: 'Reinstall with `npm ci`.' };
   } catch (error) {
-    const cure = 'Raise QUARRY_PARSE_MEMORY_MB or QUARRY_PARSE_SECONDS, or install again with `npm ci`.';
+    const cure = 'Raise QUARRY_PARSE_MEMORY_MB or QUARRY_PARSE_SECONDS, or reinstall with `npm ci`.';
     return { level: 'fail', words: explainBriefly(error), cure };
   } finally {
     await parser.close();
   }
 }
 
-/** What keeps a parser process from the rest of the system, beside Node's own permissions. */
+/** What isolates parser processes from the system, in addition to Node's permission model. */
 function describeConfinement(): Finding[] {
   const { network, userId, readsAll, limits } = findConfinement(ownWorkerFile);
   const isRoot = process.getuid?.() === 0;
-  const cure = 'docs/security.md, "Untrusted bytes", says what each system offers.';
+  const cure = 'See docs/security.md, "Untrusted bytes", for what each system offers.';
   const networkFinding: Finding = network
-    ? { level: 'ok', words: 'a network namespace of their own, which reaches nothing' }
-    : { level: 'warn', words: 'no network isolation: only their network modules are closed', cure };
+    ? { level: 'ok', words: 'parser processes run in their own network namespace, which reaches nothing' }
+    : {
+        level: 'warn',
+        words: 'parser processes have no network isolation: only their network modules are disabled',
+        cure,
+      };
   const userFinding: Finding =
     userId === undefined
       ? isRoot
-        ? { level: 'warn', words: 'they run as root, like the server', cure }
-        : { level: 'ok', words: "they run as the server's own user" }
+        ? { level: 'warn', words: 'parser processes run as root, like the server', cure }
+        : { level: 'ok', words: "parser processes run as the server's own user" }
       : readsAll
-        ? { level: 'ok', words: `they run as user ${userId}, with the right to read a program that only root can read` }
-        : { level: 'ok', words: `they run as user ${userId}` };
+        ? {
+            level: 'ok',
+            words: `parser processes run as user ${userId}, with the right to read a program that only root can read`,
+          }
+        : { level: 'ok', words: `parser processes run as user ${userId}` };
   const limitsFinding: Finding = limits
-    ? { level: 'ok', words: 'the system limits their processor time, data and file size' }
+    ? { level: 'ok', words: 'the system limits the CPU time, memory and file size of parser processes' }
     : {
         level: 'warn',
-        words: 'no limits of the system: the deadline and the memory limit of the heap stand alone',
+        words: 'no system limits: only the deadline and the heap limit apply to parser processes',
         cure,
       };
   return [userFinding, networkFinding, limitsFinding];
@@ -147,7 +154,7 @@ async function lookAtDatabase(db: Database): Promise<Finding[]> {
     select current_setting('server_version') as version, current_setting('server_version_num')::integer as number,
       pg_encoding_to_char(encoding) as encoding
     from pg_database where datname = current_database()`;
-  if (!row) throw new Error('The database does not know itself.');
+  if (!row) throw new Error('The database returned no version.');
   const version: Finding =
     row.number < serverVersionMin
       ? { level: 'fail', words: `PostgreSQL ${row.version}`, cure: 'Use PostgreSQL 15 or newer.' }
@@ -168,16 +175,16 @@ async function lookAtMigrations(db: Database): Promise<Finding> {
     : [];
   const mismatch = findMismatch(applied, own);
   if (mismatch !== undefined)
-    return { level: 'fail', words: mismatch, cure: 'Use the release that made it, or a newer one.' };
+    return { level: 'fail', words: mismatch, cure: 'Use the release that created it, or a newer one.' };
   if (applied.length === own.length) return { level: 'ok', words: `all ${own.length} migrations are applied` };
   return {
     level: 'warn',
     words: `${own.length - applied.length} of ${own.length} migrations are not applied`,
-    cure: 'The next `quarry serve` applies them, or `quarry migrate` now.',
+    cure: 'The next `quarry serve` applies them; `quarry migrate` applies them now.',
   };
 }
 
-/** Whether a notification arrives, which a transaction pooler would swallow. */
+/** Checks that notifications arrive. A transaction pooler drops them. */
 async function lookAtNotices(db: Database): Promise<Finding> {
   const arrived = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => arrived.resolve(false), noticeTimeoutMs);
@@ -195,11 +202,11 @@ async function lookAtClock(db: Database): Promise<Finding> {
   const before = systemClock.now().getTime();
   const [row] = await db<{ now: Date }[]>`select clock_timestamp() as now`;
   const after = systemClock.now().getTime();
-  if (!row) throw new Error('The database does not tell the time.');
+  if (!row) throw new Error('The database returned no time.');
   const difference = Math.round(row.now.getTime() - (before + after) / 2);
   const words = `the database's is ${Math.abs(difference)} ms ${difference < 0 ? 'behind' : 'ahead of'} this machine's`;
   if (Math.abs(difference) <= clockWarnMs) return { level: 'ok', words };
-  return { level: 'warn', words, cure: 'Tokens and schedules would be off: run NTP on both machines.' };
+  return { level: 'warn', words, cure: 'Tokens and schedules depend on the time. Run NTP on both machines.' };
 }
 
 async function lookAtSecret(db: Database, config: Config): Promise<Finding> {
@@ -207,15 +214,18 @@ async function lookAtSecret(db: Database, config: Config): Promise<Finding> {
   const [{ exists } = { exists: false }] = await db<{ exists: boolean }[]>`
     select to_regclass('apps') is not null as exists`;
   const [app] = exists ? await db<{ key: Buffer }[]>`select capability_key as key from apps order by id limit 1` : [];
-  if (!app) return { level: 'ok', words: 'nothing is stored under it yet' };
-  const cure = 'Set QUARRY_SECRET to the secret that this database was made with, or restore the file "secret".';
-  if (root === undefined) return { level: 'fail', words: 'there is none, but the database was made with one', cure };
+  if (!app) return { level: 'ok', words: 'no stored value uses it yet' };
+  const cure = 'Set QUARRY_SECRET to the secret that this database was created with, or restore the file "secret".';
+  if (root === undefined) return { level: 'fail', words: 'not set, but the database was created with one', cure };
   try {
     const { stale } = new Secrets(root, config.secretPrevious).unwrap(app.key);
-    if (!stale) return { level: 'ok', words: 'opens what is stored' };
-    return { level: 'ok', words: 'the previous one opens what is stored; the next `quarry serve` wraps it anew' };
+    if (!stale) return { level: 'ok', words: 'decrypts the stored values' };
+    return {
+      level: 'ok',
+      words: 'the previous one decrypts the stored values; the next `quarry serve` encrypts them with the current one',
+    };
   } catch {
-    return { level: 'fail', words: 'does not open what is stored', cure };
+    return { level: 'fail', words: 'does not decrypt the stored values', cure };
   }
 }
 
@@ -230,10 +240,10 @@ async function lookAtJobs(db: Database): Promise<Finding> {
   const { waiting, givenUp } = row ?? { waiting: 0, givenUp: 0 };
   const words = `${waiting} waiting or running, ${givenUp} set aside`;
   if (givenUp === 0) return { level: 'ok', words };
-  return { level: 'warn', words, cure: '`quarry jobs` tells why, and `quarry jobs retry` has one tried again.' };
+  return { level: 'warn', words, cure: '`quarry jobs` shows the reason, and `quarry jobs retry` retries a job.' };
 }
 
-/** The first line alone: a stack says nothing to whoever asks the doctor. */
+/** Only the first line: a stack trace does not help the reader here. */
 function explainBriefly(error: unknown): string {
   return explain(error).split('\n', 1)[0] ?? 'failed';
 }

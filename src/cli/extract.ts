@@ -47,7 +47,7 @@ export async function extract(session: Session, source: string, options: Extract
   for (const output of outputs.filter(({ state }) => state === 'failed'))
     session.say(`${output.source_url ?? source}: ${output.error?.message ?? 'failed'}`);
   if (extraction.state === 'failed') {
-    session.say(`${extraction.id} failed: ${extraction.error?.message ?? 'the server gives no reason'}`);
+    session.say(`${extraction.id} failed: ${extraction.error?.message ?? 'the server gave no reason'}`);
     return 1;
   }
   const done = outputs.flatMap((output) => (output.file === undefined ? [] : [{ ...output, file: output.file }]));
@@ -60,9 +60,9 @@ export function isUrl(text: string): boolean {
   return /^https?:\/\//i.test(text);
 }
 
-/** Starts the job and waits for its end. */
+/** Starts the job and waits until it ends. */
 export async function extractUrl(session: Session, url: string, options: ExtractOptions): Promise<Extraction> {
-  if (!options.site && options.maxPages !== undefined) throw new UsageError('--max-pages goes with --site.');
+  if (!options.site && options.maxPages !== undefined) throw new UsageError('--max-pages requires --site.');
   const started = await session.client.send<Extraction>('POST', '/extractions', {
     body: {
       url,
@@ -74,16 +74,16 @@ export async function extractUrl(session: Session, url: string, options: Extract
       ...ownersOf(options),
     },
   });
-  session.onInterrupt(`${started.id} goes on at the server; its pages become files there.`);
+  session.onInterrupt(`${started.id} continues on the server and stores its pages as files there.`);
   return waitForExtraction(session, started);
 }
 
 async function extractFile(session: Session, path: string, options: ExtractOptions): Promise<Extraction> {
   if (options.site || options.maxPages !== undefined)
-    throw new UsageError('--site and --max-pages are for URLs: begin the source with http:// or https://.');
+    throw new UsageError('--site and --max-pages require a URL that begins with http:// or https://.');
   const file = await findLocalFile(path, options);
   if ((file.bytes ?? 0) > documentBytesMax)
-    throw new UsageError(`${path} is larger than 10 MB, the most that one extraction takes. Ingest it instead.`);
+    throw new UsageError(`${path} is larger than 10 MB, the limit of an extraction. Ingest it instead.`);
   const stored = await uploadLocalFile(session, file, ownersOf(options));
   session.progress.show(`Reading ${file.name}`);
   return session.client.send<Extraction>('POST', '/extractions', {
@@ -98,7 +98,7 @@ function ownersOf({ agent, org }: ExtractOptions): Record<string, string> {
   return { ...(agent === undefined ? {} : { agent }), ...(org === undefined ? {} : { org }) };
 }
 
-/** Follows the job's event stream, coming back when the server ends one before the job. */
+/** Follows the job's event stream, and reconnects when the stream ends before the job. */
 async function waitForExtraction({ client, progress, signal }: Session, started: Extraction): Promise<Extraction> {
   let state: Extraction['state'] = started.state;
   while (state === 'running') {
@@ -119,7 +119,7 @@ async function waitForExtraction({ client, progress, signal }: Session, started:
 
 type DoneOutput = Output & { file: StoredFile };
 
-/** One document as it is; of several, each below a comment that names its page. */
+/** Prints one document as it is; several, each below a comment with its URL. */
 async function printAll(session: Session, outputs: DoneOutput[]): Promise<void> {
   for (const [at, output] of outputs.entries()) {
     if (outputs.length > 1)
@@ -135,12 +135,12 @@ async function printAll(session: Session, outputs: DoneOutput[]): Promise<void> 
 
 const newline = 10;
 
-/** Each output under its own name below the directory, whatever the name says. */
+/** Writes each output below the directory, whatever its name says. */
 async function writeFiles(session: Session, outputs: DoneOutput[], directory: string): Promise<void> {
   const root = resolve(directory);
   for (const [at, { file }] of outputs.entries()) {
     const path = join(root, file.filename);
-    if (!path.startsWith(root + sep)) throw new RefusedError(0, `The server named a file outside of ${directory}.`);
+    if (!path.startsWith(root + sep)) throw new RefusedError(0, `The server returned a filename outside ${directory}.`);
     session.progress.show(`Writing ${file.filename}`, at / outputs.length);
     await mkdir(dirname(path), { recursive: true });
     await pipeline(await session.client.download(file.url), createWriteStream(path));

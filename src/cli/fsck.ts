@@ -9,7 +9,7 @@ import { createLogger } from '../log.ts';
 import { correctDrift, findDrift } from '../usage/store.ts';
 import { withDatabase } from './with-database.ts';
 
-/** Compares files and blobs. Exit code 1 when something is wrong that was not repaired. */
+/** Compares files and blobs. Returns exit code 1 when a problem was not repaired. */
 export async function run(options: Record<string, string | boolean | undefined>): Promise<number> {
   const repair = options.repair === true;
   const config = readConfig();
@@ -24,7 +24,7 @@ export async function run(options: Record<string, string | boolean | undefined>)
       process.stdout.write(
         `${report.files} files and ${report.blobs} blobs checked, ${report.findings} problems, ${report.findings - report.unrepaired} repaired\n`,
       );
-      if (swept) process.stdout.write(`${swept.blobs} removed blobs and ${swept.temporary} interrupted writes swept\n`);
+      if (swept) process.stdout.write(`${swept.blobs} deleted blobs and ${swept.temporary} interrupted writes swept\n`);
       const drift = await recount(db, repair);
       return report.unrepaired > 0 || (drift > 0 && !repair) ? 1 : 0;
     });
@@ -33,7 +33,7 @@ export async function run(options: Record<string, string | boolean | undefined>)
   }
 }
 
-/** Compares what apps have with what is booked for their quotas. Answers how many numbers were wrong. */
+/** Compares the actual usage of apps with the counters of their quotas. Returns the number of wrong counters. */
 async function recount(db: Database, repair: boolean): Promise<number> {
   const drift = await db.begin(async (tx) => {
     const found = await findDrift(tx);
@@ -42,7 +42,7 @@ async function recount(db: Database, repair: boolean): Promise<number> {
   });
   for (const { appId, measure, booked, counted } of drift)
     process.stdout.write(
-      `usage ${formatId('app', appId)} ${measure}: ${booked} booked instead of ${counted}${repair ? '; corrected' : ''}\n`,
+      `usage ${formatId('app', appId)} ${measure}: counter is ${booked}, actual value is ${counted}${repair ? '; corrected' : ''}\n`,
     );
   return drift.length;
 }
@@ -50,7 +50,7 @@ async function recount(db: Database, repair: boolean): Promise<number> {
 const repairs = {
   file_deleted: 'deleted the file',
   blob_deleted: 'deleted the blob',
-  left: 'left as it is: restore the contents from a backup',
+  left: 'not changed: restore the contents from a backup',
 };
 
 function describe({ kind, file, blobKey, detail, repair }: Finding): string {

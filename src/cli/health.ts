@@ -2,7 +2,7 @@ import { readConfig } from '../config.ts';
 import { limits } from '../limits.ts';
 import { urlHost } from '../services.ts';
 
-/** For whoever watches the process from outside, such as a container's health check. */
+/** For external monitoring of the process, such as a container's health check. */
 export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
   const config = readConfig(undefined, typeof only === 'string' ? { QUARRY_ROLE: only } : {});
   const port = config.role === 'worker' ? config.workerPort : config.port;
@@ -13,7 +13,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     return answer.status === 200 ? 0 : 1;
   } catch (error) {
     const { message, cause } = error as Error;
-    process.stderr.write(`${url} does not answer: ${cause instanceof Error ? cause.message : message}\n`);
+    process.stderr.write(`${url} does not respond: ${cause instanceof Error ? cause.message : message}\n`);
     return 1;
   }
 }

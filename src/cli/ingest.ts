@@ -22,10 +22,10 @@ type Ingestion = {
   error?: { code: string; message: string };
 };
 
-/** What one request pushes: bytes, or a file that is at the server already. */
+/** The content of one request: bytes, or a file that is already on the server. */
 type Push = { name: string; body: Record<string, unknown> };
 
-/** `quarry ingest <source> <file…|-|url>`: each becomes a document; the answer comes when it can be searched. */
+/** `quarry ingest <source> <file…|-|url>`: each becomes a document. Waits until it can be searched. */
 export async function ingest(
   session: Session,
   source: string,
@@ -34,7 +34,7 @@ export async function ingest(
 ): Promise<number> {
   const { pull = false } = options;
   if (pull === paths.length > 0)
-    throw new UsageError(pull ? '--pull takes no files.' : 'Say what to ingest: files, a URL, - or --pull.');
+    throw new UsageError(pull ? '--pull does not accept files.' : 'Name what to ingest: files, a URL, - or --pull.');
   const more = pull ? {} : readMembers(options, paths.length);
   const locals = new Map<string, LocalFile>();
   for (const path of paths) if (!isUrl(path)) locals.set(path, await findLocalFile(path, options));
@@ -53,7 +53,7 @@ export async function ingest(
 
 function readMembers({ title, metadata, dedupe, name, type }: IngestOptions, count: number): Record<string, unknown> {
   if (count > 1 && (title ?? name ?? type) !== undefined)
-    throw new UsageError('--title, --name and --type are for one document.');
+    throw new UsageError('--title, --name and --type require exactly one document.');
   return {
     ...(title === undefined ? {} : { title }),
     ...(metadata === undefined ? {} : { metadata: readJsonObject('--metadata', metadata) }),
@@ -61,18 +61,18 @@ function readMembers({ title, metadata, dedupe, name, type }: IngestOptions, cou
   };
 }
 
-/** The object that an option holds as JSON. */
+/** Parses the JSON object in an option. */
 export function readJsonObject(option: string, text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch {
-    // Said below, without repeating what may be long or secret.
+    // Reported below without the value, which may be long or secret.
   }
   throw new UsageError(`${option} must be a JSON object, such as '{"year": 2026}'.`);
 }
 
-/** Above this, base64 in a JSON body costs more than an upload of its own. */
+/** Above this, base64 in a JSON body costs more than a separate upload. */
 const inlineBytesMax = 8 * 1024 * 1024;
 
 async function pushOfFile(session: Session, file: LocalFile, more: Record<string, unknown>): Promise<Push> {
@@ -86,11 +86,11 @@ async function pushOfFile(session: Session, file: LocalFile, more: Record<string
   return { name: file.name, body: { content, ...more, title } };
 }
 
-/** A page is fetched by the server, as an extraction, and its text ingested with its address. */
+/** The server extracts the page, and its text is ingested with its URL. */
 async function pushesOfUrl(session: Session, url: string, more: Record<string, unknown>): Promise<Push[]> {
   const extraction = await extractUrl(session, url, {});
   if (extraction.state === 'failed')
-    throw new RefusedError(0, `${url} cannot be read: ${extraction.error?.message ?? 'the server gives no reason'}`);
+    throw new RefusedError(0, `${url} cannot be read: ${extraction.error?.message ?? 'the server gave no reason'}`);
   return (extraction.outputs ?? []).flatMap(({ file, title, source_url }) => {
     if (file === undefined) return [];
     const metadata = { source_url, ...(more.metadata as object | undefined) };
@@ -104,7 +104,7 @@ async function ingestOne(session: Session, source: string, push: Push, wait: boo
   const started = await client.send<Ingestion>('POST', `/knowledge_sources/${encodeURIComponent(source)}/ingest`, {
     body: { ...push.body, on_active: 'queue' },
   });
-  session.onInterrupt(`${started.id} goes on at the server.`);
+  session.onInterrupt(`${started.id} continues on the server.`);
   const ended = wait ? await waitForIngestion(session, started, push.name) : started;
   if (session.json) await session.print(jsonLine(ended));
   else if (ended.status !== 'failed') await session.print(describe(ended, push.name));
@@ -135,7 +135,7 @@ function isEnded({ status }: Ingestion): boolean {
 function describe({ id, status, metadata, stats }: Ingestion, name: string): string {
   if (status !== 'succeeded') return `${id}  ${name}  ${status}\n`;
   const what = metadata.document ?? count(stats.documents, 'document');
-  return `${what}  ${name}  ${metadata.document_reused ? 'was there already' : count(stats.chunks, 'chunk')}\n`;
+  return `${what}  ${name}  ${metadata.document_reused ? 'already existed' : count(stats.chunks, 'chunk')}\n`;
 }
 
 function count(number: number | undefined, thing: string): string {

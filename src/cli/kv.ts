@@ -9,7 +9,7 @@ type EntryPage = { data: Entry[]; page?: number; total_pages?: number };
 
 const valueBytesMax = 64 * 1024 * 1024;
 
-/** `quarry kv get`: the value alone, byte for byte, so that it can be piped; a terminal gets a line break after it. */
+/** `quarry kv get`: prints the value byte for byte, so that it can be piped; on a terminal, adds a line break. */
 export async function get(session: Session, key: string, { user }: KvOptions): Promise<number> {
   const entry = await session.client.send<Entry>('GET', pathOf(key), { query: { user } });
   await session.print(session.json ? jsonLine(entry) : entry.value);
@@ -17,7 +17,7 @@ export async function get(session: Session, key: string, { user }: KvOptions): P
   return 0;
 }
 
-/** `quarry kv put`: the value given, or standard input. */
+/** `quarry kv put`: writes the given value, or standard input. */
 export async function put(
   session: Session,
   key: string,
@@ -39,13 +39,13 @@ export async function list(session: Session, { user, prefix, page }: KvListOptio
     query: { user, key: prefix, page, page_size: 100 },
   });
   if (session.json) await session.print(jsonLine(found));
-  // For an end user the server lists all and filters nothing.
+  // For an end user, the server returns all entries, unfiltered.
   const entries = found.data.filter(({ key }) => key.startsWith(prefix ?? ''));
   if (!session.json)
     for (const { user: owner, key, value } of entries)
       await session.print(`${found.page === undefined ? '' : `${owner}  `}${key}  ${shorten(value)}\n`);
   const { page: at = 1, total_pages: pages = 1 } = found;
-  if (at < pages) session.say(`Page ${at} of ${pages}: see the next one with --page ${at + 1}.`);
+  if (at < pages) session.say(`Page ${at} of ${pages}: see the next with --page ${at + 1}.`);
   return 0;
 }
 

@@ -10,13 +10,13 @@ export type LocalFile = {
   contentType: string;
   /** Undefined for standard input. */
   bytes: number | undefined;
-  /** The contents, read as they are asked for. */
+  /** The contents, read on demand. */
   read(): AsyncIterable<Uint8Array>;
 };
 
 export type StoredFile = { id: string; filename: string; content_type: string; size: number; url: string };
 
-/** A file of this machine, or standard input for `-`. Throws UsageError when it cannot be read. */
+/** A local file, or standard input for `-`. Throws UsageError when it cannot be read. */
 export async function findLocalFile(path: string, given: { name?: string; type?: string } = {}): Promise<LocalFile> {
   if (path === '-') {
     const name = given.name ?? 'stdin.txt';
@@ -26,19 +26,19 @@ export async function findLocalFile(path: string, given: { name?: string; type?:
   try {
     const found = await stat(path);
     if (!found.isFile()) throw new UsageError(`${path} is not a file.`);
-    // Now, while it is a wrong call, and not in the middle of a request.
+    // Checked now, as a usage error, and not in the middle of a request.
     await (await open(path)).close();
     const read = () => createReadStream(path, { highWaterMark: 256 * 1024 });
     return { name, contentType: given.type ?? contentTypeOf(name), bytes: found.size, read };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new UsageError(`There is no file ${path}.`);
-    if (code === 'EACCES') throw new UsageError(`${path} cannot be read by this user.`);
+    if (code === 'ENOENT') throw new UsageError(`The file ${path} does not exist.`);
+    if (code === 'EACCES') throw new UsageError(`${path} is not readable by this user.`);
     throw error;
   }
 }
 
-/** Uploads a file from disk in chunks, showing how far it is. */
+/** Streams a file from disk, showing progress. */
 export async function uploadLocalFile(
   { client, progress }: Session,
   file: LocalFile,
@@ -65,7 +65,7 @@ export async function uploadLocalFile(
   }
 }
 
-/** All of a file or of standard input, up to a bound. */
+/** Reads a file or standard input, up to a limit. */
 export async function readAll(file: LocalFile, bytesMax: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -81,7 +81,7 @@ function contentTypeOf(name: string): string {
   return contentTypes[extname(name).slice(1).toLowerCase()] ?? 'application/octet-stream';
 }
 
-/** What the readers know, and what people share. The server looks at the bytes themselves anyway. */
+/** Common extensions. The server inspects the bytes anyway. */
 const contentTypes: Record<string, string> = {
   bmp: 'image/bmp',
   csv: 'text/csv',

@@ -8,10 +8,10 @@ import { type ClientOptions, type Session, withSession } from './session.ts';
 import type { KeyOptions } from './token.ts';
 import type { UploadOptions } from './upload.ts';
 
-/** Takes the exit code of a command when it has run. */
+/** Receives the exit code of a command. */
 type SetCode = (code: number) => void;
 
-/** The commands that people use against a server, this machine's or another: over HTTP, with their own credential. */
+/** The commands that call a local or remote server over HTTP, with the user's own credential. */
 export function addPeopleCommands(program: Command, setCode: SetCode): void {
   program.commandsGroup('Use a server:');
   const run = async (options: ClientOptions, work: (session: Session) => Promise<number>) =>
@@ -27,14 +27,14 @@ type Run = (options: ClientOptions, work: (session: Session) => Promise<number>)
 
 function addFileCommands(program: Command, run: Run): void {
   withConnection(program.command('upload <files...>'))
-    .description('upload files, each streamed from disk')
-    .option('--name <name>', 'filename at the server (for one file; needed for -)')
-    .option('--type <type>', 'media type; default: by the name')
+    .description('upload files')
+    .option('--name <name>', 'filename on the server (for one file; required for -)')
+    .option('--type <type>', 'media type; default: from the name')
     .option('--team <team>', 'team that owns it')
     .option('--user <user>', 'user that owns it')
     .option('--agent <agent>', 'agent that it belongs to')
     .option('--org <org>', 'organisation that it belongs to')
-    .option('--share', 'make a lasting public URL (images only)')
+    .option('--share', 'create a permanent public URL (images only)')
     .addHelpText(
       'after',
       examples(['quarry upload report.pdf photo.jpg', 'tar c notes | quarry upload - --name notes.tar']),
@@ -44,16 +44,16 @@ function addFileCommands(program: Command, run: Run): void {
       await run(options, (session) => upload(session, paths, options));
     });
   withConnection(program.command('extract <source>'))
-    .description('turn a file, a page or a site into Markdown on standard output')
-    .option('--site', 'follow the links of the page, on its own host')
-    .option('--max-pages <number>', 'pages of a site at most (default 100)', readCount)
-    .option('--include <pattern...>', 'only pages whose path begins so; * stands for anything')
-    .option('--exclude <pattern...>', 'no pages whose path begins so')
-    .option('--out <directory>', 'write one .md file for each page there instead')
+    .description('extract a file, a page or a site as Markdown to standard output')
+    .option('--site', 'follow links to pages on the same host')
+    .option('--max-pages <number>', 'maximum number of pages of a site (default 100)', readCount)
+    .option('--include <pattern...>', 'only pages whose path begins with this; * matches anything')
+    .option('--exclude <pattern...>', 'no pages whose path begins with this')
+    .option('--out <directory>', 'write one .md file for each page to this directory instead')
     .option('--agent <agent>', 'agent that owns the job and its outputs')
     .option('--org <org>', 'organisation that owns them')
-    .option('--name <name>', 'filename of what comes on standard input (-)')
-    .option('--type <type>', 'media type of the file; default: by the name')
+    .option('--name <name>', 'filename of standard input (-)')
+    .option('--type <type>', 'media type of the file; default: from the name')
     .addHelpText(
       'after',
       `${examples([
@@ -70,14 +70,14 @@ function addFileCommands(program: Command, run: Run): void {
 
 function addKnowledgeCommands(program: Command, run: Run): void {
   withConnection(program.command('ingest <source> [documents...]'))
-    .description('put files, standard input (-) or pages (URLs) into a knowledge source')
+    .description('add files, standard input (-) or pages (URLs) to a knowledge source')
     .option('--title <title>', 'title of the document; default: its name')
-    .option('--name <name>', 'filename of what comes on standard input')
-    .option('--type <type>', 'media type; default: by the name')
-    .option('--metadata <json>', 'metadata of the document, a JSON object that searches can filter by')
-    .option('--dedupe', 'reuse the document of the same bytes')
-    .option('--pull', "run the source's own configuration again instead (sites, pages)")
-    .option('--no-wait', 'do not wait until it can be searched')
+    .option('--name <name>', 'filename of standard input')
+    .option('--type <type>', 'media type; default: from the name')
+    .option('--metadata <json>', 'metadata of the document, a JSON object for search filters')
+    .option('--dedupe', 'reuse an existing document with the same bytes')
+    .option('--pull', "pull the source's configured site or pages again instead")
+    .option('--no-wait', 'do not wait until the document can be searched')
     .addHelpText(
       'after',
       examples([
@@ -92,10 +92,10 @@ function addKnowledgeCommands(program: Command, run: Run): void {
       await run(options, (session) => ingest(session, source, paths, options));
     });
   withConnection(program.command('search <target> <query...>'))
-    .description('search a source (cso_…), or everything of an agent (agt_… or its lookup key)')
-    .option('--limit <number>', 'passages at most (default 10)', readCount)
+    .description('search a source (cso_…) or all sources of an agent (agt_… or its lookup key)')
+    .option('--limit <number>', 'maximum number of passages (default 10)', readCount)
     .option('--mode <mode>', 'hybrid (default), vector or fulltext')
-    .option('--min-similarity <number>', 'least cosine similarity of vector hits, 0 to 1', readShare)
+    .option('--min-similarity <number>', 'minimum cosine similarity of vector hits, 0 to 1', readShare)
     .option('--filter <json>', 'conditions on the metadata of documents')
     .addHelpText('after', examples(['quarry search cso_… how do refunds work', 'quarry search helper refunds --json']))
     .action(async (target: string, words: string[], options: ClientOptions & SearchOptions) => {
@@ -106,7 +106,7 @@ function addKnowledgeCommands(program: Command, run: Run): void {
 
 function addKvCommands(program: Command, run: Run): void {
   const kv = program.command('kv').description("read and write users' key-value entries");
-  const userOption = 'whose entry; needed with a secret key or developer token';
+  const userOption = 'owner of the entry; required with a secret key or developer token';
   withConnection(kv.command('get <key>'))
     .description('print the value, byte for byte')
     .option('--user <user>', userOption)
@@ -115,7 +115,7 @@ function addKvCommands(program: Command, run: Run): void {
       await run(options, (session) => get(session, key, options));
     });
   withConnection(kv.command('put <key> [value]'))
-    .description('create or overwrite; without a value (or with -) it is read from standard input')
+    .description('create or overwrite an entry; without a value (or with -), read it from standard input')
     .option('--user <user>', userOption)
     .addHelpText(
       'after',
@@ -126,10 +126,10 @@ function addKvCommands(program: Command, run: Run): void {
       await run(options, (session) => put(session, key, value, options));
     });
   withConnection(kv.command('list'))
-    .description('list entries, 100 a page')
-    .option('--user <user>', 'only of this user')
-    .option('--prefix <prefix>', 'only keys that begin so')
-    .option('--page <number>', 'page, from 1', readCount)
+    .description('list entries, 100 per page')
+    .option('--user <user>', 'only entries of this user')
+    .option('--prefix <prefix>', 'only keys with this prefix')
+    .option('--page <number>', 'page number, from 1', readCount)
     .action(async (options: ClientOptions & KvListOptions) => {
       const { list } = await import('./kv.ts');
       await run(options, (session) => list(session, options));
@@ -154,8 +154,8 @@ function addRunCommands(program: Command, run: Run): void {
   withConnection(runs.command('invoke <automation>'))
     .description('start a run of an automation (its id or lookup key) and watch it')
     .option('--payload <json>', 'payload: JSON, @file, or - for standard input')
-    .option('--idempotency-key <key>', 'the same key starts no second run')
-    .option('--no-wait', 'print the id of the run and stop')
+    .option('--idempotency-key <key>', 'a repeated key does not start a second run')
+    .option('--no-wait', 'print the id of the run and exit')
     .addHelpText('after', examples([`quarry runs invoke greet --payload '{"name": "Ada"}'`]))
     .action(async (automation: string, options: ClientOptions & InvokeOptions) => {
       const { invoke } = await import('./runs.ts');
@@ -164,31 +164,31 @@ function addRunCommands(program: Command, run: Run): void {
 }
 
 function addTokenCommands(program: Command, run: Run): void {
-  const token = program.command('token').description("make users' tokens, and make, list and revoke API keys");
+  const token = program.command('token').description("create users' tokens; create, list and revoke API keys");
   withConnection(token.command('user <user>'))
-    .description('mint an access token for a user (id or e-mail) and print it')
+    .description('create an access token for a user (id or e-mail) and print it')
     .addHelpText('after', examples(['QUARRY_TOKEN=$(quarry token user ada@example.com) quarry kv list']))
     .action(async (named: string, options: ClientOptions) => {
       const { user } = await import('./token.ts');
       await run(options, (session) => user(session, named));
     });
   withConnection(token.command('key'))
-    .description('make an API key and print it, this once')
-    .option('--publishable', 'a key for sign-in alone, safe to ship; default: a secret key')
-    .option('--name <name>', 'what it is for')
-    .option('--in-sandbox <sandbox>', 'a key that works in that sandbox alone')
+    .description('create an API key and print it; it is not shown again')
+    .option('--publishable', 'create a key that only allows sign-in and is safe to publish; default: a secret key')
+    .option('--name <name>', 'name of the key')
+    .option('--in-sandbox <sandbox>', 'create a key that works only in this sandbox')
     .action(async (options: ClientOptions & KeyOptions) => {
       const { key } = await import('./token.ts');
       await run(options, (session) => key(session, options));
     });
   withConnection(token.command('keys'))
-    .description('list API keys, without what would open anything')
+    .description('list API keys, without their secret part')
     .action(async (options: ClientOptions) => {
       const { keys } = await import('./token.ts');
       await run(options, keys);
     });
   withConnection(token.command('revoke <key>'))
-    .description('revoke an API key by its id (dak_…), at once')
+    .description('revoke an API key (dak_…) immediately')
     .action(async (id: string, options: ClientOptions) => {
       const { revoke } = await import('./token.ts');
       await run(options, (session) => revoke(session, id));
@@ -197,12 +197,12 @@ function addTokenCommands(program: Command, run: Run): void {
 
 function withConnection(command: Command): Command {
   return command
-    .option('--url <url>', 'server (QUARRY_API_URL; default: the one of the data directory)')
-    .option('--key <key>', 'API key (QUARRY_API_KEY; default: the one of the data directory)')
+    .option('--url <url>', 'server (QUARRY_API_URL; default: from the data directory)')
+    .option('--key <key>', 'API key (QUARRY_API_KEY; default: from the data directory)')
     .option('--token <token>', 'bearer token of a user or developer (QUARRY_TOKEN)')
     .option('--app <app>', 'app that a developer token acts in (QUARRY_APP)')
     .option('--sandbox <sandbox>', 'sandbox that a developer token acts in (QUARRY_SANDBOX)')
-    .option('--json', 'print JSON, one value on a line')
+    .option('--json', 'print JSON, one value per line')
     .configureHelp({ showGlobalOptions: false });
 }
 
@@ -212,7 +212,8 @@ function examples(lines: string[]): string {
 
 function readCount(text: string): number {
   const count = Number(text);
-  if (!Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('It must be a whole number from 1.');
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new InvalidArgumentError('It must be a whole number of at least 1.');
   return count;
 }
 

@@ -6,12 +6,12 @@ import { RefusedError, UsageError } from './client.ts';
 import { explain } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
 
-/** Runs one `quarry` command. Answers the exit code: 0, 1 when it failed, 2 when it was called wrongly. */
+/** Runs one `quarry` command. Returns the exit code: 0, 1 when it failed, 2 for a usage error. */
 export async function runCommand(args: string[]): Promise<number> {
   const { program, exitCode } = buildProgram();
-  // A reader that went away (`quarry openapi | head`) wants no more words; a backup or a server goes on without them.
+  // When the reader closes the pipe (`quarry openapi | head`), a backup or server keeps running without output.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') process.stderr.write(`Standard output cannot be written (${error.code}).\n`);
+    if (error.code !== 'EPIPE') process.stderr.write(`Cannot write to standard output (${error.code}).\n`);
   });
   try {
     await program.parseAsync(args, { from: 'user' });
@@ -24,13 +24,13 @@ export async function runCommand(args: string[]): Promise<number> {
   }
 }
 
-/** Every command with its options, and the exit code of the one that ran. */
+/** Defines every command with its options. */
 export function buildProgram(): { program: Command; exitCode: () => number } {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
     .version(packageFile.version, '--version', 'print the version')
     .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
-    .showHelpAfterError('`quarry --help` lists the commands, `quarry <command> --help` the options of one.')
+    .showHelpAfterError('`quarry --help` lists the commands, `quarry <command> --help` their options.')
     .commandsGroup('Run a server:')
     .exitOverride();
   let code = 0;
@@ -43,21 +43,21 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .command('serve')
     .description('run the server')
     .addOption(
-      new Option('--only <role>', 'answer requests or run background jobs, not both').choices(['http', 'worker']),
+      new Option('--only <role>', 'only serve requests or only run background jobs').choices(['http', 'worker']),
     )
     .action(action(() => import('./serve.ts')));
   program
     .command('health')
-    .description('ask the server of these settings whether it is ready; exits 1 when not')
-    .addOption(new Option('--only <role>', 'the process that was started with it').choices(['http', 'worker']))
+    .description('check whether the configured server is ready; exits 1 if not')
+    .addOption(new Option('--only <role>', 'the role of the process to check').choices(['http', 'worker']))
     .action(action(() => import('./health.ts')));
   program
     .command('migrate')
-    .description('bring the database to this release and stop')
+    .description('apply the migrations of this release and exit')
     .action(action(() => import('./migrate.ts')));
   program
     .command('credentials')
-    .description('make new credentials for the first app and print them')
+    .description('create new credentials for the first app and print them')
     .option('--json', 'print JSON, as in credentials.json')
     .action(action(() => import('./credentials.ts')));
   program
@@ -72,19 +72,19 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .action(action(() => import('./openapi.ts')));
   program
     .command('doctor')
-    .description('check database, blobs, parsers, clock and disk, and say how to mend what is wrong')
+    .description('check database, blobs, parsers, clock and disk, and suggest fixes')
     .action(action(() => import('./doctor.ts')));
   program
     .command('fsck')
-    .description('compare files with their contents; exits 1 when something is wrong and stays so')
-    .option('--repair', 'delete files whose contents are gone and contents that no file refers to')
+    .description('compare files with their contents; exits 1 if a problem was not repaired')
+    .option('--repair', 'delete files without contents, and contents that no file refers to')
     .action(action(() => import('./fsck.ts')));
   program
     .command('quota <app>')
-    .description('show what an app uses, and set what it may have: a number, "none" or "default"')
+    .description('show the usage of an app and set its limits: a number, "none" or "default"')
     .option('--file-bytes <bound>', 'bytes of files')
-    .option('--documents <bound>', 'documents of knowledge')
-    .option('--pages <bound>', 'pages extracted or pulled in a day')
+    .option('--documents <bound>', 'knowledge documents')
+    .option('--pages <bound>', 'pages extracted or pulled per day')
     .option('--sandboxes <bound>', 'sandboxes')
     .option('--json', 'print JSON')
     .action(async (app: string, options: Record<string, string | boolean | undefined>) => {
@@ -106,28 +106,28 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
   const backup = program
     .command('backup')
     .argument('<directory>', 'must not exist yet')
-    .description('write a backup of one moment, rows and files, while servers go on')
-    .option('--include-secret', 'put the generated root secret of the data directory into it')
+    .description('write a consistent backup of rows and files while servers keep running')
+    .option('--include-secret', 'include the generated root secret of the data directory')
     .action(async (directory: string, options: { includeSecret?: boolean }) => {
       code = await (await import('./backup.ts')).take(directory, options);
     });
   backup
     .command('verify <directory>')
-    .description('read a whole backup and say whether it is as it was written')
+    .description('verify that a backup is complete and undamaged')
     .action(async (directory: string) => {
       code = await (await import('./backup.ts')).verify(directory);
     });
   program
     .command('restore <directory>')
     .description('restore a backup into an empty database and blob store')
-    .option('--reuse-blobs', 'the blob store may hold contents already; the right ones are used as they are')
+    .option('--reuse-blobs', 'use contents that are already in the blob store, after verifying them')
     .action(async (directory: string, options: { reuseBlobs?: boolean }) => {
       code = await (await import('./backup.ts')).restore(directory, options);
     });
-  const automations = program.command('automations').description('check, install and try automations from files');
+  const automations = program.command('automations').description('validate, apply and run automations from files');
   automations
     .command('validate <file>')
-    .description('check a YAML or JSON file without a server')
+    .description('validate a YAML or JSON file without a server')
     .action(async (file: string) => {
       code = (await import('./automations.ts')).validate(file);
     });
@@ -135,8 +135,8 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     const command = automations
       .command(`${verb} <file>`)
       .description(verb === 'apply' ? 'create or update the automation' : 'apply it, run it once, print its journal')
-      .option('--url <url>', 'server; default: the one of the data directory')
-      .option('--key <key>', 'secret key; default: the one of the data directory')
+      .option('--url <url>', 'server; default: from the data directory')
+      .option('--key <key>', 'secret key; default: from the data directory')
       .action(async (file: string, options: AutomationsOptions) => {
         code = await (await import('./automations.ts'))[verb](file, options);
       });

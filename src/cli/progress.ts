@@ -1,7 +1,7 @@
-/** What a progress line needs of the stream that it is drawn on. */
+/** The parts of a stream that a progress line uses. */
 type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
 
-/** One line on standard error that shows how far something is. On anything but a terminal it writes nothing. */
+/** A progress line on standard error. Writes nothing unless it is a terminal. */
 export class Progress {
   readonly #stream: ProgressStream;
   #shown = false;
@@ -10,7 +10,7 @@ export class Progress {
     this.#stream = stream;
   }
 
-  /** Replaces the line. `share` between 0 and 1 draws a bar before the words. */
+  /** Replaces the line. `share`, between 0 and 1, adds a bar before the text. */
   show(words: string, share?: number): void {
     if (!this.#stream.isTTY) return;
     const text = share === undefined ? words : `${bar(share)} ${words}`;
@@ -18,7 +18,7 @@ export class Progress {
     this.#shown = true;
   }
 
-  /** Takes the line away, before anything else is written. */
+  /** Clears the line before other output. */
   clear(): void {
     if (this.#shown) this.#stream.write('\r\u{1b}[K');
     this.#shown = false;
@@ -32,7 +32,7 @@ function bar(share: number): string {
   return `[${'#'.repeat(full)}${'-'.repeat(barWidth - full)}]`;
 }
 
-/** A number of bytes for people. */
+/** A number of bytes in readable form. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KB', 'MB', 'GB', 'TB'];
   let size = bytes;

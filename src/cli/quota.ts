@@ -10,7 +10,7 @@ type QuotaOptions = Record<string, string | boolean | undefined>;
 
 const optionOf = { file_bytes: 'fileBytes', documents: 'documents', pages: 'pages', sandboxes: 'sandboxes' } as const;
 
-/** Sets what the operator lets an app have, and shows what it uses. Exit code 2 for values that cannot be read. */
+/** Sets the operator's limits of an app, and shows its usage. Exit code 2 for invalid values. */
 export async function run(app: string, options: QuotaOptions): Promise<number> {
   const appId = parseId('app', app);
   if (appId === undefined) return wrong(`${app} is not the id of an app (dap_…)`);
@@ -19,14 +19,14 @@ export async function run(app: string, options: QuotaOptions): Promise<number> {
     const given = options[optionOf[measure]];
     if (typeof given !== 'string') continue;
     const bound = readBound(given);
-    if (bound === undefined) return wrong(`"${given}" is no bound: give a whole number, "none" or "default"`);
+    if (bound === undefined) return wrong(`"${given}" is not a limit: pass a whole number, "none" or "default"`);
     changes.push([measure, bound]);
   }
   const config = readConfig();
   return withDatabase(config, createLogger(config.logLevel), async (db) => {
     const [found] = await db`select 1 from apps where id = ${appId}`;
     if (!found) {
-      process.stderr.write(`There is no app ${app}.\n`);
+      process.stderr.write(`The app ${app} does not exist.\n`);
       return 1;
     }
     await db.begin(async (tx) => {
@@ -38,12 +38,12 @@ export async function run(app: string, options: QuotaOptions): Promise<number> {
       process.stdout.write(`${JSON.stringify(Object.fromEntries(shown))}\n`);
     } else
       for (const { measure, used, bound } of usage)
-        process.stdout.write(`${measure.padEnd(10)} ${used} of ${shownBound(bound) ?? 'no bound'}\n`);
+        process.stdout.write(`${measure.padEnd(10)} ${used} of ${shownBound(bound) ?? 'no limit'}\n`);
     return 0;
   });
 }
 
-/** A number, null for the default; undefined when it is neither. */
+/** A number, or null for the default; undefined for anything else. */
 function readBound(text: string): number | null | undefined {
   if (text === 'default') return null;
   if (text === 'none') return boundless;

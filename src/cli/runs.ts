@@ -14,9 +14,9 @@ const payloadBytesMax = 16 * 1024 * 1024;
 const firstPauseMs = 100;
 const lastPauseMs = 1_000;
 
-/** `quarry runs watch <run>`: its journal as it is written, then how it ended. 1 unless it completed. */
+/** `quarry runs watch <run>`: prints its journal as it grows, then its outcome. Exits 1 unless it completed. */
 export async function watch(session: Session, id: string): Promise<number> {
-  session.onInterrupt(`${id} goes on at the server.`);
+  session.onInterrupt(`${id} continues on the server.`);
   const show = (entry: Entry) => session.print(session.json ? jsonLine(entry) : `${describeEntry(entry)}\n`);
   const run = await followRun(session.client, id, show, session.signal);
   await session.print(session.json ? jsonLine(run) : `${describeEnd(run)}\n`);
@@ -39,7 +39,7 @@ export async function invoke(session: Session, automation: string, options: Invo
   return watch(session, run.id);
 }
 
-/** Hands on each journal entry once, in order, until the run has ended. Answers the run as it ended. */
+/** Passes on each journal entry once, in order, until the run ends. Returns the final run. */
 export async function followRun(
   client: Client,
   id: string,
@@ -50,7 +50,7 @@ export async function followRun(
   let cursor: string | undefined;
   let pauseMs = firstPauseMs;
   for (;;) {
-    // The status first: a journal that is read after the end is whole.
+    // Read the status first: a journal read after the end is complete.
     const run = await client.send<Run>('GET', path);
     const page = await client.send<JournalPage>('GET', `${path}/journal`, {
       query: { limit: 100, after_cursor: cursor },
@@ -73,7 +73,7 @@ export function describeEnd(run: Run): string {
   return `${run.status} ${JSON.stringify(run.result ?? run.error ?? null)}`;
 }
 
-/** JSON as it stands, `@file`, or `-` for standard input. */
+/** JSON, `@file`, or `-` for standard input. */
 async function readPayload(given: string | undefined): Promise<Record<string, unknown>> {
   if (given === undefined) return {};
   if (given === '') throw new UsageError('--payload is empty.');

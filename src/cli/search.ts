@@ -16,9 +16,9 @@ type Hit = {
 const snippetCharactersMax = 400;
 const limitDefault = 10;
 
-/** `quarry search <source|agent> <query>`: the best passages first, each with where it stands. */
+/** `quarry search <source|agent> <query>`: prints the best passages first, each with its position. */
 export async function search(session: Session, target: string, query: string, options: SearchOptions): Promise<number> {
-  // Sources have no other names; whatever is no source's id is an agent's id or lookup key.
+  // Sources have only ids; anything else is an agent's id or lookup key.
   const kind = /^(cso|ksrc)_/.test(target) ? 'knowledge_sources' : 'agents';
   const found = await session.client.send<{ data: Hit[] }>('POST', `/${kind}/${encodeURIComponent(target)}/search`, {
     body: {
@@ -31,7 +31,7 @@ export async function search(session: Session, target: string, query: string, op
   });
   if (session.json) await session.print(jsonLine(found));
   else for (const [at, hit] of found.data.entries()) await session.print(describe(hit, at + 1));
-  if (found.data.length === 0) session.say('Nothing was found.');
+  if (found.data.length === 0) session.say('No results.');
   return 0;
 }
 

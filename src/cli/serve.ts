@@ -6,12 +6,13 @@ import { createLogger } from '../log.ts';
 import { createServer, type QuarryServer } from '../server.ts';
 import { createServices, type Services } from '../services.ts';
 
-/** Serves until a signal comes or the embedded database ends. */
+/** Serves until a signal arrives or the embedded database exits. */
 export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
   const config = readConfig(undefined, typeof only === 'string' ? { QUARRY_ROLE: only } : {});
   const log = createLogger(config.logLevel);
-  for (const name of unknownSettings()) log.warn({ name }, 'This variable looks like a setting but is none');
-  // Listened for before anything starts, so that a stop during the start leaves nothing running either.
+  for (const name of unknownSettings())
+    log.warn({ name }, 'This variable looks like a setting, but no such setting exists');
+  // Registered before anything starts, so that a stop during startup leaves nothing running.
   const stop = listenForStop(() => forceExit(config.dataDir));
 
   const services = await createServices(config, log);
@@ -19,7 +20,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   try {
     if (!(await opensStoredKeys(services.db, services.secrets)))
       throw new ConfigError([
-        'the root secret is not the one that this database was made with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
+        'the root secret is not the one that this database was created with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
       ]);
     server = await createServer(services);
     const url = await server.listen();
@@ -27,7 +28,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     const credentials = isWorker ? undefined : await prepareCredentials(services);
     if (config.secretPrevious !== undefined) {
       const rewrapped = await rewrapKeys(services.db, services.secrets);
-      log.info({ rewrapped }, 'Stored keys are wrapped by the current secret');
+      log.info({ rewrapped }, 'Wrapped stored keys with the current secret');
     }
     await services.startWorkers(server.work);
     services.setReady();
@@ -37,7 +38,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
   } finally {
-    // Past the limit the process ends whatever is left: who supervises us would kill it anyway.
+    // After the limit, the process exits in any case: its supervisor would kill it anyway.
     setTimeout(() => forceExit(config.dataDir), stopTimeoutMs).unref();
     await Promise.all([server?.close(), services.stopWorkers()]);
     await services.close();
@@ -54,7 +55,7 @@ function listenForStop(force: () => void): { asked: Promise<NodeJS.Signals> } {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
       process.on(signal, () => {
         firstAt ??= performance.now();
-        // Ctrl-C reaches us from the terminal and once more from npm: only a later one means "at once".
+        // Ctrl-C arrives from the terminal and again from npm: only a later one means "immediately".
         if (performance.now() - firstAt > sameSignalMs) force();
         resolve(signal);
       });
@@ -62,13 +63,13 @@ function listenForStop(force: () => void): { asked: Promise<NodeJS.Signals> } {
   return { asked };
 }
 
-/** Ends at once. What the embedded database had not written, it replays at the next start. */
+/** Exits immediately. The embedded database recovers at the next start. */
 function forceExit(dataDir: string): void {
   killEmbeddedPostgres(dataDir);
   process.exit(1);
 }
 
-/** Makes the first credentials of an empty database; otherwise keeps the base URL in the file true. */
+/** Creates the first credentials of an empty database; otherwise updates the base URL in the file. */
 async function prepareCredentials({ db, secrets, config, baseUrl }: Services): Promise<string | undefined> {
   const made = await bootstrapIfEmpty(db, secrets, (credentials) =>
     writeCredentialsFile(config.dataDir, credentialsFile(baseUrl(), credentials)),
@@ -85,7 +86,7 @@ function greeting(url: string, baseUrl: string, credentials: string | undefined)
     `Quarry listens on ${url}`,
     `Console            ${baseUrl}/console`,
     `API reference      ${baseUrl}/docs`,
-    `Credentials        ${credentials ?? 'make new ones with `quarry credentials`'}`,
+    `Credentials        ${credentials ?? 'create new ones with `quarry credentials`'}`,
     '',
   ].join('\n');
 }

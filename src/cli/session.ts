@@ -3,16 +3,16 @@ import { Progress } from './progress.ts';
 
 export type ClientOptions = ConnectionOptions & { json?: boolean };
 
-/** What a command that calls a server works with. */
+/** The context of a command that calls a server. */
 export type Session = {
   client: Client;
   json: boolean;
   progress: Progress;
-  /** Ends with Ctrl-C. */
+  /** Aborted by Ctrl-C. */
   signal: AbortSignal;
-  /** Said on standard error when Ctrl-C ends the command. */
+  /** Sets the message printed on standard error when Ctrl-C ends the command. */
   onInterrupt(words: string): void;
-  /** Writes to standard output, and waits while its reader is behind. */
+  /** Writes to standard output, with backpressure. */
   print(text: string | Uint8Array): Promise<void>;
   /** One line for people on standard error. */
   say(text: string): void;
@@ -21,8 +21,8 @@ export type Session = {
 const interrupted = 130;
 
 /**
- * Runs a command against a server and answers its exit code. Ctrl-C ends what waits and answers 130; a reader that
- * went away (`quarry … | head`) ends the program without a word.
+ * Runs a command against a server and returns its exit code. Ctrl-C aborts it and returns 130; a closed pipe
+ * (`quarry … | head`) ends the program silently.
  */
 export async function withSession(
   options: ClientOptions,
@@ -32,10 +32,10 @@ export async function withSession(
   const stop = new AbortController();
   const interrupt = () => {
     stop.abort();
-    // Whatever waits for input, waits no more.
+    // Stop waiting for input.
     process.stdin.destroy();
   };
-  // Once: a second Ctrl-C ends the program at once.
+  // Once: a second Ctrl-C ends the program immediately.
   process.once('SIGINT', interrupt);
   process.once('SIGTERM', interrupt);
   const progress = new Progress(process.stderr);
@@ -70,7 +70,7 @@ export async function withSession(
   }
 }
 
-/** One JSON value on one line, so that many are read line by line. */
+/** One JSON value per line, so that output can be read line by line. */
 export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value)}\n`;
 }

@@ -7,16 +7,16 @@ type User = { id: string; email?: string };
 type Minted = { access_token: string; refresh_token: string; expires_in: number };
 type Key = { id: string; type: string; name?: string; hint: string; full_key?: string; revoked_at?: string };
 
-/** `quarry token user`: a session for one user, by id or e-mail. The access token alone on standard output. */
+/** `quarry token user`: creates a session for a user, by id or e-mail. Prints only the access token on standard output. */
 export async function user(session: Session, named: string): Promise<number> {
   const id = named.includes('@') ? await findUserByEmail(session, named) : named;
   const minted = await session.client.send<Minted>('POST', `/users/${encodeURIComponent(id)}/tokens`, { body: {} });
   await session.print(session.json ? jsonLine(minted) : `${minted.access_token}\n`);
-  if (!session.json) session.say(`Works for ${Math.round(minted.expires_in / 60)} minutes. Send it as a bearer token.`);
+  if (!session.json) session.say(`Valid for ${Math.round(minted.expires_in / 60)} minutes. Send it as a bearer token.`);
   return 0;
 }
 
-/** `quarry token key`: a new API key, shown this once. */
+/** `quarry token key`: creates an API key and shows it once. */
 export async function key(session: Session, { publishable, name, inSandbox }: KeyOptions): Promise<number> {
   const made = await session.client.send<Key>('POST', '/keys', {
     body: {
@@ -27,11 +27,11 @@ export async function key(session: Session, { publishable, name, inSandbox }: Ke
   });
   await session.print(session.json ? jsonLine(made) : `${made.full_key}\n`);
   if (!session.json)
-    session.say(`${made.id}: it is shown this once. Revoke it with \`quarry token revoke ${made.id}\`.`);
+    session.say(`${made.id}: the key is not shown again. Revoke it with \`quarry token revoke ${made.id}\`.`);
   return 0;
 }
 
-/** `quarry token keys`: all keys, without what would open anything. */
+/** `quarry token keys`: lists all keys, without their secret part. */
 export async function keys(session: Session): Promise<number> {
   for (let page = 1; ; page++) {
     const found = await session.client.send<{ data: Key[]; has_next: boolean }>('GET', '/keys', {
@@ -42,7 +42,7 @@ export async function keys(session: Session): Promise<number> {
   }
 }
 
-/** `quarry token revoke`: ends a key at once. */
+/** `quarry token revoke`: revokes a key immediately. */
 export async function revoke(session: Session, id: string): Promise<number> {
   await session.client.send('DELETE', `/keys/${encodeURIComponent(id)}`);
   return 0;
@@ -51,7 +51,7 @@ export async function revoke(session: Session, id: string): Promise<number> {
 async function findUserByEmail({ client }: Session, email: string): Promise<string> {
   const found = await client.send<{ data: User[] }>('GET', '/users', { query: { search: email, page_size: 100 } });
   const one = found.data.find((each) => each.email?.toLowerCase() === email.toLowerCase());
-  if (!one) throw new RefusedError(404, `There is no user with the e-mail ${email}.`);
+  if (!one) throw new RefusedError(404, `No user has the e-mail ${email}.`);
   return one.id;
 }
 

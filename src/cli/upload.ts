@@ -13,10 +13,10 @@ export type UploadOptions = {
   share?: boolean;
 };
 
-/** `quarry upload <file…>`: each from disk in chunks. Those that can be are uploaded even when others cannot. */
+/** `quarry upload <file…>`: streams each from disk. A failed upload does not stop the others. */
 export async function upload(session: Session, paths: string[], options: UploadOptions): Promise<number> {
   if (paths.length > 1 && (options.name ?? options.type) !== undefined)
-    throw new UsageError('--name and --type are for one file.');
+    throw new UsageError('--name and --type require exactly one file.');
   const files: LocalFile[] = [];
   for (const path of paths) files.push(await findLocalFile(path, options));
   let code = 0;

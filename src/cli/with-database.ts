@@ -5,8 +5,8 @@ import { findEmbeddedPostgres, startEmbeddedPostgres } from '../db/embedded.ts';
 import type { Logger } from '../log.ts';
 
 /**
- * Runs one piece of work on the database of these settings: the external one, the embedded one of a server that runs,
- * or, when none does, the embedded one started for as long as the work takes.
+ * Runs work on the configured database: the external one, the embedded one of a running server, or else the embedded
+ * one, started for the duration of the work.
  */
 export async function withDatabase<T>(
   config: Config,

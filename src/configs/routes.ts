@@ -8,8 +8,8 @@ import type { ConfigService } from './service.ts';
 
 const tag = 'Config';
 const owner = {
-  agent: Type.Optional(Type.String({ description: 'Paths of this agent instead of your own.' })),
-  org: Type.Optional(Type.String({ description: 'Paths of this organisation instead of your own.' })),
+  agent: Type.Optional(Type.String({ description: 'Paths of this agent instead of the caller’s.' })),
+  org: Type.Optional(Type.String({ description: 'Paths of this organisation instead of the caller’s.' })),
 };
 
 export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigService }): void {

@@ -13,9 +13,9 @@ type ConfigOwnerQuery = { agent?: string | undefined; org?: string | undefined }
 
 export type ConfigService = ReturnType<typeof createConfigService>;
 
-/** Reads the versioned texts that extractions write with `destination_kind: config`. */
+/** Reads the versioned texts written by extractions with `destination_kind: config`. */
 export function createConfigService({ db, blobs }: { db: Database; blobs: BlobStore }) {
-  /** Whose paths are meant: the agent's or the org's that the query names, else the caller's own. */
+  /** The owner of the paths: the agent or org named in the query, otherwise the caller. */
   async function ownerId(caller: Caller, query: ConfigOwnerQuery): Promise<string> {
     const named = await findNamedOwners(db, caller, query);
     const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
@@ -41,7 +41,7 @@ export function createConfigService({ db, blobs }: { db: Database; blobs: BlobSt
   };
 }
 
-/** A path as it is stored: without empty, `.` and `..` segments. */
+/** Normalizes a path for storage: removes empty, `.` and `..` segments. */
 function virtualPath(path: string): string {
   return path
     .split('/')

@@ -21,12 +21,12 @@ export type ConfigRow = Owned & {
   updatedAt: Date;
 };
 
-/** Whose path it is: the agent's, else the user's or team's, else the org's, else the app's. */
+/** The owner of a path: the agent, otherwise the user or team, otherwise the org, otherwise the app. */
 export function configOwnerId(owned: Owned): string {
   return owned.agentId ?? owned.userId ?? owned.teamId ?? owned.orgId ?? nobody;
 }
 
-/** Writes a path's next version, its first one when the owner has no such path. Answers the version's number. */
+/** Writes the next version of a path, creating the path if needed. Returns the version number. */
 export async function writeConfigVersion(
   db: Db,
   scope: Scope,
@@ -53,7 +53,7 @@ const columns = (db: Db) => db`
   c.created_at, c.updated_at
   from configs c join config_versions v on v.app_id = c.app_id and v.config_id = c.id`;
 
-/** A version of the owner's path; the newest without `version`. */
+/** A version of the owner's path; by default the newest. */
 export async function findConfig(
   db: Db,
   scope: Scope,
@@ -68,7 +68,7 @@ export async function findConfig(
   return row;
 }
 
-/** The owner's paths that begin with a prefix, each with its newest version, newest created first. */
+/** The owner's paths with a prefix, each with its newest version, newest first. */
 export async function listConfigs(
   db: Db,
   scope: Scope,

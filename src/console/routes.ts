@@ -8,7 +8,7 @@ import { type ConsoleService, sessionSeconds } from './service.ts';
 const tag = 'Console';
 const path = '/console/session';
 
-/** Signing in and out of the web console. Open to everybody: the cookie is looked at here, in its own way. */
+/** Sign-in and sign-out of the web console. Public routes: the session cookie is checked here. */
 export function registerConsoleRoutes(
   api: Api,
   { consoleSessions, baseUrl }: { consoleSessions: ConsoleService; baseUrl: () => string },
@@ -20,8 +20,8 @@ export function registerConsoleRoutes(
     tag,
     summary: 'Sign in to the web console',
     description:
-      'With an end user’s e-mail and password and the publishable key of their app, or with a developer token alone. ' +
-      'The answer sets a cookie; it is a credential only together with `csrf_token` in the header `x-quarry-csrf`.',
+      'Send an end user’s e-mail and password with the publishable key of their app, or only a developer token. ' +
+      'The response sets a cookie, which is a credential only together with `csrf_token` in the header `x-quarry-csrf`.',
     audit: 'batched',
     body: signInSchema,
     responses: { 201: ref(consoleSessionSchema) },
@@ -38,7 +38,7 @@ export function registerConsoleRoutes(
     path,
     operationId: 'getConsoleSession',
     tag,
-    summary: 'Get who is signed in, and a fresh CSRF token',
+    summary: 'Get the signed-in caller and a new CSRF token',
     responses: { 200: ref(consoleSessionSchema) },
     handler: async ({ request }) =>
       presentConsoleSession(await consoleSessions.get(readSessionCookie(request.headers.cookie))),

@@ -3,7 +3,7 @@ import { appSchema } from '../apps/schema.ts';
 import { ref, strict } from '../http/route.ts';
 import { userSchema } from '../users/schema.ts';
 
-/** One of the two ways in: an end user's e-mail and password in the app of the key, or a developer's token. */
+/** An end user's e-mail and password in the app of the key, or a developer token. */
 export const signInSchema = strict({
   publishable_key: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
   email: Type.Optional(Type.String({ minLength: 1, maxLength: 254 })),
@@ -14,11 +14,11 @@ export const signInSchema = strict({
 export const consoleSessionSchema = Type.Object(
   {
     kind: Type.Enum(['user', 'developer']),
-    csrf_token: Type.String({ description: 'To be sent in x-quarry-csrf with every request by this session.' }),
+    csrf_token: Type.String({ description: 'Send it in x-quarry-csrf with every request of this session.' }),
     expires_at: Type.String(),
     user: Type.Optional(ref(userSchema)),
     app: Type.Optional(ref(appSchema)),
     developer: Type.Optional(Type.Object({ id: Type.String({ description: 'dva_…' }), name: Type.String() })),
   },
-  { $id: 'ConsoleSession', description: 'A signed-in browser of the web console.' },
+  { $id: 'ConsoleSession', description: 'A session of the web console.' },
 );

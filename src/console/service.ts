@@ -29,7 +29,7 @@ export type ConsoleDeps = {
 export function createConsoleService(deps: ConsoleDeps) {
   const { db, clock, auth, users, credentials, sessions } = deps;
 
-  /** What a session shows of itself, with a new CSRF token. */
+  /** The visible data of a session, with a new CSRF token. */
   async function describe(value: string, session: Session) {
     const base = { csrfToken: sessions.csrfToken(value), expiresAt: session.expiresAt };
     if (session.kind === 'developer')
@@ -46,7 +46,7 @@ export function createConsoleService(deps: ConsoleDeps) {
     return describe(value, session);
   }
 
-  /** Who a session's own changes are by. A developer acts in every app of theirs. */
+  /** The actor of a session's changes. A developer acts in all their apps. */
   async function actorOf(session: Session, credential: string): Promise<AuditActor> {
     if (session.kind === 'user') {
       const { appId, sandboxId, userId } = session;
@@ -60,7 +60,7 @@ export function createConsoleService(deps: ConsoleDeps) {
   return {
     get,
 
-    /** Opens a session. Answers the value of its cookie and what it shows of itself. 401 and 429 as in auth/login. */
+    /** Opens a session. Returns its cookie value and its visible data. 401 and 429 as in auth/login. */
     async signIn(body: Static<typeof signInSchema>, address: string, noteActor: (actor: AuditActor) => void) {
       const way = readWayIn(body);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
@@ -69,7 +69,7 @@ export function createConsoleService(deps: ConsoleDeps) {
         const row = { digest: digest(value), tokenDigest: digest(way.token), expiresAt };
         await auth.attemptFrom(address, async () => {
           if (!(await store.insertDeveloperSession(db, row)))
-            throw new AppError('invalid_credentials', 'The developer token is unknown or was revoked.');
+            throw new AppError('invalid_credentials', 'The developer token is unknown or revoked.');
           return undefined;
         });
         const session = await sessions.find(value);
@@ -93,7 +93,7 @@ export function createConsoleService(deps: ConsoleDeps) {
       return { value, session: await get(value) };
     },
 
-    /** Ends the session and returns whose it was. 401 without its CSRF token; one that is over is as good as ended. */
+    /** Ends the session and returns its owner. 401 without its CSRF token. A session that already ended is no error. */
     async signOut(value: string | undefined, csrf: string | undefined): Promise<AuditActor | undefined> {
       if (value === undefined) throw over();
       sessions.requireCsrf(value, csrf);
@@ -112,12 +112,13 @@ function readWayIn(body: Static<typeof signInSchema>): WayIn {
   const { developer_token: token, publishable_key: key, email, password } = body;
   if (token !== undefined) {
     const extra = Object.keys(body).filter((member) => member !== 'developer_token');
-    if (extra.length > 0) throw invalid(extra.map((field) => ({ field, message: 'does not go with developer_token' })));
+    if (extra.length > 0)
+      throw invalid(extra.map((field) => ({ field, message: 'cannot be combined with developer_token' })));
     return { kind: 'developer', token };
   }
   if (key !== undefined && email !== undefined && password !== undefined) return { kind: 'user', key, email, password };
   const missing = Object.entries({ publishable_key: key, email, password }).filter(([, given]) => given === undefined);
-  throw invalid(missing.map(([field]) => ({ field, message: 'is required, or give developer_token alone' })));
+  throw invalid(missing.map(([field]) => ({ field, message: 'is required unless developer_token is given' })));
 }
 
 function invalid(fields: FieldError[]): AppError {

@@ -5,14 +5,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
 import { notFound } from '../errors.ts';
 
-/** One built file, and its bytes in the encodings that the build made of it. */
+/** One built file, and its bytes in each encoding. */
 type Asset = { contentType: string; encodings: Map<string, Buffer> };
 
 const builtDirectory = fileURLToPath(new URL('../../console/dist/', import.meta.url));
 
 /**
- * The web console at /console: what `npm ci` has built, kept in memory. Every path that is no file is the console's
- * own, and answered with its page.
+ * The web console at /console: the files built by `npm ci`, kept in memory. Every other path is a client-side route and
+ * returns the console's page.
  */
 export async function registerConsole(
   fastify: FastifyInstance,
@@ -28,7 +28,7 @@ export async function registerConsole(
       const name = (request.params as { '*': string })['*'];
       const asset = name === 'index.html' ? undefined : assets.get(name);
       if (asset) {
-        // Their names hold a digest of their contents, so they never change.
+        // Their names contain a digest of their contents, so they never change.
         reply.header('cache-control', name.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache');
         return send(request, reply, asset);
       }
@@ -55,14 +55,14 @@ function notBuilt(reply: FastifyReply): FastifyReply {
   return reply
     .code(404)
     .type('text/plain; charset=utf-8')
-    .send('The console is not built here: npm run build:console\n');
+    .send('The console is not built. Run: npm run build:console\n');
 }
 
-/** Nothing inline and nothing from elsewhere, but for the contents of files where they are kept. */
+/** No inline code and no other origins, except for the contents of files. */
 function policy(config: Config, baseUrl: string, host: string): string {
   const files = [new URL(baseUrl).origin, ...contentOrigins(config), ...blobOrigins(config)].join(' ');
-  // By the host that the browser asked: nothing else of this origin is a script or a style, no stored file and no answer.
-  // A policy has no notation for an IPv6 address.
+  // Names the requested host: nothing else on this origin, neither files nor responses, can be a script or a style.
+  // A policy cannot name an IPv6 address.
   const assets = /^[\w.-]+(?::\d+)?$/.test(host) ? `${host}/console/assets/` : "'self'";
   return [
     "default-src 'none'",
@@ -83,7 +83,7 @@ function contentOrigins({ contentOrigin }: Config): string[] {
   return contentOrigin === undefined ? [] : [contentOrigin];
 }
 
-/** Where presigned URLs of the blob store lead. */
+/** The origin of presigned URLs of the blob store. */
 function blobOrigins({ blobStore, s3Endpoint, s3Region, s3Bucket, s3PathStyle }: Config): string[] {
   if (blobStore !== 's3') return [];
   const { protocol, host } = new URL(s3Endpoint ?? `https://s3.${s3Region}.amazonaws.com`);

@@ -4,7 +4,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { deleteExpiredSessions } from './store.ts';
 
-/** Removes sessions that are over. */
+/** Deletes expired sessions. */
 export const consoleSweepJob = { task: taskNames.sweepConsole, everySeconds: 3_600 };
 
 export function createConsoleSweepTask({ db, clock }: { db: Database; clock: Clock }): Task {

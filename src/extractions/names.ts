@@ -1,8 +1,8 @@
 import type { Db } from '../db/database.ts';
 
 /**
- * Names for these stems within one extraction, each given out once: `stem.md`, then `stem-2.md`, `stem-3.md` …
- * A counter for each stem, because a site may have ten thousand pages of one path.
+ * Unique names for these stems within one extraction: `stem.md`, then `stem-2.md`, `stem-3.md` …
+ * Each stem has a counter, because a site may have ten thousand pages with one path.
  */
 export async function claimNames(
   db: Db,
@@ -17,7 +17,7 @@ export async function claimNames(
     given.set(stem, number + 1);
     return nameOf(stem, number);
   });
-  // A page may be called "news-2" by itself, where "news" has come to its second.
+  // A page may itself be called "news-2", like the second "news".
   const taken = await findTaken(db, extraction, names);
   const seen = new Set<string>();
   for (const [index, name] of names.entries()) {
@@ -40,7 +40,7 @@ function nameOf(stem: string, number: number): string {
   return number === 1 ? `${stem}.md` : `${stem}-${number}.md`;
 }
 
-/** The first of as many numbers as each stem asks for. */
+/** Reserves as many numbers as each stem needs, and returns the first. */
 async function nextNumbers(db: Db, extraction: { appId: string; id: string }, counts: Map<string, number>) {
   const stems = [...counts.keys()].sort();
   const rows = await db<{ stem: string; number: number }[]>`

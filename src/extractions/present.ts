@@ -3,12 +3,12 @@ import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import type { ExtractionSummary, ExtractionView } from './service.ts';
 
-/** An extraction as answers carry it, outputs in order. */
+/** The JSON of an extraction, with its outputs in order. */
 export async function presentExtraction(deps: FileLinks, view: ExtractionView, now: Date) {
   return { ...presentWithoutOutputs(view), outputs: await Array.fromAsync(presentOutputs(deps, view, now)) };
 }
 
-/** The same without its outputs, which may be as many as a site has pages. */
+/** The same without its outputs: a site may have thousands. */
 export function presentWithoutOutputs({ row, outputs, files, leftOut }: ExtractionView) {
   const done = outputs.filter((output) => output.state === 'done');
   const sizes = done.map((output) => (output.fileId === null ? 0 : (files.get(output.fileId)?.size ?? 0)));
@@ -37,7 +37,7 @@ export async function* presentOutputs(deps: FileLinks, { outputs, files }: Extra
   }
 }
 
-/** An extraction as lists and event streams carry it: without its outputs. */
+/** The JSON of an extraction in lists and event streams: without its outputs. */
 export function presentSummary({ row, outputCount, byteCount }: ExtractionSummary) {
   return compact({
     id: formatId('extraction', row.id),

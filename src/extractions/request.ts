@@ -3,7 +3,7 @@ import type { CrawlSettings } from '../crawls/types.ts';
 import { invalidField } from '../errors.ts';
 import type { extractionCreateSchema } from './schema.ts';
 
-/** `prefix` has no leading or trailing slash; undefined means the names stand by themselves. */
+/** `prefix` has no leading or trailing slash; undefined means no prefix. */
 export type Destination = { kind: 'config' | 'storage'; prefix: string | undefined };
 
 export type ExtractionRequest =
@@ -12,7 +12,7 @@ export type ExtractionRequest =
 
 const maxPagesDefault = 100;
 
-/** What the body asks for, exactly one thing. 422 on the member that is missing or too many. */
+/** Parses the body into exactly one kind of extraction. 422 on a missing or superfluous member. */
 export function readExtractionRequest(body: Static<typeof extractionCreateSchema>): ExtractionRequest {
   const destination = readDestination(body);
   if (body.file !== undefined) {
@@ -27,7 +27,7 @@ export function readExtractionRequest(body: Static<typeof extractionCreateSchema
   return { kind: body.mode, settings: readCrawlSettings(body, body.url, body.mode), destination };
 }
 
-/** What only a link or a site can be told; a link takes these members and has no use for most. */
+/** Members for links and sites only. A link accepts them all but ignores most. */
 const crawlMembers = [
   'max_pages',
   'include_paths',
@@ -64,20 +64,20 @@ function readDestination(body: Static<typeof extractionCreateSchema>): Destinati
   return { kind: body.destination_kind, prefix };
 }
 
-/** The output's name for a document: its filename's stem, other characters than letters, digits, `.`, `_`, `-` as `-`. */
+/** The output's name for a document: the stem of its filename, with unsafe characters replaced by `-`. */
 export function documentOutputName(filename: string): string {
   const last = filename.split(/[/\\]/).at(-1) ?? '';
   const dot = last.lastIndexOf('.');
   return `${safeName(dot > 0 ? last.slice(0, dot) : last) || 'document'}.md`;
 }
 
-/** A name without characters that mean something in a path; `.` and `..` by themselves are none. */
+/** A name without characters that are special in a path. Empty for `.` and `..`. */
 function safeName(text: string): string {
   const name = text.replace(/[^\p{L}\p{N}._-]/gu, '-');
   return name === '.' || name === '..' ? '' : name;
 }
 
-/** The name under its prefix; the `taken` ones get `-2`, `-3` … before the ending. */
+/** The name below its prefix. If `taken`, `-2`, `-3` … is added before the extension. */
 export function outputPath(prefix: string | undefined, name: string, taken: (path: string) => boolean): string {
   const path = prefix === undefined ? name : `${prefix}/${name}`;
   if (!taken(path)) return path;

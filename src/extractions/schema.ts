@@ -17,16 +17,16 @@ export const extractionOutputSchema = Type.Object(
     state: Type.Enum(['done', 'failed']),
     error: Type.Optional(errorMembers),
     title: optionalText,
-    metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'What the source says about itself.' }),
-    page_type: Type.Optional(Type.Enum([...pageTypes], { description: 'What kind of web page it is.' })),
+    metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Metadata stated in the source.' }),
+    page_type: Type.Optional(Type.Enum([...pageTypes], { description: 'The kind of web page.' })),
     structured: Type.Optional(
       Type.Record(Type.String(), Type.String(), {
         description:
-          'What a web page states about its subject for programs: type, name, author, published, modified, price, currency, availability, rating, … as written.',
+          'Structured data of a web page about its subject, as written: type, name, author, published, modified, price, currency, availability, rating, …',
       }),
     ),
     truncated: Type.Optional(
-      Type.Boolean({ description: 'The document or page is larger than what is read; the rest is left out.' }),
+      Type.Boolean({ description: 'The document or page exceeds a limit, and the rest was not read.' }),
     ),
     file: Type.Optional(ref(fileSchema)),
     created_at: Type.String(),
@@ -50,13 +50,13 @@ export const extractionSchema = Type.Object(
       Type.Enum(['fetch_failed', 'unsupported_content', 'extraction_failed', 'timeout', 'internal_error']),
     ),
     error: Type.Optional(errorMembers),
-    output_count: Type.Integer({ description: 'Outputs that are done.' }),
-    byte_count: Type.Integer({ description: 'Bytes of their text.' }),
+    output_count: Type.Integer({ description: 'Number of finished outputs.' }),
+    byte_count: Type.Integer({ description: 'Total bytes of their text.' }),
     outputs: Type.Optional(Type.Array(ref(extractionOutputSchema))),
     left_out: Type.Optional(
       Type.Array(Type.Object({ url: Type.String(), reason: Type.String() }), {
         description:
-          'Pages of a site that were not read, and why: robots, path, trap, duplicate, redirected_away. The first hundred.',
+          'The first hundred pages of a site that were skipped, with the reason: robots, path, trap, duplicate or redirected_away.',
       }),
     ),
     progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),
@@ -70,7 +70,7 @@ function pathPatterns(description: string) {
   const pattern = Type.String({ minLength: 1, maxLength: 1_000, pattern: '^[/*]' });
   return Type.Array(pattern, {
     maxItems: 100,
-    description: `${description} Prefixes in which * stands for anything and a final $ for the end.`,
+    description: `${description} Patterns are prefixes, in which * matches anything and a final $ matches the end.`,
   });
 }
 
@@ -85,17 +85,27 @@ export const extractionCreateSchema = strict({
   file: Type.Optional(Type.String({ description: 'fil_…; the document to read.' })),
   url: Type.Optional(Type.String({ maxLength: limits.urlCharactersMax, description: 'The page or site to read.' })),
   mode: Type.Optional(Type.Enum(['link', 'site'])),
-  max_pages: Type.Optional(Type.Integer({ ...integerRange, description: 'Pages of a site at most. Default 100.' })),
+  max_pages: Type.Optional(
+    Type.Integer({ ...integerRange, description: 'Maximum number of pages of a site. Default 100.' }),
+  ),
   include_paths: Type.Optional(pathPatterns('Only pages whose path matches one of these are read.')),
   exclude_paths: Type.Optional(pathPatterns('Pages whose path matches one of these are not read.')),
   max_depth: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: limits.integerMax, description: 'Links away from the start page at most.' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: limits.integerMax,
+      description: 'Maximum number of links from the start page.',
+    }),
   ),
-  allow_subdomains: Type.Optional(Type.Boolean({ description: 'Read pages of hosts under the start page’s, too.' })),
-  ignore_robots: Type.Optional(Type.Boolean({ description: 'Read pages that robots.txt closes. Needs a secret key.' })),
+  allow_subdomains: Type.Optional(
+    Type.Boolean({ description: 'Also read pages on subdomains of the start page’s host.' }),
+  ),
+  ignore_robots: Type.Optional(
+    Type.Boolean({ description: 'Read pages that robots.txt disallows. Requires a secret key.' }),
+  ),
   sitemap: Type.Optional(
     Type.Enum(['include', 'skip', 'only'], {
-      description: 'Whether pages are found by sitemap, too or only. Default include.',
+      description: 'Whether to use sitemaps to find pages. Default include.',
     }),
   ),
   agent: Type.Optional(Type.String({ description: 'agt_…; the agent that owns the job and its outputs.' })),

@@ -46,23 +46,23 @@ export type ExtractionDeps = {
   fetcher: Fetcher;
 };
 
-/** An extraction with its outputs, and the files that they are. */
+/** An extraction with its outputs and their files. */
 export type ExtractionView = {
   row: store.ExtractionRow;
   outputs: store.OutputRow[];
   files: Map<string, FileRow>;
-  /** Pages of a site that were not read, and why. */
+  /** Skipped pages of a site, with the reason. */
   leftOut: { url: string; reason: string }[];
 };
 
-/** An extraction without its outputs, only their totals. */
+/** An extraction with the totals of its outputs. */
 export type ExtractionSummary = { row: store.ExtractionRow; outputCount: number; byteCount: number };
 
-/** An extraction that can be written. */
+/** An extraction that is ready to be written. */
 type PreparedExtraction = {
-  /** Writes it in this transaction, a document's whole, and answers its uuid. May be tried again in another. */
+  /** Writes it in this transaction (a document with its output) and returns its uuid. May be retried in another. */
   commit(tx: Db): Promise<string>;
-  /** It will not be written: what was put aside for it may go. */
+  /** Discards what was stored for an extraction that will not be written. */
   discard(): Promise<void>;
 };
 
@@ -75,7 +75,7 @@ const leftOutShownMax = 100;
 export type ExtractionService = ReturnType<typeof createExtractionService>;
 
 export function createExtractionService({ db, blobs, parser, files, fetcher }: ExtractionDeps) {
-  /** All of one moment, so that progress and outputs agree while pages come in. */
+  /** Read in one snapshot, so that progress and outputs agree during a crawl. */
   function view(caller: Caller, id: string): Promise<ExtractionView> {
     return db.begin('isolation level repeatable read read only', async (tx) => {
       const row = await store.findExtraction(tx, caller, id);
@@ -88,14 +88,14 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     });
   }
 
-  /** A link or a site: the job begins when this is committed. */
+  /** A link or a site. The job starts when this commits. */
   async function prepareCrawl(caller: Caller, owned: Owned, request: UrlRequest): Promise<PreparedExtraction> {
     const { settings, destination } = request;
     const checked = fetcher.check(settings.startUrl);
     if (!checked.ok) throw invalidField('url', checked.problem);
     if (settings.ignoreRobots && !seesWholeApp(caller))
-      throw new AppError('forbidden', 'Only a secret key or a developer token may ignore robots.txt.', {
-        fields: [{ field: 'ignore_robots', message: 'needs a secret key' }],
+      throw new AppError('forbidden', 'Ignoring robots.txt requires a secret key or a developer token.', {
+        fields: [{ field: 'ignore_robots', message: 'requires a secret key' }],
       });
     await requireRoom(db, caller, 'pages');
     const id = newUuid();
@@ -112,7 +112,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         maxPages: settings.maxPages,
         options: settings,
       });
-      // A site's pages are found under many spellings; a link is asked for just as it was given.
+      // Pages of a site appear under several spellings of a URL; a link is requested exactly as given.
       checked.url.hash = '';
       const startUrl = (request.kind === 'site' && normalizeUrl(checked.url.href)) || checked.url.href;
       await startCrawl(tx, {
@@ -139,7 +139,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     const source = await findVisibleFile(db, caller, fieldId('file', 'file', fileId));
     if (!source) throw unknownReference('file');
     if (source.size > limits.documentExtractionBytesMax)
-      throw new AppError('file_too_large', 'Documents of up to 10 MB can be extracted.', {
+      throw new AppError('file_too_large', 'The document is larger than 10 MB, the limit of an extraction.', {
         fields: [{ field: 'file', message: 'is larger than 10 MB' }],
       });
     await requireRoom(db, caller, 'pages');
@@ -187,7 +187,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     };
   }
 
-  /** Everything about an extraction that takes its time: of a document, its reading. Throws what keeps it from its end. */
+  /** Does the slow part of an extraction: for a document, reading it. Throws when that fails. */
   async function prepare(
     caller: Caller,
     body: Static<typeof extractionCreateSchema>,
@@ -203,7 +203,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
   return {
     prepare,
 
-    /** Runs a document extraction to its end; throws what keeps it from one, and then leaves nothing behind. */
+    /** Runs a document extraction. When it throws, it leaves nothing behind. */
     async create(caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<ExtractionView> {
       const prepared = await prepare(caller, body);
       let id: string;
@@ -218,7 +218,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
 
     get: (caller: Caller, id: string): Promise<ExtractionView> => view(caller, pathId('extraction', id)),
 
-    /** A page of those that the caller sees, without their outputs. */
+    /** A page of the extractions visible to the caller, without their outputs. */
     async list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[ExtractionSummary[], number]> {
       const { agent, ...rest } = filter;
       const agentId = agent === undefined ? undefined : fieldId('agent', 'agent', agent);
@@ -226,7 +226,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
       return [await summarise(db, caller.appId, rows), total];
     },
 
-    /** Cancels and removes the job. The files that it wrote stay. */
+    /** Cancels and deletes the job. The files that it wrote are kept. */
     async remove(caller: Caller, id: string): Promise<void> {
       const row = await store.findExtraction(db, caller, pathId('extraction', id));
       if (!row) throw notFound();
@@ -238,7 +238,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
       });
     },
 
-    /** The id of a job that the caller sees and may follow; 404 otherwise. */
+    /** The id of a job visible to the caller; 404 otherwise. */
     async follow(caller: Caller, id: string): Promise<string> {
       const row = await store.findExtraction(db, caller, pathId('extraction', id));
       if (!row) throw notFound();
@@ -247,7 +247,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
   };
 }
 
-/** The totals of these extractions' outputs beside their rows. */
+/** The rows of these extractions with the totals of their outputs. */
 export async function summarise(db: Db, appId: string, rows: store.ExtractionRow[]): Promise<ExtractionSummary[]> {
   const totals = await store.totalOutputs(
     db,
@@ -262,15 +262,15 @@ export async function summarise(db: Db, appId: string, rows: store.ExtractionRow
   }));
 }
 
-/** 403 unless the caller could itself delete what the owners of this job own. */
+/** 403 unless the caller may delete resources of this job's owners. */
 async function requireDelete(db: Db, caller: Caller, row: store.ExtractionRow): Promise<void> {
   if (seesWholeApp(caller)) return;
   const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
   if (!mayChangeOwned(caller, row, 'delete', agent))
-    throw new AppError('forbidden', 'You may not remove this extraction.');
+    throw new AppError('forbidden', 'You may not delete this extraction.');
 }
 
-/** Writes the text at its path as the owner's next version there. */
+/** Writes the text as the next version of the owner's path. */
 async function writeConfig(tx: Db, owned: Owned, virtualPath: string, file: FileRow): Promise<void> {
   await writeConfigVersion(tx, file, {
     owned,
@@ -281,7 +281,7 @@ async function writeConfig(tx: Db, owned: Owned, virtualPath: string, file: File
   });
 }
 
-/** The agent's, else the calling user's, else the org's that a server names, else the app's. */
+/** The agent, otherwise the calling user, otherwise the org named by a server, otherwise the app. */
 async function resolveOwner(db: Db, caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<Owned> {
   const named = await findNamedOwners(db, caller, { org: body.org, agent: body.agent });
   const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
@@ -298,7 +298,7 @@ async function resolveOwner(db: Db, caller: Caller, body: Static<typeof extracti
   return { ...none, orgId };
 }
 
-/** The document's text, or the failure as an answer: 422 `unsupported_content` or `extraction_failed`, 504 `timeout`. */
+/** The document's text. Throws 422 `unsupported_content` or `extraction_failed`, or 504 `timeout`. */
 async function parseOrRefuse(
   parser: ParserPool,
   input: { bytes: Uint8Array; filename: string; contentType: string },
@@ -313,7 +313,7 @@ async function parseOrRefuse(
   }
 }
 
-/** What the file says about itself, for the output. */
+/** Metadata of the file for the output. */
 function documentMetadata(document: ParsedDocument): Record<string, unknown> {
   const { title, language, pages, author, created, modified, attachments, truncated, kind } = document;
   const members = {

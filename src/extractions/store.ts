@@ -42,7 +42,7 @@ export type OutputRow = {
   sourceUrl: string | null;
   title: string | null;
   metadata: Record<string, unknown>;
-  /** What is known of the text beside it; null for an output that failed. */
+  /** Metadata of the text; null for a failed output. */
   page: (Partial<PageReport> & { truncated: boolean }) | null;
   error: StoredError | null;
   fileId: string | null;
@@ -103,7 +103,7 @@ export async function insertOutputs(db: Db, appId: string, outputs: readonly New
       ${column('fileId')}::uuid[], ${column('name')}::text[]) as given`;
 }
 
-/** The row locked, while it is running; undefined when it was deleted or has ended. */
+/** Locks and returns the row of a running extraction; undefined when it was deleted or has ended. */
 export async function lockRunningExtraction(
   tx: Transaction,
   appId: string,
@@ -146,7 +146,7 @@ export async function deleteExtraction(db: Db, appId: string, id: string): Promi
 
 type ExtractionFilter = { kind?: string | undefined; state?: string | undefined; agentId?: string | undefined };
 
-/** Extractions that the caller sees, newest first, with their total. */
+/** Extractions visible to the caller, newest first, with the total. */
 export async function listExtractions(
   db: Db,
   caller: Caller,
@@ -166,7 +166,7 @@ export async function listExtractions(
 
 type OutputTotals = { extractionId: string; count: number; bytes: number };
 
-/** How many outputs of each extraction are done, and the bytes of their text. */
+/** For each extraction, the number of finished outputs and the bytes of their text. */
 export function totalOutputs(db: Db, appId: string, ids: readonly string[]): Promise<OutputTotals[]> {
   return db<OutputTotals[]>`
     select o.extraction_id, count(*) as count, coalesce(sum(f.size), 0)::bigint as bytes
@@ -175,7 +175,7 @@ export function totalOutputs(db: Db, appId: string, ids: readonly string[]): Pro
     group by o.extraction_id`;
 }
 
-/** These extractions of one app, whoever may see them: for streams that were opened with a right to them. */
+/** These extractions of one app without a visibility check: for streams that were authorized when opened. */
 export function listExtractionsById(db: Db, appId: string, ids: readonly string[]): Promise<ExtractionRow[]> {
   return db<ExtractionRow[]>`select * from extractions where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
 }

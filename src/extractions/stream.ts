@@ -4,7 +4,7 @@ import { presentSummary } from './present.ts';
 import { summarise } from './service.ts';
 import { listExtractionsById } from './store.ts';
 
-/** Extractions as their event streams show them: without their outputs, which may be thousands. */
+/** Loads extractions for event streams: without their outputs, which may be thousands. */
 export function extractionStream(deps: { db: Db }): StreamSource {
   return {
     event: 'extraction_update',

@@ -11,15 +11,15 @@ import type { Owned } from '../tenancy/visible.ts';
 import { claimNames } from './names.ts';
 import * as store from './store.ts';
 
-/** How crawls name extractions as what they work for. Stored. */
+/** The name of extractions as consumers of crawls. Stored. */
 export const extractionConsumer = 'extraction';
-/** The kind of thing that streams of extractions show. */
+/** The kind of resource in streams of extractions. */
 export const extractionTopic = 'extraction';
 
-/** A page's text, complete in the blob store; its rows come with the commit. */
+/** A page's text, already in the blob store; its rows are written at commit. */
 type PreparedOutput = { fileId: string; blobKey: string; size: number; checksum: Buffer };
 
-/** Writes what a crawl finds as outputs of its extraction. */
+/** Writes crawled pages as outputs of an extraction. */
 export function extractionSink(deps: { blobs: BlobStore }): CrawlSink<PreparedOutput> {
   const { blobs } = deps;
   return {
@@ -79,7 +79,7 @@ async function writeOutputs(
         contentHash: file.checksum,
         fileId: file.id,
       });
-  // Outputs so far are exactly the pages that were done or failed before this batch.
+  // The outputs so far are exactly the pages finished or failed before this batch.
   const first = progress.done + progress.failed - pages.length - failures.length;
   const ordinalOf = (index: number): number => first + index;
   await store.insertOutputs(tx, crawl.appId, [

@@ -8,10 +8,10 @@ import type { aclInputSchema, grantSchema, removalSchema } from './schema.ts';
 
 type PrincipalType = Grant['principalType'];
 
-/** Whom a grant is for: an id, a role, or everyone (then the id is the nil uuid and the role empty). */
+/** The principal of a grant: an id, a role, or everyone (the nil uuid and an empty role). */
 type Principal = Omit<Grant, 'actions'>;
 
-/** What a request wants of a file's grants. `field` is the member of the body that named the principal. */
+/** A requested change of a file's grants. `field` is the body member that names the principal. */
 type AclChange =
   | { kind: 'replace'; grants: Named<Grant>[] }
   | { kind: 'patch'; add: Named<Grant>[]; remove: Named<Principal>[] };
@@ -21,12 +21,12 @@ type Named<T> = T & { field: string };
 const roles: readonly string[] = ['admin', 'member', 'viewer'];
 const idKinds: Partial<Record<PrincipalType, IdKind>> = { user: 'user', team: 'team', org: 'org', agent: 'agent' };
 
-/** Throws 422 on the member that is wrong. Whether the principals exist is not looked at. */
+/** Throws 422 on an invalid member. Does not check that the principals exist. */
 export function readAclChange(input: Static<typeof aclInputSchema>, field = 'acl'): AclChange {
   const { grants, add, remove } = input;
   if (grants !== undefined) {
-    if (add !== undefined) throw invalidField(`${field}.add`, 'cannot be sent beside grants');
-    if (remove !== undefined) throw invalidField(`${field}.remove`, 'cannot be sent beside grants');
+    if (add !== undefined) throw invalidField(`${field}.add`, 'cannot be combined with grants');
+    if (remove !== undefined) throw invalidField(`${field}.remove`, 'cannot be combined with grants');
     return { kind: 'replace', grants: grants.map((grant, index) => readGrant(grant, `${field}.grants.${index}`)) };
   }
   return {
@@ -44,7 +44,7 @@ function readPrincipal(input: Static<typeof removalSchema>, field: string): Name
   const { principal_type: principalType, principal } = input;
   const at = `${field}.principal`;
   if (principalType === 'everyone') {
-    if (principal !== undefined) throw invalidField(at, 'cannot be sent with everyone');
+    if (principal !== undefined) throw invalidField(at, 'cannot be combined with everyone');
     return { principalType, principalId: nobody, principalRole: '', field: at };
   }
   if (principal === undefined) throw invalidField(at, 'is required');
@@ -59,8 +59,8 @@ function readPrincipal(input: Static<typeof removalSchema>, field: string): Name
 }
 
 /**
- * The grants after a change, each principal once, in the order in which they first came: `add` gives an old principal
- * the new actions beside its own, and `remove` goes first. Throws 422 when there would be too many.
+ * The grants after a change, each principal once, in the order of first appearance. `remove` is applied first; `add`
+ * extends the actions of an existing principal. Throws 422 for too many grants.
  */
 export function applyAclChange(before: readonly Grant[], change: AclChange): Grant[] {
   const after = new Map<string, Grant>();
@@ -82,7 +82,7 @@ export function applyAclChange(before: readonly Grant[], change: AclChange): Gra
   return grants;
 }
 
-/** The principals that a change names and the file's grants do not know yet: those have to exist. */
+/** The principals in a change that have no grant yet, and whose existence must be checked. */
 export function newPrincipals(before: readonly Grant[], change: AclChange): Named<Principal>[] {
   const known = new Set(before.map(principalKey));
   const named = change.kind === 'patch' ? [...change.remove, ...change.add] : change.grants;

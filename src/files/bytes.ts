@@ -5,13 +5,13 @@ import { AppError } from '../errors.ts';
 import { oneHeader } from '../http/headers.ts';
 import { isNotModified, isRangeCurrent, parseRange } from '../http/ranges.ts';
 
-/** What is sent: a blob of known size, and what makes one version of it different from another. */
+/** A blob to send: its size and its validators. */
 type Bytes = { blobKey: string; size: number; contentType: string; checksum: string; createdAt: Date };
 
 /**
- * Answers a GET or HEAD with the bytes of a blob: whole, one range of them, or the news that the client has them
- * already. `headers` go with each of these answers. Contents never change, so their checksum is the tag.
- * Throws 416, and BlobMissing before anything was sent.
+ * Responds to GET or HEAD with the bytes of a blob: all of them (200), one range (206), or 304 for a cached copy.
+ * `headers` are part of each response. Contents never change, so the checksum is the entity tag.
+ * Throws 416, and BlobMissing before anything is sent.
  */
 export async function sendBytes(
   { blobs, request, reply }: { blobs: BlobStore; request: FastifyRequest; reply: FastifyReply },
@@ -30,7 +30,7 @@ export async function sendBytes(
     reply.code(304).headers(always);
     return isHead ? reply.send(nothing()) : reply.send();
   }
-  // Ranges are defined for GET alone (RFC 9110 section 14.2).
+  // Ranges are defined only for GET (RFC 9110 section 14.2).
   const range =
     !isHead && isRangeCurrent(oneHeader(request, 'if-range'), validators)
       ? parseRange(request.headers.range, bytes.size)
@@ -48,7 +48,7 @@ export async function sendBytes(
     .send(body);
 }
 
-/** An answer to HEAD keeps its Content-Length only when its body is a stream: of any other, the kit counts the bytes. */
+/** Fastify keeps the Content-Length of a response to HEAD only when the body is a stream; otherwise it counts the bytes. */
 function nothing(): Readable {
   return Readable.from([]);
 }

@@ -11,10 +11,10 @@ import {
   type StoredBlob,
 } from './store.ts';
 
-/** One thing that is not as it should be, and what `repair` did about it. */
+/** One problem, and what `repair` did about it. */
 export type Finding = {
   kind: 'missing_blob' | 'size_mismatch' | 'checksum_mismatch' | 'unreferenced_blob';
-  /** The file (fil_…) that the row is, where there is one. */
+  /** The id of the file (fil_…), if there is one. */
   file?: string;
   blobKey: string;
   detail: string;
@@ -24,18 +24,18 @@ export type Finding = {
 type FsckReport = { files: number; blobs: number; findings: number; unrepaired: number };
 
 const batchSize = 500;
-/** A blob this young may belong to a write whose row comes next, on a server of another release for one. */
+/** A blob younger than this may belong to a write in progress, for example by a server of another release. */
 const youngMs = 60 * 60 * 1_000;
-/** This many files without a blob, and most of all: then it is the wrong store that is looked at, not a broken one. */
+/** If this many files, and most of all files, have no blob, the configured store is probably the wrong one. */
 const wrongStoreFiles = 10;
 
 export class WrongBlobStoreError extends Error {}
 
 /**
- * Compares every file with its bytes and every blob with the rows, reading all contents once. With `repair` it deletes
- * rows whose bytes are gone and blobs that nothing refers to; bytes that changed stay, for there is nothing better.
- * Each finding is reported when it is found. Throws WrongBlobStoreError before the first repair when most blobs are
- * missing. Safe beside a running server.
+ * Compares every file with its blob and every blob with the rows, reading all contents once. `repair` deletes rows
+ * whose blob is missing and unreferenced blobs; changed contents are kept, because no better copy exists. Reports each
+ * problem when it is found. Throws WrongBlobStoreError before the first repair when most blobs are missing. Safe while
+ * a server is running.
  */
 export async function checkFiles(
   { db, blobs, now }: { db: Database; blobs: BlobStore; now: Date },
@@ -85,7 +85,7 @@ export async function checkFiles(
       `${missing.length} of ${totals.files} files have no contents here. This looks like the wrong blob store, so nothing was repaired: check QUARRY_BLOB_STORE, QUARRY_DATA_DIR and the S3 settings.`,
     );
   for (const file of missing) {
-    // Read again: the file may have been deleted in the meantime.
+    // Read again: the file may have been deleted meanwhile.
     if (!(await isBlobReferred(db, file))) continue;
     const { appId, id, blobKey } = file;
     if (repair) {
@@ -96,7 +96,7 @@ export async function checkFiles(
       kind: 'missing_blob',
       file: formatId('file', id),
       blobKey,
-      detail: 'the contents are gone',
+      detail: 'the contents are missing',
       repair: repair ? 'file_deleted' : undefined,
     });
   }

@@ -7,7 +7,7 @@ import type { pictureSchema } from './schema.ts';
 
 export type PictureInput = Static<typeof pictureSchema>;
 
-/** Exactly RFC 4648 section 4: no white space, no URL-safe letters, padding in place. 422 on the member otherwise. */
+/** Strict RFC 4648 section 4: no white space, no URL-safe letters, with padding. 422 on the member otherwise. */
 export function readBase64(field: string, text: string): Buffer {
   const bytes = Buffer.from(text, 'base64');
   if (bytes.toString('base64') !== text)
@@ -15,13 +15,13 @@ export function readBase64(field: string, text: string): Buffer {
   return bytes;
 }
 
-/** The bytes of a picture. 422 on the member that is wrong. */
+/** The bytes of a picture. 422 on an invalid member. */
 export function readPicture(field: string, picture: PictureInput): Buffer {
   if (!isImage(picture.mime_type)) throw invalidField(`${field}.mime_type`, 'must be an image type');
   return readBase64(`${field}.data`, picture.data);
 }
 
-/** 422 `not_an_image`: only what is declared as an image can be shown to everybody. */
+/** 422 `not_an_image`: only files with an image type can be made public. */
 export function requireSharable(contentType: string): void {
   if (isImage(contentType)) return;
   throw new AppError('not_an_image', 'Only files with an image content type can be shared.', {
@@ -30,40 +30,40 @@ export function requireSharable(contentType: string): void {
 }
 
 /**
- * A filename from a header: UTF-8, plain or percent-encoded (a plain `%` is then `%25`). 422 when it is neither, or
- * when it is empty or too long.
+ * A filename from a header: UTF-8, plain or percent-encoded (a literal `%` is `%25`). 422 when it is neither, empty or
+ * too long.
  */
 export function readFilenameHeader(value: string | undefined, charactersMax: number): string {
   const field = 'x-filename';
   if (value === undefined || value === '') throw invalidField(field, 'is required');
   let filename: string;
   try {
-    // Node hands header bytes over one character each.
+    // Node decodes headers as Latin-1, one character per byte.
     const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(value, 'latin1'));
     filename = decodeURIComponent(text);
   } catch {
-    throw invalidField(field, 'is not percent-encoded UTF-8 (a plain % is written %25)');
+    throw invalidField(field, 'is not percent-encoded UTF-8 (write a literal % as %25)');
   }
   if (filename.includes('\0')) throw invalidField(field, 'must not contain the character U+0000');
   if ([...filename].length > charactersMax) throw invalidField(field, `has more than ${charactersMax} characters`);
   return filename;
 }
 
-/** Bytes did not have the digest that was announced for them. */
+/** The bytes do not match the announced digest. */
 export class DigestMismatch extends Error {}
 
 export type DigestCheck = {
-  /** SHA-256 in hex, for the blob store to check. */
+  /** SHA-256 in hex, checked by the blob store. */
   checksum?: string;
-  /** Passes the bytes on, and throws DigestMismatch at their end when the other digest does not fit. */
+  /** Passes the bytes on, and throws DigestMismatch at the end when another digest does not match. */
   checked(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
 };
 
-/** What a Content-Digest header asks to be checked. 422 when it names nothing that we can check. */
+/** The digest to check from a Content-Digest header. 422 when it contains no supported digest. */
 export function readDigestHeader(header: string | undefined): DigestCheck {
   if (header === undefined) return { checked: (body) => body };
   const digest = parseContentDigest(header);
-  if (!digest) throw invalidField('content-digest', 'must hold sha-256=:base64: or sha-512=:base64: (RFC 9530)');
+  if (!digest) throw invalidField('content-digest', 'must contain sha-256=:base64: or sha-512=:base64: (RFC 9530)');
   const { sha256, sha512 } = digest;
   return {
     ...(sha256 === undefined ? {} : { checksum: sha256.toString('hex') }),
@@ -77,5 +77,5 @@ async function* checkSha512(body: AsyncIterable<Uint8Array>, expected: Buffer): 
     hash.update(chunk);
     yield chunk;
   }
-  if (!hash.digest().equals(expected)) throw new DigestMismatch('The SHA-512 of the body is another.');
+  if (!hash.digest().equals(expected)) throw new DigestMismatch('The SHA-512 of the body does not match.');
 }

@@ -1,6 +1,6 @@
 import { create as contentDisposition } from 'content-disposition';
 
-/** `type/subtype` with parameters, as RFC 9110 section 8.3.1 spells them; nothing in it can end a header. */
+/** `type/subtype` with parameters, as in RFC 9110 section 8.3.1. No match can end a header. */
 export const mediaTypePattern =
   "^[\\w!#$%&'*+.^`|~-]+/[\\w!#$%&'*+.^`|~-]+(?:[ \\t]*;[ \\t]*[\\w!#$%&'*+.^`|~-]+=(?:[\\w!#$%&'*+.^`|~-]+|\"(?:[\\t !#-\\[\\]-~]|\\\\[\\t -~])*\"))*$";
 
@@ -20,8 +20,8 @@ export function isImage(contentType: string): boolean {
 }
 
 /**
- * Whether a browser would run what such a body says, were it shown in place. Only what is known to be passive is not
- * active: a type that nobody thought of is then a download, never a page of our origin.
+ * Whether a browser could execute this type when shown inline. Every type is active unless known to be passive, so an
+ * unknown type is downloaded and never rendered as a page of our origin.
  */
 export function isActive(contentType: string): boolean {
   const essence = essenceOf(contentType);
@@ -41,8 +41,8 @@ const passiveTypes = new Set([
 ]);
 
 /**
- * A Content-Disposition header for a name that may hold anything: RFC 6266 with a plain name for old clients in which
- * nothing means anything to a header or to a path, and the exact one, percent-encoded by RFC 8187, where they differ.
+ * A Content-Disposition header (RFC 6266) for an arbitrary filename: a plain name for old clients, without characters
+ * special in headers or paths, and, if different, the exact name, percent-encoded (RFC 8187).
  */
 export function dispositionOf(filename: string, disposition: 'inline' | 'attachment'): string {
   const plain = filename.replace(/[^ !#$&'()*+,.0-9:;<=>?@A-Z[\]^_`a-z{|}~-]/gu, '_').replace(/^\.+$/, '_');

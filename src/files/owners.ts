@@ -15,8 +15,8 @@ import type { aclInputSchema } from './schema.ts';
 import { findVisiblePrincipals, type SeenFileRow } from './store.ts';
 
 /**
- * Who a new file belongs to, from what the body names. A team goes before a user; without either it is the calling
- * user's; an agent decides the org, which otherwise is the one named, else the caller's.
+ * The owners of a new file, from the body. A team takes precedence over a user; without either, the calling user owns
+ * the file. The org is the agent's, otherwise the one named, otherwise the caller's.
  */
 export async function resolveFileOwner(db: Db, caller: Caller, input: OwnerInput): Promise<Owned> {
   const named = await findNamedOwners(db, caller, input);
@@ -37,7 +37,7 @@ function fileOrg(caller: Caller, named: NamedOwners): string | null {
   return named.org?.id ?? callers ?? named.team?.orgId ?? named.user?.orgId ?? null;
 }
 
-/** Each individual owner by itself, as a row that only it owned. */
+/** Each individual owner alone, as if it were a row's only owner. */
 function namedOwners(named: NamedOwners): Owned[] {
   const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
   const owners: Owned[] = [];
@@ -47,13 +47,13 @@ function namedOwners(named: NamedOwners): Owned[] {
   return owners;
 }
 
-/** Whether the caller may do to this file what its owner may. */
+/** Whether the caller has an owner's rights to this file. */
 export function hasOwnerRights(caller: Caller, file: SeenFileRow, change: Change): boolean {
   const { agentId: id, agentOrgId: orgId, agentTeamId: teamId, agentUserId: userId } = file;
   return mayChangeOwned(caller, file, change, id === null ? undefined : { id, orgId, teamId, userId });
 }
 
-/** The grants that a request leads to. Throws 422 on the member that is wrong or names nobody whom the caller sees. */
+/** The grants after a request. Throws 422 on a member that is invalid or names a principal not visible to the caller. */
 export async function resolveGrants(
   db: Db,
   caller: Caller,

@@ -6,19 +6,19 @@ import type { Grant } from '../tenancy/visible.ts';
 import { dispositionOf, isActive, isImage } from './media-types.ts';
 import type { FileRow } from './store.ts';
 
-/** How long a signed download link works. */
+/** Lifetime of a signed download link. */
 const signedLinkSeconds = 3600;
 
 export type FileLinks = {
   baseUrl: () => string;
-  /** Where what users have stored is served. */
+  /** The base URL that serves the contents of files. */
   contentUrl: () => string;
   signedLinks: SignedLinks;
   capabilities: Capabilities;
   blobs: Pick<BlobStore, 'presignedUrl'>;
 };
 
-/** How a file is served to whoever may download it: what a browser would run is never shown in place. */
+/** The headers of a download. Content that a browser could execute is never shown inline. */
 export function downloadHeaders(file: Pick<FileRow, 'filename' | 'contentType'>): {
   contentType: string;
   contentDisposition: string;
@@ -30,7 +30,7 @@ export function downloadHeaders(file: Pick<FileRow, 'filename' | 'contentType'>)
   };
 }
 
-/** The signed download URL of a file: the blob store's own where it makes such, else ours. */
+/** The signed download URL of a file: the blob store's own if it offers one, otherwise ours. */
 async function downloadUrl(deps: FileLinks, file: FileRow, now: Date): Promise<string> {
   const presigned = await deps.blobs.presignedUrl?.(file.blobKey, {
     expiresSeconds: signedLinkSeconds,
@@ -42,13 +42,13 @@ async function downloadUrl(deps: FileLinks, file: FileRow, now: Date): Promise<s
   return `${deps.contentUrl()}/api/v1/files/${formatId('file', file.id)}/content?expires=${expires}&signature=${signature}`;
 }
 
-/** The lasting URL that opens a file in one role. */
+/** The permanent URL of a file in one role. */
 async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, role: CapabilityRole) {
   const token = await deps.capabilities.token(appId, fileId, role);
   return `${deps.contentUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
 }
 
-/** A file as answers carry it. `grants` are for those alone who have an owner's rights. */
+/** The JSON of a file. `grants` only for callers with an owner's rights. */
 export async function presentFile(deps: FileLinks, file: FileRow, now: Date, grants?: readonly Grant[]) {
   const url = await downloadUrl(deps, file, now);
   const id = formatId('file', file.id);
@@ -100,7 +100,7 @@ function presentGrant({ principalType, principalId, principalRole, actions }: Gr
   });
 }
 
-/** The picture of an agent or an org: its URL is the capability, so it stays the same while the picture does. */
+/** The picture of an agent or an org. Its URL is a capability and changes only with the picture. */
 type PictureRow = {
   fileId: string | null;
   contentType: string | null;

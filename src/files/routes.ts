@@ -112,7 +112,7 @@ function registerUploadRoutes(
   present: (seen: SeenFile) => Promise<unknown>,
 ): void {
   const digest = Type.Optional(
-    Type.String({ description: 'RFC 9530, sha-256 or sha-512: the bytes have to have it, or nothing is kept.' }),
+    Type.String({ description: 'RFC 9530, sha-256 or sha-512. The upload fails unless the bytes match.' }),
   );
 
   api.app(everyCaller, {
@@ -124,7 +124,9 @@ function registerUploadRoutes(
     summary: 'Upload a file of any size as the raw body',
     description: 'The body is the file, and `Content-Type` its type.',
     headers: Type.Object({
-      'x-filename': Type.String({ description: 'UTF-8, plain or percent-encoded; a plain percent sign is `%25`.' }),
+      'x-filename': Type.String({
+        description: 'UTF-8, plain or percent-encoded; write a literal percent sign as `%25`.',
+      }),
       'content-digest': digest,
     }),
     query: rawUploadQuery,
@@ -150,7 +152,7 @@ function registerUploadRoutes(
     audit: 'durable',
     rateGroup: 'uploads',
     tag,
-    summary: 'Make a URL by which somebody else uploads one file',
+    summary: 'Create a URL for uploading one file without a credential',
     body: uploadLinkCreateSchema,
     responses: { 201: ref(uploadLinkSchema) },
     handler: async ({ caller, body, request }) => {
@@ -169,7 +171,7 @@ function registerUploadRoutes(
     path: '/api/v1/files/uploads',
     operationId: 'uploadFileByUrl',
     tag,
-    summary: 'Upload the file that a signed upload URL was made for',
+    summary: 'Upload a file to a signed upload URL',
     description: 'The body is the file.',
     audit: 'batched',
     headers: Type.Object({ 'content-digest': digest }),
@@ -196,7 +198,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     path: '/api/v1/files/:file/content',
     operationId: 'downloadFile',
     tag,
-    summary: 'Download by a signed URL',
+    summary: 'Download a file by a signed URL',
     params,
     query: Type.Object({ expires: Type.Integer(), signature: Type.String() }),
     uncheckedQuery: true,
@@ -214,9 +216,9 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
   });
 
   const roles: [CapabilityRole, string, string][] = [
-    ['avatar', 'fetchFileAvatar', 'Fetch an agent’s profile picture by its lasting URL'],
-    ['org_logo', 'fetchFileOrgLogo', 'Fetch an organisation’s logo by its lasting URL'],
-    ['share', 'fetchSharedFile', 'Fetch a shared image by its lasting URL'],
+    ['avatar', 'fetchFileAvatar', 'Fetch an agent’s profile picture by its permanent URL'],
+    ['org_logo', 'fetchFileOrgLogo', 'Fetch an organisation’s logo by its permanent URL'],
+    ['share', 'fetchSharedFile', 'Fetch a shared image by its permanent URL'],
   ];
   for (const [role, operationId, summary] of roles)
     api.public({
@@ -225,7 +227,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       operationId,
       tag,
       summary,
-      description: 'Whatever is wrong, the answer is the same 404.',
+      description: 'Every failure returns the same 404.',
       params,
       query: Type.Object({ token: Type.String() }),
       uncheckedQuery: true,
@@ -261,28 +263,30 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       );
     } catch (error) {
       if (!(error instanceof BlobMissing)) throw error;
-      // Deleted since the row was read, or lost: `quarry fsck` tells which.
+      // Deleted since the row was read, or lost: `quarry fsck` finds lost contents.
       request.log.warn({ err: error }, 'The contents of a file are missing');
       throw notFound();
     }
   }
 }
 
-/** A client that breaks off in the middle of its body is no failure of ours. */
+/** A client that disconnects in the middle of its body is not a server error. */
 async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
   refuseEncodedBody(request);
   try {
     return await arriving(request, work());
   } catch (error) {
-    // What still comes is thrown away, so that the client gets to reading our answer.
+    // Discard the rest of the body, so that the client reads the response.
     request.raw.resume();
     if (!request.raw.complete && request.raw.destroyed && !(error instanceof AppError))
-      throw new AppError('invalid_parameters', 'The body broke off.', { cause: error });
+      throw new AppError('invalid_parameters', 'The connection was closed before the end of the body.', {
+        cause: error,
+      });
     throw error;
   }
 }
 
-/** The body's chunks. Whoever stops in the middle leaves the connection whole, for the answer. */
+/** The body's chunks. A reader that stops early leaves the connection open for the response. */
 function bodyOf(request: FastifyRequest): AsyncIterable<Uint8Array> {
   return request.raw.iterator({ destroyOnReturn: false });
 }

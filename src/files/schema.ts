@@ -9,7 +9,7 @@ export const imageSourceSchema = Type.Object(
   {
     file: Type.Optional(Type.String()),
     url: Type.Optional(Type.String()),
-    refresh_url: Type.Optional(Type.String({ description: 'Where a fresh `url` is had when this one expired.' })),
+    refresh_url: Type.Optional(Type.String({ description: 'Where to get a new `url` after this one has expired.' })),
     mime_type: Type.Optional(Type.String()),
     width: Type.Optional(Type.Integer({ description: 'Pixels.' })),
     height: Type.Optional(Type.Integer({ description: 'Pixels.' })),
@@ -20,7 +20,7 @@ export const imageSourceSchema = Type.Object(
 const principalTypes = ['user', 'team', 'org', 'org_role', 'agent', 'everyone'] as const;
 
 const principal = Type.Optional(
-  Type.String({ description: 'An id, or the role for `org_role`; left out for `everyone`.' }),
+  Type.String({ description: 'An id, or the role for `org_role`. Omit it for `everyone`.' }),
 );
 
 export const grantSchema = strict(
@@ -34,7 +34,7 @@ export const grantSchema = strict(
 
 export const removalSchema = strict(
   { principal_type: Type.Enum(principalTypes), principal },
-  { $id: 'GrantRemoval', description: 'A principal whose grant ends.' },
+  { $id: 'GrantRemoval', description: 'A principal whose grant is removed.' },
 );
 
 const grantList = Type.Array(ref(grantSchema), { maxItems: limits.aclGrantsMax });
@@ -48,7 +48,7 @@ export const aclInputSchema = strict(
   {
     $id: 'AclInput',
     ...jsonBytes(limits.metadataBytesMax),
-    description: 'Either `grants`, the whole new list, or `add` and `remove`, a change to it.',
+    description: 'Either `grants`, which replaces the list, or `add` and `remove`, which change it.',
   },
 );
 
@@ -59,8 +59,8 @@ export const fileSchema = Type.Object(
     content_type: Type.String(),
     size: Type.Integer({ description: 'Bytes.' }),
     checksum: Type.String({ description: 'SHA-256 of the contents, in hex.' }),
-    url: Type.String({ description: 'Signed download URL, good for an hour.' }),
-    share_url: Type.Optional(Type.String({ description: 'Public URL without expiry, while sharing is on.' })),
+    url: Type.String({ description: 'Signed download URL, valid for one hour.' }),
+    share_url: Type.Optional(Type.String({ description: 'Public URL that works while sharing is on.' })),
     shared: Type.Boolean(),
     image_source: Type.Optional(ref(imageSourceSchema)),
     app: Type.String(),
@@ -77,16 +77,16 @@ export const fileSchema = Type.Object(
   { $id: 'File', description: 'A stored file.' },
 );
 
-const filename = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax, description: 'With its ending.' });
+const filename = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax, description: 'With its extension.' });
 const contentType = Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'MIME type.' });
 
 const owners = {
-  agent: Type.Optional(Type.String({ description: 'Associated agent; the org is then the agent’s.' })),
+  agent: Type.Optional(Type.String({ description: 'Associated agent, whose org owns the file.' })),
   org: Type.Optional(Type.String({ description: 'Default: the caller’s.' })),
-  team: Type.Optional(Type.String({ description: 'Owner; goes before `user`.' })),
-  user: Type.Optional(Type.String({ description: 'Owner. Default: the caller, when no team is named.' })),
+  team: Type.Optional(Type.String({ description: 'Owner; takes precedence over `user`.' })),
+  user: Type.Optional(Type.String({ description: 'Owner. Default: the calling user, unless a team is named.' })),
 };
-const share = Type.Optional(Type.Boolean({ description: 'Make the file public by a lasting URL. Images only.' }));
+const share = Type.Optional(Type.Boolean({ description: 'Make the file public at a permanent URL. Images only.' }));
 
 export const fileCreateSchema = strict({
   filename,
@@ -97,18 +97,16 @@ export const fileCreateSchema = strict({
   share,
 });
 
-/** What a raw upload says in its query; name, type and digest are headers. */
+/** The query of a raw upload; name, type and digest are headers. */
 export const rawUploadQuery = Type.Object({ ...owners, share });
 
 export const uploadLinkCreateSchema = strict({
   filename,
   content_type: contentType,
-  size: Type.Optional(Type.Integer({ minimum: 0, description: 'Most bytes that may come.' })),
-  checksum: Type.Optional(
-    Type.String({ pattern: '^[0-9A-Fa-f]{64}$', description: 'SHA-256 in hex that the bytes must have.' }),
-  ),
+  size: Type.Optional(Type.Integer({ minimum: 0, description: 'Maximum number of bytes.' })),
+  checksum: Type.Optional(Type.String({ pattern: '^[0-9A-Fa-f]{64}$', description: 'Expected SHA-256 in hex.' })),
   expires_in: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: limits.uploadLinkSecondsMax, description: 'Seconds. Default an hour.' }),
+    Type.Integer({ minimum: 1, maximum: limits.uploadLinkSecondsMax, description: 'Seconds. Default 3600.' }),
   ),
   ...owners,
   share,
@@ -118,17 +116,17 @@ export const uploadLinkSchema = Type.Object(
   {
     file: Type.String({ description: 'The id that the file will have.' }),
     method: Type.Literal('PUT'),
-    url: Type.String({ description: 'Takes the bytes, once, without any other credential.' }),
+    url: Type.String({ description: 'Accepts the bytes once, without any other credential.' }),
     expires_at: Type.String(),
   },
-  { $id: 'UploadLink', description: 'Where somebody without a credential may upload one file.' },
+  { $id: 'UploadLink', description: 'A URL for uploading one file without a credential.' },
 );
 
 export const fileListQuery = Type.Object({
   ...pageQuery,
   ...owners,
   content_type: Type.Optional(Type.String({ description: 'A MIME type, or a family such as `image/*`.' })),
-  search: Type.Optional(Type.String({ description: 'Part of the filename, in any case.' })),
+  search: Type.Optional(Type.String({ description: 'Part of the filename, case-insensitive.' })),
 });
 
 export const fileUpdateSchema = strict({
@@ -138,7 +136,7 @@ export const fileUpdateSchema = strict({
   acl: Type.Optional(ref(aclInputSchema)),
 });
 
-/** A picture of an agent or an org, as it is sent. */
+/** A picture of an agent or an org in a request. */
 export const pictureSchema = strict(
   {
     data: Type.String({ description: 'The image in base64.' }),

@@ -52,7 +52,7 @@ type StreamInput = Static<typeof rawUploadQuery> & {
   digest: DigestCheck;
 };
 
-/** A file, and its grants for those who have an owner's rights. */
+/** A file, with its grants for callers with an owner's rights. */
 export type SeenFile = { file: store.FileRow; grants: Grant[] | undefined };
 
 export type FileService = ReturnType<typeof createFileService>;
@@ -63,7 +63,7 @@ export function createFileService(deps: FileDeps) {
   const write = (scope: Scope, contents: FileContents, owned: Owned, record?: RecordFile) =>
     writeFile(deps, scope, contents, owned, record);
 
-  /** The file as the caller sees it; 404 when they do not. */
+  /** The file as visible to the caller; 404 otherwise. */
   async function getSeen(caller: Caller, id: string): Promise<store.SeenFileRow> {
     const row = await store.findVisibleFile(db, caller, pathId('file', id));
     if (!row) throw notFound();
@@ -82,7 +82,7 @@ export function createFileService(deps: FileDeps) {
     return seen ?? { file, grants: undefined };
   }
 
-  /** Stores a body that comes as a stream; what is wrong with its bytes becomes an answer. */
+  /** Stores a streamed body. Throws AppError for invalid bytes. */
   async function writeStream(
     scope: Scope,
     contents: Omit<FileContents, 'bytes'>,
@@ -95,12 +95,12 @@ export function createFileService(deps: FileDeps) {
     } catch (error) {
       if (error instanceof BlobTooLarge) throw tooLarge(error.sizeMax);
       if (error instanceof BlobChecksumMismatch || error instanceof DigestMismatch)
-        throw invalidField('content-digest', 'is not the digest of the body that came');
+        throw invalidField('content-digest', 'does not match the body');
       throw error;
     }
   }
 
-  /** An upload as it is to be written. Throws what is wrong with it. */
+  /** Validates an upload and prepares it for writing. */
   async function readUpload(caller: Caller, input: Static<typeof fileCreateSchema>) {
     const bytes = readBase64('data', input.data);
     if (input.share === true) requireSharable(input.content_type);
@@ -115,7 +115,7 @@ export function createFileService(deps: FileDeps) {
     write,
     get,
 
-    /** Bytes of a file that the caller sees; `end` is exclusive. For small parts: they are held in memory. */
+    /** Bytes of a visible file; `end` is exclusive. For small ranges: they are held in memory. */
     async readRange(caller: Caller, id: string, start: number, end: number): Promise<Buffer> {
       const file = await getSeen(caller, id);
       const chunks: Buffer[] = [];
@@ -123,7 +123,7 @@ export function createFileService(deps: FileDeps) {
       return Buffer.concat(chunks);
     },
 
-    /** Stores contents whose row is written later, in a transaction of the caller's. */
+    /** Stores contents whose row is written later, in the caller's transaction. */
     store: (scope: Scope, contents: FileContents) => storeFile(deps, scope, contents),
 
     async upload(caller: Caller, input: Static<typeof fileCreateSchema>): Promise<SeenFile> {
@@ -131,14 +131,14 @@ export function createFileService(deps: FileDeps) {
       return { file: await write(caller, contents, owned, record), grants };
     },
 
-    /** The same in two steps: what takes its time, and `commit` for the transaction of something else. */
+    /** The same in two steps: the slow part first, then `commit` in another transaction. */
     async prepareUpload(caller: Caller, input: Static<typeof fileCreateSchema>) {
       const { contents, owned, record } = await readUpload(caller, input);
       const stored = await storeFile(deps, caller, contents);
       return { commit: (tx: Db) => stored.commit(tx, owned, record), discard: stored.discard };
     },
 
-    /** Takes a body of any size up to the limit, `length` being what the request says of it, if it does. */
+    /** Stores a body of any size up to the limit. `length` is the announced length, if any. */
     async uploadStream(
       caller: Caller,
       input: StreamInput,
@@ -154,7 +154,7 @@ export function createFileService(deps: FileDeps) {
       return { file: await writeStream(caller, contents, owned, digest, body), grants: [] };
     },
 
-    /** A token that lets its holder upload this one file, once, until it expires. */
+    /** A token for uploading this file once, until it expires. */
     async createUploadLink(
       caller: Caller,
       input: Static<typeof uploadLinkCreateSchema>,
@@ -181,8 +181,8 @@ export function createFileService(deps: FileDeps) {
     },
 
     /**
-     * Stores the body as the file that the token promises. 403 when it is not ours, too old, or its maker may not make
-     * that file any more; 409 when used.
+     * Stores the body as the file described by the token. 403 when the token is invalid or expired, or its creator may no
+     * longer create that file; 409 when it was already used.
      */
     async uploadByLink(
       token: unknown,
@@ -202,8 +202,8 @@ export function createFileService(deps: FileDeps) {
       const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = promise;
       if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
       if (digest.checksum !== undefined && promise.checksum !== undefined && digest.checksum !== promise.checksum)
-        throw invalidField('content-digest', 'is not the digest that this link was made for');
-      if (await store.findFile(db, appId, id)) throw new AppError('conflict', 'This upload was done already.');
+        throw invalidField('content-digest', 'does not match the digest in this link');
+      if (await store.findFile(db, appId, id)) throw new AppError('conflict', 'The file was already uploaded.');
       const contents = { id, filename, contentType, shared, sizeMax, ...checksumOf(digest), ...checksumOf(promise) };
       const { orgId, teamId, userId, agentId } = promise;
       const owned = { orgId, teamId, userId, agentId };
@@ -231,9 +231,11 @@ export function createFileService(deps: FileDeps) {
       const { filename, provider_metadata: providerMetadata, share: shared, acl } = input;
       const file = await getSeen(caller, id);
       const owner = hasOwnerRights(caller, file, 'update');
-      if (!owner && !file.grantedWrite) throw forbidden('You see this file but may not change it.');
+      if (!owner && !file.grantedWrite) throw forbidden('You may read this file, but not change it.');
       if (!owner && (shared !== undefined || acl !== undefined))
-        throw forbidden('A write grant opens filename and provider_metadata alone; the rest needs an owner.');
+        throw forbidden(
+          'A write grant only allows changing filename and provider_metadata; the rest requires an owner.',
+        );
       if (providerMetadata !== undefined) checkMetadata(providerMetadata);
       if (shared === true) requireSharable(file.contentType);
       if (Object.keys(input).length === 0) return get(caller, id);
@@ -250,12 +252,12 @@ export function createFileService(deps: FileDeps) {
 
     async delete(caller: Caller, id: string): Promise<void> {
       const file = await getSeen(caller, id);
-      if (!hasOwnerRights(caller, file, 'delete')) throw forbidden('You see this file but may not delete it.');
+      if (!hasOwnerRights(caller, file, 'delete')) throw forbidden('You may read this file, but not delete it.');
       if (!(await store.deleteFile(db, file.appId, file.id))) throw notFound();
       if (!(await store.isBackupRunning(db))) await forgetBlob(deps, file.appId, file.blobKey);
     },
 
-    /** The file that a signed link opens; 403 when the link is wrong or too old. */
+    /** The file of a signed link; 403 when the link is invalid or expired. */
     async openSigned(id: string, expires: unknown, signature: unknown): Promise<store.FileRow> {
       const fileId = pathId('file', id);
       const until = typeof expires === 'string' && /^\d{1,12}$/.test(expires) ? Number(expires) : 0;
@@ -269,8 +271,8 @@ export function createFileService(deps: FileDeps) {
     },
 
     /**
-     * The file that a capability token opens in a role, or undefined. Whatever is wrong, the same work is done: one
-     * query and one comparison.
+     * The file of a capability token in a role, or undefined. Every failure does the same work: one query and one
+     * comparison.
      */
     async openCapability(id: string, token: unknown, role: CapabilityRole): Promise<store.FileRow | undefined> {
       const fileId = parseId('file', id) ?? newUuid();
@@ -281,16 +283,16 @@ export function createFileService(deps: FileDeps) {
       return isImage(found.contentType) ? found : undefined;
     },
 
-    /** 422 on the member unless this is a picture that can be stored. */
+    /** 422 on an invalid member. */
     checkPicture: readPicture,
 
-    /** Stores the picture of an agent or an org as a file that they own; `record` points them at it in one commit. */
+    /** Stores the picture of an agent or an org as a file they own. `record` links it in the same transaction. */
     async writePicture(scope: Scope, field: string, picture: PictureInput, owned: Owned, record: RecordFile) {
       const bytes = readPicture(field, picture);
       return write(scope, { bytes, filename: picture.filename, contentType: picture.mime_type }, owned, record);
     },
 
-    /** Deletes a file's row in a transaction of the caller's; its blob follows by the sweep. */
+    /** Deletes a file's row in the caller's transaction. The sweep deletes its blob. */
     remove: (tx: Db, appId: string, id: string) => store.deleteFile(tx, appId, id),
   };
 }
@@ -303,7 +305,7 @@ function nowSeconds(clock: Clock): number {
   return Math.floor(clock.now().getTime() / 1_000);
 }
 
-/** `image/png` as it is, `image/*` as the beginning that it stands for. */
+/** `image/png` unchanged, `image/*` as the prefix `image/`. */
 function readTypeFilter(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const essence = essenceOf(text);
@@ -320,7 +322,7 @@ function forbidden(words: string): AppError {
 }
 
 function tooLarge(sizeMax: number): AppError {
-  // The rest of the body is not waited for, so the connection cannot carry another request.
+  // The rest of the body is not read, so the connection cannot be reused.
   return new AppError('payload_too_large', `The body has more than ${sizeMax} bytes.`, {
     headers: { connection: 'close' },
   });

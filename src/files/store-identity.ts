@@ -6,17 +6,17 @@ import { sampleBlobKeys } from './store.ts';
 
 const identityBytesMax = 100;
 const sampleSize = 5;
-/** One process at a time compares; the number only has to be ours. */
+/** Lets one process at a time compare. An arbitrary but unique number. */
 const lockKey = 7_130_241_004;
 
-/** The database's files are in another blob store than the one that this process would use. */
+/** The files of the database are in another blob store than the configured one. */
 export class BlobStoreMismatchError extends Error {}
 
 /**
- * Makes sure that every process on one database has the same blob store: two that were each given a directory of their
- * own would each miss the other's files. The store carries an id, the database remembers it. A store without an id,
- * such as a copy of the files alone, is taken for the right one when contents that the database knows are in it.
- * @throws BlobStoreMismatchError with words that say how to mend it.
+ * Checks that every process on one database uses the same blob store: two processes with separate directories would
+ * each miss the other's files. The id of the store is also stored in the database. A store without an id, such as a
+ * copy of only the files, is accepted when it contains blobs that the database refers to.
+ * @throws BlobStoreMismatchError with a message that says how to fix it.
  */
 export async function matchBlobStore(db: Database, blobs: BlobStore): Promise<void> {
   await db.begin(async (tx) => {
@@ -52,10 +52,10 @@ async function holdsSample(blobs: BlobStore, keys: string[]): Promise<boolean> {
 function mismatch(blobs: BlobStore): BlobStoreMismatchError {
   const cure =
     blobs.kind === 'disk'
-      ? 'Give every process the same QUARRY_DATA_DIR on a disk that they share, or use QUARRY_BLOB_STORE=s3.'
+      ? 'Give every process the same QUARRY_DATA_DIR on a shared disk, or use QUARRY_BLOB_STORE=s3.'
       : 'Check QUARRY_S3_ENDPOINT and QUARRY_S3_BUCKET.';
   return new BlobStoreMismatchError(
     `The files of this database are in another blob store than this ${blobs.kind} one. ${cure} ` +
-      "If this one is right all the same, run in the database: delete from server_facts where name = 'blob_store'",
+      "If the configured store is right nevertheless, run in the database: delete from server_facts where name = 'blob_store'",
   );
 }

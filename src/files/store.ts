@@ -1,5 +1,5 @@
 /*
- * Triggers of files: files_counted and files_given_back keep the quota of bytes; files_removed lists the blob for
+ * Triggers of files: files_counted and files_given_back update the quota of bytes; files_removed lists the blob for
  * deletion; files_created and files_updated emit events.
  */
 import type { Db } from '../db/database.ts';
@@ -37,7 +37,7 @@ export type FileRow = {
   updatedAt: Date;
 };
 
-/** A file with what decides who may change it. */
+/** A file with the columns that decide who may change it. */
 export type SeenFileRow = FileRow & {
   /** The owners of the agent that owns the file. */
   agentOrgId: string | null;
@@ -80,14 +80,14 @@ const seenFile = (db: Db, caller: Caller) => db`
   select f.*, a.org_id as agent_org_id, a.team_id as agent_team_id, a.user_id as agent_user_id,
     ${fileGranted(db, caller, 'f', 'write')} as granted_write
   from files f left join agents a on a.app_id = f.app_id and a.id = f.agent_id`;
-/** Many files with one statement. */
+/** Inserts many files with one statement. */
 export async function insertFiles(db: Db, files: readonly NewFile[]): Promise<void> {
   if (files.length === 0) return;
   await db`
     insert into files ${db(files, newFileColumns)}`;
 }
 
-/** A file that the caller sees, by ownership or by a grant. */
+/** A file visible to the caller, by ownership or by a grant. */
 export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<SeenFileRow | undefined> {
   const [row] = await db<SeenFileRow[]>`
     ${seenFile(db, caller)} where f.app_id = ${caller.appId} and f.id = ${id} and ${visible(db, caller)}`;
@@ -99,12 +99,12 @@ type FileFilter = {
   teamId?: string | undefined;
   userId?: string | undefined;
   agentId?: string | undefined;
-  /** Without parameters, lower case; one that ends in a slash stands for every subtype. */
+  /** Lower case, without parameters. A trailing slash matches every subtype. */
   contentType?: string | undefined;
   search?: string | undefined;
 };
 
-/** The files that the caller sees, newest first, and how many there are. */
+/** A page of the files visible to the caller, newest first, and the total. */
 export async function listVisibleFiles(
   db: Db,
   caller: Caller,
@@ -126,13 +126,13 @@ export async function listVisibleFiles(
   return [rows, count.total];
 }
 
-/** A file of an app whoever asks: for links that carry their own proof. */
+/** A file of an app without a visibility check: for links that carry their own proof. */
 export async function findFile(db: Db, appId: string, id: string): Promise<FileRow | undefined> {
   const [row] = await db<FileRow[]>`select * from files where app_id = ${appId} and id = ${id}`;
   return row;
 }
 
-/** Several files of an app, for answers that embed whole files. */
+/** Several files of an app, for responses that embed files. */
 export function listFilesById(db: Db, appId: string, ids: readonly string[]): Promise<FileRow[]> {
   return db<FileRow[]>`select * from files where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
 }
@@ -143,7 +143,7 @@ type FileChange = {
   shared?: boolean | undefined;
 };
 
-/** Takes the file's row for this transaction, so that changes to its grants come one after the other. */
+/** Locks the file's row, so that changes to its grants are serialized. */
 export async function lockFile(db: Db, appId: string, id: string): Promise<boolean> {
   const locked = await db`select 1 from files where app_id = ${appId} and id = ${id} for update`;
   return locked.length > 0;
@@ -189,10 +189,10 @@ export async function replaceGrants(db: Db, appId: string, fileId: string, grant
   await db`insert into file_grants ${db(rows)}`;
 }
 
-/** What a capability URL opens: the app's key to prove it with, and the file if it is in that role now. */
+/** The app's key to verify a capability URL with, and the file if it currently has that role. */
 type CapabilityRow = FileRow & { capabilityKey: Buffer; id: string | null; inRole: boolean };
 
-/** Exactly one query, whether there is such an app and such a file or not. */
+/** Exactly one query, whether or not the app and the file exist. */
 export async function findCapability(
   db: Db,
   appId: string,
@@ -210,7 +210,7 @@ export async function findCapability(
   return row;
 }
 
-/** Says beforehand that a blob is being written: without a row by `graceHours` from now, it is swept away. */
+/** Notes that a blob is about to be written. Without a row within `graceHours`, the sweep deletes it. */
 export async function insertDoomedBlob(db: Db, scope: Scope, blobKey: string, graceHours: number): Promise<void> {
   await db`insert into doomed_blobs (app_id, blob_key, due_at)
     values (${scope.appId}, ${blobKey}, now() + make_interval(hours => ${graceHours}))`;
@@ -220,14 +220,14 @@ export async function deleteDoomedBlob(db: Db, appId: string, blobKey: string): 
   await db`delete from doomed_blobs where app_id = ${appId} and blob_key = ${blobKey}`;
 }
 
-/** Takes some of the blobs that are due for this transaction; another sweep passes them over. */
+/** Locks some of the blobs that are due for deletion; concurrent sweeps skip them. */
 export function takeDueBlobs(db: Db, limit: number): Promise<{ appId: string; blobKey: string; referred: boolean }[]> {
   return db`
     select d.app_id, d.blob_key, exists (select 1 from files f where f.app_id = d.app_id and f.blob_key = d.blob_key) as referred
     from doomed_blobs d where d.due_at <= now() order by d.due_at limit ${limit} for update of d skip locked`;
 }
 
-/** Those of these users, teams, orgs or agents that the caller sees. */
+/** Filters users, teams, orgs or agents by visibility to the caller. */
 export async function findVisiblePrincipals(
   db: Db,
   caller: Caller,
@@ -242,7 +242,7 @@ export async function findVisiblePrincipals(
 
 export type StoredBlob = Pick<FileRow, 'appId' | 'id' | 'blobKey' | 'size' | 'checksum'>;
 
-/** The files of all apps by app and blob, `limit` of them after the given one. */
+/** The next `limit` files of all apps, ordered by app and blob. */
 export function pageFilesByBlob(
   db: Db,
   after: { appId: string; blobKey: string } | undefined,
@@ -254,13 +254,13 @@ export function pageFilesByBlob(
     order by app_id, blob_key limit ${limit}`;
 }
 
-/** Whether the blob still belongs to a file. */
+/** Whether a file still refers to the blob. */
 export async function isBlobReferred(db: Db, { appId, blobKey }: { appId: string; blobKey: string }): Promise<boolean> {
   const rows = await db`select 1 from files where app_id = ${appId} and blob_key = ${blobKey}`;
   return rows.length > 0;
 }
 
-/** Those of these blobs that no file refers to and that are not listed as being written or about to be deleted. */
+/** The blobs among these that no file refers to and that are neither being written nor due for deletion. */
 export async function findUnreferredBlobs(db: Db, blobKeys: readonly string[]): Promise<string[]> {
   if (blobKeys.length === 0) return [];
   const rows = await db<{ blobKey: string }[]>`
@@ -270,24 +270,24 @@ export async function findUnreferredBlobs(db: Db, blobKeys: readonly string[]): 
   return rows.map(({ blobKey }) => blobKey);
 }
 
-/** The app that the key of a blob begins with. Null for a stray file in the blob store. */
+/** The app in the key of a blob. Null for a stray file in the blob store. */
 function appOfBlob(blobKey: string): string | null {
   const [, appId] = /^([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\//.exec(blobKey) ?? [];
   return appId ?? null;
 }
 
-/** The keys of some blobs that files refer to, the newest first. */
+/** The keys of the newest referenced blobs. */
 export async function sampleBlobKeys(db: Db, limit: number): Promise<string[]> {
   const rows = await db<{ blobKey: string }[]>`select blob_key from files order by created_at desc limit ${limit}`;
   return rows.map(({ blobKey }) => blobKey);
 }
 
-/** A backup holds this session lock while it copies blobs; the number only has to be ours. */
+/** A backup holds this session lock while it copies blobs. An arbitrary but unique number. */
 export const backupLockKey = 7_130_241_005;
 
 /**
- * Whether a backup may still need a blob whose row is gone. Ask after the row's deletion is committed: a backup that
- * begins later does not see the row. In a transaction it also holds off the start of a backup until that ends.
+ * Whether a backup may still need a blob whose row was deleted. Call it after the deletion is committed: a backup that
+ * starts later does not see the row. Inside a transaction, it also delays the start of a backup until the end.
  */
 export async function isBackupRunning(db: Db): Promise<boolean> {
   const [row] = await db<{ free: boolean }[]>`select pg_try_advisory_xact_lock_shared(${backupLockKey}) as free`;

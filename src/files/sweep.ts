@@ -6,7 +6,7 @@ import { deleteDoomedBlob, isBackupRunning, takeDueBlobs } from './store.ts';
 
 const batchSize = 100;
 const batchesMax = 1_000;
-/** A write that is still going on touches its temporary file; nothing is silent for this long and alive. */
+/** A write in progress touches its temporary file; one untouched for this long is dead. */
 const temporaryAgeMs = 24 * 60 * 60 * 1_000;
 
 export const sweepJob = { task: taskNames.sweepBlobs, everySeconds: 600 };
@@ -14,14 +14,14 @@ export const sweepJob = { task: taskNames.sweepBlobs, everySeconds: 600 };
 type Swept = { blobs: number; temporary: number };
 
 /**
- * Deletes the blobs that no row refers to any more, and what interrupted writes left in the blob store. Any number of
- * processes may sweep at the same time, and one that is stopped half way leaves the rest to the next.
+ * Deletes blobs without a row and remains of interrupted writes. Any number of processes may sweep concurrently, and
+ * the next sweep continues an interrupted one.
  */
 export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore }): Promise<Swept> {
   let removed = 0;
   for (let batch = 0; batch < batchesMax; batch++) {
     const due = await db.begin(async (tx) => {
-      // What a backup still has to copy stays; the next sweep after it takes it away.
+      // Blobs that a backup still has to copy are kept until a later sweep.
       if (await isBackupRunning(tx)) return [];
       const taken = await takeDueBlobs(tx, batchSize);
       for (const { appId, blobKey, referred } of taken) {

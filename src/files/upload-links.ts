@@ -11,10 +11,10 @@ import type { Secrets } from '../tenancy/secrets.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { resolveFileOwner } from './owners.ts';
 
-/** Everything that is decided when an upload link is made; whoever has the link brings the bytes alone. */
+/** Everything decided when an upload link is created. Its holder supplies only the bytes. */
 export type UploadPromise = Scope &
   Owned & {
-    /** The file's id; it can be taken once. */
+    /** The id of the file, which can be created once. */
     id: string;
     filename: string;
     contentType: string;
@@ -24,22 +24,22 @@ export type UploadPromise = Scope &
     checksum?: string;
     /** Seconds since 1970. */
     expires: number;
-    /** Who made the link, by what, and the owner as they named it: the link ends with their rights. */
+    /** The creator of the link, their credential, and the owner they named. The link ends with their rights. */
     maker: { identity: Maker; credential: Credential | undefined };
     owner: OwnerInput;
   };
 
 type Maker = (Scope & { kind: 'user'; userId: string }) | ServerCaller | DeveloperCaller;
 
-/** The maker of a link that this caller asks for. */
+/** The creator of a link requested by this caller. */
 export function makerOf(caller: Caller, credential: Credential | undefined): UploadPromise['maker'] {
-  if (caller.kind === 'agent') throw new Error('Agents make no upload links.');
+  if (caller.kind === 'agent') throw new Error('Agents cannot create upload links.');
   const { appId, sandboxId } = caller;
   const identity = caller.kind === 'user' ? { kind: caller.kind, appId, sandboxId, userId: caller.userId } : caller;
   return { identity, credential: lastingCredential(credential) };
 }
 
-/** Whether the maker of the link could still create the file that it promises, by the credential that made it. */
+/** Whether the creator of the link may still create its file, with the credential used to create the link. */
 export async function isStillPromised(
   db: Db,
   credentials: Pick<Credentials, 'findEnded'>,
@@ -61,7 +61,7 @@ export async function isStillPromised(
   }
 }
 
-/** Who the audit log names for what is done with the link: its maker. */
+/** The actor in the audit log for uploads by the link: its creator. */
 export function actorOfLink({ appId, sandboxId, maker: { identity } }: UploadPromise): AuditActor {
   const by = { scopes: [{ appId, sandboxId }], credential: 'upload_link' };
   if (identity.kind === 'user') return { ...by, kind: 'user', id: identity.userId };
@@ -71,19 +71,19 @@ export function actorOfLink({ appId, sandboxId, maker: { identity } }: UploadPro
 
 const purpose = 'upload';
 
-/** The token of an upload link: what was promised in base64url, a dot, and our signature over it. */
+/** The token of an upload link: its claims in base64url, a dot, and the signature. */
 export function sealUpload(secrets: Secrets, promise: UploadPromise): string {
   const text = Buffer.from(JSON.stringify(promise)).toString('base64url');
   return `${text}.${secrets.sign('signed-url', `${purpose}\0${text}`).toString('base64url')}`;
 }
 
-/** What was promised, or undefined when the token is not ours. Whether it has expired is for the caller to judge. */
+/** The claims of a token, or undefined when its signature is invalid. The caller checks expiry. */
 export function openUpload(secrets: Secrets, token: string): UploadPromise | undefined {
   const [text = '', signature = '', ...rest] = token.split('.');
   const bytes = readBase64url(text);
   const proof = readBase64url(signature);
   if (bytes === undefined || proof === undefined || rest.length > 0) return undefined;
   if (!secrets.verify('signed-url', `${purpose}\0${text}`, proof)) return undefined;
-  // We wrote it, as the signature has shown.
+  // The signature proves that we wrote it.
   return JSON.parse(bytes.toString()) as UploadPromise;
 }

@@ -14,15 +14,15 @@ export type FileContents = {
   filename: string;
   contentType: string;
   shared?: boolean;
-  /** More bytes than this: BlobTooLarge. */
+  /** More bytes throw BlobTooLarge. */
   sizeMax?: number;
-  /** SHA-256 in hex; of other bytes: BlobChecksumMismatch. */
+  /** Expected SHA-256 in hex. Other bytes throw BlobChecksumMismatch. */
   checksum?: string;
-  /** The file's id where it was given out beforehand. */
+  /** The file's id, if it was assigned earlier. */
   id?: string;
 };
 
-/** What else is written in the transaction of a new file's row. */
+/** Additional writes in the transaction of a new file's row. */
 export type RecordFile = (tx: Db, row: store.FileRow) => Promise<void>;
 
 type ImageSize = { width: number; height: number };
@@ -31,27 +31,27 @@ export type WriteDeps = {
   db: Database;
   blobs: BlobStore;
   log: Logger;
-  /** Reads the size from the first bytes of an image of this app; undefined when it cannot be told. */
+  /** Reads the size from the first bytes of an image; undefined when it cannot be determined. */
   imageSize: (bytes: Uint8Array, appId: string) => Promise<ImageSize | undefined>;
 };
 
-/** After this a blob that still has no row was left by a process that died; no upload takes as long. */
+/** A blob without a row after this time was left by a process that died. No upload takes this long. */
 const graceHours = 24;
-/** Formats say their size at the beginning, after what cameras put before it. */
+/** Image formats state their size near the beginning, after camera metadata. */
 const imageHeadBytes = 1024 * 1024;
 
-/** Contents that are stored and have no row yet. */
+/** Stored contents without a row. */
 type StoredFile = {
-  /** Writes the row, and what `record` adds, in this transaction. May be tried again in another. */
+  /** Writes the row, and the additions of `record`, in this transaction. May be retried in another. */
   commit(tx: Db, owned: Owned, record?: RecordFile): Promise<store.FileRow>;
-  /** There will be no row: the blob may go. */
+  /** Deletes the blob, which will get no row. */
   discard(): Promise<void>;
 };
 
 /**
- * Stores contents and row: the blob is whole and durable before the row exists, and a note that is as durable as either
- * names the blob from before it exists until its row does. So a process may die at any point, and what it leaves is
- * swept away. `record` may add to the row's transaction.
+ * Stores contents and row. The blob is complete and durable before the row exists, and a durable note names the blob
+ * from before it exists until its row does. A process may die at any point, and the sweep deletes what it left.
+ * `record` may add to the row's transaction.
  */
 export async function writeFile(
   deps: WriteDeps,
@@ -64,13 +64,13 @@ export async function writeFile(
   try {
     return await deps.db.begin((tx) => stored.commit(tx, owned, record));
   } catch (error) {
-    // A connection that broke may have broken after the commit: then the row is there, and only the note can tell.
+    // The connection may have been lost after the commit. Then the row exists, and only the note can tell.
     if (error instanceof AppError || isRefusedStatement(error)) await stored.discard();
     throw error;
   }
 }
 
-/** The first half of `writeFile`, which takes its time and holds no transaction. */
+/** The first, slow half of `writeFile`, which holds no transaction. */
 export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileContents): Promise<StoredFile> {
   const { db, blobs } = deps;
   const { filename, contentType, sizeMax, checksum, shared = false, id = newUuid() } = contents;
@@ -120,13 +120,13 @@ export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileCon
   };
 }
 
-/** What the caller is told, where the failure is not ours. */
+/** Translates failures that are not server errors. */
 function refusalOf(error: unknown): unknown {
   const overQuota = quotaError(error);
   if (overQuota) return overQuota;
-  if (isUniqueViolation(error, 'files_pkey')) return new AppError('conflict', 'This upload was done already.');
+  if (isUniqueViolation(error, 'files_pkey')) return new AppError('conflict', 'The file was already uploaded.');
   if (isDiskFull(error))
-    return new AppError('unavailable', 'The server has no room left for this file.', { cause: error });
+    return new AppError('unavailable', 'The server has no space left for this file.', { cause: error });
   return error;
 }
 
@@ -134,7 +134,7 @@ function isDiskFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
 }
 
-/** Removes a blob that nothing refers to. A failure is left to the sweep: the note about the blob is still there. */
+/** Deletes an unreferenced blob. If that fails, the sweep deletes it: the note about the blob still exists. */
 export async function forgetBlob(
   { db, blobs, log }: Pick<WriteDeps, 'db' | 'blobs' | 'log'>,
   appId: string,
@@ -144,11 +144,11 @@ export async function forgetBlob(
     await blobs.remove(blobKey);
     await store.deleteDoomedBlob(db, appId, blobKey);
   } catch (error) {
-    log.warn({ err: error, blobKey }, 'A blob was left to the sweep');
+    log.warn({ err: error, blobKey }, 'Could not delete a blob; the sweep will retry');
   }
 }
 
-/** Width and height are worth having, never worth losing an upload for. */
+/** Width and height are optional: an error here never fails an upload. */
 async function readImageSize(
   { blobs, imageSize, log }: WriteDeps,
   appId: string,
@@ -163,7 +163,7 @@ async function readImageSize(
     for await (const chunk of head) chunks.push(chunk);
     return await imageSize(Buffer.concat(chunks), appId);
   } catch (error) {
-    log.info({ err: error, blobKey }, 'The size of an image could not be read');
+    log.info({ err: error, blobKey }, 'Could not read the size of an image');
     return undefined;
   }
 }

@@ -7,7 +7,7 @@ import type { InstallationRow } from './store.ts';
 
 type InstallationRouteDeps = {
   installations: InstallationService;
-  /** The secret URL of an installation's source, where it has one. */
+  /** The secret URL of an installation's source, if it has one. */
   inboundUrl: (row: InstallationRow) => Promise<string | undefined>;
 };
 
@@ -23,7 +23,7 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
     create: { callers: operators, body: installationCreateSchema, run: installations.create },
     list: { callers: operators, run: installations.list },
     get: { callers: operators, run: installations.get },
-    // Nothing of an installation changes; the operation is there so that every resource has the same five.
+    // An installation has nothing to change. The operation exists so that every resource has the same five.
     update: { callers: operators, body: installationUpdateSchema, run: (caller, id) => installations.get(caller, id) },
     remove: { callers: operators, run: installations.remove },
   });

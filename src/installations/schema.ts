@@ -10,11 +10,11 @@ export const installationSchema = Type.Object(
     agent: Type.String(),
     kind: Type.Enum(installationKinds),
     sandbox: Type.Optional(Type.String()),
-    inbound_url: Type.Optional(Type.String({ description: 'The secret URL that takes documents.' })),
+    inbound_url: Type.Optional(Type.String({ description: 'The secret URL that accepts documents.' })),
     created_at: Type.String(),
     updated_at: Type.String(),
   },
-  { $id: 'Installation', description: 'A connection of an agent that fills a source by itself.' },
+  { $id: 'Installation', description: 'A connection of an agent that fills its own source.' },
 );
 
 export const installationCreateSchema = strict({

@@ -8,7 +8,7 @@ import { findNamedOwners, pathId, unknownReference } from '../tenancy/references
 import type { installationCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 
-/** What else happens in the transaction of a new installation, such as making the source that it fills. */
+/** Additional work in the transaction of a new installation, such as creating its source. */
 type OnInstalled = (
   tx: Transaction,
   installation: store.InstallationRow,

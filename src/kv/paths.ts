@@ -1,12 +1,12 @@
 import { AppError, notFound } from '../errors.ts';
 
-/** Longer than any key may be; what exceeds it is not carried further, only that it does. */
+/** Longer than any valid key. Longer keys are replaced by a marker. */
 const carriedBytesMax = 4_096;
 
 /**
- * Makes the path of a key one that any router takes: everything after `/kv/` up to the query becomes one segment that
- * `readPathKey` turns back. Slashes, dots and stray percent signs are part of the key. Whatever spelling of the path
- * the router takes for `/api/v1/kv/` has to be rewritten: with the scheme and host before it, or with escaped letters.
+ * Rewrites the path of a key for the router: everything after `/kv/` up to the query becomes one segment that
+ * `readPathKey` decodes. Slashes, dots and stray percent signs are part of the key. Every spelling that the router
+ * accepts for `/api/v1/kv/` must be rewritten: with scheme and host, or with escaped letters.
  */
 export function rewriteKvUrl(target: string): string {
   const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '');
@@ -18,14 +18,14 @@ export function rewriteKvUrl(target: string): string {
   return `/api/v1/kv/${carry(raw)}${query}`;
 }
 
-/** Three segments, escaped or not. An escaped slash separates none. */
+/** Three segments, escaped or not. An escaped slash does not separate segments. */
 const kvPrefix = /^(?:\/(?:[a-z0-9]|%(?!2f)[0-9a-f]{2}){2,3}){3}\//i;
 
-/** What a path parameter made by `rewriteKvUrl` says. */
+/** The decoded path parameter of `rewriteKvUrl`. */
 type PathKey = { kind: 'key'; key: string } | { kind: 'not-utf8' } | { kind: 'too-long' };
 
 function parsePathKey(segment: string): PathKey {
-  // Another segment did not come through `rewriteKvUrl`: to take it for a key would be to take another key.
+  // Any other segment did not pass through `rewriteKvUrl`, and decoding it would yield a different key.
   if (!/^(?:x|l|k[\w-]*)$/.test(segment)) throw new Error('The path of a key was not rewritten.');
   if (segment === notUtf8) return { kind: 'not-utf8' };
   if (segment === tooLong) return { kind: 'too-long' };
@@ -33,8 +33,7 @@ function parsePathKey(segment: string): PathKey {
 }
 
 /**
- * The key that a path names. 422 on `key` when it cannot be one; a key that is only looked up and could never have
- * been stored for its length is 404.
+ * The key in a path. 422 on `key` when it is invalid. On reads, a key that is too long to have been stored is 404.
  */
 export function readPathKey(segment: string, use: 'look-up' | 'write', keyBytesMax: number): string {
   const parsed = parsePathKey(segment);
@@ -67,7 +66,7 @@ function carry(raw: string): string {
   return bytes.length > carriedBytesMax ? tooLong : `k${bytes.toString('base64url')}`;
 }
 
-/** Undoes percent escapes byte by byte; one that is not valid stands for itself. */
+/** Decodes percent escapes byte by byte. Invalid escapes are kept. */
 function unescapeBytes(raw: string): Buffer {
   const source = Buffer.from(raw, 'latin1');
   const target = Buffer.allocUnsafe(source.length);

@@ -2,7 +2,7 @@ import { AppError } from '../errors.ts';
 import type { KvEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 
-/** What If-Match and If-None-Match ask of the entry as it is now (RFC 9110, 13.1), or undefined when neither came. */
+/** The precondition of If-Match and If-None-Match (RFC 9110, 13.1), or undefined when neither is sent. */
 export type Precondition = { holds(current: Pick<KvEntry, 'id' | 'version'> | undefined): boolean };
 
 export function readPrecondition(headers: {
@@ -23,7 +23,7 @@ export function readPrecondition(headers: {
   };
 }
 
-/** `*`, or the list of entity tags as they were sent; a weak one never equals a strong one. */
+/** `*`, or the list of entity tags as sent. A weak tag never equals a strong one. */
 function parseTags(header: string, text: string): '*' | string[] {
   if (text.trim() === '*') return '*';
   if (!/^\s*(?:(?:W\/)?"[^"]*"\s*(?:,\s*|$))+$/.test(text))

@@ -26,7 +26,7 @@ const tag = 'Key-value storage';
 const path = '/api/v1/kv';
 const keyPath = '/api/v1/kv/:key';
 
-/** Key-value storage. The server must be made with `rewriteUrl: rewriteKvUrl`. */
+/** Key-value storage. The server must be created with `rewriteUrl: rewriteKvUrl`. */
 export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }): void {
   const { keyBytesMax, valueBytesMax } = kv.limits;
   const budget = textBudget(keyBytesMax + valueBytesMax);
@@ -38,7 +38,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     tag,
     summary: 'List entries',
     description:
-      'End users get all their own entries, unpaged, and every query parameter is ignored. Developers and secret keys get pages over all users of the app, newest created first.',
+      'End users get all their own entries without pagination, and query parameters are ignored. Developers and secret keys get pages of the entries of all users, newest first.',
     query: listKvQuery,
     uncheckedQuery: true,
     responses: { 200: kvListSchema },
@@ -58,7 +58,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     audit: 'data',
     tag,
     summary: 'Create an entry',
-    description: 'The key must not exist for the user yet; PUT creates or overwrites.',
+    description: 'Fails if the user already has the key. PUT creates or overwrites.',
     body: createKvBody,
     budget,
     responses: { 200: ref(kvEntrySchema) },
@@ -74,7 +74,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     tag,
     summary: 'Get an entry',
     description:
-      'The key is everything after `/kv/`, percent-encoded or as it is. `ETag` names the state of the entry.',
+      'The key is everything after `/kv/`, percent-encoded or literal. `ETag` identifies the state of the entry.',
     query: kvUserQuery,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, query, reply }) {
@@ -114,13 +114,13 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     async handler({ caller, params, query, body, request }) {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
       if (caller.kind !== 'user' && query.user !== undefined && body?.user !== undefined && query.user !== body.user)
-        throw invalidField('user', 'is another in the query than in the body');
+        throw invalidField('user', 'differs between the query and the body');
       await kv.delete(db, caller, key, query.user ?? body?.user, preconditionOf(request));
     },
   });
 }
 
-/** The path parameter, which `rewriteKvUrl` made. */
+/** The path parameter created by `rewriteKvUrl`. */
 function keyOf(params: object): string {
   return (params as { key: string }).key;
 }

@@ -5,7 +5,7 @@ import { ref, strict } from '../http/route.ts';
 const timestamp = (description: string) => Type.String({ format: 'date-time', description });
 
 const entryMembers = {
-  user: Type.String({ description: 'Whose entry it is.' }),
+  user: Type.String({ description: 'The owner of the entry.' }),
   key: Type.String(),
   value: Type.String(),
   created_at: timestamp('When the key was first written.'),
@@ -23,16 +23,16 @@ const kvListEntrySchema = Type.Object(
     user_email: Type.Optional(Type.String()),
     user_name: Type.Optional(Type.String()),
   },
-  { $id: 'KvListEntry', description: 'An entry in a list, for developers and servers with its user.' },
+  { $id: 'KvListEntry', description: 'An entry in a list. Includes the user for developers and secret keys.' },
 );
 
-/** End users get `data` alone; the page members belong to developers and servers. */
+/** End users get only `data`; developers and servers also get the page members. */
 export const kvListSchema = Type.Object({
   ...Type.Partial(pageOf(ref(kvListEntrySchema))).properties,
   data: Type.Array(ref(kvListEntrySchema)),
 });
 
-/** End users' own `user` is never looked at, whatever it is; for the others `readUser` checks it. */
+/** Accepts anything: `user` is ignored for end users, and `readUser` checks it for other callers. */
 const userMember = Type.Optional(
   Type.Unknown({
     description: 'The user (`usr_…`). Required for developers and secret keys, ignored for end users.',
@@ -53,7 +53,7 @@ export const createKvBody = strict({
 
 export const putKvBody = strict({ value: valueMember, user: userMember });
 
-/** A body is optional on DELETE; the server hands its absence on as null. */
+/** The body of DELETE is optional; Fastify passes a missing one as null. */
 export const deleteKvBody = Type.Unsafe<{ user?: unknown } | null>({
   type: ['object', 'null'],
   properties: { user: userMember },
@@ -64,12 +64,12 @@ export const kvUserQuery = Type.Object({ user: userMember });
 
 export const listKvQuery = Type.Object({
   ...pageQuery,
-  user: Type.Optional(Type.String({ description: 'Entries of this user.' })),
+  user: Type.Optional(Type.String({ description: 'Only entries of this user.' })),
   user_search: Type.Optional(
     Type.String({
       maxLength: 500,
-      description: "Substring of the user's e-mail or full name; upper and lower case are the same.",
+      description: "Substring of the user's e-mail or full name, case-insensitive.",
     }),
   ),
-  key: Type.Optional(Type.String({ description: 'Entries whose key begins with this, taken literally.' })),
+  key: Type.Optional(Type.String({ description: 'Only entries whose key begins with this literal prefix.' })),
 });

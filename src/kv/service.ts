@@ -40,13 +40,13 @@ type KvListFilter = {
 export type KvService = ReturnType<typeof createKvService>;
 
 /**
- * Strings that users keep under keys. Each operation takes the pool or a transaction. `user` is what the request says;
- * end users' own is never looked at.
+ * Key-value entries of users. Each operation takes the pool or a transaction. `user` is the one named in the request,
+ * and ignored for end users.
  */
 export function createKvService({ limits }: { limits: KvLimits }) {
   const batchers = new WeakMap<Db, ReturnType<typeof createBatchers>>();
 
-  /** What comes together on one `db` shares statements. */
+  /** Concurrent operations on one `db` share statements. */
   function batchersOf(db: Db): ReturnType<typeof createBatchers> {
     const known = batchers.get(db);
     if (known !== undefined) return known;
@@ -64,7 +64,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       throw invalidField('value', `must be at most ${limits.valueBytesMax} bytes`);
   }
 
-  /** Writes only over the very state that the precondition was checked on. */
+  /** Writes only over the state for which the precondition was checked. */
   async function putIf(db: Db, owner: KvOwner, key: string, value: string, precondition: Precondition) {
     const current = await findEntry(db, owner, key);
     if (!current && !(await userExists(db, owner))) throw noUser();
@@ -79,18 +79,22 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     try {
       return await write;
     } catch (error) {
-      // The user was deleted in this moment.
+      // The user was deleted concurrently.
       if (isForeignKeyViolation(error)) throw noUser();
       if (!isDatabaseError(error, quotaExceeded)) throw error;
-      throw new AppError('quota_exceeded', `A user may store ${limits.userBytesMax} bytes of keys and values in all.`, {
-        fields: [{ field: 'value', message: 'does not fit into what the user may store' }],
-        details: { user_bytes_max: limits.userBytesMax },
-        cause: error,
-      });
+      throw new AppError(
+        'quota_exceeded',
+        `A user may store a total of ${limits.userBytesMax} bytes of keys and values.`,
+        {
+          fields: [{ field: 'value', message: "exceeds the user's storage limit" }],
+          details: { user_bytes_max: limits.userBytesMax },
+          cause: error,
+        },
+      );
     }
   }
 
-  /** The entries with the values that their page left out; what was deleted meanwhile is left out. */
+  /** Adds the values omitted from the page. Entries deleted meanwhile are omitted. */
   async function* withValues(db: Db, scope: Scope, entries: KvListed[]): AsyncGenerator<KvListEntry> {
     for (let from = 0; from < entries.length; ) {
       const next = entries.slice(from, from + sizeOfPiece(entries, from));
@@ -108,7 +112,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
   return {
     limits,
 
-    /** Everything that an end user has, newest created first. Between two reads no connection is held. */
+    /** All entries of an end user, newest first. No connection is held between two reads. */
     async *listOwn(db: Db, caller: UserCaller): AsyncGenerator<KvEntry> {
       let after: KvPosition | undefined;
       for (;;) {
@@ -119,7 +123,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       }
     },
 
-    /** A page over all users of the app. */
+    /** A page of the entries of all users of the app. */
     async list(
       db: Db,
       caller: Caller,
@@ -213,10 +217,10 @@ function createBatchers(db: Db) {
   return { reads, writes };
 }
 
-/** What a list reads of entries at a time. */
+/** Entries that a list reads per query. */
 const listBounds = { rowsMax: 500, bytesMax: 256 * 1024 };
 
-/** How many entries from here on are one piece: at least one, and as many more as stay within the bound. */
+/** The number of entries from here on that fit into one piece: at least one. */
 function sizeOfPiece(entries: KvListed[], from: number): number {
   let bytes = 0;
   let to = from;
@@ -230,33 +234,33 @@ const batchBytesMax = 1024 * 1024;
 const readBatchesMax = 2;
 const writeBatchesMax = 4;
 
-/** What the batches of a scope go by. */
+/** The key of a scope's batches. */
 function nameOf({ appId, sandboxId }: Scope): string {
   return `${appId}/${sandboxId}`;
 }
 
-/** A batch is of one scope. */
+/** All entries of a batch belong to one scope. */
 function scopeOf(items: KvOwner[]): Scope {
   const [first] = items;
   if (first === undefined) throw new Error('The batch is empty.');
   return first;
 }
 
-/** SQLSTATE that kv_use raises. */
+/** SQLSTATE raised by kv_use. */
 const quotaExceeded = 'QK001';
 
-/** Whose storage the caller means. 400 when a developer or server names nobody, 422 when it names no user's id, 404 for an agent. */
+/** The owner that the request names. 400 when a developer or server names none, 422 for an invalid id, 404 for an agent. */
 function targetOwner(caller: Caller, user: unknown): KvOwner {
   const { appId, sandboxId } = caller;
   if (caller.kind === 'user') return { appId, sandboxId, userId: caller.userId };
   if (!seesWholeApp(caller)) throw new AppError('not_found', 'An agent has no key-value entries.');
-  if (user === undefined) throw new AppError('user_required', 'Say whose entry is meant with `user`.');
+  if (user === undefined) throw new AppError('user_required', 'Name the owner of the entry in `user`.');
   const userId = typeof user === 'string' && stringProblem(user) === undefined ? parseId('user', user) : undefined;
   if (userId === undefined) throw invalidField('user', 'is not an id of the right type');
   return { appId, sandboxId, userId };
 }
 
-/** The first text in code point order, which is UTF-8's byte order, after all that begin with the prefix. */
+/** The first text after all texts with the prefix, in code point order (UTF-8's byte order). */
 export function firstTextAfterPrefix(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
@@ -268,9 +272,9 @@ export function firstTextAfterPrefix(prefix: string): string | undefined {
 }
 
 function noUser(): AppError {
-  return new AppError('not_found', 'There is no such user in this app.');
+  return new AppError('not_found', 'The user does not exist in this app.');
 }
 
 function preconditionFailed(): AppError {
-  return new AppError('precondition_failed', 'The entry is not in the state that If-Match or If-None-Match asks for.');
+  return new AppError('precondition_failed', 'The entry does not match If-Match or If-None-Match.');
 }

@@ -1,6 +1,6 @@
 /*
- * Triggers of kv_entries: kv_entries_added, kv_entries_resized and kv_entries_removed keep the number of an app's entries
- * and the bytes of each user, and refuse a write that would exceed the user's quota (SQLSTATE QK001).
+ * Triggers of kv_entries: kv_entries_added, kv_entries_resized and kv_entries_removed count an app's entries and the
+ * bytes of each user, and reject a write that would exceed the user's quota (SQLSTATE QK001).
  */
 import type { Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -17,13 +17,13 @@ export type KvEntry = {
 
 export type KvListEntry = KvEntry & { userEmail: string | null; userName: string | null };
 
-/** Without its value where the values before it fill the page's bound. */
+/** Without its value when the values before it fill the page. */
 export type KvListed = Omit<KvListEntry, 'value'> & { value: string | null; valueBytes: number };
 
-/** Whose storage, and of which app and sandbox. */
+/** The owner of entries, with app and sandbox. */
 export type KvOwner = Scope & { userId: string };
 
-/** What the database adds to an entry that is written. */
+/** The columns that the database sets on a write. */
 type Written = Pick<KvEntry, 'id' | 'version' | 'createdAt' | 'updatedAt'>;
 
 export type KvWrite = { id: string; key: string; value: string; userBytesMax: number };
@@ -35,7 +35,7 @@ export async function findEntry(db: Db, owner: KvOwner, key: string): Promise<Kv
   return row && { ...row, userId: owner.userId, key };
 }
 
-/** The entries of many owners of one scope, each at the place of its request; undefined where there is none. */
+/** The entries of many owners of one scope, in the order of the requests; undefined where there is none. */
 export async function findEntries(
   db: Db,
   scope: Scope,
@@ -57,14 +57,14 @@ export async function findEntries(
   return found;
 }
 
-/** Where a list goes on: after this entry. The time is as the database writes it, to the microsecond. */
+/** The position after which a list continues. The time is PostgreSQL's text, accurate to the microsecond. */
 export type KvPosition = { createdAtText: string; id: string };
 
 type ListBounds = { rowsMax: number; bytesMax: number };
 
 /**
- * What the user has, newest created first: the next entries after a position, at least one, and as many more as the
- * bounds allow. Each is read as it is in this moment.
+ * The user's entries after a position, newest first: at least one, and as many more as the limits allow. Each is read
+ * in its current state.
  */
 export async function listUserEntries(
   db: Db,
@@ -85,11 +85,11 @@ export async function listUserEntries(
 }
 
 /**
- * Writes whether or not the keys exist, no key of a user twice; each entry at the place of its write, undefined where
- * there is no such user. `settings` hands the quota to the table's triggers, and lets several writes wait for a lock only
- * so long that the others need not wait with the one that it is about: the statement then fails (SQLSTATE 55P03), and
- * each is to be written by itself. Rows are taken in one order, and the users' before the entries' (as the deletion of a
- * user does), so that no two statements wait for each other.
+ * Upserts entries; no key of a user may occur twice. Returns the entries in the order of the writes, undefined where the
+ * user does not exist. `settings` passes the quota to the table's triggers. It also limits the lock wait of a batch, so
+ * that one locked row does not delay the rest: the statement then fails (SQLSTATE 55P03), and the caller writes each
+ * entry separately. Rows are locked in a fixed order, users before entries (as when a user is deleted), to avoid
+ * deadlocks.
  */
 export async function upsertEntries(
   db: Db,
@@ -125,7 +125,7 @@ export async function upsertEntries(
   });
 }
 
-/** Writes a new key. Undefined when it exists already or there is no such user. */
+/** Inserts a new key. Undefined when it already exists or the user does not exist. */
 export async function insertEntry(db: Db, owner: KvOwner, write: KvWrite): Promise<KvEntry | undefined> {
   const [row] = await db<Written[]>`
     insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
@@ -137,7 +137,7 @@ export async function insertEntry(db: Db, owner: KvOwner, write: KvWrite): Promi
   return row && { ...row, userId: owner.userId, key: write.key, value: write.value };
 }
 
-/** Overwrites exactly this state of an entry. Undefined when it has changed or gone in the meantime. */
+/** Overwrites exactly this state of an entry. Undefined when it was changed or deleted meanwhile. */
 export async function updateEntry(
   db: Db,
   owner: KvOwner,
@@ -153,7 +153,7 @@ export async function updateEntry(
   return row && { ...row, userId: owner.userId, key: write.key, value: write.value };
 }
 
-/** True when the entry was there; with `expected`, when it was there in exactly that state. */
+/** True when the entry existed; with `expected`, in exactly that state. */
 export async function deleteEntry(
   db: Db,
   owner: KvOwner,
@@ -177,13 +177,13 @@ export async function userExists(db: Db, owner: KvOwner): Promise<boolean> {
 
 export type KvFilter = {
   userId?: string | undefined;
-  /** Literal substring of e-mail or name, in any case. */
+  /** Literal substring of e-mail or name, case-insensitive. */
   userSearch?: string | undefined;
-  /** Literal prefix, and the first text in byte order that no longer begins with it. */
+  /** Literal prefix, and the first text in byte order after all texts with it. */
   keys?: { from: string; before: string | undefined } | undefined;
 };
 
-/** One page, newest created first, with the first values up to `bytesMax`, and the exact number of entries that match. */
+/** One page, newest first, with the first values up to `bytesMax`, and the exact number of matching entries. */
 export async function listEntries(
   db: Db,
   scope: Scope,
@@ -228,7 +228,7 @@ async function listMatching(db: Db, scope: Scope, filter: KvFilter, { limit, off
   const ofUser = userId === undefined ? db`` : db`and e.user_id = ${userId}`;
   const ofKeys = keys === undefined ? db`` : db`and e.key >= ${keys.from}`;
   const ofKeysBefore = keys?.before === undefined ? db`` : db`and e.key < ${keys.before}`;
-  // Materialised, so that no plan walks all entries from the newest in the hope of meeting matches soon.
+  // Materialized, so that the planner does not scan all entries from the newest, expecting early matches.
   return db<ListRow[]>`
     with matched as materialized (
       select e.user_id, e.key, e.id, e.created_at from kv_entries e
@@ -246,7 +246,7 @@ async function listMatching(db: Db, scope: Scope, filter: KvFilter, { limit, off
     order by listed.created_at desc, listed.id desc`;
 }
 
-/** The index finds users that have all the pieces; only the text itself says that they stand in a row. */
+/** The index finds users that have all the trigrams; the text itself decides whether they are adjacent. */
 function userMatches(db: Db, scope: Scope, search: string) {
   const size = Math.min(3, [...search].length);
   return db`u.app_id = ${scope.appId} and u.sandbox_id = ${scope.sandboxId}

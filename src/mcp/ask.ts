@@ -6,7 +6,7 @@ type AskOptions = {
   body?: unknown;
 };
 
-/** One request to our own API, as the caller. Answers its JSON; throws ApiRefusal with what the API says. */
+/** Sends one request to our own API as the caller and returns its JSON. Throws ApiRefusal with the API's error. */
 export type Ask = <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options?: AskOptions) => Promise<T>;
 
 export type ErrorMember = {
@@ -28,7 +28,7 @@ export class ApiRefusal extends Error {
   }
 }
 
-/** What makes a caller: handed on just as it came, so that whoever asks by a tool has the rights of the API and no others. */
+/** The credential headers, passed on unchanged, so that a tool has exactly the caller's rights in the API. */
 const credentialHeaders = [
   'x-api-key',
   'x-archastro-api-key',
@@ -39,7 +39,7 @@ const credentialHeaders = [
   'x-quarry-csrf',
 ];
 
-/** Requests made inside this process, through the hooks, checks and handlers of the routes. */
+/** Sends requests within this process, through the hooks, checks and handlers of the routes. */
 export function createAsk(fastify: FastifyInstance, request: FastifyRequest): Ask {
   const own: Record<string, string> = { 'x-request-id': request.id };
   for (const name of credentialHeaders) {

@@ -12,13 +12,13 @@ type McpDeps = {
   fastify: FastifyInstance;
   baseUrl: () => string;
   corsOrigins: string[];
-  /** Bytes of a file that the caller sees. */
+  /** Bytes of a file visible to the caller. */
   readFile(caller: Caller, file: string, start: number, end: number): Promise<Buffer>;
 };
 
 /**
  * The Model Context Protocol over streamable HTTP, without sessions: docs/decisions/0023-mcp-without-sessions.md.
- * Answers what ends the waiting of tools, for when the server stops.
+ * Returns a function that ends the waits of tools, for server shutdown.
  */
 export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
   const waiting = new Set<AbortController>();
@@ -29,10 +29,10 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     tag: 'Server',
     summary: 'Speak the Model Context Protocol',
     description:
-      'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request stands alone.',
+      'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request is independent.',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
     budget: bodyBudgets.document,
-    // What a tool does is counted and entered as the request that it makes.
+    // Rate limits and the audit log apply to the requests that tools send.
     rateGroup: 'reads',
     audit: 'none',
     handler: async ({ caller, request, reply }) => {
@@ -46,7 +46,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
         patience.abort();
         gone.abort();
       });
-      // The protocol's library costs 36 MiB and a sixth of a second: who does not use it need not have it.
+      // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
       const { answerMcp } = await import('./server.ts');
       const response = await answerMcp(webRequest(deps, request, gone.signal), request.body, {
         ask: createAsk(deps.fastify, request),
@@ -70,13 +70,15 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
 }
 
 /**
- * 403 for pages of other origins. A page that has turned its name into this machine's address (DNS rebinding) still
- * sends its own origin with every POST. Programs send none. `*` in the settings does not count here: the protocol
- * wants each origin named.
+ * 403 for pages of other origins. Even after DNS rebinding, a page sends its own origin with every POST; programs send
+ * none. `*` in the settings is ignored here: the protocol requires each origin to be named.
  */
 function requireOwnOrigin({ baseUrl, corsOrigins }: McpDeps, origin: string | undefined): void {
   if (origin === undefined || origin === new URL(baseUrl()).origin || corsOrigins.includes(origin)) return;
-  throw new AppError('forbidden', 'Pages of this origin may not use /mcp. Name it in QUARRY_CORS_ORIGINS to let them.');
+  throw new AppError(
+    'forbidden',
+    'Pages of this origin may not use /mcp. To allow them, add the origin to QUARRY_CORS_ORIGINS.',
+  );
 }
 
 /** One revision of the protocol lets clients send many messages as one request. */

@@ -23,14 +23,14 @@ Long texts come in parts: when an answer has next_offset, call again with it as 
 Work that takes longer than you wait for answers with an id; read_extraction and read_run show how it goes on.`;
 
 export type McpContext = Omit<ToolContext, 'report'> & {
-  /** Told what was no refusal but a fault. */
+  /** Called with unexpected errors. */
   onError(error: unknown): void;
   onRefusal(error: unknown): void;
 };
 
-/** Answers one request of one caller, whose JSON has been parsed, and keeps nothing of it. */
+/** Handles one request of one caller, with parsed JSON, and keeps no state. */
 export function answerMcp(request: Request, parsedBody: unknown, context: McpContext): Promise<Response> {
-  // Nothing that clients could subscribe to ever changes.
+  // The lists never change, so clients have nothing to subscribe to.
   const options = { maxSubscriptions: 0, onerror: context.onRefusal };
   return createMcpHandler(() => createServer(context), options).fetch(request, { parsedBody });
 }
@@ -43,12 +43,12 @@ function createServer(context: McpContext): Server {
   server.setRequestHandler('tools/list', () => ({ tools: tools.map(({ definition }) => definition) }));
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }): Promise<CallToolResult> => {
     const tool = byName.get(params.name);
-    if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `There is no tool ${params.name}.`);
-    // The one of the two kinds of protocol that we are asked in may have lifted it out of the parameters.
+    if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The tool ${params.name} does not exist.`);
+    // Depending on the protocol version, it is no longer among the parameters.
     const token = mcpReq._meta?.progressToken ?? params._meta?.progressToken;
     let reported = -1;
     const report: ToolContext['report'] = async (progress, total, message) => {
-      // The protocol wants each report to be further on than the one before.
+      // The protocol requires each report to exceed the previous one.
       if (token === undefined || progress <= reported) return;
       reported = progress;
       const known = total === undefined ? {} : { total };
@@ -66,7 +66,7 @@ function createServer(context: McpContext): Server {
   return server;
 }
 
-/** A refusal is a result that the model reads and can act on: the API's own words, then its whole error. */
+/** An API error is a result that the model can act on: the API's message, then the whole error. */
 function refuse(error: unknown, onError: (error: unknown) => void): CallToolResult {
   const member = errorMember(error);
   if (!(error instanceof ApiRefusal || error instanceof AppError)) onError(error);
@@ -87,6 +87,6 @@ function errorMember(error: unknown): ErrorMember {
     const { code, message, fields, details } = error;
     return { type: errorCodes[code].type, code, message, fields, details };
   }
-  const message = 'Something went wrong on our side. The request id finds it in the log.';
+  const message = 'An internal error occurred. The server log has details under the request id.';
   return { type: 'server_error', code: 'internal_error', message, fields: [], details: {} };
 }

@@ -3,9 +3,9 @@ import { AppError } from '../errors.ts';
 import { checkBody } from '../http/validation.ts';
 import type { Ask } from './ask.ts';
 
-/** Bounds of what tools take and give. A model pays for every character that it is handed. */
+/** Limits of tool arguments and results. A model pays for every character that it receives. */
 export const toolLimits = {
-  /** Text of one document or page in one answer. */
+  /** Text of one document or page in one result. */
   textBytesDefault: 16_384,
   textBytesMax: 65_536,
   linesDefault: 200,
@@ -13,29 +13,29 @@ export const toolLimits = {
   resultsDefault: 8,
   resultsMax: 25,
   passageCharactersMax: 2_000,
-  /** Free JSON inside of an answer: metadata, payloads, schemas. */
+  /** Free JSON inside a result: metadata, payloads, schemas. */
   jsonCharactersMax: 2_000,
   resultCharactersMax: 20_000,
   valueCharactersInListsMax: 200,
   listedMax: 100,
-  /** Clients give up after 60 seconds when they are not told otherwise. */
+  /** Clients time out after 60 seconds by default. */
   waitSecondsDefault: 45,
   waitSecondsMax: 300,
 } as const;
 
 export type ToolContext = {
   ask: Ask;
-  /** Bytes of a file that the caller sees; `end` is exclusive. */
+  /** Bytes of a file visible to the caller; `end` is exclusive. */
   readFile(file: string, start: number, end: number): Promise<Buffer>;
-  /** Tells the client how far a tool is, if it has asked to be told. */
+  /** Reports progress, if the client requested it. */
   report(progress: number, total: number | undefined, message: string): Promise<void>;
-  /** Ends when the client goes away or the server stops: a tool then answers with what it has. */
+  /** Aborted when the client disconnects or the server stops: a tool then returns what it has. */
   signal: AbortSignal;
 };
 
 export type ToolAnswer<O> = {
   data: O;
-  /** What a model reads; without it, the data as JSON. */
+  /** Text for the model. Default: the data as JSON. */
   text?: string;
 };
 
@@ -50,7 +50,7 @@ export type Tool = {
     outputSchema: { type: 'object'; [member: string]: unknown };
     annotations: Record<string, boolean>;
   };
-  /** Checks the arguments, then does it. Throws AppError or ApiRefusal. */
+  /** Validates the arguments and runs the tool. Throws AppError or ApiRefusal. */
   call(given: unknown, context: ToolContext): Promise<ToolAnswer<Record<string, unknown>>>;
 };
 
@@ -94,31 +94,31 @@ export const waitInput = Type.Optional(
   Type.Integer({
     minimum: 0,
     maximum: toolLimits.waitSecondsMax,
-    description: `Seconds to wait for the end; then the answer says how far it is. Default ${toolLimits.waitSecondsDefault}.`,
+    description: `Maximum seconds to wait for the end; after that, the result reports the progress. Default ${toolLimits.waitSecondsDefault}.`,
   }),
 );
 
-/** The text cut to a length, never between the halves of a character. */
+/** Truncates the text, never between surrogates. */
 export function cutText(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
   const last = text.charCodeAt(charactersMax - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? charactersMax - 1 : charactersMax);
 }
 
-/** Free JSON as it is, or, where it is long, the beginning of its text under `<name>_cut`. */
+/** Free JSON unchanged or, if long, the beginning of its text under `<name>_cut`. */
 export function fit<N extends string>(name: N, value: unknown, charactersMax: number): Record<string, unknown> {
   if (value === undefined || value === null) return {};
   const text = JSON.stringify(value);
   return text.length <= charactersMax ? { [name]: value } : { [`${name}_cut`]: `${cutText(text, charactersMax)}…` };
 }
 
-/** Whole characters of a range of UTF-8, and where they begin and end. */
+/** The complete characters in a range of UTF-8, with their start and end. */
 export function readUtf8(bytes: Buffer, start: number): { content: string; start: number; end: number } {
   const charactersBytesMax = 4;
   let first = 0;
   if (start > 0) while (first < charactersBytesMax && isContinuation(bytes[first])) first += 1;
   let last = bytes.length;
-  // The last character is whole when as many bytes follow its first one as that says.
+  // The last character is complete when its first byte is followed by as many bytes as it announces.
   for (let at = last - 1; at >= Math.max(first, last - charactersBytesMax); at--) {
     const byte = bytes[at] ?? 0;
     if (isContinuation(byte)) continue;
@@ -133,7 +133,7 @@ function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
-/** 422 that names both members, unless exactly one is there. */
+/** 422 that names both members, unless exactly one is present. */
 export function requireOneOf(names: [string, string], first: unknown, second: unknown): void {
   if ((first === undefined) !== (second === undefined)) return;
   const fields = names.map((field) => ({ field, message: `give exactly one of ${names.join(' and ')}` }));
@@ -143,7 +143,7 @@ export function requireOneOf(names: [string, string], first: unknown, second: un
 const firstPauseMs = 150;
 const lastPauseMs = 2_000;
 
-/** Looks again and again, with growing pauses, until it has ended, the time is over or the client has gone. */
+/** Polls with growing pauses until the end, the timeout or the disconnection of the client. */
 export async function waitFor<T>(
   { signal }: ToolContext,
   first: T,

@@ -12,24 +12,24 @@ type MonitoringDeps = {
   parser: ParserPool;
   streams: StreamHub;
   databasePoolSize: number;
-  /** How long numbers from the database are shown before they are asked for again. */
+  /** How long numbers from the database are cached. */
   keptMs?: number;
 };
 
-/** Everything that the database tells, of one moment. */
+/** All numbers from the database, read together. */
 type Snapshot = {
   jobs: store.Group[];
   work: store.Group[];
   connections: store.Group[];
   workers: number;
-  /** From asking for a connection to having it. */
+  /** The wait for a connection. */
   waitSeconds: number;
 };
 
 const keptMsDefault = 5_000;
 const statementTimeoutMs = 2_000;
 
-/** Registers the metrics that answer whether anything is stuck. docs/metrics.md explains them. */
+/** Registers the metrics that show whether anything is stuck. docs/metrics.md explains them. */
 export function registerMonitoring(deps: MonitoringDeps): void {
   const { metrics, parser, streams } = deps;
   const snapshot = remembered(deps);
@@ -46,13 +46,13 @@ export function registerMonitoring(deps: MonitoringDeps): void {
   };
 
   metrics.gauges('quarry_jobs', 'Background jobs by task and state', () => groups(({ jobs }) => jobs, count));
-  metrics.gauges('quarry_jobs_oldest_seconds', 'How long the oldest of these jobs has been due or running', () =>
+  metrics.gauges('quarry_jobs_oldest_seconds', 'Time for which the oldest of these jobs has been due or running', () =>
     groups(({ jobs }) => jobs, age),
   );
-  metrics.gauges('quarry_work', 'What is under way for users, by kind and state', () =>
+  metrics.gauges('quarry_work', 'Work in progress for users, by kind and state', () =>
     groups(({ work }) => work, count),
   );
-  metrics.gauges('quarry_work_oldest_seconds', 'The age of the oldest of these', () => groups(({ work }) => work, age));
+  metrics.gauges('quarry_work_oldest_seconds', 'Age of the oldest of these', () => groups(({ work }) => work, age));
   metrics.gauge(
     'quarry_workers',
     'Processes that run background jobs',
@@ -62,20 +62,16 @@ export function registerMonitoring(deps: MonitoringDeps): void {
   metrics.gauges('quarry_database_connections', 'Connections to the database by user and state', () =>
     groups(({ connections }) => connections, count),
   );
-  metrics.gauges('quarry_database_transaction_oldest_seconds', 'The age of the oldest transaction of these', () =>
+  metrics.gauges('quarry_database_transaction_oldest_seconds', 'Age of the oldest transaction of these', () =>
     groups(({ connections }) => connections, age),
   );
-  metrics.gauge(
-    'quarry_database_pool_size',
-    'Connections that this process may have for requests',
-    () => deps.databasePoolSize,
-  );
+  metrics.gauge('quarry_database_pool_size', 'Size of the connection pool for requests', () => deps.databasePoolSize);
   metrics.gauge(
     'quarry_database_wait_seconds',
-    'How long this scrape waited for a connection of the pool',
+    'Time that this scrape waited for a connection of the pool',
     one(({ waitSeconds }) => waitSeconds),
   );
-  metrics.gauge('quarry_database_up', 'Whether the database answered this scrape in time', async () =>
+  metrics.gauge('quarry_database_up', 'Whether the database responded to this scrape in time', async () =>
     (await snapshot()) === undefined ? 0 : 1,
   );
 
@@ -86,19 +82,19 @@ export function registerMonitoring(deps: MonitoringDeps): void {
       value,
     }));
   });
-  metrics.gauge('quarry_parser_waiting', 'Documents that wait for a parser process', () => parser.counts.waiting);
+  metrics.gauge('quarry_parser_waiting', 'Documents waiting for a parser process', () => parser.counts.waiting);
   metrics.gauge(
     'quarry_parser_processes_max',
-    'Documents that can be parsed at the same time',
+    'Documents that can be parsed concurrently',
     () => parser.counts.workers,
   );
-  metrics.gauge('quarry_streams_open', 'Event streams that are open', () => streams.size);
-  metrics.gauge('quarry_stream_topics', 'Things that open streams show', () => streams.topicCount);
+  metrics.gauge('quarry_streams_open', 'Open event streams', () => streams.size);
+  metrics.gauge('quarry_stream_topics', 'Resources shown by open event streams', () => streams.topicCount);
 }
 
 const nothing: Snapshot = { jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 };
 
-/** One look at the database serves every metric, and every scrape within a few seconds. Undefined when it fails. */
+/** Reads the database once for every metric, and for all scrapes within a few seconds. Undefined when it fails. */
 function remembered({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => Promise<Snapshot | undefined> {
   let kept: Promise<Snapshot | undefined> | undefined;
   let until = 0;
@@ -107,7 +103,7 @@ function remembered({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => 
     if (kept !== undefined && now < until) return kept;
     until = now + keptMs;
     kept = look(db).catch((error: unknown) => {
-      log.warn({ err: error }, 'The database did not tell its numbers for /metrics');
+      log.warn({ err: error }, 'Could not read the numbers for /metrics from the database');
       return undefined;
     });
     return kept;

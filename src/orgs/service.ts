@@ -19,7 +19,7 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
     return row;
   }
 
-  /** A new logo is a new file of the org; the old one, and so its capability URL, goes with the same commit. */
+  /** A new logo is a new file. The old file, and with it its capability URL, is deleted in the same transaction. */
   async function replaceLogo(caller: Caller, id: string, old: string | null, logo: PictureInput | null) {
     if (logo !== null) {
       const owned = { orgId: id, teamId: null, userId: null, agentId: null };
@@ -66,5 +66,9 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
 }
 
 function uniqueSlug<T>(write: () => Promise<T>): Promise<T> {
-  return refuseDuplicate('orgs_slug', { field: 'slug', message: 'Another organisation has this slug.' }, write);
+  return refuseDuplicate(
+    'orgs_slug',
+    { field: 'slug', message: 'Another organisation already uses this slug.' },
+    write,
+  );
 }

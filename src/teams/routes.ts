@@ -76,7 +76,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     path: '/teams/:team/members',
     operationId: 'removeNamedTeamMember',
     tag,
-    summary: 'Remove the member that the body names',
+    summary: 'Remove the member named in the body',
     params,
     body: memberRemoveSchema,
     responses: { 204: null },

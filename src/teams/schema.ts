@@ -12,7 +12,9 @@ export const teamSchema = Type.Object(
     name: Type.String(),
     description: optionalText,
     org: optionalText,
-    membership_status: Type.Optional(Type.Enum(['joined', 'not_joined'], { description: 'Of the calling user.' })),
+    membership_status: Type.Optional(
+      Type.Enum(['joined', 'not_joined'], { description: 'Membership of the calling user.' }),
+    ),
     metadata: Type.Record(Type.String(), Type.Unknown()),
     sandbox: optionalText,
     created_at: Type.String(),
@@ -28,7 +30,7 @@ export const teamCreateSchema = strict({
   name,
   description: Type.Optional(description),
   org: Type.Optional(Type.String({ description: 'org_…' })),
-  metadata: Type.Optional(freeMap('Kept as given.')),
+  metadata: Type.Optional(freeMap('Stored unchanged.')),
 });
 
 export const teamUpdateSchema = strict({

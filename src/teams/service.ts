@@ -33,7 +33,7 @@ export function createTeamService({ db }: { db: Database }) {
   return {
     get,
 
-    /** A user who makes a team owns it. */
+    /** A user who creates a team becomes its owner. */
     async create(caller: Caller, input: Static<typeof teamCreateSchema>): Promise<store.TeamRow & { joined: boolean }> {
       const { org } = await findNamedOwners(db, caller, { org: input.org });
       const orgId = org?.id ?? (caller.kind === 'user' ? (caller.orgId ?? null) : null);
@@ -100,8 +100,8 @@ export function createTeamService({ db }: { db: Database }) {
         await store.insertMembership(db, caller.appId, member);
       } catch (error) {
         if (!isUniqueViolation(error, `team_memberships_${field}`)) throw error;
-        throw new AppError('already_exists', `This ${field} is a member of the team already.`, {
-          fields: [{ field, message: 'is a member already' }],
+        throw new AppError('already_exists', `This ${field} is already a member of the team.`, {
+          fields: [{ field, message: 'is already a member' }],
         });
       }
       const row = await store.findMembership(db, caller.appId, team.id, id);
@@ -127,7 +127,7 @@ export function createTeamService({ db }: { db: Database }) {
       await removeMembership(caller, team, await getMembership(caller, team, member));
     },
 
-    /** The same with the member named in the body or the query, as some clients do. */
+    /** The same with the member in the body or the query, as some clients send it. */
     async removeNamedMember(caller: Caller, teamId: string, input: Static<typeof memberRemoveSchema>): Promise<void> {
       const team = await get(caller, teamId);
       const field = oneMember(input);
@@ -139,8 +139,8 @@ export function createTeamService({ db }: { db: Database }) {
 }
 
 /**
- * Owners and admins of the team manage it, and admins of its organisation. Other members see it: 403. An admin of the
- * team neither makes an owner nor changes one: `memberRole` is the role that is given or taken.
+ * Owners and admins of the team and admins of its organisation may manage it. Other members can see it, so they get 403.
+ * An admin of the team can neither add nor change an owner: `memberRole` is the role granted or removed.
  */
 function requireManages(caller: Caller, team: store.TeamRow, memberRole?: TeamRole): void {
   if (seesWholeApp(caller)) return;
@@ -149,7 +149,7 @@ function requireManages(caller: Caller, team: store.TeamRow, memberRole?: TeamRo
     caller.kind === 'user' && caller.orgRole === 'admin' && team.orgId !== null && caller.orgId === team.orgId;
   if (role === 'owner' || orgAdmin) return;
   if (role !== 'admin') throw new AppError('forbidden', 'Only owners and admins of the team may do that.');
-  if (memberRole === 'owner') throw new AppError('forbidden', 'Only owners of the team may make or change an owner.');
+  if (memberRole === 'owner') throw new AppError('forbidden', 'Only owners of the team may add or change an owner.');
 }
 
 function oneMember(input: Static<typeof memberRemoveSchema>): 'user' | 'agent' {

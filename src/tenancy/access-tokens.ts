@@ -8,13 +8,13 @@ import type { Secrets } from './secrets.ts';
 export const accessTokenSeconds = 3600;
 const issuer = 'quarry';
 
-/** Whose token it is, of which epoch of theirs and of which session: it ends with either. */
+/** The user, session epoch and session of a token. It ends with either. */
 type AccessClaims = Scope & { userId: string; epoch?: number; sessionId?: string | undefined };
 
 /** A JWT (HS256) that carries user, app, sandbox, epoch and session, valid for an hour. */
 export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, now: Date): Promise<string> {
   const [key] = secrets.keys('access-token');
-  if (!key) throw new Error('There is no root secret.');
+  if (!key) throw new Error('No root secret is set.');
   const issuedAt = Math.floor(now.getTime() / 1000);
   const { epoch = 0, sessionId } = claims;
   return new SignJWT({
@@ -31,7 +31,7 @@ export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, no
     .sign(key);
 }
 
-/** What a token says, and until when it is good. */
+/** The claims of a token, and its expiry. */
 type ReadAccessToken = Scope & {
   userId: string;
   epoch: number;
@@ -39,7 +39,7 @@ type ReadAccessToken = Scope & {
   expiresAtMs: number;
 };
 
-/** Whose token this is. 401 `expired_token` when it is genuine and too old, `invalid_credentials` for all else. */
+/** Verifies a token and returns its claims. 401 `expired_token` when it has expired, otherwise `invalid_credentials`. */
 export async function readAccessToken(secrets: Secrets, token: string, now: Date): Promise<ReadAccessToken> {
   const isCanonical = token.split('.').every((part) => readBase64url(part) !== undefined);
   for (const key of isCanonical ? secrets.keys('access-token') : []) {
@@ -54,7 +54,7 @@ export async function readAccessToken(secrets: Secrets, token: string, now: Date
         return { userId, appId, sandboxId, epoch: Number(payload.epo), sessionId, expiresAtMs };
     } catch (error) {
       if (error instanceof errors.JWTExpired) throw expiredToken();
-      // The previous root secret may fit.
+      // Try the previous root secret.
     }
   }
   throw new AppError('invalid_credentials', 'The access token is not valid.');

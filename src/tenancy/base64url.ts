@@ -1,6 +1,6 @@
 /**
- * The bytes of base64url text; undefined unless it is the one spelling that encoding gives: no padding, no stray
- * characters, no spare bits. Whatever proves something is read by this, so that no second text proves it too.
+ * Decodes canonical base64url: no padding, no other characters, no spare bits; otherwise returns undefined. Used for
+ * every proof, so that each proof has exactly one valid text.
  */
 export function readBase64url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');

@@ -1,46 +1,46 @@
-/** One app, and inside it production or one sandbox. Nothing is visible across either wall. */
+/** One app, and within it production or one sandbox. Nothing is visible across these boundaries. */
 export type Scope = { appId: string; sandboxId: string };
 
 export type OrgRole = 'admin' | 'member' | 'viewer';
 export type TeamRole = 'owner' | 'admin' | 'member';
 
-/** A signed-in end user, with what decides their rights. */
+/** A signed-in end user, with the memberships that decide their rights. */
 export type UserCaller = Scope & {
   kind: 'user';
   userId: string;
   orgId: string | undefined;
   orgRole: OrgRole | undefined;
-  /** Role in each team that the user belongs to. */
+  /** The user's role in each of their teams. */
   teams: ReadonlyMap<string, TeamRole>;
 };
 
-/** An agent acting by itself, as in a run with `run_as_agent`. */
+/** An agent acting as itself, as in a run with `run_as_agent`. */
 export type AgentCaller = Scope & {
   kind: 'agent';
   agentId: string;
   orgId: string | undefined;
-  /** The team that owns the agent and the teams that it is a member of. */
+  /** The teams that own the agent or have it as a member. */
   teams: ReadonlyMap<string, TeamRole>;
 };
 
-/** A secret key: the whole app, of its sandbox. */
+/** A secret key: the whole app, in its sandbox. */
 export type ServerCaller = Scope & { kind: 'server'; keyId: string };
 
-/** A developer with an app chosen by path or header. */
+/** A developer who chose an app by path or header. */
 export type DeveloperCaller = Scope & { kind: 'developer'; developerId: string };
 
-/** Whoever may act inside one app. */
+/** Every kind of caller that acts inside one app. */
 export type Caller = UserCaller | AgentCaller | ServerCaller | DeveloperCaller;
 
-/** A publishable key alone: names an app, opens only `auth/*`. */
+/** Only a publishable key: identifies an app and allows only `auth/*`. */
 type PublishableCaller = Scope & { kind: 'publishable'; keyId: string };
 
-/** A developer token with no app chosen. */
+/** A developer token without a chosen app. */
 export type DeveloperIdentity = { kind: 'developer-without-app'; developerId: string };
 
 export type Identity = Caller | PublishableCaller | DeveloperIdentity | { kind: 'anonymous' };
 
-/** True for callers that see and may change all of the app (of its sandbox). */
+/** True for callers with full access to the app (in its sandbox). */
 export function seesWholeApp(caller: Caller): caller is ServerCaller | DeveloperCaller {
   return caller.kind === 'server' || caller.kind === 'developer';
 }

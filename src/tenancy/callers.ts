@@ -2,13 +2,13 @@ import { type Db, nobody } from '../db/database.ts';
 import type { AgentCaller, Caller, OrgRole, Scope, TeamRole, UserCaller } from './caller.ts';
 import type { Owned } from './visible.ts';
 
-/** Users, agents and owners as callers, with the rights that the database gives them now. The only place that loads them. */
+/** Loads users, agents and owners as callers, with their current rights. Nothing else loads them. */
 
 export async function loadUserCaller(db: Db, scope: Scope & { userId: string }): Promise<UserCaller | undefined> {
   return (await loadUserRights(db, scope))?.caller;
 }
 
-/** The user, and the epoch that their credentials must be of. */
+/** The user, and the session epoch that their credentials must have. */
 export async function loadUserRights(
   db: Db,
   scope: Scope & { userId: string },
@@ -51,7 +51,7 @@ export async function loadAgentCaller(db: Db, scope: Scope & { agentId: string }
   return { kind: 'agent', appId, sandboxId, agentId, orgId: row.orgId ?? undefined, teams };
 }
 
-/** What an owner may see: a user or agent as itself; a team or an org as an agent that has nothing else. */
+/** An owner as a caller: a user or agent as itself; a team or an org as an agent with no other memberships. */
 export async function loadOwnerCaller(db: Db, owned: Scope & Owned): Promise<Caller | undefined> {
   const { appId, sandboxId, orgId, teamId, userId, agentId } = owned;
   if (userId !== null) return loadUserCaller(db, { appId, sandboxId, userId });

@@ -4,10 +4,10 @@ import { formatUuidBytes, uuidBytes } from '../ids.ts';
 import { readBase64url } from './base64url.ts';
 import type { Secrets } from './secrets.ts';
 
-/** What a capability token opens; the token of one role opens no other. */
+/** The use that a capability token allows; it allows no other. */
 export type CapabilityRole = 'avatar' | 'org_logo' | 'share';
 
-/** What a token says: which app's key it was made with. */
+/** The claim of a token: the app whose key signed it. */
 export type CapabilityClaim = { appId: string; mac: Buffer; wellFormed: boolean };
 
 const appBytes = 16;
@@ -15,7 +15,7 @@ const macBytes = 32;
 
 /**
  * Capability tokens: base64url of the app's id and an HMAC-SHA-256 over role, app and file, with a random key per app
- * that the root secret wraps. They never expire; what they open decides whether they still do.
+ * that the root secret wraps. They never expire; whether they work depends on the current state of the file.
  */
 export class Capabilities {
   readonly #db: Database;
@@ -31,22 +31,22 @@ export class Capabilities {
 
   async token(appId: string, fileId: string, role: CapabilityRole): Promise<string> {
     const key = await this.#key(appId);
-    if (!key) throw new Error('There is no such app.');
+    if (!key) throw new Error('The app does not exist.');
     return Buffer.concat([uuidBytes(appId), mac(key, appId, fileId, role)]).toString('base64url');
   }
 
-  /** What a token says, unproved. Anything that is no token reads as one that opens nothing, so both go one way. */
+  /** The unverified claim of a token. Malformed text yields a claim that never verifies, so both take the same path. */
   read(token: unknown): CapabilityClaim {
     const bytes = Buffer.from(typeof token === 'string' ? token : '', 'base64url');
-    // Only the one spelling that we made is a token: no padding, no stray characters.
+    // Only the canonical encoding is a token: no padding, no other characters.
     const wellFormed = bytes.length === appBytes + macBytes && bytes.toString('base64url') === token;
     const whole = wellFormed ? bytes : Buffer.alloc(appBytes + macBytes);
     return { appId: formatUuidBytes(whole.subarray(0, appBytes)), mac: whole.subarray(appBytes), wellFormed };
   }
 
   /**
-   * Whether the claim was made with this app's key, for this file and role. `wrappedKey` is the app's as it is stored;
-   * an app that does not exist costs the same as a wrong token.
+   * Whether the claim is signed with this app's key for this file and role. `wrappedKey` is the app's stored key. A
+   * missing app takes as long as a wrong token.
    */
   proves(claim: CapabilityClaim, wrappedKey: Buffer | undefined, fileId: string, role: CapabilityRole): boolean {
     const { plain } = this.#secrets.unwrap(wrappedKey ?? this.#decoy);
@@ -79,7 +79,7 @@ function mac(key: Buffer, appId: string, fileId: string, role: CapabilityRole): 
     .digest();
 }
 
-/** Signs short-lived download links; the app's id is inside what is authenticated. */
+/** Signs short-lived download links. The signature covers the app's id. */
 export class SignedLinks {
   readonly #secrets: Secrets;
 
@@ -87,13 +87,13 @@ export class SignedLinks {
     this.#secrets = secrets;
   }
 
-  /** `purpose` keeps links of one kind from opening another kind's door. */
+  /** `purpose` prevents the use of one kind of link as another. */
   signature(purpose: string, appId: string, fileId: string, expires: number): string {
     const signed = this.#secrets.sign('signed-url', message(purpose, appId, fileId, expires));
     return Buffer.concat([uuidBytes(appId), signed]).toString('base64url');
   }
 
-  /** The app that the signature was made for, or undefined. Expiry is for the caller to check. */
+  /** The app in the signature, or undefined when it is invalid. The caller checks expiry. */
   verify(purpose: string, signature: string, fileId: string, expires: number): string | undefined {
     const bytes = readBase64url(signature);
     if (bytes?.length !== appBytes + macBytes) return undefined;

@@ -37,14 +37,14 @@ export async function findPersonalToken(db: Db, token: string): Promise<Personal
   return row;
 }
 
-/** Whether the session has not been ended: the family of its refresh tokens is still in force. */
+/** Whether the session is active: its family of refresh tokens is not revoked. */
 export async function isSessionOpen(db: Db, appId: string, sessionId: string): Promise<boolean> {
   const [row] = await db`select from refresh_tokens
     where app_id = ${appId} and family_id = ${sessionId} and revoked_at is null limit 1`;
   return row !== undefined;
 }
 
-/** Those of them whose credential has ended since it was shown, with one query for each kind. */
+/** Filters for credentials that have ended since they were used, with one query for each kind. */
 export async function findEnded<T extends Shown>(db: Db, shown: readonly T[], now: Date): Promise<T[]> {
   const ended: T[] = [];
   const byKind = Map.groupBy(shown, ({ credential }) => groupOf(credential));
@@ -71,7 +71,7 @@ function groupOf(credential: Credential | undefined): Group {
   }
 }
 
-/** The places of those that are still good. */
+/** The indexes of the credentials that are still valid. */
 async function goodOnes(db: Db, group: Group, shown: readonly Shown[], now: Date): Promise<number[]> {
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
     (place integer, app_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text)`;

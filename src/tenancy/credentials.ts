@@ -18,9 +18,9 @@ export type CredentialHeaders = {
 };
 
 /**
- * Who a request comes from. What is found in the database is cached for `cacheMs`, so that a request costs no query of
- * its own for this; a change made by this process is seen immediately (`forget`), one made by another process when its
- * notification comes, and in any case after `cacheMs`.
+ * Identifies the caller of a request. Results from the database are cached for `cacheMs`, so that most requests need no
+ * query. A change made by this process takes effect immediately (`forget`), one made by another process when its
+ * notification arrives, or after `cacheMs` at the latest.
  */
 export class Credentials {
   readonly #db: Database;
@@ -34,17 +34,17 @@ export class Credentials {
     this.#clock = deps.clock;
   }
 
-  /** Drops everything that is cached. Called after each change to tenants, their rights or their credentials. */
+  /** Clears the cache. Called after each change to tenants, their rights or their credentials. */
   forget(): void {
     this.#cache.clear();
   }
 
-  /** Drops what is cached of one session, which has just ended. */
+  /** Removes a session that has ended from the cache. */
   forgetSession(appId: string, sessionId: string): void {
     this.#cache.delete(sessionName(appId, sessionId));
   }
 
-  /** The caller behind these headers; `pathApp` is the app that a developer path names. Throws 401, 403 or 404. */
+  /** The caller with these headers; `pathApp` is the app in a developer path. Throws 401, 403 or 404. */
   async identify(headers: CredentialHeaders, pathApp?: string): Promise<Identified> {
     const bearer = readBearer(headers.authorization);
     const key = headers.apiKey === undefined ? undefined : await this.#key(headers.apiKey);
@@ -62,14 +62,14 @@ export class Credentials {
     return user;
   }
 
-  /** The user with the rights that they have now; undefined unless they exist and this is their epoch. */
+  /** The user with their current rights; undefined unless they exist and this is their session epoch. */
   async findUserCaller(claims: Scope & { userId: string; epoch: number }): Promise<UserCaller | undefined> {
     const name = `user/${claims.appId}/${claims.sandboxId}/${claims.userId}`;
     const rights = await this.#cached(name, () => loadUserRights(this.#db, claims));
     return rights?.sessionEpoch === claims.epoch ? rights.caller : undefined;
   }
 
-  /** Those of them whose credential has ended, asked of the database and not of the cache. */
+  /** Filters for ended credentials, reading the database and not the cache. */
   findEnded<T extends Shown>(shown: readonly T[]): Promise<T[]> {
     return store.findEnded(this.#db, shown, this.#clock.now());
   }
@@ -90,10 +90,10 @@ export class Credentials {
 
   async #personalToken(token: string): Promise<Identified & { identity: UserCaller }> {
     const claims = await this.#cached(`sat/${token}`, () => store.findPersonalToken(this.#db, token));
-    // What is cached must not outlive the token.
+    // Cached claims must not outlive the token.
     const isOver = claims?.expiresAt != null && claims.expiresAt <= this.#clock.now();
     const identity = claims && !isOver ? await this.findUserCaller(claims) : undefined;
-    if (!claims || !identity) throw invalid('The token is unknown or was revoked.');
+    if (!claims || !identity) throw invalid('The token is unknown or revoked.');
     const { epoch, expiresAt } = claims;
     return { identity, credential: { kind: 'personal_token', digest: hexDigest(token), epoch, expiresAt } };
   }
@@ -102,7 +102,7 @@ export class Credentials {
     const found = /^[sp]k_[\w-]{8,200}$/.test(text)
       ? await this.#cached(`key/${text}`, () => store.findKey(this.#db, text))
       : undefined;
-    if (!found) throw invalid('The API key is unknown or was revoked.');
+    if (!found) throw invalid('The API key is unknown or revoked.');
     return found;
   }
 
@@ -110,11 +110,11 @@ export class Credentials {
     const developer = /^dvt_[\w-]{8,200}$/.test(token)
       ? await this.#cached(`dvt/${token}`, () => store.findDeveloper(this.#db, token))
       : undefined;
-    if (!developer) throw invalid('The developer token is unknown or was revoked.');
+    if (!developer) throw invalid('The developer token is unknown or revoked.');
     return this.chooseScope(developer.developerId, headers, pathApp);
   }
 
-  /** The developer in the app and sandbox that path or headers choose. Throws 403 or 404 unless they are theirs. */
+  /** The developer in the app and sandbox chosen by path or headers. Throws 403 or 404 unless they are theirs. */
   async chooseScope(developerId: string, headers: CredentialHeaders, pathApp: string | undefined) {
     const named = pathApp ?? headers.app;
     if (named === undefined) return { kind: 'developer-without-app', developerId } satisfies DeveloperIdentity;
@@ -123,7 +123,7 @@ export class Credentials {
     const apps = await this.#cached(`apps/${developerId}`, () => store.listDeveloperSandboxes(this.#db, developerId));
     const sandboxes = appId === undefined ? undefined : apps.get(appId);
     if (appId === undefined || sandboxes === undefined) {
-      if (pathApp !== undefined) throw new AppError('not_found', 'There is no such app, or it is not yours.');
+      if (pathApp !== undefined) throw new AppError('not_found', 'The app does not exist or is not yours.');
       throw new AppError('forbidden', 'The app that x-app names does not exist or is not yours.');
     }
     if (
@@ -142,7 +142,7 @@ export class Credentials {
     if (this.#cache.size >= cacheEntriesMax) this.#cache.clear();
     const value = load();
     this.#cache.set(name, { value, until: now + cacheMs });
-    // A refusal or a failed query is not cached: neither can be used to fill the cache or to outlast its cause.
+    // Errors are not cached: they could fill the cache or outlast their cause.
     value.then(
       (found) => (found === undefined || found === false) && this.#cache.delete(name),
       () => this.#cache.delete(name),

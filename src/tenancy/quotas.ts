@@ -3,24 +3,24 @@ import { AppError } from '../errors.ts';
 import type { Scope } from './caller.ts';
 
 /**
- * What is bounded for each app, in production and in each sandbox for itself. Pages are booked here, by whoever reads
- * them, in the transaction that keeps what was read; the rest is counted by triggers of the tables.
+ * The quotas of each app, separate for production and each sandbox. Pages are counted here, in the transaction that
+ * stores what was read from them; triggers of the tables count the rest.
  */
 export const measures = ['file_bytes', 'documents', 'pages', 'sandboxes'] as const;
 export type Measure = (typeof measures)[number];
 
-/** The bound of an app that has none. */
+/** The limit of an app without one. */
 export const boundless = Number.MAX_SAFE_INTEGER;
 
-/** Raised by the database's function `app_use`. */
+/** SQLSTATE raised by `app_use`. */
 const quotaPassed = 'QA001';
 
-/** Books pages that were read today (UTC). Throws what `quotaError` knows when they are too many. */
+/** Counts pages read today (UTC). Over the quota, throws an error that `quotaError` translates. */
 export async function usePages(tx: Db, { appId, sandboxId }: Scope, pages: number): Promise<void> {
   if (pages > 0) await tx`select app_use(${appId}, ${sandboxId}, 'pages', ${pages})`;
 }
 
-/** 422 `quota_exceeded` when not one more fits: to refuse early what would come to nothing. Books nothing. */
+/** 422 `quota_exceeded` when the quota is used up, to fail early. Counts nothing. */
 export async function requireRoom(db: Db, { appId, sandboxId }: Scope, measure: Measure): Promise<void> {
   const [row] = await db<{ limit: number; used: number }[]>`
     select bound as limit, app_used(${appId}, ${sandboxId}, ${measure}) as used
@@ -29,7 +29,7 @@ export async function requireRoom(db: Db, { appId, sandboxId }: Scope, measure: 
   if (row) throw exceeded({ quota: measure, limit: row.limit, used: row.used, requested: 1 });
 }
 
-/** An error of the database that says that a quota would be passed, as the caller is told it; undefined for others. */
+/** Translates a database error for an exceeded quota; undefined for other errors. */
 export function quotaError(error: unknown): AppError | undefined {
   if (!isDatabaseError(error, quotaPassed)) return undefined;
   const { detail } = error as { detail?: string };
@@ -39,10 +39,11 @@ export function quotaError(error: unknown): AppError | undefined {
 type QuotaDetails = { quota: Measure; limit: number; used: number; requested: number };
 
 const words: Record<Measure, (limit: number) => string> = {
-  file_bytes: (limit) => `This app may store ${limit} bytes of files in all. Delete some, or ask for more.`,
-  documents: (limit) => `This app may have ${limit} documents in all. Delete some, or ask for more.`,
-  sandboxes: (limit) => `This app may have ${limit} sandboxes. Delete some, or ask for more.`,
-  pages: (limit) => `This app may have ${limit} pages read in a day (UTC). Try again tomorrow, or ask for more.`,
+  file_bytes: (limit) =>
+    `This app may store a total of ${limit} bytes of files. Delete some, or ask the operator for more.`,
+  documents: (limit) => `This app may have a total of ${limit} documents. Delete some, or ask the operator for more.`,
+  sandboxes: (limit) => `This app may have ${limit} sandboxes. Delete some, or ask the operator for more.`,
+  pages: (limit) => `This app may read ${limit} pages per day (UTC). Try again tomorrow, or ask the operator for more.`,
 };
 
 function exceeded(details: QuotaDetails, cause?: unknown): AppError {

@@ -4,21 +4,21 @@ import { type IdKind, parseId } from '../ids.ts';
 import { type Caller, seesWholeApp } from './caller.ts';
 import { agentVisible, mayChangeOwned, type Owned, orgVisible, teamVisible, userVisible } from './visible.ts';
 
-/** The uuid that a path names; 404 when it has the wrong type or shape. */
+/** Parses an id in a path; 404 when it has the wrong type or format. */
 export function pathId(kind: IdKind, text: string): string {
   const uuid = parseId(kind, text);
   if (uuid === undefined) throw notFound();
   return uuid;
 }
 
-/** The uuid that a body or query member names; 422 on that member when it has the wrong type or shape. */
+/** Parses an id in a body or query member; 422 on that member when it has the wrong type or format. */
 export function fieldId(kind: IdKind, field: string, text: string): string {
   const uuid = parseId(kind, text);
   if (uuid === undefined) throw invalidField(field, 'is not an id of the right type');
   return uuid;
 }
 
-/** The answer for an id that names nothing the caller can see, the same as for one that does not exist. */
+/** The error for an id of a resource that does not exist or is not visible to the caller. */
 export function unknownReference(field: string): AppError {
   return invalidField(field, 'not found');
 }
@@ -69,7 +69,7 @@ export async function findAgent(db: Db, caller: Caller, id: string): Promise<Age
   return row;
 }
 
-/** The agent that a path names by id or by lookup key; 404 when the caller sees none. */
+/** The agent with this id or lookup key in a path; 404 when none is visible to the caller. */
 export async function getPathAgent(db: Db, caller: Caller, text: string): Promise<AgentRow> {
   const id = parseId('agent', text);
   const byId = id === undefined ? undefined : await findAgent(db, caller, id);
@@ -80,8 +80,8 @@ export async function getPathAgent(db: Db, caller: Caller, text: string): Promis
 }
 
 /**
- * The agent with this lookup key among those that the caller sees. Of several, each of another owner, the one whose
- * owner is the widest and which is the oldest: nobody takes a key away from others by using it too.
+ * The agent with this lookup key among those visible to the caller. Of several with different owners, the one with the
+ * widest owner, then the oldest: nobody can take over a key by using it too.
  */
 export async function findAgentByKey(db: Db, caller: Caller, lookupKey: string): Promise<AgentRow | undefined> {
   const [row] = await db<AgentRow[]>`
@@ -92,7 +92,7 @@ export async function findAgentByKey(db: Db, caller: Caller, lookupKey: string):
   return row;
 }
 
-/** The owner members of a body, as a client sends them. */
+/** The owner members of a request body. */
 export type OwnerInput = {
   org?: string | undefined;
   team?: string | undefined;
@@ -100,7 +100,7 @@ export type OwnerInput = {
   agent?: string | undefined;
 };
 
-/** What the owner members of a body name, each checked to be visible: 422 on the member that is not. */
+/** Resolves the owner members of a body. 422 on a member that is not visible to the caller. */
 export type NamedOwners = {
   org?: OrgRow | undefined;
   team?: TeamRow | undefined;
@@ -126,8 +126,8 @@ async function required<T>(field: string, found: Promise<T | undefined>): Promis
   return row;
 }
 
-/** 403 unless the caller may create for these owners, that is, could itself change what they own. */
+/** 403 unless the caller may create for these owners, that is, may change what they own. */
 export function requireCreateFor(caller: Caller, owned: Owned, agent?: AgentRow): void {
   if (seesWholeApp(caller) || mayChangeOwned(caller, owned, 'update', agent)) return;
-  throw new AppError('forbidden', 'You may not create things for this owner.');
+  throw new AppError('forbidden', 'You may not create resources for this owner.');
 }

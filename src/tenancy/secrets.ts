@@ -8,14 +8,14 @@ import {
   timingSafeEqual,
 } from 'node:crypto';
 
-/** What each derived key is for; the name goes into HKDF, so one key never opens another's door. */
+/** The purpose of a derived key. It is an input to HKDF, so that each purpose has a separate key. */
 export type KeyPurpose = 'access-token' | 'signed-url' | 'wrap' | 'cursor' | 'session';
 
 const keyBytes = 32;
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** Keys derived by HKDF-SHA-256 (RFC 5869) from the root secret; the previous one is still accepted for checking. */
+/** Keys derived from the root secret by HKDF-SHA-256 (RFC 5869). Keys of the previous secret are accepted for checks. */
 export class Secrets {
   readonly #roots: Buffer[];
   readonly #keys = new Map<string, Buffer>();
@@ -40,11 +40,11 @@ export class Secrets {
   /** HMAC-SHA-256 with the current key. */
   sign(purpose: KeyPurpose, message: string | Uint8Array): Buffer {
     const [key] = this.keys(purpose);
-    if (!key) throw new Error('There is no root secret.');
+    if (!key) throw new Error('No root secret is set.');
     return createHmac('sha256', key).update(message).digest();
   }
 
-  /** True when the signature was made with the current or the previous key. Constant time for each. */
+  /** Whether the signature is valid with the current or the previous key. Constant time for each. */
   verify(purpose: KeyPurpose, message: string | Uint8Array, signature: Uint8Array): boolean {
     let valid = false;
     for (const key of this.keys(purpose)) {
@@ -54,17 +54,17 @@ export class Secrets {
     return valid;
   }
 
-  /** Encrypts a key of ours with AES-256-GCM: iv, tag, ciphertext. */
+  /** Encrypts one of our keys with AES-256-GCM: iv, tag, ciphertext. */
   wrap(plain: Uint8Array): Buffer {
     const [key] = this.keys('wrap');
-    if (!key) throw new Error('There is no root secret.');
+    if (!key) throw new Error('No root secret is set.');
     const iv = randomBytes(ivBytes);
     const cipher = createCipheriv('aes-256-gcm', key, iv);
     const body = Buffer.concat([cipher.update(plain), cipher.final()]);
     return Buffer.concat([iv, cipher.getAuthTag(), body]);
   }
 
-  /** Decrypts what `wrap` made; `stale` says that the previous secret did it. Throws when no secret fits. */
+  /** Decrypts the result of `wrap`. `stale` means that the previous secret wrapped it. Throws when no secret fits. */
   unwrap(wrapped: Uint8Array): { plain: Buffer; stale: boolean } {
     const bytes = Buffer.from(wrapped);
     for (const [index, key] of this.keys('wrap').entries()) {
@@ -74,16 +74,14 @@ export class Secrets {
         const body = bytes.subarray(ivBytes + tagBytes);
         return { plain: Buffer.concat([decipher.update(body), decipher.final()]), stale: index > 0 };
       } catch {
-        // The next root secret may fit.
+        // Try the next root secret.
       }
     }
-    throw new Error(
-      'A stored key cannot be unwrapped: QUARRY_SECRET is not the secret that this database was made with.',
-    );
+    throw new Error('Cannot unwrap a stored key: QUARRY_SECRET is not the secret that this database was created with.');
   }
 }
 
-/** How keys and opaque tokens are stored. */
+/** The form in which keys and opaque tokens are stored. */
 export function digest(secret: string): Buffer {
   return createHash('sha256').update(secret, 'utf8').digest();
 }

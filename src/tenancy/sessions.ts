@@ -9,18 +9,18 @@ import type { Identified } from './credential.ts';
 import type { CredentialHeaders, Credentials } from './credentials.ts';
 import { digest, type Secrets } from './secrets.ts';
 
-/** Where the value of a session travels. */
+/** The cookie that carries the value of a session. */
 export const sessionCookie = 'quarry_session';
 
-/** Whose session it is. */
+/** The owner of a session. */
 export type Session = { expiresAt: Date } & (
   | (Scope & { kind: 'user'; userId: string; epoch: number })
   | { kind: 'developer'; developerId: string; name: string; tokenDigest: Buffer }
 );
 
 /**
- * Sessions of the web console: a cookie that is a credential only together with the CSRF token that was handed to the
- * page beside it. Other sites can make a browser send the cookie, but can neither read the token nor set the header.
+ * Sessions of the web console: a cookie that is a credential only together with the CSRF token given to the page. Other
+ * sites can make a browser send the cookie, but can neither read the token nor set the header.
  */
 export class Sessions {
   readonly #db: Database;
@@ -36,8 +36,8 @@ export class Sessions {
   }
 
   /**
-   * Who a request with cookies and no other credential comes from: anonymous when none of them is a session's.
-   * @param csrf the header x-quarry-csrf. Throws 401 when it does not belong to the session, or the session is over.
+   * The caller of a request with cookies and no other credential; anonymous without a session cookie.
+   * @param csrf the header x-quarry-csrf. Throws 401 when it does not belong to the session, or the session has ended.
    */
   async identify(
     cookies: string,
@@ -49,14 +49,14 @@ export class Sessions {
     if (value === undefined) return { identity: { kind: 'anonymous' }, credential: undefined };
     this.requireCsrf(value, csrf);
     const session = await this.find(value);
-    if (!session) throw new AppError('invalid_credentials', 'The session is over. Sign in again.');
+    if (!session) throw new AppError('invalid_credentials', 'The session has ended. Sign in again.');
     const shown = { kind: 'session', digest: digest(value).toString('hex') } as const;
     if (session.kind === 'developer') {
       const identity = await this.#credentials.chooseScope(session.developerId, headers, pathApp);
       return { identity, credential: { ...shown, tokenDigest: session.tokenDigest.toString('hex') } };
     }
     const user = await this.#credentials.findUserCaller(session);
-    if (!user) throw new AppError('invalid_credentials', 'The session is over. Sign in again.');
+    if (!user) throw new AppError('invalid_credentials', 'The session has ended. Sign in again.');
     return { identity: user, credential: { ...shown, epoch: session.epoch } };
   }
 
@@ -69,23 +69,22 @@ export class Sessions {
     return appId === undefined ? undefined : findUserSession(this.#db, appId, value, now);
   }
 
-  /** A CSRF token of this session, a new one at each call; all stay valid as long as the session. */
+  /** A new CSRF token. All tokens of a session are valid as long as the session. */
   csrfToken(value: string): string {
     const nonce = randomBytes(12).toString('base64url');
     return `${nonce}.${this.#secrets.sign('session', `csrf/${nonce}/${value}`).toString('base64url')}`;
   }
 
-  /** 401 unless the token was made for this session. */
+  /** 401 unless the token belongs to this session. */
   requireCsrf(value: string, token: string | undefined): void {
     const [nonce = '', mac = '', ...more] = (token ?? '').split('.');
     const proof = more.length === 0 ? readBase64url(mac) : undefined;
     const valid = proof !== undefined && this.#secrets.verify('session', `csrf/${nonce}/${value}`, proof);
-    if (!valid)
-      throw new AppError('unauthenticated', 'A session counts only with its CSRF token in the header x-quarry-csrf.');
+    if (!valid) throw new AppError('unauthenticated', 'A session requires its CSRF token in the header x-quarry-csrf.');
   }
 }
 
-/** The app stands in the value, so that a session is never looked up by its digest alone. */
+/** The value contains the app, so that a session is never looked up by its digest alone. */
 const userValue = /^csu_([0-9A-Za-z]{22})_[\w-]{43}$/;
 
 /** The value of a new session's cookie. */

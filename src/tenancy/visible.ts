@@ -2,11 +2,11 @@ import type { Db, Identifier, Statement } from '../db/database.ts';
 import { type AgentCaller, type Caller, seesWholeApp, type UserCaller } from './caller.ts';
 
 /**
- * Who sees and who may change what: once as plain rules over one row, once as SQL conditions for lists. A test holds
- * the two to each other over random tenants.
+ * The rules of visibility and change, in two forms: functions of one row, and SQL conditions for lists. A test checks
+ * that both agree for random tenants.
  */
 
-/** The owner columns that every tenant resource has. An individual owner (team, user, agent) goes before the org. */
+/** The owner columns of every tenant resource. An individual owner (team, user, agent) takes precedence over the org. */
 export type Owned = {
   orgId: string | null;
   teamId: string | null;
@@ -14,7 +14,7 @@ export type Owned = {
   agentId: string | null;
 };
 
-/** The owners of the agent that owns a row, where an agent does. */
+/** The owners of the agent that owns a row, if one does. */
 export type AgentOwners = { id: string; orgId: string | null; teamId: string | null; userId: string | null };
 
 export type Grant = {
@@ -24,7 +24,7 @@ export type Grant = {
   actions: readonly string[];
 };
 
-/** What a change is: `delete` asks more of a team member and an org member than `update` and create do. */
+/** The kind of change. `delete` requires a higher team or org role than `update` and create. */
 export type Change = 'update' | 'delete';
 
 export function seesOwned(caller: Caller, row: Owned, agent?: AgentOwners): boolean {
@@ -39,7 +39,7 @@ export function seesAgent(caller: Caller, agent: AgentOwners): boolean {
   return seesOwned(caller, { ...agent, agentId: null });
 }
 
-/** An org admin sees and may delete every source whose parent organisation is theirs. */
+/** An org admin may see and delete every source of their organisation. */
 export function administersOrgOf(caller: Caller, row: { orgId: string | null }): boolean {
   return caller.kind === 'user' && caller.orgRole === 'admin' && row.orgId !== null && row.orgId === caller.orgId;
 }
@@ -55,7 +55,7 @@ export function mayChangeOwned(caller: Caller, row: Owned, change: Change, agent
   return caller.orgRole === 'admin' || (caller.orgRole === 'member' && change === 'update');
 }
 
-/** Whether one of a file's grants gives the caller this action; `write` implies `read`. */
+/** Whether a grant of the file allows the caller this action; `write` implies `read`. */
 export function isGranted(caller: Caller, action: 'read' | 'write', grants: readonly Grant[], fileOrg: string | null) {
   if (seesWholeApp(caller)) return true;
   return grants.some((grant) => {
@@ -96,7 +96,7 @@ function isOrgLevel(row: Owned): boolean {
 
 type Fragment = Statement;
 
-/** SQL: the row is in the caller's app and sandbox. Every tenant query begins with this. */
+/** SQL: the row is in the caller's app and sandbox. Every tenant query includes this. */
 export function inScope(db: Db, caller: { appId: string; sandboxId: string }, alias: string): Fragment {
   return db`${db(`${alias}.app_id`)} = ${caller.appId} and ${db(`${alias}.sandbox_id`)} = ${caller.sandboxId}`;
 }
@@ -123,7 +123,7 @@ export function agentVisible(db: Db, caller: Caller, alias: string): Fragment {
     or (${column('org_id')} = ${caller.orgId ?? null} and ${column('team_id')} is null and ${column('user_id')} is null))`;
 }
 
-/** SQL: a grant on the file gives the caller `read` (or `write`, which implies it). `alias` is the files row. */
+/** SQL: a grant on the file allows the caller this action; `write` implies `read`. `alias` is the files row. */
 export function fileGranted(db: Db, caller: Caller, alias: string, action: 'read' | 'write'): Fragment {
   if (seesWholeApp(caller)) return db`true`;
   const actions = action === 'read' ? ['read', 'write'] : ['write'];
@@ -138,7 +138,7 @@ export function fileGranted(db: Db, caller: Caller, alias: string, action: 'read
       or (g.principal_type = 'org_role' and g.principal_role = ${role} and ${db(`${alias}.org_id`)} = ${caller.orgId ?? null})))`;
 }
 
-/** SQL: the caller sees the user: themselves, people of their org, people of their teams. */
+/** SQL: the caller sees the user: themselves, users in their org, users in their teams. */
 export function userVisible(db: Db, caller: Caller, alias: string): Fragment {
   if (seesWholeApp(caller)) return inScope(db, caller, alias);
   const id = db(`${alias}.id`);

@@ -32,7 +32,7 @@ export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadSer
     operationId: 'createThreadMessage',
     tag: 'Threads',
     summary: 'Post a message to a thread',
-    description: 'Every thread/messages source of the agent of the thread takes it as a document.',
+    description: 'Every thread/messages source of the thread’s agent ingests it as a document.',
     params: Type.Object({ thread: Type.String() }),
     body: messageSchema,
     budget: bodyBudgets.document,

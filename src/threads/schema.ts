@@ -17,7 +17,7 @@ export const threadSchema = Type.Object(
     created_at: Type.String(),
     updated_at: Type.String(),
   },
-  { $id: 'Thread', description: 'A conversation that sources can be bound to.' },
+  { $id: 'Thread', description: 'A conversation whose messages sources can ingest.' },
 );
 
 const title = Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharactersMax }));

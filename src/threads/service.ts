@@ -20,7 +20,7 @@ export type Message = {
   createdAt: Date;
 };
 
-/** Takes a message that was posted to a thread. Throws when nothing takes it. */
+/** Ingests a message posted to a thread. Throws when no source accepts it. */
 type OnMessage = (caller: Caller, thread: store.ThreadRow, message: Message) => Promise<void>;
 
 type ThreadDeps = { db: Database; clock: Clock; onMessage: OnMessage };
@@ -33,7 +33,7 @@ export function createThreadService({ db, clock, onMessage }: ThreadDeps) {
   return {
     get,
 
-    /** At most one of user, team and agent owns a thread; its org is the one named, else the owner's. */
+    /** At most one of user, team and agent owns a thread. Its org is the one named, otherwise the owner's. */
     async create(caller: Caller, input: Static<typeof threadCreateSchema>): Promise<store.ThreadRow> {
       const owners = (['user', 'team', 'agent'] as const).filter((member) => input[member] !== undefined);
       if (owners[1] !== undefined) throw invalidField(owners[1], 'give at most one of user, team and agent');

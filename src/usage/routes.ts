@@ -3,15 +3,15 @@ import { type Api, operators, ref } from '../http/route.ts';
 import { usageSchema } from './schema.ts';
 import type { UsageService } from './service.ts';
 
-/** What an app uses of its quotas. */
+/** The usage and quotas of an app. */
 export function registerUsageRoutes(api: Api, { usage }: { usage: UsageService }): void {
   api.provisioning(operators, {
     method: 'GET',
     path: '/usage',
     operationId: 'getUsage',
     tag: 'Apps',
-    summary: 'Get what the app uses of its quotas',
-    description: 'Production and each sandbox are counted, and bounded, for themselves.',
+    summary: 'Get the usage and quotas of the app',
+    description: 'Production and each sandbox have separate counts and quotas.',
     responses: { 200: ref(usageSchema) },
     handler: async ({ caller }) => {
       const { pages, resetsAt, ...rest } = await usage.get(caller);

@@ -11,7 +11,7 @@ type Usage = Record<Measure, { used: number; limit: number | null }> & { resetsA
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-/** What apps use of what is bounded. */
+/** Usage and quotas of apps. */
 export function createUsageService({ db, clock }: { db: Database; clock: Clock }) {
   return {
     async get(scope: Scope): Promise<Usage> {
@@ -33,17 +33,14 @@ export function createUsageService({ db, clock }: { db: Database; clock: Clock }
   };
 }
 
-/** Sets an app's own bounds. They may be tighter than the operator's, never wider: 422 on the member. */
+/** Sets an app's own limits. They may be lower than the operator's, never higher: 422 on the member. */
 export async function setOwnBounds(tx: Db, appId: string, quotas: QuotasInput): Promise<void> {
   for (const measure of measures) {
     const bound = quotas[measure];
     if (bound === undefined) continue;
     const most = (await store.findOperatorBound(tx, appId, measure)) ?? boundless;
     if (bound !== null && bound > most)
-      throw invalidField(
-        `quotas.${measure}`,
-        `must be at most ${most}, what the operator of this server gives the app`,
-      );
+      throw invalidField(`quotas.${measure}`, `must be at most ${most}, the limit set by the operator of this server`);
     await store.setOwnBound(tx, appId, measure, bound);
   }
 }

@@ -4,14 +4,14 @@ import { type Measure, measures } from '../tenancy/quotas.ts';
 
 type UsageRow = { measure: Measure; used: number; bound: number | null };
 
-/** Of every measure, what is used now and the bound that holds. */
+/** The current usage and the effective limit of every measure. */
 export function readUsage(db: Db, { appId, sandboxId }: Scope): Promise<UsageRow[]> {
   return db<UsageRow[]>`
     select measure, app_used(${appId}, ${sandboxId}, measure) as used, quota_bound(${appId}, measure) as bound
     from unnest(${[...measures]}::text[]) measure`;
 }
 
-/** What the operator lets the app have, its own bounds aside; null for no bound. */
+/** The operator's limits for the app, without its own limits; null for no limit. */
 export async function findOperatorBound(db: Db, appId: string, measure: Measure): Promise<number | null> {
   const [row] = await db<{ bound: number | null }[]>`
     select coalesce((select operator_bound from app_quotas where app_id = ${appId} and measure = ${measure}),
@@ -25,14 +25,14 @@ export async function setOwnBound(db: Db, appId: string, measure: Measure, bound
     on conflict (app_id, measure) do update set own_bound = excluded.own_bound`;
 }
 
-/** Null: the default holds again. */
+/** Null restores the default. */
 export async function setOperatorBound(db: Db, appId: string, measure: Measure, bound: number | null): Promise<void> {
   await db`
     insert into app_quotas (app_id, measure, operator_bound) values (${appId}, ${measure}, ${bound})
     on conflict (app_id, measure) do update set operator_bound = excluded.operator_bound`;
 }
 
-/** The bounds of apps that the operator gave none of their own, for every process on this database. */
+/** Sets the default limits of apps, for every process on this database. */
 export async function saveDefaultBounds(db: Db, bounds: Record<Measure, number | undefined>): Promise<void> {
   for (const [measure, bound] of Object.entries(bounds)) {
     if (bound === undefined) await db`delete from quota_defaults where measure = ${measure}`;
@@ -45,8 +45,8 @@ export async function saveDefaultBounds(db: Db, bounds: Record<Measure, number |
 export type Drift = { appId: string; sandboxId: string; measure: Measure; booked: number; counted: number };
 
 /**
- * Where the books differ from what is there. The lock waits for writers under way and keeps others waiting, so that
- * both numbers are of one moment.
+ * The counters that differ from the actual values. The lock waits for active writers and blocks new ones, so that both
+ * numbers are consistent.
  */
 export async function findDrift(tx: Transaction): Promise<Drift[]> {
   await tx`lock table app_usage in exclusive mode`;
@@ -68,7 +68,7 @@ export async function findDrift(tx: Transaction): Promise<Drift[]> {
   return [...rows];
 }
 
-/** Writes what was counted into the books. */
+/** Corrects the counters. */
 export async function correctDrift(tx: Transaction, drift: Drift[]): Promise<void> {
   for (const { appId, sandboxId, measure, counted } of drift) {
     await tx`delete from app_usage where app_id = ${appId} and sandbox_id = ${sandboxId} and measure = ${measure}`;
@@ -77,7 +77,7 @@ export async function correctDrift(tx: Transaction, drift: Drift[]): Promise<voi
   }
 }
 
-/** Days of pages that are over, and budgets that have been full for long. Answers how many rows went. */
+/** Deletes page counts of past days and rate-limit budgets that have long been full. Returns the number of rows. */
 export async function deleteOldCounts(db: Db, daysKept: number): Promise<number> {
   const pages = await db`
     delete from app_usage where measure = 'pages' and period < current_date - ${daysKept}::integer`;

@@ -3,7 +3,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { deleteOldCounts } from './store.ts';
 
-/** Removes counts that nobody will ask for again. */
+/** Deletes counts that are no longer needed. */
 export const usageSweepJob = { task: taskNames.sweepUsage, everySeconds: 3_600 };
 
 const pageDaysKept = 31;

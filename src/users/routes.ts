@@ -25,7 +25,7 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     tag,
     summary: 'End every session and token of a user',
     description:
-      'Access, refresh and personal tokens and console sessions end in every process within two seconds. An end user ends their own.',
+      'Access, refresh and personal tokens and console sessions end in every process within two seconds. End users can only end their own.',
     params: Type.Object({ user: Type.String() }),
     responses: { 204: null },
     handler: ({ caller, params }) => users.endSessions(caller, params.user),

@@ -33,8 +33,8 @@ export const userCreateSchema = strict({
   password: Type.Optional(password),
   org: Type.Optional(Type.String({ description: 'org_…' })),
   org_role: Type.Optional(orgRole),
-  is_system_user: Type.Optional(Type.Boolean({ description: 'A user that a program acts as.' })),
-  metadata: Type.Optional(freeMap('Kept as given.')),
+  is_system_user: Type.Optional(Type.Boolean({ description: 'Whether the user represents a program.' })),
+  metadata: Type.Optional(freeMap('Stored unchanged.')),
 });
 
 export const userUpdateSchema = strict({

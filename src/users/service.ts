@@ -22,13 +22,13 @@ export function createUserService({ db }: { db: Database }) {
   return {
     get,
 
-    /** A user by id within app and sandbox, and the password of one: for signing in. */
+    /** Finds users and their passwords within app and sandbox, for sign-in. */
     findSignedIn: (scope: Scope, id: string) => store.findUserInScope(db, scope, id),
     findPassword: (scope: Scope, email: string) => store.findPassword(db, scope, email),
 
     async create(caller: Caller, input: Static<typeof userCreateSchema>): Promise<store.UserRow> {
       const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
-      if (input.org_role !== undefined && !org) throw invalidField('org_role', 'needs an org beside it');
+      if (input.org_role !== undefined && !org) throw invalidField('org_role', 'requires an org');
       const id = newUuid();
       const passwordHash = input.password === undefined ? null : await hashPassword(input.password);
       await uniqueEmail(() =>
@@ -55,7 +55,7 @@ export function createUserService({ db }: { db: Database }) {
       const user = await get(caller, id);
       const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
       const orgAfter = input.org === undefined ? user.orgId : (org?.id ?? null);
-      if (input.org_role !== undefined && orgAfter === null) throw invalidField('org_role', 'needs an org');
+      if (input.org_role !== undefined && orgAfter === null) throw invalidField('org_role', 'requires an org');
       const passwordHash = input.password === undefined ? undefined : await hashPassword(input.password);
       await uniqueEmail(() =>
         db.begin(async (tx) => {
@@ -73,7 +73,7 @@ export function createUserService({ db }: { db: Database }) {
       return get(caller, id);
     },
 
-    /** Ends every access, refresh and personal token of the user and their console sessions. Users end their own. */
+    /** Ends all access, refresh and personal tokens and console sessions of the user. End users can only end their own. */
     async endSessions(caller: Caller, id: string): Promise<void> {
       requireSelf(caller, id);
       const user = await get(caller, id);
@@ -89,19 +89,23 @@ export function createUserService({ db }: { db: Database }) {
   };
 }
 
-/** The user that a path names; `me` is the calling user. */
+/** The user in a path; `me` is the calling user. */
 function userPathId(caller: Caller, text: string): string {
   if (text !== 'me') return pathId('user', text);
   if (caller.kind !== 'user') throw notFound();
   return caller.userId;
 }
 
-/** 403 for an end user who names anybody else, whether or not there is such a user. */
+/** 403 for an end user who names anyone else, whether or not that user exists. */
 export function requireSelf(caller: Caller, text: string): void {
   if (caller.kind !== 'user' || text === 'me' || parseId('user', text) === caller.userId) return;
-  throw new AppError('forbidden', 'You may do that for yourself alone.');
+  throw new AppError('forbidden', 'You may do this only for yourself.');
 }
 
 function uniqueEmail<T>(write: () => Promise<T>): Promise<T> {
-  return refuseDuplicate('users_email', { field: 'email', message: 'Another user has this e-mail address.' }, write);
+  return refuseDuplicate(
+    'users_email',
+    { field: 'email', message: 'Another user already has this e-mail address.' },
+    write,
+  );
 }

@@ -50,7 +50,7 @@ export async function findUser(db: Db, caller: Caller, id: string): Promise<User
   return row;
 }
 
-/** A user of the app and sandbox, whoever asks: for answers to the user's own sign-in. */
+/** A user of the app and sandbox without a visibility check: for the user's own sign-in. */
 export async function findUserInScope(db: Db, scope: Scope, id: string): Promise<UserRow | undefined> {
   const [row] = await db<UserRow[]>`select ${columns(db)} where u.id = ${id} and ${inScope(db, scope, 'u')}`;
   return row;
@@ -116,12 +116,12 @@ export async function updateUser(db: Db, scope: Scope, id: string, change: UserC
   return changed.count > 0;
 }
 
-/** Ends everything that the user has signed in with. */
+/** Ends all sessions and tokens of the user. */
 export async function beginSessionEpoch(db: Db, scope: Scope, id: string): Promise<void> {
   await db`update users u set session_epoch = u.session_epoch + 1 where ${inScope(db, scope, 'u')} and u.id = ${id}`;
 }
 
-/** Says of the user's personal tokens that they are over, as they are with their epoch. */
+/** Marks the user's personal tokens as revoked. The new epoch has already ended them. */
 export async function revokePersonalTokens(db: Db, scope: Scope, id: string): Promise<void> {
   await db`update personal_tokens set revoked_at = now()
     where app_id = ${scope.appId} and user_id = ${id} and revoked_at is null`;

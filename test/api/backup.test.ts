@@ -144,7 +144,7 @@ test('every row, job and sequence comes back, and the schema is as it was', asyn
   assert.deepEqual(
     (await jobs(empty.db)).map((job) => ({ ...job })),
     expected,
-    'what was running is as if it had not begun',
+    'what was running is as if it had not started',
   );
   const payloads = (of: Database) => of`select payload from graphile_worker._private_jobs order by id`;
   assert.deepEqual([...(await payloads(empty.db))], [...(await payloads(db))]);
@@ -204,7 +204,7 @@ test('a file whose contents are gone fails the backup, and nothing is left that 
   const { blobs } = server.services;
   const without: BlobStore = { ...blobs, read: () => blobs.read('none/none') };
   const to = join(directory, 'missing');
-  await assert.rejects(takeBackup(deps(without), to), /not what the rows say/);
+  await assert.rejects(takeBackup(deps(without), to), /do not match their rows/);
   assert.ok(!readdirSync(directory).some((name) => name.startsWith('missing')));
 });
 
@@ -282,7 +282,7 @@ test('a restore that broke off keeps servers away, and goes on when it is run ag
     },
   };
   await assert.rejects(restore(whole, { ...empty, blobs: failing }), /broken/);
-  await assert.rejects(migrate(empty.db), /was not restored to its end/);
+  await assert.rejects(migrate(empty.db), /was not restored completely/);
   const other = join(directory, 'whole-2');
   await takeBackup(deps(), other);
   await assert.rejects(restore(other, empty), /restore of another backup/);
@@ -295,7 +295,7 @@ test('a restore that broke off keeps servers away, and goes on when it is run ag
 test('another root secret, a newer release and a database in use are refused before anything is written', async () => {
   const empty = await makeEmpty();
   const secrets = new Secrets('0123456789abcdef0123456789abcdef');
-  await assert.rejects(restore(whole, empty, { openSecrets: () => secrets }), /root secret here is not the one/);
+  await assert.rejects(restore(whole, empty, { openSecrets: () => secrets }), /root secret differs from the one/);
   const newer = join(directory, 'newer');
   cpSync(whole, newer, { recursive: true });
   const manifest = await readManifest(newer);
@@ -303,7 +303,7 @@ test('another root secret, a newer release and a database in use are refused bef
   const { text, sum } = writtenManifest(manifest);
   writeFileSync(join(newer, 'manifest.json'), text);
   writeFileSync(join(newer, 'manifest.sha256'), sum);
-  await assert.rejects(restore(newer, empty), /of a newer release/);
+  await assert.rejects(restore(newer, empty), /from a newer release/);
   await assert.rejects(
     restore(whole, { ...empty, db: server.db, target: server.services.target }),
     /database is not empty/,

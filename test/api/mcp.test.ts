@@ -201,11 +201,14 @@ test('knowledge is listed, searched and read by ranges', async () => {
   assert.equal(passage?.document, document);
   assert.match(found.text, /^\[1\] Penguins \(cdo_\w+, lines \d+-\d+\)\n/);
   const none = await ok(asMember, 'search_knowledge', { source, query: 'penguins', filter: { year: 1999 } });
-  assert.equal(none.text, 'Nothing was found.');
+  assert.equal(none.text, 'No results.');
 
   const first = await ok(asMember, 'read_document', { document, limit: 3 });
   assert.deepEqual([first.start_line, first.end_line, first.next_offset], [1, 3, 4]);
-  assert.match(first.text, /^Line 1 speaks[\s\S]*\[There is more: read_document with unit lines and offset 4\.\]$/);
+  assert.match(
+    first.text,
+    /^Line 1 speaks[\s\S]*\[There is more: call read_document with unit lines and offset 4\.\]$/,
+  );
   // Reading on and on gives the whole, in lines as in bytes.
   for (const [unit, limit] of [
     ['lines', 7],
@@ -267,7 +270,7 @@ test('a site gives each page a number, and a job that goes on answers with its i
   assert.match(String(second.content), /This is the page called/);
   const started = await ok(asKey, 'extract_url', { url: `${site.origin}/slow`, wait_seconds: 0 });
   assert.equal(started.state, 'running');
-  assert.match(started.text, new RegExp(`look again with read_extraction, extraction ${started.extraction}`));
+  assert.match(started.text, new RegExp(`Call read_extraction with extraction ${started.extraction} to check again`));
   assert.equal((await ok(asKey, 'read_extraction', { extraction: started.extraction })).state, 'running');
 });
 
@@ -414,7 +417,7 @@ test('bad input names the member, for every tool', async () => {
   for (const [name, args, field] of cases) await refused(asKey, name, args, 'invalid_parameters', field);
   await refused(asKey, 'read_document', { document: '../../users/me' }, 'not_found');
   await refused(asKey, 'kv_put', { key: 'x\u0000', value: 'v', user: member.id }, 'invalid_parameters', 'key');
-  await assert.rejects(asKey.callTool({ name: 'drop_everything', arguments: {} }), /There is no tool/);
+  await assert.rejects(asKey.callTool({ name: 'drop_everything', arguments: {} }), /does not exist/);
 });
 
 test('many messages in one request are bounded', async () => {

@@ -131,7 +131,7 @@ test('Ctrl-C ends the wait quietly and says what goes on', { timeout: 60_000 }, 
   const { code, stdout: out, stderr: err } = await ended;
   await slow.close();
   assert.deepEqual([code, out], [130, '']);
-  assert.match(err, /^ext_\w+ goes on at the server; its pages become files there\.\n$/);
+  assert.match(err, /^ext_\w+ continues on the server and stores its pages as files there\.\n$/);
 });
 
 test('Ctrl-C ends a wait for input, too', { timeout: 60_000 }, async () => {
@@ -164,7 +164,7 @@ test('ingest takes files, standard input and pages; search finds them, for a sou
   assert.equal(ran.code, 0, ran.stderr);
   assert.match(ran.stdout, /^cdo_\w+ {2}refunds\.md {2}1 chunk\ncdo_\w+ {2}ship\.txt {2}1 chunk\n$/);
   const again = await quarry(['ingest', source, files[0] ?? '', '--dedupe']);
-  assert.match(again.stdout, /was there already/);
+  assert.match(again.stdout, /already existed/);
   const piped = await quarry(['ingest', source, '-', '--title', 'From a pipe', '--metadata', '{"year":2026}'], {
     input: 'Penguins cannot fly.',
   });
@@ -184,7 +184,7 @@ test('ingest takes files, standard input and pages; search finds them, for a sou
     ['From a pipe'],
   );
   const none = await quarry(['search', agent.id, 'xylophone', '--mode', 'fulltext']);
-  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'Nothing was found.\n']);
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'No results.\n']);
 });
 
 test('ingest says when a source cannot be ingested into, and pulls what it is told to pull', async () => {
@@ -221,7 +221,7 @@ test('kv keeps values byte for byte, through pipes, under any key', async () => 
   assert.deepEqual([gone.code, gone.stdout], [1, '']);
   const nobody = await quarry(['kv', 'get', 'x']);
   assert.equal(nobody.code, 1);
-  assert.match(nobody.stderr, /Name the user by --user\./);
+  assert.match(nobody.stderr, /Name the user with --user\./);
 });
 
 test('runs are invoked by lookup key and watched to their end', async () => {
@@ -312,18 +312,18 @@ test('a developer token acts in the app that --app names', async () => {
 test('wrong use exits with 2 and says what to do; nothing is sent', async () => {
   const cases: [string[], RegExp][] = [
     [['upload'], /missing required argument/],
-    [['upload', join(directory, 'absent')], /There is no file/],
+    [['upload', join(directory, 'absent')], /The file .* does not exist/],
     [['upload', directory], /is not a file/],
-    [['extract', `${site.origin}/`, '--site', '--max-pages', '0'], /whole number from 1/],
-    [['extract', `${site.origin}/`, '--max-pages', '5'], /goes with --site/],
-    [['extract', write('f.txt', 'x'), '--site'], /for URLs/],
-    [['ingest', 'cso_x'], /Say what to ingest/],
-    [['ingest', 'cso_x', '--pull', 'x.txt'], /takes no files/],
+    [['extract', `${site.origin}/`, '--site', '--max-pages', '0'], /whole number of at least 1/],
+    [['extract', `${site.origin}/`, '--max-pages', '5'], /requires --site/],
+    [['extract', write('f.txt', 'x'), '--site'], /require a URL/],
+    [['ingest', 'cso_x'], /Name what to ingest/],
+    [['ingest', 'cso_x', '--pull', 'x.txt'], /does not accept files/],
     [['ingest', 'cso_x', write('m.txt', 'x'), '--metadata', '[]'], /JSON object/],
     [['runs', 'invoke', 'greet', '--payload', 'nope'], /JSON object/],
     [['kv', 'get'], /missing required argument/],
     [['kv', 'get', 'x', '--url', 'ftp://example.com'], /http or https/],
-    [['kv', 'get', 'x', '--key', 'two words of it'], /not a credential/],
+    [['kv', 'get', 'x', '--key', 'two words of it'], /not a credential or id/],
     [['search', 'cso_x', 'q', '--wrong'], /unknown option/],
   ];
   for (const [args, words] of cases) {
@@ -333,13 +333,13 @@ test('wrong use exits with 2 and says what to do; nothing is sent', async () => 
   }
   const lost = await runQuarry(['kv', 'list'], { env: { QUARRY_DATA_DIR: nowhere } });
   assert.equal(lost.code, 2);
-  assert.match(lost.stderr, /Which server\?/);
+  assert.match(lost.stderr, /No server is configured/);
 });
 
 test('a server that is not there is said in one line, with what to do', async () => {
   const ran = await quarry(['kv', 'list', '--url', 'http://127.0.0.1:9']);
   assert.equal(ran.code, 1);
-  assert.match(ran.stderr, /^No server answers at http:\/\/127\.0\.0\.1:9 \(ECONNREFUSED\)\. .*npm start.*\n$/);
+  assert.match(ran.stderr, /^No server responds at http:\/\/127\.0\.0\.1:9 \(ECONNREFUSED\)\. .*npm start.*\n$/);
 });
 
 test('a reader that goes away is no error', async () => {

@@ -37,7 +37,7 @@ function upload(bytes: number) {
   return sendRequest<ErrorBody>(serve.baseUrl, 'POST', '/api/v1/files', { key, body });
 }
 
-test('the operator bounds an app beside the running server, and lifts the bound again', async () => {
+test('the operator sets and removes the limit of an app while the server runs', async () => {
   assert.equal((await upload(10)).status, 201);
   const bounded = quarry('quota', app, '--file-bytes', '15', '--json');
   assert.ok('printed' in bounded);
@@ -46,11 +46,11 @@ test('the operator bounds an app beside the running server, and lifts the bound 
   assert.deepEqual([refused.status, refused.body.error.details.limit], [422, 15]);
 
   const lifted = quarry('quota', app, '--file-bytes', 'none');
-  assert.ok('printed' in lifted && /file_bytes +10 of no bound/.test(lifted.printed));
+  assert.ok('printed' in lifted && /file_bytes +10 of no limit/.test(lifted.printed));
   assert.equal((await upload(6)).status, 201);
 });
 
-test('what is no app and what is no bound is told apart from success', () => {
+test('an unknown app or an invalid limit is an error', () => {
   assert.deepEqual(quarry('quota', 'garbage'), { code: 2 });
   assert.deepEqual(quarry('quota', `dap_${'0'.repeat(22)}`), { code: 1 });
   assert.deepEqual(quarry('quota', app, '--pages', '-5'), { code: 2 });

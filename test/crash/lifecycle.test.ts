@@ -176,7 +176,8 @@ test('commands work beside a running server, which a second server on the direct
   assert.match(findings, /^ok +parsers +a child process reads documents$/m);
   const { network, userId } = findConfinement(ownWorkerFile);
   assert.match(findings, network ? /^ok +parsers +a network namespace/m : /^warn +parsers +no network isolation/m);
-  if (userId !== undefined) assert.match(findings, new RegExp(`^ok +parsers +they run as user ${userId}`, 'm'));
+  if (userId !== undefined)
+    assert.match(findings, new RegExp(`^ok +parsers +parser processes run as user ${userId}`, 'm'));
   assert.equal(await server.stop('SIGINT'), 0);
 });
 
@@ -189,7 +190,7 @@ test('a port that is taken is said in words, and the failed start leaves nothing
   const child = spawn(node, [mainFile, 'serve'], {
     env: environment({ QUARRY_DATA_DIR: dataDir, PORT: String(port) }),
   });
-  assert.match(await output(child), new RegExp(`Port ${port} on 127.0.0.1 is taken`));
+  assert.match(await output(child), new RegExp(`Port ${port} on 127.0.0.1 is in use`));
   assert.equal(child.exitCode, 1);
   assert.ok(!existsSync(join(findCluster(dataDir), 'postmaster.pid')));
   taken.close();

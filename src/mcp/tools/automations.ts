@@ -42,7 +42,7 @@ const listAutomations = defineTool({
   name: 'list_automations',
   title: 'List automations',
   description:
-    'The automations of the app, newest first; for secret keys and developers. invoke_automation takes their ids.',
+    'Lists the automations of the app, newest first. Requires a secret key or a developer token. Pass their ids to invoke_automation.',
   hints: { reads: true },
   input: strict({
     type: Type.Optional(Type.Enum(['trigger', 'scheduled', 'invoked'])),
@@ -78,11 +78,11 @@ const listAutomations = defineTool({
 });
 
 const runMembers = {
-  run: Type.String({ description: 'atr_…; read_run takes it.' }),
+  run: Type.String({ description: 'atr_…; pass it to read_run.' }),
   automation: Type.String(),
   status: Type.Enum(['pending', 'running', 'completed', 'failed', 'cancelled']),
   result: Type.Optional(Type.Unknown()),
-  result_cut: Type.Optional(Type.String({ description: 'The beginning of a result that is too long for here.' })),
+  result_cut: Type.Optional(Type.String({ description: 'The beginning of a result that is too long.' })),
   error: Type.Optional(
     Type.Object({ code: Type.String(), message: Type.String(), node_id: Type.Optional(Type.String()) }),
   ),
@@ -95,13 +95,13 @@ const invokeAutomation = defineTool({
   name: 'invoke_automation',
   title: 'Invoke an automation',
   description:
-    'Starts a run and waits a while for its result. A run that goes on answers with its status and id for read_run.',
+    'Starts a run and waits for its result. If the run takes longer, returns its status and its id for read_run.',
   hints: { reads: false, destroys: true, reachesOut: true },
   input: strict({
     automation: Type.String({ description: 'aut_… or its lookup key.' }),
     payload: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
     idempotency_key: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 255, description: 'The same key gives the first run again.' }),
+      Type.String({ minLength: 1, maxLength: 255, description: 'A repeated key returns the first run.' }),
     ),
     wait_seconds: waitInput,
   }),
@@ -118,13 +118,17 @@ const readRun = defineTool({
   name: 'read_run',
   title: 'Read a run',
   description:
-    'Status and result of a run, and its journal in order. resume_cursor, given as after_cursor, shows what came after.',
+    'Returns the status and result of a run, and its journal in order. Pass resume_cursor as after_cursor to get later entries.',
   hints: { reads: true },
   input: strict({
     run: Type.String({ description: 'atr_…' }),
     after_cursor: Type.Optional(Type.String({ maxLength: 500 })),
     wait_seconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: toolLimits.waitSecondsMax, description: 'While it runs. Default 0.' }),
+      Type.Integer({
+        minimum: 0,
+        maximum: toolLimits.waitSecondsMax,
+        description: 'Maximum seconds to wait while the run is in progress. Default 0.',
+      }),
     ),
   }),
   output: Type.Object({
@@ -139,7 +143,7 @@ const readRun = defineTool({
         created_at: Type.String(),
       }),
     ),
-    has_more: Type.Boolean({ description: 'The journal goes on after these entries.' }),
+    has_more: Type.Boolean({ description: 'Whether the journal has more entries.' }),
     resume_cursor: optionalText,
   }),
   async run({ run: id, after_cursor, wait_seconds: wait = 0 }, context) {

@@ -32,13 +32,13 @@ type Extraction = {
 };
 
 const answer = Type.Object({
-  extraction: Type.String({ description: 'ext_…; read_extraction takes it.' }),
+  extraction: Type.String({ description: 'ext_…; pass it to read_extraction.' }),
   state: Type.Enum(['running', 'done', 'failed']),
   error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
   progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),
   outputs: Type.Array(
     Type.Object({
-      number: Type.Integer({ description: 'read_extraction takes it as output.' }),
+      number: Type.Integer({ description: 'Pass it to read_extraction as output.' }),
       state: Type.Enum(['done', 'failed']),
       title: optionalText,
       source_url: optionalText,
@@ -46,13 +46,15 @@ const answer = Type.Object({
       error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
     }),
   ),
-  outputs_left_out: Type.Optional(Type.Integer({ description: 'read_extraction shows them by first_output.' })),
-  output: Type.Optional(Type.Integer({ description: 'Which output the content is of.' })),
+  outputs_left_out: Type.Optional(
+    Type.Integer({ description: 'Number of outputs not listed. Use first_output of read_extraction to list them.' }),
+  ),
+  output: Type.Optional(Type.Integer({ description: 'The output that the content belongs to.' })),
   content: Type.Optional(Type.String({ description: 'Markdown.' })),
   start_byte: Type.Optional(Type.Integer()),
   end_byte: Type.Optional(Type.Integer()),
   size: Type.Optional(Type.Integer()),
-  next_offset: Type.Optional(Type.Integer({ description: 'Where the next read_extraction goes on.' })),
+  next_offset: Type.Optional(Type.Integer({ description: 'Pass it to read_extraction as offset to continue.' })),
 });
 type Answer = Static<typeof answer>;
 
@@ -68,13 +70,17 @@ const extractUrl = defineTool({
   name: 'extract_url',
   title: 'Extract a page or a site',
   description:
-    'Reads a public page (mode link) or follows the links of a site (mode site), as Markdown. Waits a while; a job that goes on answers with state running and its id for read_extraction.',
+    'Reads a public page (mode link) or follows the links of a site (mode site), as Markdown. Waits for the result. If the job takes longer, returns state running and its id for read_extraction.',
   hints: { reads: false, reachesOut: true },
   input: strict({
     url: Type.String({ maxLength: 8_192 }),
     mode: Type.Optional(Type.Enum(['link', 'site'], { description: 'Default link.' })),
     max_pages: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'Of a site. Default 100.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 2_147_483_647,
+        description: 'Maximum number of pages of a site. Default 100.',
+      }),
     ),
     include_paths: patterns,
     exclude_paths: patterns,
@@ -94,12 +100,12 @@ const extractFile = defineTool({
   name: 'extract_file',
   title: 'Extract a document',
   description:
-    'Reads a document (PDF, office, mail, e-book, HTML …; at most 10 MB) as Markdown: a file that is there already, or bytes in base64 with a filename.',
+    'Reads a document (PDF, office, mail, e-book, HTML …; at most 10 MB) as Markdown: a stored file, or bytes in base64 with a filename.',
   hints: { reads: false },
   input: strict({
-    file: Type.Optional(Type.String({ description: 'fil_…; this or data.' })),
-    data: Type.Optional(Type.String({ description: 'The bytes in base64; this or file.' })),
-    filename: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: 'Needed with data.' })),
+    file: Type.Optional(Type.String({ description: 'fil_…; required unless data is given.' })),
+    data: Type.Optional(Type.String({ description: 'The bytes in base64; required unless file is given.' })),
+    filename: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: 'Required with data.' })),
     content_type: Type.Optional(Type.String({ maxLength: 255, description: 'Media type of data.' })),
     ...owners,
   }),
@@ -128,7 +134,7 @@ const readExtraction = defineTool({
   name: 'read_extraction',
   title: 'Read an extraction',
   description:
-    'How far an extraction is, which outputs it has, and a part of the Markdown of one of them. next_offset is where the next call goes on.',
+    'Returns the progress of an extraction, its outputs, and part of the Markdown of one of them. Pass next_offset as offset to continue.',
   hints: { reads: true },
   input: strict({
     extraction: Type.String({ description: 'ext_…' }),
@@ -136,7 +142,7 @@ const readExtraction = defineTool({
       Type.Integer({
         minimum: 0,
         maximum: 2_147_483_647,
-        description: 'Number of the output to read. Default the first.',
+        description: 'Number of the output to read. Default: the first.',
       }),
     ),
     offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 2_147_483_647, description: 'First byte. Default 0.' })),
@@ -148,10 +154,18 @@ const readExtraction = defineTool({
       }),
     ),
     first_output: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 2_147_483_647, description: 'Where the list of outputs begins. Default 0.' }),
+      Type.Integer({
+        minimum: 0,
+        maximum: 2_147_483_647,
+        description: 'Number of the first output to list. Default 0.',
+      }),
     ),
     wait_seconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: toolLimits.waitSecondsMax, description: 'While it runs. Default 0.' }),
+      Type.Integer({
+        minimum: 0,
+        maximum: toolLimits.waitSecondsMax,
+        description: 'Maximum seconds to wait while the job is running. Default 0.',
+      }),
     ),
   }),
   output: answer,
@@ -169,7 +183,7 @@ function waitForEnd(context: ToolContext, started: Extraction, seconds: number):
     ended: ({ state }) => state !== 'running',
     tell: async ({ progress: { discovered, done, failed }, max_pages: most }) => {
       const total = Math.min(discovered, most ?? discovered);
-      // Some part of the next page, so that a slow one shows that it is being waited for.
+      // Adds a fraction of the next page, so that a slow page still shows progress.
       const part = done + failed < total ? looks / (looks + 1) : 0;
       looks += 1;
       await context.report(done + failed + part, total, `${done} of ${total} pages read, ${failed} failed`);
@@ -184,7 +198,7 @@ type Part = {
   first_output?: number | undefined;
 };
 
-/** The state of the job, its outputs from `first_output` on, and the text of the one that is asked for. */
+/** The state of the job, its outputs from `first_output` on, and the text of the requested one. */
 async function show(context: ToolContext, found: Extraction, part: Part): Promise<ToolAnswer<Answer>> {
   const all = found.outputs ?? [];
   const first = part.first_output ?? 0;
@@ -192,7 +206,7 @@ async function show(context: ToolContext, found: Extraction, part: Part): Promis
   const leftOut = Math.max(0, all.length - first - listed.length);
   const chosen = part.output === undefined ? all.find(({ file }) => file !== undefined) : all[part.output];
   if (part.output !== undefined && (chosen === undefined || chosen.file === undefined))
-    throw new AppError('not_found', `Output ${part.output} is not there, or it has no text.`);
+    throw new AppError('not_found', `Output ${part.output} does not exist or has no text.`);
   const text = chosen === undefined ? undefined : await readOutput(context, chosen, part);
   const data: Answer = {
     extraction: found.id,
@@ -232,16 +246,21 @@ function describe(data: Answer): string {
   const { extraction, state, error, progress, outputs, outputs_left_out: leftOut = 0 } = data;
   const lines = [`${extraction} is ${state}: ${progress.done} read, ${progress.failed} failed.`];
   if (error !== undefined) lines.push(`${error.code}: ${error.message}`);
-  if (state === 'running') lines.push(`It goes on: look again with read_extraction, extraction ${extraction}.`);
+  if (state === 'running')
+    lines.push(`It is still running. Call read_extraction with extraction ${extraction} to check again.`);
   if (outputs.length > 1) {
     for (const { number, title, source_url, error: failure } of outputs)
       lines.push(`- ${number}: ${title ?? source_url ?? ''}${failure === undefined ? '' : ` (${failure.message})`}`);
-    if (leftOut > 0) lines.push(`- and ${leftOut} more, by first_output ${outputs.length + (outputs[0]?.number ?? 0)}`);
+    if (leftOut > 0)
+      lines.push(`- and ${leftOut} more: set first_output to ${outputs.length + (outputs[0]?.number ?? 0)}`);
   }
   if (data.content !== undefined) {
     lines.push(`Output ${data.output}, bytes ${data.start_byte}-${data.end_byte} of ${data.size}:`, '', data.content);
     if (data.next_offset !== undefined)
-      lines.push('', `[There is more: read_extraction with output ${data.output} and offset ${data.next_offset}.]`);
+      lines.push(
+        '',
+        `[There is more: call read_extraction with output ${data.output} and offset ${data.next_offset}.]`,
+      );
   }
   return lines.join('\n');
 }

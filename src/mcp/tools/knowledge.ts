@@ -54,12 +54,12 @@ const freeJson = Type.Optional(Type.Record(Type.String(), Type.Unknown()));
 const listSources = defineTool({
   name: 'list_knowledge_sources',
   title: 'List knowledge sources',
-  description: 'The knowledge sources that you may see, newest first. search_knowledge takes their ids.',
+  description: 'Lists the knowledge sources visible to you, newest first. Pass their ids to search_knowledge.',
   hints: { reads: true },
   input: strict({
-    agent: Type.Optional(Type.String({ description: 'Only those of this agent (agt_…).' })),
-    org: Type.Optional(Type.String({ description: 'Only those of this organisation (org_…).' })),
-    type: Type.Optional(Type.String({ description: 'Only of this type, such as knowledge/documents.' })),
+    agent: Type.Optional(Type.String({ description: 'Only sources of this agent (agt_…).' })),
+    org: Type.Optional(Type.String({ description: 'Only sources of this organisation (org_…).' })),
+    type: Type.Optional(Type.String({ description: 'Only sources of this type, such as knowledge/documents.' })),
     page: pageInput,
   }),
   output: Type.Object({
@@ -93,12 +93,14 @@ const searchKnowledge = defineTool({
   name: 'search_knowledge',
   title: 'Search knowledge',
   description:
-    'Finds passages in one source, or in everything of one agent, best first. Each has its document and lines: read_document gives what stands around them.',
+    'Finds passages in one source or in all sources of one agent, best first. Each has its document and lines: use read_document to read the context.',
   hints: { reads: true },
   input: strict({
     query: Type.String({ minLength: 1, maxLength: 10_000 }),
-    source: Type.Optional(Type.String({ description: 'cso_…; this or agent.' })),
-    agent: Type.Optional(Type.String({ description: "agt_… or the agent's lookup key; this or source." })),
+    source: Type.Optional(Type.String({ description: 'cso_…; required unless agent is given.' })),
+    agent: Type.Optional(
+      Type.String({ description: "agt_… or the agent's lookup key; required unless source is given." }),
+    ),
     mode: Type.Optional(Type.Enum(['hybrid', 'vector', 'fulltext'], { description: 'Default hybrid.' })),
     max_results: Type.Optional(
       Type.Integer({
@@ -117,7 +119,9 @@ const searchKnowledge = defineTool({
     passages: Type.Array(
       Type.Object({
         content: Type.String(),
-        content_cut: Type.Optional(Type.Boolean({ description: 'There is more: read_document has it.' })),
+        content_cut: Type.Optional(
+          Type.Boolean({ description: 'Whether the content was cut. Use read_document to read the rest.' }),
+        ),
         document: Type.String(),
         source: Type.String(),
         title: optionalText,
@@ -156,19 +160,19 @@ const searchKnowledge = defineTool({
           `[${at + 1}] ${title ?? document} (${document}, lines ${start_line}-${end_line})\n${content}`,
       )
       .join('\n\n');
-    return { data: { passages }, text: text === '' ? 'Nothing was found.' : text };
+    return { data: { passages }, text: text === '' ? 'No results.' : text };
   },
 });
 
 const listDocuments = defineTool({
   name: 'list_documents',
   title: 'List documents',
-  description: 'The documents of knowledge sources that you may see, newest first.',
+  description: 'Lists the knowledge documents visible to you, newest first.',
   hints: { reads: true },
   input: strict({
-    source: Type.Optional(Type.String({ description: 'Only of this source (cso_…).' })),
-    agent: Type.Optional(Type.String({ description: 'Only of this agent (agt_…).' })),
-    title: Type.Optional(Type.String({ description: 'Only whose title begins so.' })),
+    source: Type.Optional(Type.String({ description: 'Only documents of this source (cso_…).' })),
+    agent: Type.Optional(Type.String({ description: 'Only documents of this agent (agt_…).' })),
+    title: Type.Optional(Type.String({ description: 'Only documents whose title begins with this.' })),
     page: pageInput,
   }),
   output: Type.Object({
@@ -205,7 +209,7 @@ const readDocument = defineTool({
   name: 'read_document',
   title: 'Read a document',
   description:
-    'Lines (counted from 1) or bytes (from 0) of a document. next_offset is where the next call goes on; without it that was the end.',
+    'Returns lines (counted from 1) or bytes (from 0) of a document. Pass next_offset as offset to continue; it is absent at the end.',
   hints: { reads: true },
   input: strict({
     document: Type.String({ description: 'cdo_…' }),
@@ -214,7 +218,7 @@ const readDocument = defineTool({
       Type.Integer({
         minimum: 0,
         maximum: 2_147_483_647,
-        description: 'The first line or byte. Default the beginning.',
+        description: 'The first line or byte. Default: the beginning.',
       }),
     ),
     limit: Type.Optional(
@@ -236,7 +240,7 @@ const readDocument = defineTool({
     start_byte: Type.Optional(Type.Integer()),
     end_byte: Type.Optional(Type.Integer()),
     next_offset: Type.Optional(Type.Integer()),
-    line_cut: Type.Optional(Type.Boolean({ description: 'The line goes on: read it with unit bytes.' })),
+    line_cut: Type.Optional(Type.Boolean({ description: 'Whether the line was cut. Read the rest with unit bytes.' })),
   }),
   async run({ document, unit = 'lines', offset, limit }, { ask }) {
     const path = `/api/v1/knowledge_documents/${encodeURIComponent(document)}/content`;
@@ -258,7 +262,7 @@ function linesOf({ content, start_line: first = 1, end_line: last = 0, total_lin
   let end = last;
   const bytes = Buffer.byteLength(content);
   if (bytes > toolLimits.textBytesMax) {
-    // Fewer lines, so that all of them are whole; a line that is too long by itself is cut.
+    // Return fewer lines, so that all are complete. A single line that is too long is cut.
     const text = cutText(content, Math.floor((content.length * toolLimits.textBytesMax) / bytes));
     const lineEnd = text.lastIndexOf('\n');
     kept = lineEnd < 0 ? text : text.slice(0, lineEnd + 1);
@@ -277,7 +281,7 @@ function bytesOf({ content, start_byte: start = 0, end_byte: end = 0, total_size
 }
 
 function nextHint(offset: number | undefined, unit: string): string {
-  return offset === undefined ? '' : `\n\n[There is more: read_document with unit ${unit} and offset ${offset}.]`;
+  return offset === undefined ? '' : `\n\n[There is more: call read_document with unit ${unit} and offset ${offset}.]`;
 }
 
 function ownersOf({ agent, team, user, org }: Owners): Record<string, string> {

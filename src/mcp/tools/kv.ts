@@ -9,14 +9,14 @@ type Page = { data: Entry[]; page?: number; total_pages?: number; total_entries?
 const key = Type.String({ minLength: 1, maxLength: 2_048 });
 const user = Type.Optional(
   Type.String({
-    description: 'usr_…; whose entry. Needed with a secret key or developer token, without meaning for users.',
+    description: 'usr_…; the owner of the entry. Required with a secret key or developer token, ignored for users.',
   }),
 );
 
 const get = defineTool({
   name: 'kv_get',
   title: 'Get an entry',
-  description: 'The value under a key. A long value comes in parts: next_offset is where the next call goes on.',
+  description: 'Returns the value of a key. A long value is returned in parts: pass next_offset as offset to continue.',
   hints: { reads: true },
   input: strict({
     key,
@@ -38,7 +38,7 @@ const get = defineTool({
     const value = cutText(entry.value.slice(offset), toolLimits.textBytesDefault).toWellFormed();
     const end = offset + value.length;
     const more = end < entry.value.length ? { next_offset: end } : {};
-    const hint = 'next_offset' in more ? `\n\n[There is more: kv_get with offset ${end}.]` : '';
+    const hint = 'next_offset' in more ? `\n\n[There is more: call kv_get with offset ${end}.]` : '';
     return {
       data: {
         ...{ user: entry.user, key: entry.key, value, total_characters: entry.value.length },
@@ -53,7 +53,7 @@ const get = defineTool({
 const put = defineTool({
   name: 'kv_put',
   title: 'Put an entry',
-  description: 'Creates or overwrites the value under a key.',
+  description: 'Creates or overwrites the value of a key.',
   hints: { reads: false, destroys: true, repeatable: true },
   input: strict({ key, value: Type.String({ minLength: 1 }), user }),
   output: Type.Object({ user: Type.String(), key: Type.String(), updated_at: Type.String() }),
@@ -67,11 +67,13 @@ const put = defineTool({
 const list = defineTool({
   name: 'kv_list',
   title: 'List entries',
-  description: 'Keys with the beginnings of their values. kv_get gives a whole value.',
+  description: 'Lists keys with the beginnings of their values. Use kv_get to read a whole value.',
   hints: { reads: true },
   input: strict({
-    prefix: Type.Optional(Type.String({ description: 'Only keys that begin so.' })),
-    user: Type.Optional(Type.String({ description: 'usr_…; only entries of this user. Users see their own alone.' })),
+    prefix: Type.Optional(Type.String({ description: 'Only keys with this prefix.' })),
+    user: Type.Optional(
+      Type.String({ description: 'usr_…; only entries of this user. Users always see only their own.' }),
+    ),
     page: pageInput,
   }),
   output: Type.Object({
@@ -99,7 +101,7 @@ const list = defineTool({
   },
 });
 
-/** A user's list comes whole and unfiltered: the part of it that was asked for. */
+/** Filters and pages a user's list, which the API returns whole. */
 function paged(found: Page, prefix: string, page: number) {
   if (found.total_pages !== undefined && found.total_entries !== undefined)
     return { data: found.data, total_pages: found.total_pages, total_entries: found.total_entries };
@@ -115,7 +117,7 @@ function paged(found: Page, prefix: string, page: number) {
 const remove = defineTool({
   name: 'kv_delete',
   title: 'Delete an entry',
-  description: 'Deletes the value under a key for good.',
+  description: 'Permanently deletes a key and its value.',
   hints: { reads: false, destroys: true },
   input: strict({ key, user }),
   output: Type.Object({ key: Type.String(), deleted: Type.Boolean() }),
@@ -126,7 +128,7 @@ const remove = defineTool({
 });
 
 function pathOf(name: string): string {
-  // A URL cannot hold them as a last segment: they would name another path.
+  // A URL cannot end in these segments: they would change the path.
   if (name === '.' || name === '..')
     throw new AppError('invalid_parameters', 'key: cannot be . or .. here', {
       fields: [{ field: 'key', message: 'cannot be . or .. here' }],
