@@ -76,6 +76,7 @@ export class Lanes<Item> {
   drain(): Item[] {
     const items = [...this.#lanes.values()].flatMap((lane) => lane.items.splice(0));
     this.#waiting = 0;
+    for (const [name, lane] of this.#lanes) this.#forgetIdle(name, lane);
     return items;
   }
 

@@ -37,6 +37,18 @@ test('a crash costs one process and is extraction_failed', async () => {
   await assertStillServes();
 });
 
+test('a document is refused when no parser process starts', async () => {
+  const broken = new ParserPool({
+    workers: 1,
+    memoryMb: 192,
+    deadlineMs: 3_000,
+    log,
+    workerFile: '/no/such/parser.ts',
+  });
+  await assert.rejects(broken.run('page', { bytes: Buffer.from('echo') }), /No parser process starts/);
+  await broken.close();
+});
+
 test('a hang ends at the deadline with timeout', async () => {
   const error = await failureOf('hang');
   assert.ok(error instanceof ParseError);

@@ -48,6 +48,8 @@ type Waiting = {
 
 const queueMaxDefault = 512;
 const startRetryMsMax = 5_000;
+/** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
+const failedStartsMax = 4;
 const tasksPerProcessMax = 1_000;
 /** Cutting and indexing take time in proportion to the text; on a slow machine a second for this many bytes. */
 const preparedBytesPerSecond = 128 * 1024;
@@ -252,6 +254,8 @@ export class ParserPool {
         if (this.#closed) return;
         this.#failedStarts += 1;
         this.#options.log.error({ err: error }, 'A parser process did not start');
+        if (this.#failedStarts >= failedStartsMax && this.#busy.size + this.#idle.length === 0)
+          for (const waiting of this.#lanes.drain()) waiting.reject(startError());
         this.#retryTimer ??= setTimeout(
           () => {
             this.#retryTimer = undefined;
@@ -278,6 +282,12 @@ function text(bytes: Uint8Array | undefined): string {
 function fullError(): AppError {
   return new AppError('unavailable', 'Too many documents are waiting to be read. Try again in a moment.', {
     headers: { 'retry-after': '5' },
+  });
+}
+
+function startError(): AppError {
+  return new AppError('unavailable', 'No parser process starts; the server log has the reason. Try again later.', {
+    headers: { 'retry-after': '30' },
   });
 }
 
