@@ -46,7 +46,7 @@ test('files are uploaded, found, read, shared, given to others and deleted', asy
   await page.getByRole('button', { name: 'Remove Everyone in the app' }).waitFor();
   await it.picture(page, 'file');
   await page.getByRole('button', { name: 'Remove Everyone in the app' }).click();
-  await page.getByText('Nobody besides its owner').waitFor();
+  await page.getByText('Only the owner has access').waitFor();
   await page.getByRole('switch').click();
   await link.waitFor({ state: 'detached' });
   assert.equal((await fetch(url)).status, 404);
