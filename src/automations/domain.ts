@@ -12,7 +12,7 @@ import { runStream } from './runs/stream.ts';
 
 type AutomationsDeps = {
   db: Database;
-  /** One session for the locks of work outside. */
+  /** One session for the locks of external work. */
   session: Database;
   clock: Clock;
   log: Logger;
@@ -45,7 +45,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     service: { automations, runs },
     tasks: workflow.tasks,
     streams: { run: runStream(db) },
-    /** Looks every second for runs and schedules whose time has come. */
+    /** Checks every second for due runs and schedules. */
     ticker: workflow,
   } satisfies Domain & { ticker: Ticker };
 }

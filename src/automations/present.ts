@@ -4,7 +4,7 @@ import { pausedReason } from './definitions/service.ts';
 import type { FullAutomation, SecretRow } from './definitions/store.ts';
 import type { EntryRow, RunRow } from './runs/store.ts';
 
-/** Rows as answers show them. */
+/** Rows as responses show them. */
 
 export function presentAutomation(row: FullAutomation) {
   return {
@@ -84,7 +84,7 @@ export function presentJournal(row: RunRow) {
   });
 }
 
-/** `withheld`: the caller may see that something happened, not with what. */
+/** `withheld`: the caller may see that something happened, but not its content. */
 export function presentEntry(row: EntryRow, withheld: boolean) {
   const { payload, context, metadata, ...others } = row.record;
   const { redacted, ...facts } = metadata ?? {};

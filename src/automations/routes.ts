@@ -71,7 +71,7 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
       operationId: `${verb}Automation`,
       tag,
       changesRights: false,
-      summary: verb === 'activate' ? 'Let an automation start runs' : 'Stop new runs; those under way go on',
+      summary: verb === 'activate' ? 'Let an automation start runs' : 'Stop new runs; active runs continue',
       params: Type.Object({ automation: Type.String() }),
       responses: { 200: ref(automationSchema) },
       handler: async ({ caller, params }) => presentAutomation(await run(caller, params.automation)),
@@ -139,7 +139,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     tag,
     summary: 'Follow the status of an invoked run',
     description:
-      'Server-Sent Events: `run_update` with the run, at once and at every change of its status. Ends with the run. With `Last-Event-ID` every change after that one comes first, each with the run as it was then.',
+      'Server-Sent Events: `run_update` with the run, immediately and at every change of its status. Ends with the run. With `Last-Event-ID`, sends every later change first, each with the run as it was then.',
     params,
     responses: { 200: Type.String({ description: 'text/event-stream' }) },
     async handler({ caller, params: given, request, reply }) {
@@ -209,7 +209,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     rateGroup: 'invocations',
     tag,
     changesRights: false,
-    summary: 'Emit an event that may set off automations',
+    summary: 'Emit an event that may start automations',
     body: eventSchema,
     budget: bodyBudgets.map,
     responses: { 201: eventAnswerSchema },
@@ -219,7 +219,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
   });
 }
 
-/** For automations without a workflow: the user's own program claims runs and reports on them. */
+/** For automations without a workflow: an external worker claims runs and reports on them. */
 function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
   api.provisioning(operators, {
     method: 'POST',

@@ -10,10 +10,10 @@ const type = Type.Enum(['trigger', 'scheduled', 'invoked']);
 const runStatus = Type.Enum(['pending', 'running', 'completed', 'failed', 'cancelled']);
 const invokeAuth = Type.Enum(['any', 'secret_key', 'user']);
 
-/** As answers carry it; `checkGraph` says what is wrong with one in a request. */
+/** As responses carry it; `checkGraph` checks one in a request. */
 const graphAnswer = Type.Unsafe<unknown>({
   ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
-  description: 'The WorkflowGraph, or null when the runs are worked by your own program.',
+  description: 'The WorkflowGraph, or null when an external worker executes the runs.',
 });
 const schemaAnswer = Type.Unsafe<unknown>({
   ...Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
@@ -56,7 +56,7 @@ export const automationSchema = Type.Object(
 const bounded = (maxLength: number, description?: string) =>
   Type.String({ minLength: 1, maxLength, ...(description === undefined ? {} : { description }) });
 
-/** Loose here: what is wrong inside is said by the graph's own check, node by node. */
+/** Loose here: the graph's own check reports problems node by node. */
 const graphInput = Type.Unsafe<unknown>({
   ...Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()]),
   description: `A graph {kind: "WorkflowGraph", version: 1, start_node, nodes}, or null.`,
@@ -82,7 +82,7 @@ const settings = {
   run_as_agent: Type.Optional(nullable(Type.String())),
   max_concurrent_runs: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 100_000 }))),
   timeout_seconds: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 366 * 24 * 3_600 }))),
-  metadata: Type.Optional(freeMap('Kept as given; replaces the whole map.')),
+  metadata: Type.Optional(freeMap('Stored as given; replaces the whole map.')),
 };
 
 export const automationCreateSchema = strict({
@@ -182,9 +182,9 @@ export const listRunsQuery = Type.Object({ status: Type.Optional(runStatus) });
 const invokeMembers = strict({
   payload: Type.Optional(freeMap('What the graph sees as `$`; checked against the input_schema.')),
   participants: Type.Optional(Type.Record(Type.String(), Type.String(), { maxProperties: 100, ...jsonBytes(65_536) })),
-  idempotency_key: Type.Optional(bounded(255, 'The same key gives the first run again, for a day at least.')),
+  idempotency_key: Type.Optional(bounded(255, 'The same key returns the first run again, for at least a day.')),
 });
-/** All members are optional, and so is the body: the server hands its absence on as null. */
+/** All members are optional, and so is the body: without one the server passes null. */
 export const invokeSchema = Type.Unsafe<Static<typeof invokeMembers> | null>({
   ...invokeMembers,
   type: ['object', 'null'],

@@ -1,9 +1,9 @@
 /**
  * Cuts the Markdown text of a document into pieces for retrieval.
  *
- * The text is read into units (a sentence, a heading, a table row, a line of code) and the units into blocks (paragraph,
- * list item, table, fence); blocks are packed into chunks, and cut between units only when one alone is too long. A chunk
- * is always one contiguous range of the text. Each character is looked at a fixed number of times: the time is linear.
+ * The text is split into units (a sentence, a heading, a table row, a line of code) and the units grouped into blocks
+ * (paragraph, list item, table, fence). Blocks are packed into chunks, and cut between units only when a single block is
+ * too long. A chunk is always one contiguous range of the text. The time is linear in the length of the text.
  */
 export type Chunk = {
   /** Exactly the document's text from startByte to endByte. */
@@ -19,19 +19,19 @@ export type Chunk = {
 };
 
 type ChunkOptions = {
-  /** Size that chunks are filled up to, in tokens as `estimateTokens` counts them. */
+  /** Target size of chunks, in tokens as `estimateTokens` counts them. */
   targetTokens?: number;
-  /** Size that no chunk exceeds, except by one unbreakable cluster of characters. */
+  /** Maximum size of a chunk, exceeded only by one unbreakable cluster of characters. */
   maxTokens?: number;
-  /** How much of a chunk's end the next one repeats when both lie in one section, in tokens. */
+  /** How much of a chunk's end the next one repeats when both are in one section, in tokens. */
   overlapTokens?: number;
 };
 
 const chunkDefaults = { targetTokens: 512, maxTokens: 768, overlapTokens: 64 } as const;
 
 /**
- * Cuts `text` into chunks in reading order. Text without any visible character gives none.
- * Every visible character lies in at least one chunk; a heading is never the end of one unless the text ends there.
+ * Cuts `text` into chunks in reading order. Text without visible characters has none.
+ * Every visible character is in at least one chunk; a heading never ends a chunk unless the text ends there.
  */
 export function chunkMarkdown(text: string, options: ChunkOptions = {}): Chunk[] {
   const sizes = sizesFrom(options);
@@ -52,8 +52,8 @@ function sizesFrom(options: ChunkOptions): Sizes {
 }
 
 /**
- * Tokens that a model's tokenizer would make of the text, estimated without one: a word costs one token per begun six
- * letters, a symbol or a character of a script without spaces costs one. Within a fifth of common BPE vocabularies on prose.
+ * Estimates the tokens that a model's tokenizer would produce: a word counts one for each started group of six letters, a
+ * symbol or a character of a script without spaces counts one. Within a fifth of common BPE vocabularies on prose.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0;
@@ -81,12 +81,12 @@ function characterKind(code: number): number {
     const letter = code | 32;
     return (letter >= 97 && letter <= 122) || (code >= 48 && code <= 57) ? wordKind : symbolKind;
   }
-  // The second half of a pair costs nothing: the first has been counted.
+  // The second half of a pair counts nothing: the first has been counted.
   if (code >= 0xdc00 && code <= 0xdfff) return spaceKind;
   return code < 0x2000 ? wordKind : symbolKind;
 }
 
-/** The smallest piece that chunks are made of. Offsets are UTF-16 units of the text. */
+/** The smallest part of a chunk. Offsets are UTF-16 units of the text. */
 type Unit = {
   start: number;
   end: number;
@@ -95,7 +95,7 @@ type Unit = {
   line: number;
   tokens: number;
   kind: 'heading' | 'fence' | 'table' | 'item' | 'text';
-  /** The first of its block: a unit that follows belongs to the same block when this is false. */
+  /** The first unit of its block; false for the units that follow. */
   opens: boolean;
   headingPath: string[];
 };
@@ -186,7 +186,7 @@ function readUnits(text: string, maxTokens: number): Unit[] {
   return units;
 }
 
-/** The level of a heading whose underline (setext) is the line at `start`. Only headings of one line are recognised. */
+/** The level of a heading whose underline (setext) is the line at `start`. Only one-line headings are recognised. */
 function underlinedLevel(text: string, start: number): 1 | 2 | undefined {
   const match = underlinePattern.exec(
     text.slice(start, Math.min(endOfLine(text, start), start + headingCharactersMax)),
@@ -194,13 +194,13 @@ function underlinedLevel(text: string, start: number): 1 | 2 | undefined {
   return match ? (match[1] === undefined ? 2 : 1) : undefined;
 }
 
-/** Where the line that begins at `start` ends: at its line break or at the end of the text. */
+/** The end of the line that begins at `start`: its line break or the end of the text. */
 function endOfLine(text: string, start: number): number {
   const end = text.indexOf('\n', start);
   return end < 0 ? text.length : end;
 }
 
-/** Turns ascending offsets into the text (UTF-16 units) into byte offsets, reading each character once. */
+/** Converts ascending offsets in UTF-16 units to byte offsets, reading each character once. */
 function byteCounter(text: string): (offset: number) => number {
   let seen = 0;
   let count = 0;
@@ -213,7 +213,7 @@ function byteCounter(text: string): (offset: number) => number {
   };
 }
 
-/** The visible pieces of one line: its sentences in prose, the whole line elsewhere; too long ones are cut further. */
+/** The visible parts of one line: its sentences in prose, the whole line elsewhere; long parts are cut further. */
 function cutLine(line: string, kind: Unit['kind'], maxTokens: number): [number, number][] {
   const visible = line.trimEnd().length;
   const pieces: [number, number][] = [];
@@ -233,7 +233,7 @@ function cutLine(line: string, kind: Unit['kind'], maxTokens: number): [number, 
   );
 }
 
-/** Cuts at spaces where there are any in the second half of a piece, and never inside a surrogate pair. */
+/** Cuts at a space in the second half of a piece if there is one, and never inside a surrogate pair. */
 function cutLong(line: string, start: number, end: number, maxTokens: number): [number, number][] {
   const pieces: [number, number][] = [];
   let from = start;
@@ -269,7 +269,7 @@ function isLowSurrogate(code: number): boolean {
 type Range = { from: number; to: number };
 type Block = Range & { tokens: number; heading: boolean };
 
-/** Units that stay together. A block over `maxTokens` falls apart into its units. */
+/** Units that stay together. A block over `maxTokens` is split into its units. */
 function joinBlocks(units: Unit[], maxTokens: number): Block[] {
   const blocks: Block[] = [];
   for (let from = 0; from < units.length; ) {
@@ -289,7 +289,7 @@ function joinBlocks(units: Unit[], maxTokens: number): Block[] {
   return blocks;
 }
 
-/** Fills chunks block by block. A heading opens a new chunk unless the one before would stay very small. */
+/** Fills chunks block by block. A heading starts a new chunk unless the previous one would stay very small. */
 function packBlocks(blocks: Block[], units: Unit[], sizes: Sizes): Range[] {
   const { targetTokens, maxTokens, overlapTokens } = sizes;
   const smallTokens = Math.floor(targetTokens / 4);
@@ -310,7 +310,7 @@ function packBlocks(blocks: Block[], units: Unit[], sizes: Sizes): Range[] {
         from = block.heading || headingsFrom < to ? headingsFrom : startOfOverlap(units, from, to, room);
       }
       tokens = sumTokens(units, from, to);
-      // Headings stay with the text below them unless both together are too much for one chunk.
+      // Headings stay with the text below them unless both together exceed one chunk.
       if (tokens + block.tokens > maxTokens && to > from) {
         ranges.push({ from, to });
         from = to;
@@ -326,14 +326,14 @@ function packBlocks(blocks: Block[], units: Unit[], sizes: Sizes): Range[] {
   return ranges;
 }
 
-/** The first of the headings that end the range, so that they can move to the text that they head. */
+/** The first of the headings at the end of the range, so that they can move to the text below them. */
 function startOfTrailingHeadings(units: Unit[], from: number, to: number): number {
   let start = to;
   while (start > from && units[start - 1]?.kind === 'heading') start -= 1;
   return start;
 }
 
-/** How far back the next chunk begins: whole units of the same section worth at most `room` tokens. */
+/** Where the next chunk begins: it repeats whole units of the same section worth at most `room` tokens. */
 function startOfOverlap(units: Unit[], from: number, to: number, room: number): number {
   let start = to;
   let left = room;

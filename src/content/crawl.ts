@@ -1,23 +1,23 @@
 import { limits } from '../limits.ts';
 import { canonical, matchesPathPattern } from './robots.ts';
 
-/** What a crawl may visit. Paths are patterns as in robots.txt: a prefix, `*` for anything, a final `$` for the end. */
+/** What a crawl may visit. Paths are robots.txt patterns: a prefix, `*` for anything, a final `$` for the end. */
 type CrawlScope = {
-  /** The page that the crawl set out from, after its redirects: its host is the crawl's host. */
+  /** The crawl's start page after its redirects: its host is the crawl's host. */
   start: string;
   includePaths: readonly string[];
   excludePaths: readonly string[];
-  /** Links away from the start page (0); undefined: any number. */
+  /** Maximum distance in links from the start page (0); undefined: unlimited. */
   depthMax: number | undefined;
   allowSubdomains: boolean;
 };
 
-/** Why a URL is left out; undefined when it is in. */
+/** Why a URL is left out; undefined when it is included. */
 type OutOfScope = 'other_host' | 'path' | 'depth' | 'trap' | 'not_a_page';
 
 /**
- * One spelling for the many that name the same page: no fragment, no tracking parameters, no session ids, canonical
- * escapes. Undefined for what is no http(s) page URL. The order of parameters stays: it can matter.
+ * A normal form of the URLs of a page: no fragment, no tracking parameters, no session ids, canonical escapes.
+ * Undefined when it is not an http(s) page URL. The order of parameters is kept: it can matter.
  */
 export function normalizeUrl(text: string, base?: string): string | undefined {
   if (text.length > limits.urlCharactersMax || !URL.canParse(text, base)) return undefined;
@@ -61,7 +61,7 @@ function isTracking(parameter: string): boolean {
   return name.startsWith('utm_') || trackingNames.has(name);
 }
 
-/** Judges a normalised URL found `depth` links away from the start. */
+/** Checks a normalised URL found `depth` links from the start. */
 export function judgeScope(scope: CrawlScope, address: string, depth: number): OutOfScope | undefined {
   const url = new URL(address);
   if (!sameSite(new URL(scope.start), url, scope.allowSubdomains)) return 'other_host';
@@ -75,7 +75,7 @@ export function judgeScope(scope: CrawlScope, address: string, depth: number): O
   return undefined;
 }
 
-/** Same host and port; http and https count as one. A leading "www." is no obstacle to its sisters. */
+/** Same host and port; http and https are equal, and a leading "www." is ignored. */
 function sameSite(start: URL, url: URL, allowSubdomains: boolean): boolean {
   if (url.port !== start.port) return false;
   if (url.hostname === start.hostname) return true;
@@ -84,7 +84,7 @@ function sameSite(start: URL, url: URL, allowSubdomains: boolean): boolean {
   return allowSubdomains && !isAddress && (url.hostname === root || url.hostname.endsWith(`.${root}`));
 }
 
-/** Files that hold no text of their own. Documents (PDF, office, text) are pages as well and not listed. */
+/** Files without text of their own. Documents (PDF, office, text) count as pages and are not listed. */
 function isAsset(path: string): boolean {
   const extension = /\.([a-z0-9]{1,5})$/i.exec(path)?.[1]?.toLowerCase();
   return extension !== undefined && assetExtensions.has(extension);
@@ -99,7 +99,7 @@ const assetExtensions = new Set(
   ].flatMap((line) => line.split(' ')),
 );
 
-/** Paths that relative links grow for ever: one segment four times, or more than 30 of them. */
+/** Paths that relative links extend without end: one segment four times, or more than 30 segments. */
 function looksEndless(url: URL): boolean {
   const segments = url.pathname.split('/').filter((segment) => segment !== '');
   if (segments.length > 30 || url.href.length > 2_000) return true;
@@ -113,8 +113,8 @@ function looksEndless(url: URL): boolean {
 }
 
 /**
- * The name of a page's output below its destination: the URL's path, "index" for a directory, without .html,
- * anything outside letters, digits, "." "_" "-" as "-". The caller adds `-2`, `-3` on a clash and then `.md`.
+ * The name of a page's output below its destination: the URL's path, "index" for a directory, without .html, with "-" for
+ * anything but letters, digits, "." "_" "-". The caller appends `-2`, `-3` on a clash and then `.md`.
  */
 export function outputStem(address: string): string {
   const path = new URL(address).pathname.replace(/^\/+/, '');
@@ -134,7 +134,7 @@ function decodeOrKeep(path: string): string {
   }
 }
 
-/** Whether what came with this Content-Type may be a web page at all. */
+/** Whether a response with this Content-Type may be a web page. */
 export function mayBePage(contentType: string): boolean {
   const type = mediaTypeOf(contentType);
   return type === 'text/html' || type === 'application/xhtml+xml' || type === '' || type === 'application/octet-stream';

@@ -1,14 +1,14 @@
 /**
- * The full-text index as bytes. A chunk is known by its ordinal within its source. A term's postings are blocks one
- * after another: the number of postings, then for each the distance to the ordinal before (the first: to 0), how often
- * the term stands in the chunk, and the chunk's length in words, all as variable-length integers. Blocks end to end are
- * again valid postings, so the database can merge segments by joining strings. Positions of the words stand apart, in
- * the same order, because only phrases need them.
+ * The full-text index as bytes. A chunk has an ordinal within its source. A term's postings are consecutive blocks: the
+ * number of postings, then for each the distance to the previous ordinal (the first: to 0), how often the term occurs in
+ * the chunk, and the chunk's length in words, all as variable-length integers. Concatenated blocks are again valid
+ * postings, so the database can merge segments by joining strings. Positions of the words are stored separately, in the
+ * same order, because only phrases need them.
  */
 
 export type TermPostings = { term: string; postings: Buffer; positions: Buffer };
 
-/** One chunk as it enters the index. */
+/** One chunk as input of the index. */
 type IndexedChunk = {
   ordinal: number;
   /** Length in words. */
@@ -47,7 +47,7 @@ class Writer {
     return Buffer.from(this.written());
   }
 
-  /** What is written so far, until more is. */
+  /** What is written so far, valid until the next write. */
   written(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -95,7 +95,7 @@ class Reader {
   }
 }
 
-/** Packs the postings of chunks that come in ascending order of their ordinals. */
+/** Packs the postings of chunks in ascending order of their ordinals. */
 export class PostingsBuilder {
   readonly #lists = new Map<string, { count: number; before: number; postings: Writer; positions: Writer }>();
 
@@ -130,7 +130,7 @@ export class PostingsBuilder {
   }
 }
 
-/** Calls `visit` for each posting, blocks in turn. */
+/** Calls `visit` for each posting, block by block. */
 function readPostings(bytes: Uint8Array, visit: (ordinal: number, frequency: number, length: number) => void): void {
   const reader = new Reader(bytes);
   while (!reader.ended) {
@@ -142,12 +142,12 @@ function readPostings(bytes: Uint8Array, visit: (ordinal: number, frequency: num
   }
 }
 
-/** Postings read into columns, which is what ranking runs over. */
+/** Postings decoded into columns, which ranking iterates over. */
 export type PostingColumns = { ordinals: Int32Array; frequencies: Uint16Array; lengths: Uint16Array };
 
-/** Common terms have a posting for every chunk, so this loop is written out instead of using `readPostings`. */
+/** Common terms have a posting for every chunk, so this loop is inlined instead of using `readPostings`. */
 export function unpackPostings(bytes: Uint8Array): PostingColumns {
-  // A posting takes three bytes at least.
+  // A posting has at least three bytes.
   const capacity = Math.ceil(bytes.length / 3);
   const ordinals = new Int32Array(capacity);
   const frequencies = new Uint16Array(capacity);
@@ -203,8 +203,8 @@ export function readPositions(
 }
 
 /**
- * What one document adds to the index, packed into one value until enough documents are there to be sorted by term:
- * the number of terms, their hashes in ascending order, where each entry begins, and the entries.
+ * One document's part of the index, packed into one value until enough documents are there to be sorted by term: the
+ * number of terms, their hashes in ascending order, the offset of each entry, and the entries.
  */
 export function packBundle(entries: TermPostings[]): Buffer {
   const sorted = entries
@@ -225,7 +225,7 @@ export function packBundle(entries: TermPostings[]): Buffer {
   return Buffer.concat([header, body.finish()]);
 }
 
-/** The bundle of one document whose ordinals count from 0, as that of one whose first chunk has this ordinal. */
+/** Shifts the bundle of one document, whose ordinals count from 0, to its first chunk's ordinal. */
 export function placeBundle(bundle: Buffer, firstOrdinal: number): Buffer {
   const count = bundle.readUInt32LE(0);
   const header = Buffer.from(bundle.subarray(0, 4 + count * 8));
@@ -279,7 +279,7 @@ function readEntry(bundle: Buffer, count: number, index: number): TermPostings {
   return { term: part().toString(), postings: part(), positions: part() };
 }
 
-/** Joins the bundles of several documents, in ascending order of their ordinals, term by term. */
+/** Merges the bundles of several documents, in ascending order of their ordinals, term by term. */
 export function mergeBundles(bundles: Buffer[]): TermPostings[] {
   const merged = new Map<string, { postings: Buffer[]; positions: Buffer[] }>();
   for (const bundle of bundles)

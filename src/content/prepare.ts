@@ -5,38 +5,38 @@ import { embedLexically } from './embed/lexical.ts';
 import { PostingsBuilder, packBundle } from './postings.ts';
 import { readTokens, type StemLanguage } from './terms.ts';
 
-/** A text as a search index takes it in, and what of its vectors is to be made at once. */
+/** A text as input of a search index, and the vectors to compute with it. */
 export type PrepareInput = {
   text: string;
   title: string | undefined;
   language: StemLanguage;
-  /** The language of the built-in embedder, when that is the one in use. */
+  /** The language of the built-in embedder, when it is in use. */
   embedIn: StemLanguage | undefined;
-  /** Hashes (hex) of the chunks that have a vector already. */
+  /** Hashes (hex) of the chunks that already have a vector. */
   embedded: readonly string[];
 };
 
 type PreparedChunk = Omit<Chunk, 'text'> & {
-  /** SHA-256, hex, of what is embedded: the chunk below the title and headings that it does not say itself. */
+  /** SHA-256, hex, of the embedded text: the chunk below the title and headings that it does not contain itself. */
   hash: string;
   words: number;
-  /** What is embedded, where another embedder than the built-in one is to do it. */
+  /** The embedded text, for an embedder other than the built-in one. */
   context?: string;
 };
 
 export type PreparedText = {
   lines: number;
   chunks: PreparedChunk[];
-  /** The postings of the chunks, so many after one another; in each the ordinals count from 0. */
+  /** The postings of groups of consecutive chunks; in each group the ordinals count from 0. */
   bundles: { chunkCount: number; content: Buffer }[];
   /** Packed vectors by the hash of their chunk. */
   vectors: [hash: string, vector: Buffer][];
 };
 
-/** Postings under construction take a hundred times their text where every word is another, so they are packed in between. */
+/** Postings under construction take up to a hundred times their text, when every word is different, so they are packed in between. */
 const bundleChunksMax = 256;
 
-/** Cuts a text into chunks, indexes their words and, with the built-in embedder, embeds those that have no vector. */
+/** Cuts a text into chunks, indexes their words and, with the built-in embedder, embeds chunks without a vector. */
 export function prepareText({ text, title, language, embedIn, embedded }: PrepareInput): PreparedText {
   const bundles: PreparedText['bundles'] = [];
   let postings = new PostingsBuilder();
@@ -73,7 +73,7 @@ export function prepareText({ text, title, language, embedIn, embedded }: Prepar
   return { lines: countLines(text), chunks, bundles, vectors };
 }
 
-/** A passage found without its surroundings should still say what it is about. */
+/** A chunk found on its own should still show its subject. */
 export function withContext(text: string, title: string | undefined, headingPath: readonly string[]): string {
   const said = text.toLowerCase();
   const missing = [title ?? '', ...headingPath].filter((line) => line !== '' && !said.includes(line.toLowerCase()));
@@ -81,7 +81,7 @@ export function withContext(text: string, title: string | undefined, headingPath
   return lines.length === 0 ? text : `${lines.join('\n')}\n\n${text}`;
 }
 
-/** Lines as people count them: a line break at the very end begins no further line. */
+/** Counts lines as people do: a line break at the very end starts no further line. */
 function countLines(text: string): number {
   if (text === '') return 0;
   let lines = 1;

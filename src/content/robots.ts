@@ -1,6 +1,6 @@
 /** The Robots Exclusion Protocol (RFC 9309), with crawl-delay and sitemap lines as widely used beside it. */
 
-/** What robots.txt says to us, as the parser processes read it. */
+/** The robots.txt rules for us, as the parser processes read them. */
 export type RobotsFile = {
   rules: RobotsRule[];
   crawlDelayMs?: number;
@@ -15,7 +15,7 @@ export type RobotsRule = { allow: boolean; pattern: string };
 export type RobotsRules = {
   /** Whether this agent may fetch the URL. */
   allows(url: URL): boolean;
-  /** The pause between two requests that the site asks for; undefined when it says nothing. */
+  /** The pause between two requests that the site asks for; undefined when there is none. */
   crawlDelayMs: number | undefined;
   sitemaps: string[];
   /** It could not be read, which says nothing of what it would allow. */
@@ -29,7 +29,7 @@ export function robotsRules({ rules, crawlDelayMs, sitemaps }: RobotsFile): Robo
   return { allows: (url) => judge(rules, url.pathname + url.search), crawlDelayMs, sitemaps };
 }
 
-/** What an absent robots.txt (4xx) means, and what one that cannot be had (5xx, no connection) means. */
+/** The meaning of an absent robots.txt (4xx), and of an unavailable one (5xx, no connection). */
 export const allowEverything: RobotsRules = { allows: () => true, crawlDelayMs: undefined, sitemaps: [] };
 export const allowNothing: RobotsRules = {
   allows: () => false,
@@ -52,8 +52,8 @@ function judge(rules: readonly RobotsRule[], path: string): boolean {
 }
 
 /**
- * A path pattern of robots.txt: a prefix in which `*` stands for anything and a final `$` for the end.
- * Runs in time linear in pattern times path: no backtracking, so a hostile pattern costs nothing.
+ * Matches a path pattern of robots.txt: a prefix in which `*` matches anything and a final `$` the end.
+ * The time is linear in pattern times path: without backtracking, a hostile pattern costs nothing.
  */
 export function matchesPathPattern(pattern: string, path: string): boolean {
   const anchored = pattern.endsWith('$');
@@ -72,7 +72,7 @@ export function matchesPathPattern(pattern: string, path: string): boolean {
   return !anchored || at === path.length;
 }
 
-/** Both sides of the comparison in one spelling: UTF-8 percent-encoded, hex in capitals, unreserved octets plain. */
+/** Normalises both sides of the comparison: UTF-8 percent-encoded, hex in capitals, unreserved octets plain. */
 export function canonical(path: string): string {
   return path
     .replace(/[^\x21-\x7e]+/g, (raw) => encodeURIComponent(raw.toWellFormed()))

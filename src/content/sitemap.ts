@@ -1,10 +1,10 @@
-/** A page that a sitemap names. When it changed and how often it does are as the site wrote them. */
+/** A page in a sitemap, with its last change and change frequency as the site wrote them. */
 export type SitemapPage = { url: string; lastModified?: string | undefined; changeFrequency?: string | undefined };
 
 /** One entry of a sitemap: a page, or (in an index) another sitemap. */
 export type SitemapEntry = SitemapPage & { kind: 'page' | 'sitemap' };
 
-/** The bounds of one walk through a site's sitemaps. */
+/** The limits of one walk through a site's sitemaps. */
 export const sitemapLimits = {
   filesMax: 50,
   depthMax: 4,
@@ -12,12 +12,12 @@ export const sitemapLimits = {
   entryCharactersMax: 16_384,
 } as const;
 
-/** Fetches one sitemap and has it read. Throws, or returns nothing, when it cannot be had. */
+/** Fetches and parses one sitemap. Throws, or returns nothing, when it is unavailable. */
 type SitemapLoader = (url: string) => Promise<readonly SitemapEntry[]>;
 
 /**
- * The pages that the sitemaps at `starts` name, nested ones included, in order and each once, `pagesMax` at most.
- * A sitemap that is broken, huge or refers to itself ends early; it never fails the walk.
+ * The pages in the sitemaps at `starts` and in nested ones, in order and each once, at most `pagesMax`.
+ * A broken, oversized or self-referencing sitemap ends early; it never fails the walk.
  */
 export async function* walkSitemaps(
   starts: readonly string[],
@@ -46,7 +46,7 @@ export async function* walkSitemaps(
         }
       }
     } catch {
-      // A sitemap is a hint: without it the walk goes on.
+      // A sitemap is only a hint: the walk continues without it.
     }
   }
 }

@@ -4,13 +4,13 @@ import { stopWords } from './stop-words.ts';
 
 export type StemLanguage = (typeof stemLanguages)[number];
 
-/** A word as the index knows it. */
+/** A word in the index. */
 type Token = {
   /** Folded and stemmed. */
   term: string;
-  /** Which word of the text it is, from 0. */
+  /** Its index among the words of the text, from 0. */
   position: number;
-  /** True for a whole identifier (`max_pages`) that stands beside its parts, at the position of the first part. */
+  /** True for a whole identifier (`max_pages`), in addition to its parts, at the position of the first part. */
   whole: boolean;
 };
 
@@ -20,8 +20,8 @@ export function isStemLanguage(name: string): name is StemLanguage {
 
 /**
  * The words of a text in order. Case, accents and width are folded and words stemmed. Identifiers (`getUserName`,
- * `max_pages`, `node.js`, `v1.2`) give their parts and, as a further token, the whole. Scripts written without spaces
- * give pairs of neighbouring characters.
+ * `max_pages`, `node.js`, `v1.2`) yield their parts and, as a further token, the whole. Scripts without spaces yield
+ * pairs of neighbouring characters.
  */
 export function readTokens(text: string, language: StemLanguage): Token[] {
   const tokens: Token[] = [];
@@ -33,7 +33,7 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
       tokens.push({ term: cut(fold(raw)), position, whole: true });
     for (const part of parts) {
       for (const term of unspacedPattern.test(part) ? pairs(fold(part)) : [stem(fold(part), language)]) {
-        // A word of nothing but marks folds to nothing.
+        // A word of combining marks only folds to nothing.
         if (term === '') continue;
         tokens.push({ term: cut(term), position, whole: false });
         position += 1;
@@ -44,20 +44,20 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
 }
 
 export type ParsedQuery = {
-  /** Each distinct term to rank by and how often the query says it. */
+  /** Each distinct term to rank by and how often it occurs in the query. */
   terms: Map<string, number>;
   /** Term sequences that a hit must contain. */
   phrases: string[][];
-  /** Beginnings of words; a hit of any word that begins so counts as one term. */
+  /** Word prefixes; any word with such a prefix counts as one term. */
   prefixes: string[];
 };
 
 const queryTermsMax = 64;
 const queryPartsMax = 16;
-/** In a longer text, say a pasted paragraph, quotation marks are mere punctuation. */
+/** In a longer text, such as a pasted paragraph, quotation marks are only punctuation. */
 const wordsBesidePhrasesMax = 12;
 
-/** Reads what a person typed: words, "phrases in quotes" and prefixes*. Stop words count only when nothing else is said. */
+/** Parses a query: words, "phrases in quotes" and prefixes*. Stop words count only when there is nothing else. */
 export function parseQuery(query: string, language: StemLanguage): ParsedQuery {
   let phrases: string[][] = [];
   const prefixes: string[] = [];
@@ -84,7 +84,7 @@ export function parseQuery(query: string, language: StemLanguage): ParsedQuery {
   return { terms, phrases, prefixes };
 }
 
-/** Whether a term is a stem of a word that says nothing about a text's subject. */
+/** Whether a term is the stem of a stop word. */
 export function isStopTerm(term: string, language: StemLanguage): boolean {
   let terms = stopTerms.get(language);
   if (terms === undefined) {
@@ -96,7 +96,7 @@ export function isStopTerm(term: string, language: StemLanguage): boolean {
 
 const stopTerms = new Map<StemLanguage, Set<string>>();
 
-/** Letters, digits and marks, with what joins them inside an identifier; C++ and C# keep their signs. */
+/** Letters, digits and marks, with the characters that join identifiers; C++ and C# keep their signs. */
 const wordPattern = /[\p{L}\p{N}\p{M}_]+(?:[.'’][\p{L}\p{N}\p{M}_]+)*(?:\+\+|#(?![\p{L}\p{N}]))?/gu;
 const unspacedPattern =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
@@ -112,7 +112,7 @@ function splitWord(word: string): string[] {
   return /[+#]$/.test(word) && parts.length === 1 ? [word] : parts;
 }
 
-/** An identifier is written as one but is no ordinary word: with an underscore, an inner dot, digits or inner capitals. */
+/** An identifier: written as one word but with an underscore, an inner dot, digits or inner capitals. */
 function isIdentifier(word: string): boolean {
   return /[_.\p{N}]/u.test(word) || /\p{Ll}\p{Lu}/u.test(word);
 }
@@ -121,7 +121,7 @@ function cut(term: string): string {
   return term.length > termCharactersMax ? term.slice(0, termCharactersMax).toWellFormed() : term;
 }
 
-/** Lower case without accents. Marks of other scripts than Latin and Greek that change a word are kept. */
+/** Lower case without accents. Marks that change a word in scripts other than Latin and Greek are kept. */
 function fold(word: string): string {
   const lower = word.toLowerCase();
   if (isAscii(lower)) return lower;
@@ -159,7 +159,7 @@ function pairs(run: string): string[] {
 
 type StemmerState = { stem(word: string): string; known: Map<string, string> };
 const stemmers = new Map<StemLanguage, StemmerState>();
-/** Stemming costs microseconds and texts repeat their words. */
+/** Stemming takes microseconds and texts repeat their words. */
 const knownStemsMax = 100_000;
 
 function stem(word: string, language: StemLanguage): string {

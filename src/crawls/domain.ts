@@ -8,14 +8,14 @@ import { crawlJob } from './jobs.ts';
 
 type CrawlDeps = Omit<EngineDeps, 'gate' | 'places'> & { hostConcurrency: number; hostDelayMs: number };
 
-/** Crawls have no routes: other domains start them, and their pages go to the sinks of those domains. */
+/** Crawls have no routes: other domains start them, and the domains' sinks receive their pages. */
 export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDeps) {
   const gate = new HostGate(hostLedger(deps.db, newUuid()), {
     concurrencyMax: hostConcurrency,
     delayMs: hostDelayMs,
     log: deps.log,
   });
-  // Two apps may have a whole crawl's pages at work at the same time; more share.
+  // Two apps may each have a whole crawl's pages active; more apps share the slots.
   const places = new Places(2 * deps.concurrency);
   return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, places }) } };
 }

@@ -18,36 +18,36 @@ import type { Crawl, CrawledPage, CrawlSink, FailedPage } from './types.ts';
 export type EngineDeps = ReaderDeps & {
   db: Database;
   log: Logger;
-  /** What crawls of each kind of consumer work for. */
+  /** The sinks of each kind of consumer. */
   sinks: ReadonlyMap<string, CrawlSink>;
-  /** Pages of one crawl under way at the same time. */
+  /** Concurrent pages of one crawl. */
   concurrency: number;
 };
 
-/** How a turn ended: the crawl is over (or gone), or it wants another turn at that time. */
+/** The end of a turn: the crawl is over (or gone), or it asks for another turn at that time. */
 type TurnEnd = { over: true } | { over: false; runAt: Date };
 
 type TurnOptions = {
   signal: AbortSignal;
-  /** Asked now and then: whether to make room for others. */
+  /** Polled: whether to make room for other crawls. */
   mustYield: () => boolean;
-  /** Waits for sites without holding a place among the jobs. */
+  /** Waits for sites without holding a job slot. */
   waitOutside: WaitOutside;
-  /** Nobody tries again after this turn: what breaks it fails the crawl. */
+  /** There is no retry after this turn: an error fails the crawl. */
   isLastAttempt?: boolean;
 };
 
 const batchMax = 32;
 const lookAhead = 64;
-/** How often a crawl that waits for slow pages looks whether it was cancelled. */
+/** How often a crawl with slow pages checks whether it was cancelled. */
 const lookEveryMs = 1_000;
-/** Waits up to this long stay inside the turn; for longer ones the turn is given up. */
+/** Shorter waits stay inside the turn; a longer one ends it. */
 const waitInsideMsMax = 1_500;
 
 /**
- * Works on a crawl for one turn. Everything that it learns is committed page by page (what finishes together,
- * together): after a crash the pages in flight are fetched again and nothing else. Throws when the database fails or
- * `signal` is aborted; the next turn goes on from what was committed.
+ * Works on a crawl for one turn. Results are committed page by page; pages that finish together share a commit. After
+ * a crash only the pages in flight are fetched again. Throws when the database fails or `signal` is aborted; the next
+ * turn resumes from the last commit.
  */
 export async function runCrawlTurn(
   deps: EngineDeps,
@@ -58,11 +58,11 @@ export async function runCrawlTurn(
   const crawl = await store.takeCrawl(deps.db, appId, id);
   if (crawl === undefined) return { over: true };
   const sink = deps.sinks.get(crawl.consumer);
-  if (sink === undefined) throw new Error(`There is no consumer "${crawl.consumer}" of crawls.`);
+  if (sink === undefined) throw new Error(`Unknown crawl consumer "${crawl.consumer}".`);
   return new Turn(deps, crawl, sink, options).run();
 }
 
-/** Somebody else has taken the crawl up, or it was deleted. */
+/** Another process has taken over the crawl, or it was deleted. */
 class CrawlLost extends Error {}
 
 type Settled = {
@@ -79,7 +79,7 @@ class Turn {
   readonly #robots: RobotsCache;
   readonly #stop = new AbortController();
   readonly #inFlight = new Map<number, Promise<void>>();
-  /** Pages in flight that only wait for their commit: others are fetched meanwhile, as many again at most. */
+  /** Pages in flight that only wait for their commit: up to as many others are fetched meanwhile. */
   #committing = 0;
   #hasRoom = Promise.withResolvers<void>();
   readonly #due: { queued: store.QueuedPage; known: KnownPage | undefined }[] = [];
@@ -146,14 +146,14 @@ class Turn {
     }
   }
 
-  /** What is still under way when the crawl is over comes too late. */
+  /** Results that arrive after the end of the crawl are discarded. */
   async #leaveInFlight(): Promise<void> {
     this.#stop.abort(new CrawlLost('The crawl is over.'));
     await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
     await this.#discard(this.#settled.splice(0));
   }
 
-  /** Until a page is through; slow pages do not keep the crawl from noticing that nobody wants it any more. */
+  /** Waits for a page to finish; checks now and then whether the crawl was cancelled. */
   async #waitForNews(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
@@ -165,7 +165,7 @@ class Turn {
     if (news === 'late' && !(await store.isHeld(this.#deps.db, this.#crawl))) throw new CrawlLost('The crawl is gone.');
   }
 
-  /** Starts as many pages as may be under way. */
+  /** Starts as many pages as may be active. */
   async #fill(): Promise<void> {
     this.#hasRoom = Promise.withResolvers();
     const { concurrency } = this.#deps;
@@ -182,14 +182,14 @@ class Turn {
     }
   }
 
-  /** Looks ahead, so that not every page costs a query. */
+  /** Reads ahead, so that not every page costs a query. */
   async #refill(): Promise<void> {
     const held = [...this.#inFlight.keys(), ...this.#due.map(({ queued }) => queued.position)];
     const due = await store.listDuePages(this.#deps.db, this.#crawl, held, lookAhead);
     const urls = due.map((page) => page.url);
     const known = await this.#listKnown(urls);
     this.#due.push(...due.map((queued) => ({ queued, known: known.get(queued.url) })));
-    // Nothing more comes before something is committed or a pause is over.
+    // Nothing changes before the next commit or the end of a pause.
     this.#exhausted = due.length === 0;
   }
 
@@ -200,7 +200,7 @@ class Turn {
     return new Map([...known].map(([url, state]) => [url, { state, isHeld: held?.has(state.finalUrl) ?? true }]));
   }
 
-  /** One page from its URL to its commit. */
+  /** Processes one page, from its URL to its commit. */
   async #process(queued: store.QueuedPage, known: KnownPage | undefined): Promise<void> {
     const robotsOf = (url: URL) => this.#robots.rulesFor(url);
     const { signal, unlink } = linkedSignal(this.#stop.signal);
@@ -212,7 +212,7 @@ class Turn {
     this.#settled.push(settled);
     this.#committing += 1;
     this.#hasRoom.resolve();
-    // Pages that finish while a commit is under way share the next one.
+    // Pages that finish during a commit share the next one.
     while (this.#settled.includes(settled)) {
       this.#flushing ??= this.#deps.places
         .run(this.#crawl.appId, () => this.#flush())
@@ -225,14 +225,17 @@ class Turn {
     if (this.#error !== undefined) throw this.#error;
   }
 
-  /** What a library threw where nobody can catch it fails the page alone. */
+  /** An uncaught exception in a library fails only its page. */
   #failUncaught(error: unknown, queued: store.QueuedPage): PageOutcome {
     if (!(error instanceof UncaughtError)) throw error;
-    this.#deps.log.error({ err: error, crawl: this.#crawl.id, position: queued.position }, 'A page broke what read it');
-    return failedPage('internal_error', 'internal_error', 'The page could not be read for a reason inside the server.');
+    this.#deps.log.error(
+      { err: error, crawl: this.#crawl.id, position: queued.position },
+      'An uncaught error failed a page',
+    );
+    return failedPage('internal_error', 'internal_error', 'The page could not be read because of an internal error.');
   }
 
-  /** What the sink makes of the page. A text that it cannot take in is a failure of that page. */
+  /** Prepares the page for the sink. A text that the sink cannot store fails only that page. */
   async #prepare(settled: Settled, page: CrawledPage): Promise<void> {
     try {
       settled.prepared = await this.#deps.places.run(this.#crawl.appId, () =>
@@ -257,7 +260,7 @@ class Turn {
     }
   }
 
-  /** All together. When they do not fit into a quota of the app, one by one up to the first that does not: the end. */
+  /** Commits all pages together. When a quota does not allow them all, commits one by one up to the first that fails. */
   async #commitWhatFits(batch: Settled[], refused: Set<Settled>): Promise<void> {
     try {
       const after = await this.#deps.db.begin((tx) => this.#commit(tx, batch));
@@ -291,7 +294,7 @@ class Turn {
 
   async #lock(tx: Transaction): Promise<Crawl> {
     const crawl = await store.lockCrawl(tx, this.#crawl);
-    if (crawl === undefined) throw new CrawlLost('The crawl was taken up elsewhere or deleted.');
+    if (crawl === undefined) throw new CrawlLost('The crawl was taken over by another process or deleted.');
     return crawl;
   }
 
@@ -331,7 +334,7 @@ class Turn {
         rows.push({ ...row, state: 'failed', reason: outcome.failure.code });
         crawl.failed += 1;
         if (outcome.gone) gone.push(queued.url);
-        // What the page led to is there although it cannot be read now.
+        // The target of a redirect exists, although it cannot be read now.
         else if (known !== undefined) follow(known.links, queued.depth);
         failures.push({
           url: queued.url,
@@ -345,7 +348,7 @@ class Turn {
         const { contentHash } = outcome.state;
         const twin = store.twinKey(canonicalHash, contentHash);
         const isStart = queued.depth === 0;
-        // A redirect to a page that has a row of its own brings nothing new; neither does the same text of one page.
+        // A redirect to a page with its own row adds nothing; neither does the same text under one canonical URL.
         const moved = outcome.finalUrl !== queued.url;
         const elsewhere = moved && (await this.#isKnownElsewhere(tx, crawl, outcome.finalUrl, queued.depth));
         if (isStart) crawl.scopeUrl = outcome.finalUrl;
@@ -365,7 +368,7 @@ class Turn {
         else states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
-      // Where the room ends, who comes first matters: as if each page had been committed by itself.
+      // At the page limit order matters: the result is as if each page had been committed by itself.
       if (found.length > roomOf(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
     }
     await store.settlePages(tx, crawl, rows);
@@ -413,7 +416,7 @@ class Turn {
     return !sitemapRead && scopeUrl !== null && settings.mode === 'site';
   }
 
-  /** After the start page: what sitemaps name. */
+  /** After the start page: the pages that sitemaps name. */
   async #readListsOfPages(): Promise<void> {
     const { settings } = this.#crawl;
     const isRefresh = this.#crawl.collectionId !== null;
@@ -438,7 +441,7 @@ class Turn {
       this.#crawl = crawl;
       return isRefresh || roomOf(crawl) > 0;
     };
-    // What is in the frontier of a refresh already takes its order from the sitemap.
+    // The frontier of a refresh is already ordered by the sitemap.
     if (settings.sitemap !== 'skip' && (isRefresh || roomOf(this.#crawl) > 0))
       await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (pages) =>
         add(
@@ -458,7 +461,7 @@ class Turn {
     const failure = {
       reason: 'internal_error',
       code: 'internal_error',
-      message: 'The crawl could not go on.',
+      message: 'The crawl could not continue.',
     } as const;
     await this.#deps.db.begin(async (tx) => {
       const crawl = await this.#lock(tx);
@@ -482,10 +485,10 @@ function roomOf(crawl: Crawl): number {
   return crawl.settings.maxPages - crawl.discovered - crawl.dropped;
 }
 
-/** Whether the app is charged for the page: what is tried again is charged once, what was never asked for not at all. */
+/** Whether the app is charged for the page: retries are charged once, pages without a request never. */
 function wasTried(outcome: PageOutcome): boolean {
   return outcome.kind === 'page' || outcome.kind === 'failed' || (outcome.kind === 'left_out' && outcome.fetched);
 }
 
-/** Rows that tell why a page was left out; beyond it pages are left out silently. */
+/** Rows that say why a page was left out; beyond this bound pages are left out silently. */
 const leftOutMax = 1_000;

@@ -8,13 +8,13 @@ import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
 /** Stored with the job. */
 type CrawlPayload = { app_id: string; crawl_id: string };
 
-/** How long a crawl works before it makes room for others, where as many are under way as may be. */
+/** How long a crawl works before it makes room for others, when as many are active as allowed. */
 const turnMs = 3_000;
-/** Single links, and the first turn of a site, go before sites that have had a turn. */
+/** Single links and the first turn of a site run before sites that have had a turn. */
 const priorities = { link: 0, site: 5, again: 10, againMax: 90 };
 const attemptsMax = 12;
 
-/** Stores a crawl and has it begin when the transaction commits. */
+/** Stores a crawl that starts when the transaction commits. */
 export async function startCrawl(db: Db, crawl: NewCrawl): Promise<void> {
   await insertCrawl(db, crawl);
   await addTurn(db, crawl.appId, crawl.id, priorities[crawl.settings.mode]);
@@ -31,9 +31,9 @@ function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Da
 }
 
 /**
- * One turn of a crawl after the other. A turn lasts until the crawl is over, unless others wait for it to make room: a
- * crawl that has had its turn then waits behind those that have not, and a tenant's further crawls behind the first
- * crawls of the others.
+ * Runs a crawl turn by turn. A turn lasts until the crawl is over, unless others wait for it to make room: a crawl
+ * that has had a turn then waits behind those that have not, and a tenant's further crawls behind the first crawls of
+ * other tenants.
  */
 export function crawlJob(deps: EngineDeps): Task {
   return async (payload, { signal, isLastAttempt, waitOutside, isCrowded }) => {

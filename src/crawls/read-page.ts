@@ -18,27 +18,27 @@ export type ReaderDeps = {
   fetcher: Fetcher;
   parser: ParserPool;
   gate: HostGate;
-  /** For the work on pages that have been fetched. */
+  /** Limits concurrent work on fetched pages. */
   places: Places;
   clock: Clock;
 };
 
-/** What came of one try at one page. */
+/** The result of one attempt at one page. */
 export type PageOutcome =
   | {
       kind: 'page';
       page: CrawledPage;
-      /** Where it was found after redirects, normalised. */
+      /** Its normalised URL after redirects. */
       finalUrl: string;
       canonical: string;
-      /** Of what is unchanged by its server's word the very state that was known. Its links are normalised, and none when the page asks not to be followed. */
+      /** For a page that its server reports as unchanged: the known state. Its links are normalised, and empty when the page asks not to be followed. */
       state: PageState;
     }
   | { kind: 'failed'; failure: PageFailure; gone: boolean }
   | { kind: 'retry'; delayMs: number }
   | { kind: 'left_out'; reason: 'robots' | 'redirected_away'; fetched: boolean };
 
-/** What the collection knows of a page, and whether the crawl's consumer has it: only then a condition makes sense. */
+/** What the collection knows about a page, and whether the crawl's consumer has it: without it, a conditional request would lose the page. */
 export type KnownPage = { state: PageState; isHeld: boolean };
 
 type ReadOptions = {
@@ -50,8 +50,8 @@ type ReadOptions = {
 const crawlBytesMax = 10 * 1024 * 1024;
 
 /**
- * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Whatever the site
- * does is an outcome; it throws only when `signal` is aborted or something of our own is broken.
+ * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Any behaviour of
+ * the site is an outcome; throws only when `signal` is aborted or on an internal error.
  */
 export async function readPage(
   deps: ReaderDeps,
@@ -65,7 +65,7 @@ export async function readPage(
     const robots = await readRobots(url, queued, options);
     if (!robots.allows(url)) {
       if (!isStart) return { kind: 'left_out', reason: 'robots', fetched: false };
-      return failedPage('fetch_failed', 'robots_disallowed', 'robots.txt of the site does not allow this page.');
+      return failedPage('fetch_failed', 'robots_disallowed', "The site's robots.txt disallows this page.");
     }
     const fetchOnce = (condition: PageState | undefined): Promise<Fetched> =>
       deps.gate.run(url.host, robots.crawlDelayMs, options.signal, () =>
@@ -73,7 +73,7 @@ export async function readPage(
       );
     const condition = options.known?.isHeld ? options.known.state : undefined;
     let fetched = await fetchOnce(condition);
-    // Validators are those of one URL. When a redirect leads to another now, its 304 says nothing about it.
+    // Validators belong to one URL. When a redirect now leads to another one, its 304 says nothing about this one.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
     return await deps.places.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
@@ -117,7 +117,7 @@ async function fetchWhole(
     signal: options.signal,
     bytesMax: crawlBytesMax,
     mayFollow: async (target) => {
-      // The start page's redirects decide where the site is; every other page has to stay in it.
+      // The start page's redirects determine the site; every other page has to stay on it.
       if (queued.depth > 0 && !isInside(crawl, target)) return false;
       return (await readRobots(target, queued, options)).allows(target);
     },
@@ -146,7 +146,7 @@ async function judge(
       ? failedPage(
           'fetch_failed',
           'robots_disallowed',
-          'robots.txt of the site does not allow the page that this one redirects to.',
+          "The site's robots.txt disallows the page that this one redirects to.",
         )
       : { kind: 'left_out', reason: 'redirected_away', fetched: true };
   const finalUrl = normalizeUrl(response.url) ?? queued.url;
@@ -158,7 +158,7 @@ async function judge(
       : undefined;
     if (delayMs !== undefined) return { kind: 'retry', delayMs };
     const gone = status === 404 || status === 410;
-    return { ...failedPage('fetch_failed', `http_${status}`, `The page answered ${status}.`), gone };
+    return { ...failedPage('fetch_failed', `http_${status}`, `The page returned ${status}.`), gone };
   }
   const contentType = headers['content-type'] ?? '';
   const body: Body = {
@@ -224,7 +224,7 @@ type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' |
 
 type Body = ParseInput & { contentType: string; url: string };
 
-/** Undefined when it is no web page after all. */
+/** Undefined when the response is not a web page. */
 async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promise<Read | undefined> {
   const parsed = await parser.run<ParsedPage | null>('page', body, run);
   if (parsed === null) return undefined;
@@ -269,7 +269,7 @@ function filenameOf(disposition: string | undefined, url: string): string | unde
   }
 }
 
-/** The URL that the page gives for itself, when it is one of the same site. */
+/** The page's canonical URL, when it is on the same site. */
 function canonicalOf(canonical: string | undefined, finalUrl: string): string {
   const normal = canonical === undefined ? undefined : normalizeUrl(canonical);
   return normal !== undefined && new URL(normal).hostname === new URL(finalUrl).hostname ? normal : finalUrl;

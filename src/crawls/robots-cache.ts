@@ -17,12 +17,12 @@ import type { Db } from '../db/database.ts';
 import { type HostRow, insertHost, listHosts } from './store.ts';
 import type { Crawl } from './types.ts';
 
-/** How robots.txt calls us. */
+/** Our product token in robots.txt. */
 const robotsAgent = 'quarry';
 
 type RobotsDeps = { db: Db; fetcher: Fetcher; parser: ParserPool; clock: Clock };
 
-/** robots.txt of each host of one crawl: fetched once, kept with the crawl, so that one crawl sees one version. */
+/** robots.txt of each host of one crawl: fetched once and kept with the crawl, so that one crawl sees one version. */
 export class RobotsCache {
   readonly #deps: RobotsDeps;
   readonly #crawl: Crawl;
@@ -40,7 +40,7 @@ export class RobotsCache {
       this.#rules.set(row.origin, Promise.resolve(rulesOf(row)));
   }
 
-  /** Throws FetchError when the host cannot be reached at all; asking again then tries again. */
+  /** Throws FetchError when the host cannot be reached; the next call then tries again. */
   rulesFor(url: URL): Promise<RobotsRules> {
     if (this.#crawl.settings.ignoreRobots) return Promise.resolve(allowEverything);
     const { origin } = url;
@@ -65,7 +65,7 @@ function rulesOf(row: HostRow): RobotsRules {
   return row.state === 'closed' ? allowNothing : robotsRules(JSON.parse(row.robots ?? '') as RobotsFile);
 }
 
-/** RFC 9309, 2.3.1: absent (4xx) means everything is allowed, a server that fails (5xx, 429) that nothing is. */
+/** RFC 9309, 2.3.1: a missing file (4xx) allows everything, a failing server (5xx, 429) allows nothing. */
 async function fetchRobots(
   { fetcher, parser, clock }: RobotsDeps,
   lane: string,
@@ -75,7 +75,7 @@ async function fetchRobots(
   for (let tries = 1; ; tries++) {
     const response = await fetcher.fetch(`${origin}/robots.txt`, {
       ...{ lane, signal, timeoutMs: robotsTimeoutMs },
-      // Only its start is read, however long it is.
+      // Only the start is read, whatever the length.
       bytesMax: Number.POSITIVE_INFINITY,
     });
     if (response.status >= 200 && response.status < 300)
@@ -90,7 +90,7 @@ async function fetchRobots(
 
 const robotsTimeoutMs = 15_000;
 
-/** As much of robots.txt as must be read; the rest of an oversized one is nobody's rule. What breaks its reader is none. */
+/** Reads at most the required size of robots.txt; rules after it do not apply. A file that breaks its parser has no rules. */
 async function readRobots(
   parser: ParserPool,
   { body, headers }: FetchResponse,
@@ -107,7 +107,7 @@ async function readRobots(
     if (error instanceof ParseError || error instanceof FetchError) return { rules: [], sitemaps: [] };
     throw error;
   });
-  // Postgres text takes no NUL, and a rule has no use for one.
+  // PostgreSQL text cannot contain NUL, and no rule needs one.
   return JSON.stringify(file).replaceAll('\\u0000', '');
 }
 

@@ -1,6 +1,6 @@
 /**
- * A signal for one page that follows the turn's. Listeners that others leave on it go with the page; on the turn's own
- * signal ten thousand pages would stay in memory.
+ * A signal for one page that follows the turn's signal. Listeners left on it are freed with the page; on the turn's own
+ * signal, those of ten thousand pages would stay in memory.
  */
 export function linkedSignal(outer: AbortSignal): { signal: AbortSignal; unlink: () => void } {
   const controller = new AbortController();

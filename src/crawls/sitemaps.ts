@@ -8,8 +8,8 @@ const sitemapTimeoutMs = 30_000;
 const chunkMax = 500;
 
 /**
- * Hands on the pages that the site's sitemaps name, in pieces, until `add` wants no more: those that robots.txt names,
- * else /sitemap.xml. Sitemaps that cannot be had are as if there were none.
+ * Passes on the pages that the site's sitemaps name, in batches, until `add` wants no more: the sitemaps in robots.txt,
+ * else /sitemap.xml. Unavailable sitemaps count as empty.
  */
 export async function readSitemaps(
   deps: { fetcher: Fetcher; parser: ParserPool },
@@ -22,7 +22,7 @@ export async function readSitemaps(
   const named = (await robots.rulesFor(start)).sitemaps;
   const starts = named.length > 0 ? named : ['/sitemap.xml'];
   const urls = starts.flatMap((url) => (URL.canParse(url, start.origin) ? [new URL(url, start.origin).href] : []));
-  // Most of what a sitemap names may be out of scope, so more is read than the crawl has room for.
+  // Most entries of a sitemap may be out of scope, so more are read than the crawl has room for.
   const urlsMax = crawl.settings.maxPages * 4 + chunkMax;
   const load = async (url: string) => {
     const response = await deps.fetcher.fetch(url, {

@@ -1,4 +1,4 @@
-/** Where a PostgreSQL server is reached. `host` is a host name, or the directory of its Unix socket. */
+/** How to reach a PostgreSQL server. `host` is a host name, or the directory of its Unix socket. */
 export type DatabaseAddress = {
   host: string;
   port: number;
@@ -10,7 +10,7 @@ export type DatabaseAddress = {
 /** The embedded server's address, or a connection URL as given in DATABASE_URL. */
 export type DatabaseTarget = DatabaseAddress | string;
 
-/** What the `pg` driver needs to connect. */
+/** The connection settings of the `pg` driver. */
 type PgConnection =
   | { connectionString: string }
   | { host: string; port: number; database: string; user: string; password?: string; ssl: false };

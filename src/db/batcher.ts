@@ -1,15 +1,15 @@
 type BatcherOptions<Item, Result> = {
-  /** Does all of them in one statement; answers their results in the same order. */
+  /** Runs all of them in one statement; returns their results in the same order. */
   run: (items: Item[]) => Promise<Result[]>;
-  /** Items of one batch at most, counted, and by the sum of their sizes. */
+  /** Limits of one batch: the number of items and the sum of their sizes. */
   itemsMax: number;
   bytesMax: number;
   sizeOf?: (item: Item) => number;
-  /** Two items with the same name never stand in one batch: the later one waits for the next. */
+  /** Two items with the same name are never in one batch: the later one waits for the next. */
   nameOf?: (item: Item) => string;
-  /** Batches of one group under way at once; whatever comes meanwhile gathers for the next. */
+  /** Concurrent batches of one group; items that arrive meanwhile join the next batch. */
   batchesMax: number;
-  /** Whether a failed batch may have failed for one of its items: then each is done by itself. */
+  /** Whether one of its items may have failed the batch: then each is run by itself. */
   failsForOne?: (error: unknown) => boolean;
 };
 
@@ -17,8 +17,8 @@ type Waiting<Item, Result> = { item: Item; resolve: (result: Result) => void; re
 type Group<Item, Result> = { waiting: Waiting<Item, Result>[]; running: number; woken: boolean };
 
 /**
- * Does small operations of many requests together: what comes within one turn of the event loop, or while earlier
- * batches are under way, shares a statement. Alone, an operation waits for nothing but the end of its turn.
+ * Combines small operations of many requests: those that arrive in one turn of the event loop, or while earlier batches
+ * run, share a statement. A single operation waits only for the end of its turn.
  */
 export class Batcher<Item, Result> {
   readonly #options: BatcherOptions<Item, Result>;
@@ -28,7 +28,7 @@ export class Batcher<Item, Result> {
     this.#options = options;
   }
 
-  /** Does the item together with others of its group; the groups never share a statement. */
+  /** Runs the item together with others of its group; groups never share a statement. */
   add(group: string, item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       let state = this.#groups.get(group);
@@ -79,7 +79,7 @@ export class Batcher<Item, Result> {
       for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
     } catch (error) {
       const alone = batch.length === 1 || !this.#options.failsForOne?.(error);
-      // Nobody waits for them: the next batch goes on while one of these may hang on a lock.
+      // The next batch does not wait for these: one of them may wait for a lock.
       for (const entry of batch) alone ? entry.reject(error) : void this.#run([entry]);
     }
   }

@@ -7,7 +7,7 @@ import { parserOf, serialize } from './values.ts';
 export type ConnectionOptions = {
   target: DatabaseTarget;
   applicationName: string;
-  /** Whether statements are prepared by name, once for each connection. Some transaction poolers cannot do it. */
+  /** Whether statements are prepared by name, once for each connection. Some transaction poolers do not support it. */
   prepare: boolean;
 };
 
@@ -16,12 +16,12 @@ const connectTimeoutMs = 10_000;
 const preparedMax = 1_000;
 
 type Column = { name: string; parse: ((text: string) => unknown) | undefined };
-/** A statement that a connection has prepared under a name. The columns are known from its first run on. */
+/** A prepared statement of a connection. Its columns are known after its first run. */
 type Prepared = { name: string; columns: Column[] | undefined };
 
 /**
- * One session with PostgreSQL, through the `pg` driver. Statements that overlap are sent one behind the other without
- * waiting, and each gets its own rows or error.
+ * One session with PostgreSQL, through the `pg` driver. Statements are pipelined: each is sent without waiting for the
+ * one before, and gets its own rows or error.
  */
 export class Connection {
   readonly #client: pg.Client;
@@ -42,7 +42,7 @@ export class Connection {
     } as pg.ClientConfig);
   }
 
-  /** @param onLost is told once when the session ends without `close`. */
+  /** @param onLost is called once when the session ends without `close`. */
   static async open(options: ConnectionOptions, onLost: () => void): Promise<Connection> {
     const connection = new Connection(options);
     let isOpen = false;
@@ -81,13 +81,13 @@ export class Connection {
     });
   }
 
-  /** Prepares the statement again, under another name, when it runs next. */
+  /** Prepares the statement under another name at its next run. */
   forget(text: string): void {
     this.#prepared.delete(text);
     names.delete(text);
   }
 
-  /** Runs SQL without values, also several statements, and returns the command tag of the last. */
+  /** Runs SQL without values, possibly several statements, and returns the command tag of the last. */
   async runScript(text: string): Promise<string> {
     try {
       const results = (await this.#client.query(text)) as pg.QueryResult | pg.QueryResult[];
@@ -101,13 +101,13 @@ export class Connection {
     this.#client.on('notification', ({ channel, payload }) => hear(channel, payload ?? ''));
   }
 
-  /** Ends the session after the statements that run. */
+  /** Ends the session after the running statements. */
   async close(): Promise<void> {
     this.#lost ??= new Error('Connection ended');
     await this.#client.end();
   }
 
-  /** Ends the session now; what runs fails. */
+  /** Ends the session immediately; running statements fail. */
   destroy(): void {
     (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   }
@@ -121,12 +121,12 @@ export class Connection {
   }
 }
 
-/** PostgreSQL sends these before it closes the connection: it shuts down, or ends the session for its own reasons. */
+/** PostgreSQL sends these before it closes the connection: on shutdown, or when it terminates the session. */
 function endsSession(error: unknown): boolean {
   return error instanceof DatabaseError && /^(57P0\d|25P03|08...)$/.test(error.code ?? '');
 }
 
-/** Names are our process's own: behind a pooler, connections are shared with other processes. */
+/** Names are unique to this process: behind a pooler, connections are shared with other processes. */
 const namePrefix = `q${crypto.randomUUID().slice(0, 8)}_`;
 const names = new Map<string, string>();
 let namesCount = 0;
@@ -139,7 +139,7 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** What `pg` has no types for: the wire, and what it calls a query for. */
+/** Parts of `pg` without type definitions: the wire connection, and the methods that it calls on a query. */
 type Wire = {
   stream: { cork(): void; uncork(): void };
   parsedStatements: Record<string, string | undefined>;
@@ -163,8 +163,8 @@ type ExecutionConfig = {
 const DriverQuery = pg.Query as unknown as new (config: object) => { name: string | undefined };
 
 /**
- * A statement on its way. In place of the driver's own query: it asks for the columns of a prepared statement once, and
- * makes each row with their names and types.
+ * A submitted statement. It replaces the driver's own query: it asks for the columns of a prepared statement only once,
+ * and builds each row from their names and types.
  */
 class Execution extends DriverQuery {
   readonly #config: ExecutionConfig;
@@ -183,7 +183,7 @@ class Execution extends DriverQuery {
     Object.assign(this, { callback: done });
   }
 
-  /** Whether the session has the statement prepared. */
+  /** Whether the session has prepared the statement. */
   get isParsed(): boolean {
     return this.name !== undefined && this.#wire?.parsedStatements[this.name] !== undefined;
   }
@@ -250,7 +250,7 @@ class Execution extends DriverQuery {
   handlePortalSuspended(): void {}
 
   handleCopyInResponse(wire: Wire): void {
-    wire.sendCopyFail('COPY is not done here.');
+    wire.sendCopyFail('COPY is not supported.');
   }
 
   handleCopyData(): void {}

@@ -18,56 +18,56 @@ export type { Identifier, Statement } from './sql.ts';
 /** What a store needs: the pool, a connection or a transaction. */
 export type Db = Sql & {
   /**
-   * Runs work in a transaction; within one, in a savepoint of it. A whole transaction that PostgreSQL ends for a
-   * deadlock or a serialisation failure is undone and repeated, so work must have no other effect than its statements.
+   * Runs work in a transaction; within one, in a savepoint of it. When PostgreSQL aborts the whole transaction with a
+   * deadlock or a serialisation failure, it is repeated, so work must have no effect other than its statements.
    */
   begin<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
 };
 export type Transaction = Db & {
-  /** The rows of a statement in batches of `size`, without holding all of them in memory. */
+  /** The rows of a statement in batches of `size`, without keeping all of them in memory. */
   cursor<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows>;
 };
 /** One session: statements run in the order in which they are awaited. */
 type Session = Db & {
-  /** SQL without values, also of several statements. */
+  /** SQL without values, possibly several statements. */
   runScript(text: string): Promise<void>;
-  /** Gives the connection back to the pool. */
+  /** Returns the connection to the pool. */
   release(): void;
 };
-/** The pool. A statement outside a transaction that PostgreSQL ends for a deadlock is repeated. */
+/** The pool. A statement outside a transaction is repeated when PostgreSQL aborts it with a deadlock. */
 export type Database = Db & {
   begin<T>(mode: TransactionMode, work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** A connection for the caller alone, for what belongs to a session. */
+  /** A connection for one caller, for session-level features. */
   reserve(): Promise<Session>;
-  /** Hears notifications of a channel; see `Listener`. */
+  /** Listens on a notification channel; see `Listener`. */
   listen(
     channel: string,
     hear: (payload: string) => void,
     onListen?: () => void,
   ): Promise<{ unlisten(): Promise<void> }>;
   notify(channel: string, payload: string): Promise<void>;
-  /** Waits for what runs, for so many seconds. */
+  /** Waits for running statements, for at most this many seconds. */
   end(options?: { timeout?: number }): Promise<void>;
 };
 type TransactionMode = 'read only' | 'isolation level repeatable read read only';
 
-/** The sandbox id that stands for production. */
+/** The sandbox id of production. */
 export const production = '00000000-0000-0000-0000-000000000000';
 
-/** The owner id that stands for the app itself, or for nobody in particular. */
+/** The owner id of resources that belong to the app itself or have no owner. */
 export const nobody = '00000000-0000-0000-0000-000000000000';
 
 type DatabaseOptions = {
   poolSize: number;
   /** Shown in pg_stat_activity. */
   applicationName: string;
-  /** False where a transaction pooler cannot keep prepared statements. */
+  /** False when a transaction pooler does not support prepared statements. */
   prepare?: boolean;
 };
 
 const endTimeoutSeconds = 5;
 
-/** Opens a pool. It connects when the first statement needs it. */
+/** Opens a pool. It connects at the first statement. */
 export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): Database {
   const connecting = { target, applicationName: options.applicationName, prepare: options.prepare ?? true };
   const pool = new Pool(connecting, options.poolSize);
@@ -82,7 +82,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     }
   }
 
-  // A statement outside a transaction is one by itself, so it is repeated like one.
+  // A statement outside a transaction is its own transaction, so it is repeated like one.
   const runAlone = (compiled: Compiled) =>
     retryOnConflict(() => withConnection((connection) => execute(connection, compiled)));
   const database: Database = createSql(runAlone, {
@@ -136,7 +136,7 @@ function createSession(connection: Connection, release: () => void): Session {
 
 async function runTransaction<T>(connection: Connection, mode: TransactionMode | undefined, work: Work<T>): Promise<T> {
   const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
-  // The first statement is sent right behind a plain `begin`, which cannot fail on a session that works.
+  // The first statement is sent directly after a plain `begin`, which cannot fail on a working session.
   if (mode === undefined) begun.catch(() => {});
   else await begun;
   const scope = new Scope(connection);
@@ -152,8 +152,8 @@ async function runTransaction<T>(connection: Connection, mode: TransactionMode |
 }
 
 /**
- * A transaction or savepoint while its work runs. A statement that fails makes it fail, also when the work caught the
- * error: PostgreSQL has undone the work by then.
+ * A transaction or savepoint while its work runs. A failed statement fails it even when the work caught the error:
+ * PostgreSQL has already aborted it.
  */
 class Scope {
   readonly #connection: Connection;
@@ -173,7 +173,7 @@ class Scope {
       if (this.#failure) throw this.#failure.error;
       return result;
     } catch (error) {
-      // "The transaction is aborted" says less than what aborted it.
+      // "The transaction is aborted" says less than the original error.
       const isConsequence = error instanceof DatabaseError && error.code === '25P02';
       throw isConsequence && this.#failure ? this.#failure.error : error;
     } finally {

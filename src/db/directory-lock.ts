@@ -12,7 +12,7 @@ export class DirectoryLockedError extends Error {
   constructor(directory: string, pid: number | undefined) {
     super(
       `Another Quarry server${pid === undefined ? '' : ` (process ${pid})`} is using the data directory ${directory}. ` +
-        'Stop it first, or give this one its own QUARRY_DATA_DIR.',
+        'Stop it first, or set a different QUARRY_DATA_DIR for this one.',
     );
     this.name = 'DirectoryLockedError';
     this.pid = pid;
@@ -20,9 +20,9 @@ export class DirectoryLockedError extends Error {
 }
 
 /**
- * Takes the directory for this process until `release()` or the process's end, kill -9 included.
- * The lock is the operating system's own lock on a file, which Node offers only through SQLite's exclusive
- * transaction: it needs no judgement about stale files, reused process numbers or containers that share a volume.
+ * Locks the directory for this process until `release()` or the process's end, kill -9 included.
+ * It is an operating system lock on a file, which Node offers only through SQLite's exclusive transaction. It needs no
+ * guesses about stale files, reused process numbers or containers that share a volume.
  * @throws DirectoryLockedError when another process holds it.
  * @throws EmbeddedPostgresError when this user may not write there.
  */
@@ -32,14 +32,14 @@ export function lockDirectory(directory: string): DirectoryLock {
   try {
     database = new DatabaseSync(join(directory, 'server.lock'));
     database.exec('begin exclusive');
-    // Only for the message below: the lock itself never depends on it.
+    // Only for the message below: the lock never depends on it.
     writeFileSync(pidFile, `${process.pid}\n`);
   } catch (error) {
     database?.close();
     if (isBusy(error)) throw new DirectoryLockedError(directory, readPid(pidFile));
     throw new EmbeddedPostgresError(
       `The data directory ${directory} cannot be written by this user: ${String(error)}. ` +
-        'Run Quarry as the user that made it, or give it its own QUARRY_DATA_DIR.',
+        'Run Quarry as the user that created it, or set another QUARRY_DATA_DIR.',
       error,
     );
   }

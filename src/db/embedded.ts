@@ -28,25 +28,25 @@ import { explainSpawnFailure, findPostmaster, postgresEnvironment, startPostmast
 
 export type EmbeddedPostgres = {
   address: DatabaseAddress;
-  /** Resolves when PostgreSQL has ended, whether asked to or not. */
+  /** Resolves when PostgreSQL has ended, requested or not. */
   ended: Promise<void>;
-  /** Writes everything and ends PostgreSQL, within seconds; then frees the data directory. Safe to call again. */
+  /** Shuts PostgreSQL down within seconds, then unlocks the data directory. Safe to call again. */
   stop(): Promise<void>;
 };
 
 type EmbeddedOptions = {
   dataDir: string;
   log: Logger;
-  /** Server settings beside our own, such as `fsync: 'off'` for tests. */
+  /** Additional server settings, such as `fsync: 'off'` for tests. */
   settings?: Record<string, string>;
 };
 
 /**
- * Takes the data directory for this process and starts the PostgreSQL in it, made at the first start.
- * @param options.dataDir absolute path; made when absent. Everything of PostgreSQL's is below `postgres/` in it, or,
+ * Locks the data directory for this process and starts the PostgreSQL in it, which the first start creates.
+ * @param options.dataDir absolute path; created when absent. PostgreSQL's files are below `postgres/` in it, or,
  *   when this process is root and the user `postgres` cannot reach it, below /var/lib/quarry (noted in the directory).
  * @throws DirectoryLockedError when another server uses the directory.
- * @throws EmbeddedPostgresError when PostgreSQL cannot run here, with words that say how to mend it.
+ * @throws EmbeddedPostgresError when PostgreSQL cannot run here; the message says how to fix it.
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const binaries = findBinaries();
@@ -60,7 +60,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   }
 }
 
-/** The address of the PostgreSQL that a running server has in this data directory, for commands beside that server. */
+/** The address of the PostgreSQL of a running server in this data directory, for commands that run beside it. */
 export function findEmbeddedPostgres(dataDir: string): DatabaseAddress | undefined {
   if (!existsSync(dataDir)) return undefined;
   const real = realpathSync(dataDir);
@@ -68,13 +68,13 @@ export function findEmbeddedPostgres(dataDir: string): DatabaseAddress | undefin
   return postmaster && addressAt(postmaster.socketDirectory, postmaster.port);
 }
 
-/** Ends the PostgreSQL of a server that cannot wait for it. Nothing committed is lost. */
+/** Stops the PostgreSQL of a server that cannot wait for it. Nothing committed is lost. */
 export function killEmbeddedPostgres(dataDir: string): void {
   const postmaster = existsSync(dataDir) ? findPostmaster(findCluster(realpathSync(dataDir))) : undefined;
   if (postmaster) process.kill(postmaster.pid, 'SIGQUIT');
 }
 
-/** Where PostgreSQL's own data directory is, given ours with every symbolic link resolved. */
+/** PostgreSQL's own data directory, given ours with every symbolic link resolved. */
 export function findCluster(dataDir: string): string {
   return join(readPlace(dataDir) ?? defaultPlace(dataDir), 'cluster');
 }
@@ -83,7 +83,7 @@ const port = 5432;
 const username = 'quarry';
 const sharedRoot = '/var/lib/quarry';
 const placeFile = 'postgres.place';
-/** The kernel's bound on a socket's path, without the closing NUL: 107 bytes on Linux, 103 on macOS. */
+/** The kernel's limit for a socket's path, without the closing NUL: 107 bytes on Linux, 103 on macOS. */
 const socketPathBytesMax = process.platform === 'linux' ? 107 : 103;
 const initTimeoutMs = 120_000;
 
@@ -135,31 +135,31 @@ function makeDataDir(path: string): string {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     return realpathSync(path);
   } catch (error) {
-    throw new EmbeddedPostgresError(`The data directory ${path} cannot be made: ${String(error)}`, error);
+    throw new EmbeddedPostgresError(`The data directory ${path} could not be created: ${String(error)}`, error);
   }
 }
 
-/** The directory that holds the cluster, and the user that it belongs to when this process is root. */
+/** The directory that holds the cluster, and the user that owns it when this process is root. */
 function choosePlace(dataDir: string): { place: string; account: Account | undefined } {
   const noted = readPlace(dataDir);
   if (noted !== undefined && !existsSync(join(noted, 'cluster', 'PG_VERSION')))
     throw new EmbeddedPostgresError(
-      `The database of ${dataDir} was made in ${noted}, and is not there any more. ` +
-        `Restore it, or, to begin anew and lose it, remove ${join(dataDir, placeFile)}.`,
+      `The database of ${dataDir} was created in ${noted}, and is no longer there. ` +
+        `Restore it, or, to lose it and start with an empty database, remove ${join(dataDir, placeFile)}.`,
     );
   const own = ownAccount();
   if (own) return { place: makePlace(noted ?? defaultPlace(dataDir), undefined), account: undefined };
 
   const existing = statSync(join(noted ?? defaultPlace(dataDir), 'cluster'), { throwIfNoEntry: false });
-  // A cluster that an ordinary user made goes on as that user's, so that both may start it.
+  // A cluster that an ordinary user created stays that user's, so that both may start it.
   const account = existing && existing.uid !== 0 ? { uid: existing.uid, gid: existing.gid } : getPostgresAccount();
   openDataDir(dataDir, account);
   if (noted !== undefined) return { place: noted, account };
   if (canReach(account, dataDir)) return { place: makePlace(defaultPlace(dataDir), account), account };
   if (existing)
     throw new EmbeddedPostgresError(
-      `The user with number ${account.uid}, to whom the database in ${dataDir} belongs, cannot reach that directory. ` +
-        'Let it pass through every directory above (`chmod o+x`), or run Quarry as that user.',
+      `The user with id ${account.uid}, who owns the database in ${dataDir}, cannot reach that directory. ` +
+        'Allow access through every parent directory (`chmod o+x`), or run Quarry as that user.',
     );
   const place = join(sharedRoot, shortHash(dataDir));
   return { place: makePlace(place, account), account };
@@ -174,7 +174,7 @@ function readPlace(dataDir: string): string | undefined {
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
 }
 
-/** Lets the user's group pass through the data directory itself, but not read it: what is in it stays ours. */
+/** Lets the user's group traverse the data directory itself, but not read it. */
 function openDataDir(dataDir: string, account: Account): void {
   if (canReach(account, dataDir) || !canReach(account, dirname(dataDir))) return;
   const stat = statSync(dataDir);
@@ -196,7 +196,7 @@ function makePlace(place: string, account: Account | undefined): string {
 function makePrivateDirectory(directory: string, account: Account | undefined): void {
   if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
   const stat = lstatSync(directory);
-  // Only what is root's own is given away: in /tmp anybody could have put something under this name.
+  // Changes the owner only of root's own files: in /tmp anybody could have put something under this name.
   if (account && stat.isDirectory() && stat.uid === 0) chownSync(directory, account.uid, account.gid);
 }
 
@@ -204,20 +204,20 @@ function checkCluster(cluster: string, binaries: PostgresBinaries, account: Acco
   const made = Number.parseInt(readFileSync(join(cluster, 'PG_VERSION'), 'utf8'), 10);
   if (made !== binaries.majorVersion)
     throw new EmbeddedPostgresError(
-      `The database in ${cluster} was made by PostgreSQL ${made}, and this version of Quarry brings ${binaries.majorVersion}. ` +
-        `Dump it with the Quarry that made it and restore it into an empty data directory, or serve it with a PostgreSQL ${made} of your own by DATABASE_URL.`,
+      `The database in ${cluster} was created by PostgreSQL ${made}, but this version of Quarry includes ${binaries.majorVersion}. ` +
+        `Dump it with the Quarry version that created it and restore it into an empty data directory, or run your own PostgreSQL ${made} on it and set DATABASE_URL.`,
     );
   const owner = statSync(cluster).uid;
   const expected = account?.uid ?? process.getuid?.();
   if (owner !== expected)
     throw new EmbeddedPostgresError(
       owner === 0
-        ? `The database in ${cluster} belongs to root, as which PostgreSQL does not run. Give it to another user (chown -R).`
-        : `The database in ${cluster} belongs to the user with number ${owner}. Run Quarry as that user or as root.`,
+        ? `The database in ${cluster} belongs to root, but PostgreSQL refuses to run as root. Change its owner (chown -R).`
+        : `The database in ${cluster} belongs to the user with id ${owner}. Run Quarry as that user or as root.`,
     );
 }
 
-/** Makes the cluster under another name and renames it when whole: a start that was killed leaves nothing half. */
+/** Creates the cluster under a temporary name and renames it when complete: a killed start leaves nothing unfinished. */
 async function makeCluster(
   place: string,
   binaries: PostgresBinaries,
@@ -233,14 +233,14 @@ async function makeCluster(
       log.warn({ err: error, name }, 'An unfinished database could not be removed');
     }
   }
-  log.info({ place }, 'Making the embedded database');
+  log.info({ place }, 'Creating the embedded database');
   const unfinished = join(place, `unfinished-${process.pid}-${Date.now()}`);
   const initdb = join(binaries.directory, 'bin', 'initdb');
   const args = [
     ['-D', unfinished, '-U', username, '--encoding=UTF8', '--data-checksums', '--no-instructions'],
-    // The built-in C.UTF-8: Unicode-aware, the same order on every system, never changed by an update of libc.
+    // The built-in C.UTF-8: Unicode-aware, the same order on every system, unaffected by libc updates.
     ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
-    // Whoever can enter the socket's private directory is the server itself; nothing listens on a network.
+    // Only the server can enter the socket's private directory; PostgreSQL listens on no network.
     ['--auth-local=trust', '--auth-host=reject'],
   ].flat();
   try {
@@ -260,9 +260,10 @@ async function makeCluster(
 
 function explainInitFailure(error: unknown, place: string, binaries: PostgresBinaries): string {
   const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
-  if (/No space left on device/.test(output)) return `The disk that holds ${place} is full. Make room and start again.`;
+  if (/No space left on device/.test(output))
+    return `The disk that holds ${place} is full. Free some space and start again.`;
   if (output.trim() === '') return explainSpawnFailure(error, { binaries });
-  return `The embedded database could not be made in ${place}. PostgreSQL said:\n${output.trim()}`;
+  return `The embedded database could not be created in ${place}. PostgreSQL reported:\n${output.trim()}`;
 }
 
 /** Beside the cluster, or in the temporary directory where the path would be too long for a socket. */
@@ -276,9 +277,9 @@ function makeSocketDirectory(place: string, account: Account | undefined): strin
   const owner = account?.uid ?? process.getuid?.();
   if (!stat.isDirectory() || stat.uid !== owner || (stat.mode & 0o077) !== 0)
     throw new EmbeddedPostgresError(
-      `${directory} should be a private directory for PostgreSQL's socket, but somebody else made it. Remove it.`,
+      `${directory} should be a private directory for PostgreSQL's socket, but another user created it. Remove it.`,
     );
-  // No PostgreSQL runs on this cluster now, so a socket that a crash left belongs to nobody.
+  // No PostgreSQL runs on this cluster now, so a socket left by a crash is stale.
   rmSync(socketPath({ host: directory, port }), { force: true });
   rmSync(`${socketPath({ host: directory, port })}.lock`, { force: true });
   return directory;

@@ -1,10 +1,10 @@
 import pg from 'pg';
 
-/** An error that PostgreSQL returned; `code` is its SQLSTATE, `constraint` the name of the one that was violated. */
+/** An error that PostgreSQL returned; `code` is its SQLSTATE, `constraint` the name of the violated constraint. */
 export const DatabaseError = pg.DatabaseError;
 export type DatabaseError = InstanceType<typeof pg.DatabaseError>;
 
-/** There is no session with PostgreSQL, or it was lost. Whether the statement took effect is not known. */
+/** There is no session with PostgreSQL, or it was lost. Whether the statement took effect is unknown. */
 export class ConnectionError extends Error {
   readonly code: string;
 
@@ -14,7 +14,7 @@ export class ConnectionError extends Error {
     this.code = code;
   }
 
-  /** For an error while connecting. What PostgreSQL itself returned stays as it is. */
+  /** Converts an error while connecting. An error that PostgreSQL itself returned is kept. */
   static from(error: unknown): unknown {
     if (error instanceof DatabaseError || error instanceof ConnectionError) return error;
     const { code, message } = error as { code?: string; message?: string };
@@ -23,7 +23,7 @@ export class ConnectionError extends Error {
     return new ConnectionError(code ?? 'CONNECTION_CLOSED', `The database cannot be reached: ${message}`, error);
   }
 
-  /** For an error of a statement: the driver reports a lost session as a plain error. */
+  /** Converts an error of a statement: the driver reports a lost session as a plain error. */
   static fromDriver(error: unknown): unknown {
     if (error instanceof DatabaseError || error instanceof ConnectionError) return error;
     const { code, message = '' } = error as { code?: string; message?: string };
@@ -40,12 +40,12 @@ export function isUniqueViolation(error: unknown, constraint: string): boolean {
   return isDatabaseError(error, '23505') && (error as DatabaseError).constraint === constraint;
 }
 
-/** True for a violation of any foreign key (SQLSTATE 23503): what the row refers to is gone. */
+/** True for a violation of any foreign key (SQLSTATE 23503): the referenced row is gone. */
 export function isForeignKeyViolation(error: unknown): boolean {
   return isDatabaseError(error, '23503');
 }
 
-/** Of a violated foreign key: the table of the row, and the column, besides app_id, that refers to nothing. */
+/** For a violated foreign key: the row's table, and the referencing column other than app_id. */
 export function brokenReference(error: unknown): { table: string; column: string } | undefined {
   if (!isForeignKeyViolation(error)) return undefined;
   const { table = '', constraint = '' } = error as DatabaseError;
@@ -58,12 +58,12 @@ export function brokenReference(error: unknown): { table: string; column: string
   };
 }
 
-/** True for an error of the database with this SQLSTATE, such as one that a trigger of ours raises. */
+/** True for a database error with this SQLSTATE, such as one that our own triggers raise. */
 export function isDatabaseError(error: unknown, code: string): boolean {
   return error instanceof DatabaseError && error.code === code;
 }
 
-/** True when the database itself refused the statement, so that it works and another statement may pass. */
+/** True when the database refused the statement, so that it works and another statement may succeed. */
 export function isRefusedStatement(error: unknown): boolean {
   return error instanceof DatabaseError;
 }

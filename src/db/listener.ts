@@ -6,7 +6,7 @@ const reconnectMsMax = 5_000;
 
 type Subscription = { hear: (payload: string) => void; onListen: (() => void) | undefined };
 
-/** Notifications of the database, on a connection of their own that is opened again whenever it is lost. */
+/** Database notifications, on a dedicated connection that is reopened whenever it is lost. */
 export class Listener {
   readonly #options: ConnectionOptions;
   readonly #channels = new Map<string, Set<Subscription>>();
@@ -19,7 +19,7 @@ export class Listener {
 
   /**
    * Resolves once notifications arrive.
-   * @param onListen is told then, and each time that a lost connection was replaced: some may have been missed.
+   * @param onListen is called then, and after each reconnection: notifications may have been missed.
    */
   async listen(
     channel: string,
@@ -85,7 +85,7 @@ export class Listener {
         for (const subscriptions of this.#channels.values()) for (const { onListen } of subscriptions) onListen?.();
         return connection;
       } catch {
-        // The database is not back yet.
+        // The database is still unavailable.
       }
     }
   }

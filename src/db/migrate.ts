@@ -9,7 +9,7 @@ export type AppliedMigration = { version: number; name: string; checksum: string
 export type Migration = AppliedMigration & { sql: string };
 
 const directory = fileURLToPath(new URL('../../migrations/', import.meta.url));
-/** One process migrates at a time; the number only has to be ours. */
+/** One process migrates at a time; the lock number only has to be unique to Quarry. */
 const lockKey = 7_130_241_001;
 
 /** The migrations of this release, in order. Throws when numbers repeat. */
@@ -27,9 +27,9 @@ export async function readMigrations(from = directory): Promise<Migration[]> {
 }
 
 /**
- * Brings the database to this release: each migration in a transaction of its own, in order, once, however many
- * processes start together. Returns the names that were applied. Throws when the database has migrations that do
- * not match this release, or when a restore into it has not ended.
+ * Brings the database to this release: each migration in its own transaction, in order, once, however many processes
+ * start together. Returns the names that were applied. Throws when the database has migrations that do not match this
+ * release, or when a restore into it is incomplete.
  * @param options.restoring the backup that the caller is restoring.
  */
 export async function migrate(
@@ -45,7 +45,7 @@ export async function migrate(
     const restoring = await findFact(connection, 'restoring');
     if (restoring !== options.restoring)
       throw new Error(
-        `The backup ${restoring ?? options.restoring} was not restored to its end. Run \`quarry restore\` with it once more, or empty the database.`,
+        `The backup ${restoring ?? options.restoring} was not restored completely. Run \`quarry restore\` with it again, or empty the database.`,
       );
     await connection`
       create table if not exists schema_migrations (
@@ -85,7 +85,7 @@ export function findMismatch(
   known: readonly AppliedMigration[],
 ): string | undefined {
   if (hasOldNumbering(applied))
-    return 'The database was made by a version of Quarry from before its first release, whose migrations had other numbers. Nothing was changed. To keep its data, run `quarry backup DIRECTORY --include-secret` with the version that made it, then `quarry restore DIRECTORY` with this one into a new database and a new data directory or bucket. See docs/upgrading.md.';
+    return 'The database was created by a pre-release version of Quarry, whose migrations had other numbers. Nothing was changed. To keep its data, run `quarry backup DIRECTORY --include-secret` with the version that created it, then `quarry restore DIRECTORY` with this one into a new database and a new data directory or bucket. See docs/upgrading.md.';
   for (const row of applied) {
     const same = known.find(({ version }) => version === row.version);
     if (same === undefined) return `The database is newer than this release: it has migration ${row.name}.`;
@@ -95,8 +95,7 @@ export function findMismatch(
 }
 
 /**
- * Before the first release the schema was made by 14 other migrations, with the same tables and columns. Their first one
- * tells them apart.
+ * Before the first release, 14 other migrations created the same tables and columns. Their first one identifies them.
  */
 export function hasOldNumbering([first]: readonly AppliedMigration[]): boolean {
   return first?.checksum === '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';

@@ -6,8 +6,8 @@ const lifetimeMs = 60 * 60 * 1_000;
 type Waiting = { resolve: (connection: Connection) => void; reject: (error: unknown) => void };
 
 /**
- * Up to `size` connections, opened when they are needed. Work that finds none waits for the next one that is free, in
- * the order of its arrival. One that is lost is replaced when it is needed again.
+ * Up to `size` connections, opened when they are needed. Work that finds none free waits for the next one, in order of
+ * arrival. A lost connection is replaced when it is needed again.
  */
 export class Pool {
   readonly #options: ConnectionOptions;
@@ -24,7 +24,7 @@ export class Pool {
     this.#size = size;
   }
 
-  /** A connection for the caller alone, until it is released. */
+  /** A connection for one caller, until it is released. */
   acquire(): Connection | Promise<Connection> {
     if (this.#ended) throw ended();
     for (let connection = this.#free.pop(); connection !== undefined; connection = this.#free.pop())
@@ -47,7 +47,7 @@ export class Pool {
     else next.resolve(connection);
   }
 
-  /** Refuses new work, waits for what runs, and ends what still runs after `timeoutSeconds`. */
+  /** Refuses new work, waits for running statements, and aborts what still runs after `timeoutSeconds`. */
   end(timeoutSeconds: number): Promise<void> {
     this.#ended ??= this.#end(timeoutSeconds);
     return this.#ended;
@@ -89,7 +89,7 @@ export class Pool {
     );
   }
 
-  /** Where no connection is left, none of the waiting would get one any sooner. */
+  /** When no connection can be opened and none is left, all waiting work fails. */
   #refuse(error: unknown): void {
     const refused = this.#waiting.splice(0, this.#open.size === 0 ? this.#waiting.length : 1);
     for (const { reject } of refused) reject(error);

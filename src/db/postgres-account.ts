@@ -4,7 +4,7 @@ import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 import { EmbeddedPostgresError } from './postgres-error.ts';
 
-/** The operating system's user that PostgreSQL runs as. */
+/** The operating system user that PostgreSQL runs as. */
 export type Account = { uid: number; gid: number };
 
 /** The account of this process, or undefined when it is root, which PostgreSQL refuses. */
@@ -14,8 +14,8 @@ export function ownAccount(): Account | undefined {
 }
 
 /**
- * The user `postgres`, made when absent. Only root may call it.
- * @throws EmbeddedPostgresError when it cannot be made.
+ * The user `postgres`, created when absent. Only root may call it.
+ * @throws EmbeddedPostgresError when it cannot be created.
  */
 export function getPostgresAccount(): Account {
   const found = findAccount('postgres');
@@ -23,7 +23,7 @@ export function getPostgresAccount(): Account {
   const attempts = [
     () => run('useradd', ['--system', '--user-group', '--no-create-home', '--shell', '/usr/sbin/nologin', 'postgres']),
     () => run('adduser', ['-S', '-D', '-H', '-s', '/sbin/nologin', 'postgres']),
-    // The smallest images bring neither program.
+    // The smallest images include neither program.
     appendAccount,
   ];
   const errors: unknown[] = [];
@@ -37,26 +37,26 @@ export function getPostgresAccount(): Account {
     if (made) return made;
   }
   throw new EmbeddedPostgresError(
-    'PostgreSQL refuses to run as root, and the user "postgres" could not be made. ' +
-      'Make it (`useradd --system postgres`), run Quarry as an ordinary user, or set DATABASE_URL.',
+    'PostgreSQL refuses to run as root, and the user "postgres" could not be created. ' +
+      'Create it (`useradd --system postgres`), run Quarry as an ordinary user, or set DATABASE_URL.',
     new AggregateError(errors),
   );
 }
 
-/** `initdb` looks its user up by number and stops without an entry, as under `docker run --user 12345`. */
+/** `initdb` looks its user up by id and fails without an entry, as under `docker run --user 12345`. */
 export function requireNamedUser(): void {
   try {
     userInfo();
   } catch (error) {
     throw new EmbeddedPostgresError(
-      `The user with number ${process.getuid?.()} has no entry in /etc/passwd, which PostgreSQL needs to make a database. ` +
+      `The user with id ${process.getuid?.()} has no entry in /etc/passwd, which PostgreSQL needs to create a database. ` +
         'Run Quarry as a user that has one, or set DATABASE_URL.',
       error,
     );
   }
 }
 
-/** Whether `account` may pass through every directory from the root down to `directory` itself. */
+/** Whether `account` may traverse every directory from the root down to `directory`. */
 export function canReach(account: Account, directory: string): boolean {
   for (let current = directory; ; current = dirname(current)) {
     const stat = statSync(current, { throwIfNoEntry: false });

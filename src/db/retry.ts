@@ -5,8 +5,8 @@ const triesMax = 5;
 const firstPauseMs = 10;
 
 /**
- * Repeats work that PostgreSQL ended and undid because it collided with other work: a deadlock (40P01), a serialisation
- * failure (40001), or a prepared statement whose tables have changed. Five tries at most, with growing random pauses.
+ * Repeats work that PostgreSQL aborted because it conflicted with other work: a deadlock (40P01), a serialisation
+ * failure (40001), or a prepared statement whose tables have changed. Five attempts at most, with growing random pauses.
  */
 export async function retryOnConflict<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
@@ -24,7 +24,7 @@ function isConflict(error: unknown): boolean {
   return error.code === '40P01' || error.code === '40001' || isStalePlan(error);
 }
 
-/** The table of a prepared statement got other columns, or a pooler has dropped the statement. */
+/** The columns of a prepared statement have changed, or a pooler has dropped the statement. */
 export function isStalePlan(error: unknown): boolean {
   return (
     error instanceof DatabaseError &&

@@ -1,8 +1,8 @@
 import type { Db } from './database.ts';
 
 /**
- * What processes note about the database as a whole, beside its schema: which blob store its files are in, and the
- * backup that is being restored into it. Made before any migration, because a restore needs it before them.
+ * Facts about the database as a whole, apart from its schema: the blob store of its files, and the backup that is being
+ * restored into it. Created before any migration, because a restore needs it earlier.
  */
 type FactName = 'blob_store' | 'restoring';
 

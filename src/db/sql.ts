@@ -1,25 +1,25 @@
 import { Json, typeOf } from './values.ts';
 
-/** A row as it comes: one member for each column, in camelCase. */
+/** A result row: one member for each column, in camelCase. */
 // biome-ignore lint/suspicious/noExplicitAny: what a statement returns is known only where it is written.
 export type Row = Record<string, any>;
 /** The rows of a statement, and how many rows it returned or changed. */
 export type Result<Rows extends readonly unknown[]> = Rows & { readonly count: number };
 
-/** A statement as PostgreSQL takes it. */
+/** A statement as PostgreSQL receives it. */
 export type Compiled = {
   text: string;
   values: readonly unknown[];
   types: readonly number[];
-  /** Of the template that was awaited: what tells one place in our code from another. */
+  /** The awaited template: identifies one place in the code. */
   strings: TemplateStringsArray;
-  /** It is not worth preparing, or must not be. */
+  /** Not worth preparing, or must not be prepared. */
   once?: boolean;
 };
 type Runner = (compiled: Compiled) => Promise<Result<Row[]>>;
 
 /**
- * SQL with its values. Within another statement it is a fragment of that one. Awaited, it runs, once.
+ * SQL with its values. Nested in another statement it is a fragment of it. Awaited, it runs, once.
  */
 export class Statement<Rows extends readonly unknown[] = Row[]> implements Promise<Result<Rows>> {
   readonly [Symbol.toStringTag] = 'Statement';
@@ -58,7 +58,7 @@ export class Statement<Rows extends readonly unknown[] = Row[]> implements Promi
   }
 }
 
-/** A name of a table or column in snake_case; a dot separates the parts. */
+/** A table or column name in snake_case; a dot separates the parts. */
 export class Identifier {
   readonly text: string;
 
@@ -79,7 +79,7 @@ class Values {
   }
 }
 
-/** What a store writes its SQL with: a pool, a connection or a transaction. */
+/** Writes SQL: a pool, a connection or a transaction. */
 export type Sql = {
   <Rows extends readonly unknown[] = Row[]>(
     strings: TemplateStringsArray,
@@ -87,7 +87,7 @@ export type Sql = {
   ): Statement<Rows>;
   /** The name of a table or column. */
   (name: string): Identifier;
-  /** `insert into t ${db(rows)}`, `update t set ${db(row)}`; all members, or those that are named. */
+  /** `insert into t ${db(rows)}`, `update t set ${db(row)}`; all members, or the named ones. */
   (rows: object | readonly object[], columns?: readonly string[]): Values;
   /** A value for a `json` or `jsonb` column. */
   json(value: unknown): Json;
@@ -106,17 +106,17 @@ export function createSql<More extends object>(run: Runner, more: More): Sql & M
   return Object.assign(tag as unknown as Sql, { json: (value: unknown) => new Json(value) }, more);
 }
 
-/** Where each template stands in our code: an error of the database arrives without a trace of it. */
+/** Records where each template is in our code: a database error arrives without a useful stack. */
 const origins = new WeakMap<TemplateStringsArray, string>();
 
-/** Gives an error the stack of the statement that it is about. */
+/** Gives an error the stack of its statement. */
 export function withOrigin(error: unknown, strings: TemplateStringsArray): unknown {
   const frames = origins.get(strings)?.split('\n').slice(2).join('\n');
   if (error instanceof Error && frames) error.stack = `${error.name}: ${error.message}\n${frames}`;
   return error;
 }
 
-/** The text of templates whose arguments are all values: it is the same each time. */
+/** The text of templates whose arguments are all values: it never changes. */
 const plainTexts = new WeakMap<TemplateStringsArray, string>();
 
 export function compile(statement: Statement<readonly unknown[]>): Compiled {
@@ -134,7 +134,7 @@ export function compile(statement: Statement<readonly unknown[]>): Compiled {
 
 type Building = { text: string; values: unknown[]; types: number[] };
 
-/** PostgreSQL counts them in 16 bits. */
+/** The protocol counts them in 16 bits. */
 const parametersMax = 65_535;
 
 function append(building: Building, { strings, args }: Statement<readonly unknown[]>): void {

@@ -1,7 +1,7 @@
 import { AppError } from '../errors.ts';
 import { isUniqueViolation } from './database.ts';
 
-/** Runs a write; when it breaks the named unique index, 422 `already_exists` on the member that it is about. */
+/** Runs a write. A violation of the named unique index becomes 422 `already_exists` on the given field. */
 export async function refuseDuplicate<T>(
   constraint: string,
   duplicate: { field: string; message: string },

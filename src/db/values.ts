@@ -1,9 +1,9 @@
 /*
- * Values on their way to PostgreSQL and back, in its text format; only bytes travel as they are. bigint becomes a
- * number, which is exact up to 2^53 − 1: our counts and sizes stay below. Dates and times become a Date.
+ * Conversion of values to and from PostgreSQL's text format; only bytes use the binary format. bigint becomes a number,
+ * which is exact up to 2^53 − 1: our counts and sizes stay below. Dates and times become a Date.
  */
 
-/** A value for a `json` or `jsonb` column: an array, a string or a number would otherwise be one of PostgreSQL's own. */
+/** A value for a `json` or `jsonb` column; without it an array, a string or a number would become a PostgreSQL one. */
 export class Json {
   readonly value: unknown;
 
@@ -12,7 +12,7 @@ export class Json {
   }
 }
 
-/** The type that a value says it has; 0 leaves it to PostgreSQL, which knows the column or the cast. */
+/** The type of a value; 0 leaves it to PostgreSQL, which infers it from the column or the cast. */
 export function typeOf(value: unknown): number {
   if (typeof value === 'boolean') return 16;
   if (value instanceof Date) return 1184;
@@ -52,7 +52,7 @@ type Parse = (text: string) => unknown;
 
 const parsers: Record<number, Parse> = {};
 
-/** How the text of a column of this type is read; undefined: it stays text. */
+/** The parser of a column type; undefined: the value stays text. */
 export function parserOf(type: number): Parse | undefined {
   return parsers[type];
 }

@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts';
 import { bodyBudgets } from './budgets.ts';
 import { parseJson } from './json.ts';
 
-/** Takes JSON bodies exactly as sent, within the budget of their route. An empty body is no body; other media types are 415. */
+/** Parses JSON bodies unchanged, within the budget of their route. An empty body counts as none; other media types are 415. */
 export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json(?:;|$)/i, async (request: FastifyRequest) => {
@@ -16,8 +16,8 @@ export function readJsonBodies(fastify: FastifyInstance): void {
 }
 
 /**
- * The whole body, its `Content-Encoding` undone. 413 beyond `bytesMax`, before decoding or after. `app` is whose memory
- * it takes, where the request has no credential that says so.
+ * The whole body, without its `Content-Encoding`. 413 beyond `bytesMax`, before decoding or after. `app` is charged for
+ * the memory, when the request has no credential that names it.
  */
 export async function readBody(request: FastifyRequest, bytesMax: number, app?: string): Promise<Buffer> {
   const announced = Number(request.headers['content-length'] ?? 0);
@@ -31,7 +31,7 @@ export async function readBody(request: FastifyRequest, bytesMax: number, app?: 
     return await arriving(request, Promise.race([received, collect(decoder, new Meter(request, app, bytesMax, 0))]));
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw new AppError('invalid_json', 'The request body is not encoded as Content-Encoding says.', { cause: error });
+    throw new AppError('invalid_json', 'The request body does not match its Content-Encoding.', { cause: error });
   } finally {
     request.raw.unpipe(decoder);
     request.raw.resume();
@@ -39,7 +39,7 @@ export async function readBody(request: FastifyRequest, bytesMax: number, app?: 
   }
 }
 
-/** The work of taking a body; 408 when the body comes too slowly for it. */
+/** Reads a body; 408 when it arrives too slowly. */
 export async function arriving<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
   let stop = () => {};
   const slow = new Promise<never>((_, reject) => {
@@ -52,7 +52,7 @@ export async function arriving<T>(request: FastifyRequest, work: Promise<T>): Pr
   }
 }
 
-/** 415 unless the bytes come as they are: for bodies that are stored while they arrive. */
+/** 415 unless the body has no Content-Encoding: for bodies that are stored while they arrive. */
 export function refuseEncodedBody(request: FastifyRequest): void {
   if (encodingOf(request) !== 'identity') throw unsupportedEncoding('identity');
 }
@@ -78,12 +78,12 @@ function encodingOf(request: FastifyRequest): string {
 }
 
 function unsupportedEncoding(supported: string): AppError {
-  return new AppError('unsupported_media_type', `Content-Encoding: this path takes ${supported}.`, {
+  return new AppError('unsupported_media_type', `Content-Encoding: this path accepts ${supported}.`, {
     headers: { 'accept-encoding': supported },
   });
 }
 
-/** Holds the bytes of one body to its bound and, where they are many, to the memory that bodies share. */
+/** Limits the bytes of one body and, for large ones, the memory that all bodies share. */
 class Meter {
   readonly #request: FastifyRequest;
   readonly #app: string | undefined;
@@ -104,7 +104,7 @@ class Meter {
     if (this.#bytes > this.#held) this.#hold(Math.min(this.#bytesMax, 2 * this.#bytes) - this.#held);
   }
 
-  /** Small bodies are bounded by the connections that there may be. */
+  /** Small bodies are bounded by the number of connections. */
   #hold(bytes: number): void {
     if (this.#held + bytes <= bodyBudgets.small.bytesMax) return;
     this.#request.server.intake.hold(this.#request, bytes, this.#app);
@@ -134,7 +134,7 @@ function collect(stream: Readable, meter: Meter): Promise<Buffer> {
   });
 }
 
-/** Rejects when more comes than the meter lets pass, and never resolves. */
+/** Rejects when more arrives than the meter allows, and never resolves. */
 function count(stream: Readable, meter: Meter): Promise<never> {
   return new Promise((_, reject) => {
     stream.on('data', (chunk: Buffer) => {
@@ -151,12 +151,9 @@ function count(stream: Readable, meter: Meter): Promise<never> {
 }
 
 function cutShort(): AppError {
-  return new AppError('invalid_json', 'The connection closed before the whole body had come.');
+  return new AppError('invalid_json', 'The connection closed before the whole body had arrived.');
 }
 
 function tooLarge(bytesMax: number): AppError {
-  return new AppError(
-    'payload_too_large',
-    `The request body is larger than the ${bytesMax} bytes that are taken here.`,
-  );
+  return new AppError('payload_too_large', `The request body is larger than the limit of ${bytesMax} bytes.`);
 }

@@ -1,13 +1,13 @@
 import { parseDictionary } from 'structured-headers';
 
-/** The digests of a body that a client sent along, as raw bytes. */
+/** The digests that a client sent with a body, as raw bytes. */
 type ContentDigest = { sha256?: Buffer; sha512?: Buffer };
 
 const digestBytes = { 'sha-256': 32, 'sha-512': 64 } as const;
 
 /**
- * Reads a Content-Digest header (RFC 9530): a dictionary of algorithms, each with a byte sequence. Unknown algorithms
- * are ignored as long as a known one is there. Undefined for anything else.
+ * Parses a Content-Digest header (RFC 9530): a dictionary of algorithms, each with a byte sequence. Unknown algorithms
+ * are ignored if a known one is present. Undefined for anything else.
  */
 export function parseContentDigest(header: string): ContentDigest | undefined {
   const members = readDictionary(header);
@@ -19,7 +19,7 @@ export function parseContentDigest(header: string): ContentDigest | undefined {
   return { ...(sha256 === undefined ? {} : { sha256 }), ...(sha512 === undefined ? {} : { sha512 }) };
 }
 
-/** The members of a structured dictionary (RFC 9651) that are all byte sequences; undefined if any is not. */
+/** The members of a structured dictionary (RFC 9651) if all are byte sequences; otherwise undefined. */
 function readDictionary(header: string): Map<string, Buffer> | undefined {
   try {
     const members = new Map<string, Buffer>();

@@ -2,14 +2,14 @@ import type { FastifyRequest } from 'fastify';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route serves what users have stored. */
+    /** The route serves content that users have stored. */
     servesContent?: boolean;
   }
 }
 
 /**
- * Keeps what users have stored away from the origin of the console and the API: at the second origin nothing else is
- * served, and at the first one such a request is sent on there, so that URLs from before stay good.
+ * Keeps stored content off the origin of the console and the API: the second origin serves nothing else, and the first
+ * one redirects such requests there, so that old URLs stay valid.
  */
 export function createContentGate(
   contentOrigin: string,

@@ -2,8 +2,8 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * The reference at /docs: everything from this server, no script inline, nothing from or to another host. Styles stay
- * inline, because the library sets them on its elements.
+ * The reference at /docs: everything is served from here, with no inline script and no request to another host. Styles
+ * stay inline, because the library sets them on its elements.
  */
 export async function registerDocs(fastify: FastifyInstance): Promise<void> {
   await fastify.register(async (scope) => {
@@ -17,7 +17,7 @@ export async function registerDocs(fastify: FastifyInstance): Promise<void> {
       theme: {
         title: 'Quarry API',
         favicon: [{ filename: 'icon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: icon }],
-        // The field for the address of another document: this page shows one.
+        // Hides the input for another document's address: this page shows only one.
         css: [{ filename: 'reference.css', content: '.topbar .download-url-wrapper { visibility: hidden; }' }],
       },
       uiConfig: { docExpansion: 'none', deepLinking: true, persistAuthorization: false, validatorUrl: null },
@@ -25,7 +25,7 @@ export async function registerDocs(fastify: FastifyInstance): Promise<void> {
   });
 }
 
-/** The console's icon, which an installation without the console has not. */
+/** The console's icon, for installations without the console. */
 const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Quarry</title><rect width="32" height="32" rx="7" fill="#0f6b5c"/><path d="M7 22h18M10 17h12M13 12h6" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>';
 

@@ -3,7 +3,7 @@ import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
 import { missingReference } from '../tenancy/references.ts';
 
-/** The only place that writes an error answer: wire.md's one shape, headers of the error included. */
+/** The only place that writes an error response: wire.md's one shape, with the error's headers. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const appError = asAppError(error, request);
   if (appError.status >= 500) request.log.error({ err: error }, 'request failed');
@@ -23,28 +23,28 @@ export function errorBody(error: AppError): unknown {
   };
 }
 
-/** The code that an error is answered with. */
+/** The code of an error's response. */
 export function codeOf(error: unknown, request: FastifyRequest): ErrorCode {
   return asAppError(error, request).code;
 }
 
-/** The status that an error is answered with. */
+/** The status of an error's response. */
 export function statusOf(error: unknown, request: FastifyRequest): number {
   return asAppError(error, request).status;
 }
 
-/** What Fastify itself refuses, in our words. */
+/** Fastify's own errors, in our wording. */
 const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', 'The request body is larger than this server accepts.'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     'unsupported_media_type',
     'Send the body as application/json, with that Content-Type header.',
   ],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_json', 'The body is not as long as Content-Length says.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_json', 'The body does not have the length that Content-Length states.'],
   FST_ERR_CTP_EMPTY_JSON_BODY: ['invalid_json', 'The request body is empty.'],
   FST_ERR_CTP_INVALID_JSON_BODY: ['invalid_json', 'The request body is not valid JSON.'],
   FST_ERR_MAX_PARAM_LENGTH: ['not_found', 'The resource does not exist, or you may not see it.'],
-  FST_ERR_BAD_URL: ['invalid_path', 'The path has an escape that is not valid.'],
+  FST_ERR_BAD_URL: ['invalid_path', 'The path contains an invalid escape sequence.'],
 };
 
 function asAppError(error: unknown, request: FastifyRequest): AppError {
@@ -57,14 +57,10 @@ function asAppError(error: unknown, request: FastifyRequest): AppError {
   const known = code === undefined ? undefined : frameworkErrors[code];
   if (known) return new AppError(known[0], known[1], { cause: error });
   if (isConnectionFailure(error))
-    return new AppError(
-      'unavailable',
-      'The database or the store of files cannot be reached just now. Try again shortly.',
-      {
-        cause: error,
-        headers: { 'retry-after': '1' },
-      },
-    );
+    return new AppError('unavailable', 'The database or the file store is currently unavailable. Try again shortly.', {
+      cause: error,
+      headers: { 'retry-after': '1' },
+    });
   return new AppError(
     'internal_error',
     'An internal error occurred. The server log has details under the request id.',

@@ -16,22 +16,22 @@ type HealthDeps = {
   blobs: BlobStore;
   metrics: Metrics;
   log: Logger;
-  /** What /metrics asks for as a bearer token; undefined: nothing. */
+  /** The bearer token that /metrics requires; undefined: none. */
   metricsToken: string | undefined;
-  /** They have a port of their own. */
+  /** Metrics have a port of their own. */
   metricsElsewhere: boolean;
-  /** False while the server still starts. */
+  /** False while the server is starting. */
   isReady(): boolean;
 };
 
-/** Whether the process lives (/healthz), whether it can do its work (/readyz), and its numbers (/metrics). */
+/** Liveness (/healthz), readiness (/readyz) and metrics (/metrics). */
 export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
   api.public({
     method: 'GET',
     path: '/healthz',
     operationId: 'getHealth',
     tag: 'Server',
-    summary: 'Tell whether the process lives',
+    summary: 'Check that the process is alive',
     responses: { 200: Type.Object({ status: Type.Literal('ok') }) },
     handler: () => ({ status: 'ok' as const }),
   });
@@ -40,14 +40,14 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     path: '/readyz',
     operationId: 'getReadiness',
     tag: 'Server',
-    summary: 'Tell whether requests can be served',
+    summary: 'Check that the server can handle requests',
     description:
-      'Asks the database, its migrations and the blob store. 503 `unavailable` names in `details` what fails.',
+      'Checks the database, its migrations and the blob store. 503 `unavailable` names in `details` what fails.',
     responses: { 200: Type.Object({ status: Type.Literal('ready'), checks: checksSchema }) },
     handler: async () => {
       const checks = await check(deps);
       if (Object.values(checks).every((outcome) => outcome === 'ok')) return { status: 'ready' as const, checks };
-      throw new AppError('unavailable', 'The server cannot do its work just now.', {
+      throw new AppError('unavailable', 'The server is currently unavailable.', {
         details: checks,
         headers: { 'retry-after': '1' },
       });
@@ -58,13 +58,13 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     path: '/metrics',
     operationId: 'getMetrics',
     tag: 'Server',
-    summary: 'Get counts and durations in the text format of Prometheus',
-    description: 'Open to everybody, unless the settings name a bearer token or a port of its own for it.',
+    summary: 'Get metrics in the Prometheus text format',
+    description: 'Public, unless the settings name a bearer token or a separate port.',
     responses: { 200: Type.String() },
     handler: async ({ request, reply }) => {
       if (deps.metricsElsewhere) throw notFound();
       if (!mayReadMetrics(deps.metricsToken, request.headers.authorization))
-        throw new AppError('unauthenticated', 'Send the bearer token that QUARRY_METRICS_TOKEN names.');
+        throw new AppError('unauthenticated', 'Send the bearer token from QUARRY_METRICS_TOKEN.');
       return reply.type(deps.metrics.registry.contentType).send(await deps.metrics.text());
     },
   });
@@ -102,7 +102,7 @@ async function check(deps: HealthDeps): Promise<Record<'start' | 'database' | 'm
   return { start: deps.isReady() ? 'ok' : 'failed', database, migrations, blobs: blobStore };
 }
 
-/** A newer release may have migrated the database while this process runs on: it then no longer fits. */
+/** A newer release may have migrated the database while this process is running. */
 async function migrationsMatch(db: Database): Promise<boolean> {
   ownVersion ??= readMigrations().then((migrations) => migrations.at(-1)?.version);
   const [row] = await db<{ version: number }[]>`select max(version) as version from schema_migrations`;
@@ -114,7 +114,7 @@ let ownVersion: Promise<number | undefined> | undefined;
 async function withinTime<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('No answer in time.')), limits.readinessTimeoutMs);
+    timer = setTimeout(() => reject(new Error('No response in time.')), limits.readinessTimeoutMs);
   });
   try {
     return await Promise.race([work, late]);

@@ -7,7 +7,7 @@ import { limits } from '../limits.ts';
 
 type IntakeOptions = {
   clock: Clock;
-  /** What bodies under way may hold in this process, together. */
+  /** Total memory of bodies in transit in this process. */
   memoryBytesMax: number;
 };
 
@@ -16,12 +16,12 @@ declare module 'fastify' {
     intake: Intake;
   }
   interface FastifyRequest {
-    /** What is counted for a request is counted until this is out. */
+    /** Memory charged to a request until its response is sent. */
     response: ServerResponse;
   }
 }
 
-/** The bodies that this process is receiving and working on: the memory that they share, and the pace at which they come. */
+/** The bodies that this process is receiving and processing: their shared memory, and their minimum speed. */
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #heldBy = new Map<string, number>();
@@ -38,8 +38,8 @@ export class Intake {
   }
 
   /**
-   * Counts more bytes of a request's body, until its response is out. An app may hold as much as is left over: one app
-   * alone gets half of the memory, two get a third each, so that there is always something for the next one.
+   * Charges more bytes of a request's body until its response is sent. An app may hold as much as is left over: a single
+   * app gets half of the memory, two get a third each, so that there is always room for the next one.
    */
   hold(request: FastifyRequest, bytes: number, app = appOf(request)): void {
     const ofApp = this.#heldBy.get(app) ?? 0;
@@ -52,11 +52,11 @@ export class Intake {
       if (held) this.#release(app, bytes);
       held = false;
     };
-    // A request made inside the process has no connection that closes.
+    // An in-process request has no connection that closes.
     request.response.once('close', release).once('finish', release);
   }
 
-  /** Calls back once when the body comes too slowly; the answer ends the watch. */
+  /** Calls back once when the body arrives too slowly. Returns a function that stops the watch. */
   watch(request: FastifyRequest, onSlow: (error: AppError) => void): () => void {
     const { socket } = request.raw;
     if (!(socket instanceof Socket)) return () => {};
@@ -74,7 +74,7 @@ export class Intake {
     const now = this.#now();
     for (const arrival of this.#arriving) {
       const { request, onSlow, bytesBefore } = arrival;
-      // What has come and is not taken is no fault of the client's.
+      // Bytes that have arrived and are not yet read do not count against the client.
       if (request.raw.readableLength === 0) arrival.waitedMs += Math.max(0, now - arrival.lookedAt);
       arrival.lookedAt = now;
       const due = ((arrival.waitedMs - limits.bodyGraceMs) / 1_000) * limits.bodyBytesPerSecondMin;
@@ -104,7 +104,7 @@ type Arrival = {
   onSlow: (error: AppError) => void;
   bytesBefore: number;
   lookedAt: number;
-  /** For how long nothing was there to be taken. */
+  /** How long no bytes were available. */
   waitedMs: number;
 };
 
@@ -112,18 +112,20 @@ function appOf({ identity }: FastifyRequest): string {
   return identity !== undefined && 'appId' in identity ? identity.appId : anonymous;
 }
 
-/** Whose bodies are counted together where no credential says whose they are. */
+/** The group for bodies whose app is unknown. */
 const anonymous = '';
 const lookEveryMs = 1_000;
 const headers = { 'retry-after': '1', connection: 'close' };
 
 function full(byItself: boolean): AppError {
   return byItself
-    ? new AppError('rate_limited', 'Your app has too many large bodies under way. Send fewer at a time.', { headers })
-    : new AppError('unavailable', 'Too many large bodies are under way. Try again shortly.', { headers });
+    ? new AppError('rate_limited', 'Your app has too many large request bodies in transit. Send fewer at a time.', {
+        headers,
+      })
+    : new AppError('unavailable', 'Too many large request bodies are in transit. Try again shortly.', { headers });
 }
 
 function tooSlow(): AppError {
-  const words = `The body has to come at ${limits.bodyBytesPerSecondMin} bytes a second after its first ${limits.bodyGraceMs / 1_000} s.`;
+  const words = `The body must arrive at ${limits.bodyBytesPerSecondMin} bytes per second or faster after the first ${limits.bodyGraceMs / 1_000} s.`;
   return new AppError('request_timeout', words, { headers: { connection: 'close' } });
 }

@@ -3,8 +3,8 @@ import { AppError, invalidField } from '../errors.ts';
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Reads a JSON body exactly as sent. Before anything is built of it, one pass over the bytes counts its values: 422 for
- * more than `valuesMax`. A number that would come back as another number is 422 on its field.
+ * Parses a JSON body without altering it. One pass over the bytes first counts its values: 422 for more than
+ * `valuesMax`. A number that a double cannot represent is 422 on its field.
  */
 export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
   const { values, alteredNumberAt } = scan(bytes, valuesMax);
@@ -13,12 +13,15 @@ export function parseJson(bytes: Uint8Array, valuesMax: number): unknown {
   try {
     value = JSON.parse(decoder.decode(bytes));
   } catch {
-    // The parser's own message quotes the body, which may hold a password: it must not reach the log.
+    // The parser's message quotes the body, which may contain a password: it must not reach the log.
     throw new AppError('invalid_json', 'The request body is not valid JSON in UTF-8.');
   }
   if (alteredNumberAt >= 0)
-    throw invalidField(pathAt(bytes, alteredNumberAt), 'is a number that cannot be kept exactly; send it as a string');
-  // No operation takes it, and later it could not be told from no body at all.
+    throw invalidField(
+      pathAt(bytes, alteredNumberAt),
+      'is a number that cannot be stored exactly; send it as a string',
+    );
+  // No operation accepts null, and it could not be told from a missing body.
   if (value === null) throw invalidField('body', 'must be object');
   return value;
 }
@@ -46,10 +49,10 @@ const minus = 0x2d;
 const bracket = 0x5b;
 const backslash = 0x5c;
 const brace = 0x7b;
-/** Strings are mostly short; what is longer is searched natively. */
+/** Strings are mostly short; longer ones are searched natively. */
 const shortString = 64;
 
-/** Where the string that begins at `from` ends; the last byte when it does not. */
+/** The end of the string that starts at `from`; the last byte when it is not closed. */
 function endOfString(bytes: Uint8Array, from: number): number {
   let at = from + 1;
   for (;;) {
@@ -76,13 +79,13 @@ function endOfNumber(bytes: Uint8Array, from: number): number {
   let at = from + 1;
   for (; at < bytes.length; at++) {
     const byte = bytes[at] ?? 0;
-    // Digits, point, exponent and its sign.
+    // Digits, decimal point, exponent and its sign.
     if (!isDigit(byte) && byte !== 0x2e && byte !== 0x65 && byte !== 0x45 && byte !== 0x2b && byte !== minus) break;
   }
   return at;
 }
 
-/** Fifteen significant digits always survive a double when no exponent takes them out of its range. */
+/** Fifteen significant digits always survive a double, unless an exponent takes them out of its range. */
 const safeNumberLength = 15;
 
 function isAltered(bytes: Uint8Array, from: number, end: number): boolean {
@@ -97,7 +100,7 @@ function hasExponent(bytes: Uint8Array, from: number, end: number): boolean {
   return false;
 }
 
-/** One text for every way to write the same number: its digits without outer zeros, and the power of ten of the last. */
+/** A normal form of a number: its digits without outer zeros, and the exponent of the last. */
 function canonicalNumber(text: string): string {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e');
   const sign = mantissa.startsWith('-') ? '-' : '';
@@ -120,7 +123,7 @@ function withoutTrailingZeros(digits: string): string {
   return digits.slice(0, end);
 }
 
-/** The path of the value at this place of valid JSON, with dots: `payload.items.3`. */
+/** The dotted path of the value at this offset of valid JSON: `payload.items.3`. */
 function pathAt(bytes: Uint8Array, place: number): string {
   const keys: (string | number)[] = [];
   let lastString = '';

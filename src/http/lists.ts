@@ -2,15 +2,15 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
 
-/** What a list answer holds beside its items. */
+/** The members of a list response besides its items. */
 type Rest = Record<string, unknown>;
 
-/** Text of a list that is sent as a whole; what is longer is streamed, piece by piece as the client takes it. */
+/** Lists with less text are sent whole; longer ones are streamed, chunk by chunk as the client reads. */
 const wholeCharactersMax = 256 * 1024;
 
 /**
- * Sends `{data: [items], …rest}`, the items under another name where one is given. No more of it is in memory as text than one piece, and between two pieces others have
- * their turn: a list of many megabytes must not hold up the process.
+ * Sends `{data: [items], …rest}`, or the items under another name. Only one chunk of text is in memory at a time, and
+ * the event loop runs between two chunks: a list of many megabytes must not block the process.
  */
 export async function sendList(
   reply: FastifyReply,
@@ -29,7 +29,7 @@ export async function sendList(
   return reply.send(Readable.from(chain([text, second.value], pieces), { objectMode: false, highWaterMark: 1 }));
 }
 
-/** The schema of the items of a list answer; undefined for any other. */
+/** The schema of the items in a list response; undefined for any other. */
 export function listItemSchema(response: TSchema | null | undefined): TSchema | undefined {
   const { data } = ((response as { properties?: Record<string, { items?: TSchema }> } | null)?.properties ?? {}) as {
     data?: { items?: TSchema };

@@ -4,7 +4,7 @@ import type { Logger } from '../log.ts';
 import { mayReadMetrics } from './health.ts';
 import type { Metrics } from './metrics.ts';
 
-/** `/metrics` on a port of its own, for a network that clients do not reach. Everything else there is 404. */
+/** `/metrics` on a separate port, for a network that clients cannot reach. Everything else there is 404. */
 export class MetricsServer {
   readonly #server: Server;
 
@@ -12,18 +12,18 @@ export class MetricsServer {
     this.#server = createServer({ requestTimeout: 10_000 }, async (request, response) => {
       response.setHeader('x-content-type-options', 'nosniff').setHeader('cache-control', 'no-store');
       if (request.method !== 'GET' || request.url?.split('?', 1)[0] !== '/metrics') {
-        response.writeHead(404).end('There is only /metrics here.\n');
+        response.writeHead(404).end('Only /metrics is served here.\n');
         return;
       }
       if (!mayReadMetrics(token, request.headers.authorization)) {
-        response.writeHead(401).end('Send the bearer token that QUARRY_METRICS_TOKEN names.\n');
+        response.writeHead(401).end('Send the bearer token from QUARRY_METRICS_TOKEN.\n');
         return;
       }
       try {
         const text = await metrics.text();
         response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text);
       } catch (error) {
-        log.error({ err: error }, 'The metrics cannot be shown');
+        log.error({ err: error }, 'The metrics could not be collected');
         response.writeHead(500).end();
       }
     });

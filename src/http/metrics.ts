@@ -11,16 +11,12 @@ export class Metrics {
     collectDefaultMetrics({ register: this.registry });
     this.#requests = new Histogram({
       name: 'quarry_http_request_duration_seconds',
-      help: 'Time from the request to the end of its answer',
+      help: 'Time from the request to the end of its response',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers: [this.registry],
     });
-    this.#errors = this.counter('quarry_http_errors_total', 'Answers that are errors, by their code', [
-      'method',
-      'route',
-      'code',
-    ]);
+    this.#errors = this.counter('quarry_http_errors_total', 'Error responses, by code', ['method', 'route', 'code']);
   }
 
   observeRequest(method: string, route: string, status: number, seconds: number): void {
@@ -31,7 +27,7 @@ export class Metrics {
     this.#errors.inc({ method, route, code });
   }
 
-  /** The text of now; scrapes at the same time share one. */
+  /** The current text; concurrent scrapes share one. */
   text(): Promise<string> {
     this.#text ??= this.registry.metrics().finally(() => {
       this.#text = undefined;
@@ -39,7 +35,7 @@ export class Metrics {
     return this.#text;
   }
 
-  /** A value read when the metrics are asked for. */
+  /** A value read at each scrape. */
   gauge(name: string, help: string, read: () => number | Promise<number>): void {
     new Gauge({
       name,
@@ -51,7 +47,7 @@ export class Metrics {
     });
   }
 
-  /** Values by kind and state, read when the metrics are asked for; what is not among them is not shown. */
+  /** Values by kind and state, read at each scrape; others are not shown. */
   gauges(
     name: string,
     help: string,
@@ -75,8 +71,8 @@ export class Metrics {
   }
 }
 
-/** Kinds and states of one metric: what is shown does not grow with what is stored. */
+/** Kinds and states of one metric: a fixed list, so that the output does not grow with the data. */
 const groupsMax = 200;
 
-/** Single statuses would multiply the series; the codes of errors are counted apart. */
+/** Single statuses would multiply the series; error codes have their own counter. */
 const statusClasses = ['other', '1xx', '2xx', '3xx', '4xx', '5xx'];

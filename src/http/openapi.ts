@@ -3,10 +3,11 @@ import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fasti
 import { Type } from 'typebox';
 import type { Access, Api } from './route.ts';
 
-/** The parts of the API in the order that the reference shows them. */
+/** The parts of the API in the order of the reference. */
 const tags: Record<string, string> = {
   Apps: 'Apps, their sandboxes and keys.',
   Audit: 'Who changed what, and who used which credential.',
+  Jobs: 'Background jobs that failed too often and are not tried any more.',
   'Sign-in': 'Signing in and out, and staying signed in.',
   Organisations: 'Organisations and their logos.',
   Users: 'Users and their tokens.',
@@ -15,7 +16,7 @@ const tags: Record<string, string> = {
   Threads: 'Conversations that other things belong to.',
   Installations: 'Context installations of agents.',
   Files: 'Upload, update, sharing and download.',
-  Extractions: 'Text out of documents, pages and sites.',
+  Extractions: 'Text from documents, pages and sites.',
   Config: 'Versioned entries that extractions write.',
   Knowledge: 'Sources, ingestion, documents and search.',
   Automations: 'Definitions, runs, journals and streams.',
@@ -33,7 +34,7 @@ export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
         title: 'Quarry',
         description:
           'Files, text extraction, knowledge, automations and key-value storage for AI agents. ' +
-          'Each operation lists in `x-callers` who may call it; every error has the shape of `Error`, with a `code` that docs/errors.md explains.',
+          'Each operation lists in `x-callers` who may call it. Every error has the shape of `Error`, with a `code` that docs/errors.md explains.',
         version: '1',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
@@ -71,7 +72,7 @@ export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
   });
 }
 
-/** A body that no schema checks, and its headers, as the reference shows them. */
+/** The description of a body that has no schema, and of its headers. */
 function withRawBody(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
   if (config?.rawBody === undefined) return schema;
   return Object.assign({}, schema, {
@@ -81,7 +82,7 @@ function withRawBody(schema: FastifySchema, config: FastifyContextConfig | undef
   });
 }
 
-/** The document as plain data, members in the order of registration. */
+/** The document as plain data, members in order of registration. */
 export function openApiDocument(fastify: FastifyInstance): unknown {
   return JSON.parse(JSON.stringify(fastify.swagger()));
 }

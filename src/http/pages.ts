@@ -6,7 +6,7 @@ import { integerRange } from './validation.ts';
 export const pageQuery = {
   page: Type.Optional(Type.Integer({ ...integerRange, description: 'Page number, from 1. Default 1.' })),
   page_size: Type.Optional(
-    Type.Integer({ ...integerRange, description: 'Entries a page. Default 25; more than 100 counts as 100.' }),
+    Type.Integer({ ...integerRange, description: 'Entries per page. Default 25; more than 100 counts as 100.' }),
   ),
 };
 
@@ -14,14 +14,14 @@ const pageQuerySchema = Type.Object(pageQuery);
 
 export type PageRequest = { page: number; pageSize: number; offset: number };
 
-/** What the query asks for, with defaults and the ceiling applied. */
+/** The requested page, with defaults and limits applied. */
 export function pageRequest(query: Static<typeof pageQuerySchema>): PageRequest {
   const page = query.page ?? 1;
   const pageSize = Math.min(query.page_size ?? limits.pageSizeDefault, limits.pageSizeMax);
   return { page, pageSize, offset: (page - 1) * pageSize };
 }
 
-/** The schema of a list answer over one kind of item. */
+/** The schema of a list response over one kind of item. */
 export function pageOf<T extends TSchema>(item: T) {
   return Type.Object({
     data: Type.Array(item),
@@ -44,7 +44,7 @@ type Page<T> = {
   has_prev: boolean;
 };
 
-/** The list answer: `rows` of this page and the exact total. */
+/** The list response: the `rows` of this page and the exact total. */
 export function page<T>(request: PageRequest, rows: T[] | AsyncIterable<T>, total: number): Page<T> {
   const totalPages = Math.ceil(total / request.pageSize);
   return {

@@ -1,7 +1,7 @@
 import { production } from '../db/database.ts';
 import { formatId } from '../ids.ts';
 
-/** ISO 8601 in UTC with milliseconds, as every timestamp of an answer. */
+/** ISO 8601 in UTC with milliseconds: the format of every timestamp in a response. */
 export function iso(date: Date): string {
   return date.toISOString();
 }
@@ -10,14 +10,14 @@ type Compact<T> = { [K in keyof T as null extends T[K] ? never : undefined exten
   [K in keyof T as null extends T[K] ? K : undefined extends T[K] ? K : never]?: NonNullable<T[K]>;
 };
 
-/** Leaves out members without a value: clients' schemas know "absent", not null. */
+/** Omits members without a value: clients' schemas know "absent", not null. */
 export function compact<T extends Record<string, unknown>>(members: T): Compact<T> {
   return Object.fromEntries(
     Object.entries(members).filter(([, value]) => value !== null && value !== undefined),
   ) as Compact<T>;
 }
 
-/** The sandbox that a row belongs to; null for production. */
+/** The sandbox of a row; null for production. */
 export function presentSandboxId(sandboxId: string): string | null {
   return sandboxId === production ? null : formatId('sandbox', sandboxId);
 }

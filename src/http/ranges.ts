@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import fresh from 'fresh';
 
-/** What a request wants of a body of known size: `end` is the first byte that is no longer meant. */
+/** The requested part of a body of known size; `end` is exclusive. */
 type RangeAnswer = { kind: 'whole' } | { kind: 'part'; start: number; end: number } | { kind: 'unsatisfiable' };
 
 type Validators = {
-  /** Strong, with its quotes. */
+  /** A strong entity tag, with its quotes. */
   etag: string;
   lastModified: Date;
 };
@@ -13,8 +13,8 @@ type Validators = {
 const whole: RangeAnswer = { kind: 'whole' };
 
 /**
- * Reads a Range header (RFC 9110 section 14). One range of bytes is answered as asked for; several at once, other units
- * and what is not a range at all are answered with the whole body, as the RFC allows.
+ * Parses a Range header (RFC 9110 section 14). A single byte range is served as requested; several ranges, other units
+ * and invalid headers get the whole body, as the RFC allows.
  */
 export function parseRange(header: string | undefined, size: number): RangeAnswer {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header?.trim() ?? '');
@@ -25,20 +25,20 @@ export function parseRange(header: string | undefined, size: number): RangeAnswe
     return suffix === 0 ? { kind: 'unsatisfiable' } : { kind: 'part', start: size - suffix, end: size };
   }
   const start = Number(first);
-  // As large as they like: a double would take two of them for equal.
+  // Arbitrarily large: two different values could be the same double.
   if (last !== '' && BigInt(last) < BigInt(first)) return whole;
   if (start >= size) return { kind: 'unsatisfiable' };
   return { kind: 'part', start, end: last === '' ? size : Math.min(Number(last) + 1, size) };
 }
 
-/** Whether the client has this body already: If-None-Match, and only without it If-Modified-Since (section 13). */
+/** Whether the client already has this body: If-None-Match, and only without it If-Modified-Since (section 13). */
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
-  // fetch() adds "Cache-Control: no-cache" to a conditional request, and "fresh" would then never say so.
+  // fetch() adds "Cache-Control: no-cache" to a conditional request, and `fresh` would then always return false.
   const { 'cache-control': _ignored, ...conditions } = headers;
   return fresh(conditions, { etag, 'last-modified': lastModified.toUTCString() });
 }
 
-/** Whether a range may be answered: If-Range is absent, or names exactly this body. A weak tag never does. */
+/** Whether a range may be served: If-Range is absent, or names exactly this body. A weak tag never matches. */
 export function isRangeCurrent(ifRange: string | undefined, { etag, lastModified }: Validators): boolean {
   if (ifRange === undefined) return true;
   const value = ifRange.trim();

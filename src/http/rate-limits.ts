@@ -4,11 +4,11 @@ import { AppError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Identity } from '../tenancy/caller.ts';
 
-/** What a route counts as. Stored beside the budgets, so treat the names as public. */
+/** The groups of routes. Stored with the budgets, so treat the names as public. */
 const routeGroups = ['reads', 'writes', 'uploads', 'extractions', 'search', 'invocations'] as const;
 export type RouteGroup = (typeof routeGroups)[number];
 
-/** Requests a minute that one credential may make in each group; 0: as many as it likes. */
+/** Requests per minute that one credential may make in each group; 0: unlimited. */
 type RatesPerMinute = Record<RouteGroup, number>;
 
 type RateLimiterDeps = {
@@ -16,33 +16,33 @@ type RateLimiterDeps = {
   clock: Clock;
   log: Logger;
   ratesPerMinute: RatesPerMinute;
-  /** Told of each request that is turned away. */
+  /** Called for each refused request. */
   onRefused?: (group: RouteGroup) => void;
 };
 
-/** What one process knows of a credential's budget in one group. */
+/** What one process knows about a credential's budget in one group. */
 type Budget = {
   readonly credentialId: string;
   readonly group: RouteGroup;
   readonly line: Line;
-  /** Requests that may still pass before the database is heard. */
+  /** Requests that may still pass before the database responds. */
   credit: number;
   /** Requests that passed and are not charged yet. */
   spent: number;
-  /** What could not be charged when it was tried. */
+  /** Charges that failed. */
   owed: number;
-  /** What the database said last, and when, by our own clock: to go on by when it does not answer. */
+  /** The last balance from the database, and when it arrived by our own clock: used when the database does not respond. */
   tokens: number;
   toldAtMs: number;
-  /** Nothing passes for so long after `toldAtMs`. */
+  /** Nothing passes for this long after `toldAtMs`. */
   refusedForMs: number;
   settling: Promise<void> | undefined;
 };
 
-/** How a group is limited: the bucket holds a minute's requests. */
+/** The limit of a group: the bucket holds one minute's requests. */
 type Line = { perMinute: number; credit: number; dueAt: number };
 
-/** A process runs up this part of a budget, and at least one request, before it asks what others have used. */
+/** A process may spend this part of a budget, and at least one request, before it asks what others have used. */
 const creditShare = 0.01;
 const dueSoonMs = 100;
 const dueLaterMs = 5_000;
@@ -53,17 +53,17 @@ const credentialsMax = 20_000;
 
 /**
  * Limits how often each credential calls each group of routes, over all processes on one database. A budget is a token
- * bucket in the database; a process lets requests pass on credit and charges them afterwards, many budgets with one
- * statement, ten times a second at most: a request costs a subtraction. What all processes let pass beyond the limit is
- * at most their credit, one hundredth of the limit (at least one request) each, and it is paid back: a bucket may be in
- * debt. Only whoever has used up the credit waits for the database.
+ * bucket in the database. A process lets requests pass on credit and charges them afterwards: many budgets with one
+ * statement, ten times a second at most, so that a request costs one subtraction. All processes together exceed the
+ * limit by at most their credit, one hundredth of the limit (at least one request) each, which is charged later: a
+ * bucket may go negative. Only a caller that has used up the credit waits for the database.
  *
- * While the database does not answer, each process goes on by itself from what it was told last.
+ * While the database is unavailable, each process continues from the last known balance.
  */
 export class RateLimiter {
   readonly #deps: RateLimiterDeps;
   readonly #lines: Partial<Record<RouteGroup, Line>> = {};
-  /** Two generations: what the older one holds is forgotten when the younger is full, unless it was used meanwhile. */
+  /** Two generations: entries of the older one are dropped when the younger is full, unless they were used meanwhile. */
   #young = new Map<string, Partial<Record<RouteGroup, Budget>>>();
   #old = new Map<string, Partial<Record<RouteGroup, Budget>>>();
   readonly #due = new Set<Budget>();
@@ -98,7 +98,7 @@ export class RateLimiter {
     return undefined;
   }
 
-  /** Charges what is open, so that a restart forgives nothing. */
+  /** Charges everything outstanding, so that a restart forgives nothing. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#soon);
@@ -151,7 +151,7 @@ export class RateLimiter {
     for (;;) {
       if (budget.credit >= 1) return this.#spend(budget);
       const passedMs = this.#now() - budget.toldAtMs;
-      // A clock that was set back must not refuse for longer.
+      // A clock that was set back must not refuse requests for longer.
       if (passedMs >= 0 && passedMs < budget.refusedForMs) {
         this.#deps.onRefused?.(budget.group);
         throw tooMany(budget, budget.refusedForMs - passedMs);
@@ -160,7 +160,7 @@ export class RateLimiter {
     }
   }
 
-  /** With everybody else who waits in this moment. */
+  /** Shares one statement with every other caller that waits now. */
   async #settleNow(budget: Budget): Promise<void> {
     if (budget.settling !== undefined) return budget.settling;
     this.#due.add(budget);
@@ -215,13 +215,13 @@ export class RateLimiter {
       }
       this.#chargeSoon();
     } catch (error) {
-      this.#deps.log.warn({ err: error }, 'Rate limits go by what this process knows alone');
+      this.#deps.log.warn({ err: error }, 'The database is unavailable: this process limits rates by itself');
       for (const [i, budget] of batch.entries()) this.#goOnAlone(budget, sent[i] ?? 0);
       this.#chargeSoon(retryMs);
     }
   }
 
-  /** What is left in the bucket without what has been spent since. */
+  /** The balance of the bucket minus what has been spent since. */
   #told(budget: Budget, tokens: number): void {
     const { line, spent } = budget;
     budget.tokens = tokens;
@@ -232,7 +232,7 @@ export class RateLimiter {
     if (spent >= line.dueAt) this.#due.add(budget);
   }
 
-  /** The bucket is this process's alone, and fills by our clock; what was not charged stays owed. */
+  /** A bucket of this process alone, filled by our clock; uncharged requests stay owed. */
   #goOnAlone(budget: Budget, sent: number): void {
     const { line } = budget;
     const filled = Math.max(0, this.#now() - budget.toldAtMs) / msPerToken(line);
@@ -252,7 +252,7 @@ export class RateLimiter {
   }
 }
 
-/** The credential, not the session: a user with many tokens has one budget, and so has a developer. */
+/** The user, not the token: a user with many tokens has one budget, and so has a developer. */
 function credentialOf(identity: Identity): string | undefined {
   switch (identity.kind) {
     case 'user':
@@ -263,7 +263,7 @@ function credentialOf(identity: Identity): string | undefined {
     case 'developer-without-app':
       return identity.developerId;
     default:
-      // A publishable key is everybody's: whoever used up its budget would keep all others from signing in.
+      // A publishable key is shared: one client that used up its budget would keep all others from signing in.
       return undefined;
   }
 }
@@ -276,7 +276,7 @@ function keyOf(budget: { credentialId: string; group: string }): string {
   return `${budget.credentialId}/${budget.group}`;
 }
 
-/** Takes the charges from the buckets, which fill meanwhile by the database's clock. Answers what each then holds. */
+/** Charges the buckets, which fill by the database's clock. Returns the new balance of each. */
 async function charge(db: Database, batch: Budget[], charges: number[]): Promise<Map<string, number>> {
   const perMinute = Object.fromEntries(batch.map(({ group, line }) => [group, line.perMinute]));
   const rows = await db<{ credentialId: string; routeGroup: RouteGroup; tokens: number }[]>`
@@ -302,7 +302,7 @@ async function charge(db: Database, batch: Budget[], charges: number[]): Promise
 async function withinTime<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('The database did not answer in time.')), settleTimeoutMs);
+    timer = setTimeout(() => reject(new Error('The database did not respond in time.')), settleTimeoutMs);
   });
   work.catch(() => {});
   try {

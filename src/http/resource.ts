@@ -6,11 +6,11 @@ import { type Api, type AppCallerKind, ref } from './route.ts';
 
 type Callers = readonly AppCallerKind[];
 
-/** The usual five operations over one kind of resource. An operation that is not given is not registered. */
+/** The usual five operations on one kind of resource. An operation that is absent is not registered. */
 type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends TObject> = {
   /** Path of the collection, such as `/orgs`. */
   path: string;
-  /** Name of the path parameter of one, such as `org`. */
+  /** Name of the path parameter, such as `org`. */
   param: string;
   /** Names for operation ids and summaries: `Org` and `Orgs`, `organisation` and `organisations`. */
   ids: [one: string, many: string];

@@ -10,20 +10,20 @@ import { listItemSchema, sendList } from './lists.ts';
 import type { RouteGroup } from './rate-limits.ts';
 import { jsonBytes, namedSchemas } from './validation.ts';
 
-/** Who a route is for. */
+/** Who may call a route. */
 export type Access =
-  /** Callers acting inside one app. `callers` says which kinds; the others get 403. */
+  /** Callers that act inside one app. `callers` lists the allowed kinds; others get 403. */
   | { kind: 'app'; callers: readonly AppCallerKind[] }
   /** Holders of an API key, publishable ones included: `auth/*`. */
   | { kind: 'key' }
   /** Developers, with or without an app chosen. */
   | { kind: 'developer' }
-  /** Everybody. What the request carries as a credential is not looked at. */
+  /** Everybody. Credentials are ignored. */
   | { kind: 'public' };
 
 /** Every kind of caller that acts inside an app by a request. */
 export const everyCaller = ['user', 'server', 'developer'] as const;
-/** Those that run the app: secret keys and developers. */
+/** The callers that manage the app: secret keys and developers. */
 export const operators = ['server', 'developer'] as const;
 
 export type AppCallerKind = (typeof everyCaller)[number];
@@ -49,7 +49,7 @@ type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (inpu
   reply: FastifyReply;
 }) => Promise<unknown> | unknown;
 
-/** One operation. Status of success is the first of `responses`; `null` there is an answer without a body. */
+/** One operation. The success status is the first of `responses`; `null` there is a response without a body. */
 type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema> = {
   method: Method;
   path: string;
@@ -61,21 +61,21 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   query?: Q;
   body?: B;
   responses: Record<number, TSchema | null>;
-  /** The query is documented but not checked: the handler does it (`checkQuery`), for the callers that it binds. */
+  /** The query is documented but not checked; the handler checks it (`checkQuery`) for the callers it applies to. */
   uncheckedQuery?: boolean;
-  /** What the body is when it is not JSON: nothing reads it, and the handler takes it from `request.raw`. */
+  /** The media type of a body that is not JSON: it is not parsed, and the handler reads `request.raw`. */
   rawBody?: string;
-  /** Whether it serves what users have stored, which may have an origin of its own. */
+  /** Whether it serves stored content of users, which may have its own origin. */
   servesContent?: boolean;
   /** Headers to document that the handler reads and checks itself. */
   headers?: TObject;
-  /** After it, what is remembered of callers is looked up anew: unless said otherwise, after every provisioning change. */
+  /** Drops cached callers afterwards; by default after every provisioning change. */
   changesRights?: boolean;
-  /** What it counts as for rate limits: `reads` for GET and `writes` for the rest, unless said otherwise. */
+  /** Its rate limit group: by default `reads` for GET and `writes` for the rest. */
   rateGroup?: RouteGroup;
-  /** How its changes are kept in the audit log: `durable` for changes of rights, `batched` for the rest, unless said otherwise. */
+  /** How the audit log records its changes: by default `durable` for changes of rights, `batched` for the rest. */
   audit?: AuditMode | 'none';
-  /** How large its body may be: see `bodyBudgets`. */
+  /** The limits of its body: see `bodyBudgets`. */
   budget?: BodyBudget;
   handler: Handler<C, P, Q, B>;
 };
@@ -84,18 +84,18 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
     changesRights?: boolean;
-    /** Absent where no credential is limited. */
+    /** Absent when no credential is limited. */
     rateGroup?: RouteGroup;
     /** The media types of a body that the handler reads itself, and the headers that go with it. */
     rawBody?: string;
-    /** Absent where no route is: then it is the smallest. */
+    /** Absent without a route: then it is the smallest. */
     budget?: BodyBudget;
     headers?: TObject;
     operationId?: string;
   }
   interface FastifyRequest {
     identity: Identity;
-    /** What the identity was shown by; undefined where nothing was. */
+    /** The credential of the identity; undefined without one. */
     credential: Credential | undefined;
     /** What the handler tells the audit log. */
     auditNote: AuditNote | undefined;
@@ -106,7 +106,7 @@ const developerPrefix = '/protected/api/v1/developer/apps/:app';
 
 /**
  * Registers operations with everything that each must have: an operation id, schemas, and who may call it. Rules over
- * all of them (openapi.json, the authorisation matrix, 405 answers) walk `routes`.
+ * all of them (openapi.json, the authorisation matrix, 405 responses) walk `routes`.
  */
 export class Api {
   readonly routes: RouteInfo[] = [];
@@ -129,7 +129,7 @@ export class Api {
   }
 
   /**
-   * A provisioning operation: under `/api/v1` for secret keys (and for end users where `callers` says so), and under
+   * A provisioning operation: under `/api/v1` for secret keys (and for end users where `callers` allows them), and under
    * the developer path of the app for developers.
    */
   provisioning<P extends TSchema = TObject, Q extends TSchema = TObject, B extends TSchema = TObject>(
@@ -261,13 +261,13 @@ function auditModeOf(
   return changesRights === true ? 'durable' : 'batched';
 }
 
-/** Within this context no parser waits for a body, whatever its type. */
+/** In this context no parser reads the body, whatever its type. */
 function leaveBodiesAlone(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser('*', (_request, _body, done) => done(null, undefined));
 }
 
-/** A strict object: a member that it does not name is refused. For request bodies. */
+/** A strict object, which refuses unknown members. For request bodies. */
 export function strict<P extends Record<string, TSchema>>(properties: P, options: Record<string, unknown> = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options });
 }
@@ -279,7 +279,7 @@ export function ref<T extends TSchema & { $id?: string }>(schema: T) {
   return Type.Unsafe<Static<T>>({ $ref: `${schema.$id}#` });
 }
 
-/** A free key-value map, kept as given. */
+/** A free key-value map, stored as given. */
 export const freeMap = (description: string) =>
   Type.Record(Type.String(), Type.Unknown(), {
     description,
@@ -300,7 +300,7 @@ const errorSchema = Type.Object(
   { $id: 'Error', description: 'Why the request was refused or failed, for programs (`code`) and for people.' },
 );
 
-/** Path parameters are text; what they name is read, and refused with 404, by the handler. */
+/** Path parameters are text; the handler looks up what they name and returns 404 itself. */
 function pathParams(path: string): TObject | undefined {
   const names = [...path.matchAll(/:(\w+)|\*/g)].map((match) => match[1] ?? '*');
   if (names.length === 0) return Type.Object({});
@@ -339,14 +339,17 @@ export function requireAccess(access: Access, identity: Identity): void {
     throw new AppError('unauthenticated', 'Send the API key of your app in x-api-key.');
   }
   if (identity.kind === 'publishable')
-    throw new AppError('unauthenticated', 'A publishable key alone opens only sign-in. Send a user token beside it.');
+    throw new AppError('unauthenticated', 'A publishable key alone allows only sign-in. Send a user token with it.');
   if (access.kind === 'developer') {
     if (identity.kind === 'developer' || identity.kind === 'developer-without-app') return;
-    throw new AppError('forbidden', 'This is for developers. Send a developer token.');
+    throw new AppError('forbidden', 'This operation is for developers. Send a developer token.');
   }
   if (identity.kind === 'developer-without-app')
     throw new AppError('app_scope_required', 'Choose an app with the header x-app.');
   const kind = identity.kind === 'agent' ? 'user' : identity.kind;
   if (!access.callers.includes(kind))
-    throw new AppError('forbidden', 'This credential may not do that. A secret key or a developer token may.');
+    throw new AppError(
+      'forbidden',
+      'This credential does not allow the operation. Use a secret key or a developer token.',
+    );
 }

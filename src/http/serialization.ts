@@ -6,8 +6,8 @@ type RouteSchema = Parameters<ReturnType<ReturnType<typeof SerializerSelector>>>
 const select = SerializerSelector();
 
 /**
- * The framework's own serialisers, each compiled when the first answer needs it: some hundred routes have three or more
- * each, and compiling all of them takes seconds of the start.
+ * The framework's own serialisers, each compiled when the first response needs it: over a hundred routes have three or
+ * more each, and compiling all of them would take seconds at startup.
  */
 export function buildSerializer(sharedSchemas: unknown, options: unknown): (route: RouteSchema) => Serializer {
   const compile = select(sharedSchemas, options as Parameters<typeof select>[1]);

@@ -32,23 +32,23 @@ type HttpOptions = {
   credentials: Credentials;
   sessions: Sessions;
   metrics: Metrics;
-  /** Absent: nobody is limited. */
+  /** Absent: no rate limits. */
   rateLimiter?: RateLimiter;
-  /** Absent: nothing is kept. */
+  /** Absent: no audit log. */
   audit?: Auditor;
   bodyBytesMax: number;
   intake: Intake;
   corsOrigins: string[];
-  /** Where alone what users have stored is served; undefined: here. */
+  /** The only origin for stored content of users; undefined: this one. */
   contentOrigin: string | undefined;
   trustProxy: string[];
-  /** Turns the raw path into one that the router takes (keys under /kv/ may hold anything). */
+  /** Rewrites the raw path for the router (keys under /kv/ may contain anything). */
   rewriteUrl?: (url: string) => string;
 };
 
 const requestIdPattern = /^[\w.:-]{1,128}$/;
 
-/** The HTTP kit: a server with our parsing, checking, credentials, errors and headers, and no route yet. */
+/** The HTTP kit: a server with our parsing, validation, authentication, errors and headers, but no routes. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
   const { log, credentials, metrics, audit, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
@@ -90,7 +90,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
-    // Only browsers send an origin, and only they read what answers it.
+    // Only browsers send an origin, and only they read these headers.
     origin: (origin, answer) => answer(null, origin !== undefined && (anyOrigin ? '*' : options.corsOrigins)),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     exposedHeaders: [
@@ -108,7 +108,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   });
 
   const contentGate = options.contentOrigin === undefined ? undefined : createContentGate(options.contentOrigin);
-  // The hooks take callbacks: every request passes them all, and each would otherwise cost a promise.
+  // The hooks take callbacks: every request passes them all, and a promise for each would cost time.
   fastify.addHook('onRequest', (request, reply, done) => {
     request.response = reply.raw;
     reply.headers({
@@ -126,7 +126,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     if (access === undefined || access.kind === 'public') return done();
     identifyCaller(options, request, access, rateGroup).then(() => done(), done);
   });
-  // Only waiting for the client is bounded: while a handler works, nothing moves on the connection, and that is well.
+  // Only waiting for the client is bounded: while a handler works, an idle connection is normal.
   fastify.addHook('preHandler', (request, reply, done) => {
     if (!request.routeOptions.config.rawBody) setSocketTimeout(reply, 0);
     done();
@@ -152,7 +152,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     const allow = allowedMethods(api, request.url);
     const error =
       allow.length > 0 && !allow.includes(request.method)
-        ? new AppError('method_not_allowed', `This path takes ${allow.join(', ')}.`, {
+        ? new AppError('method_not_allowed', `This path accepts ${allow.join(', ')}.`, {
             headers: { allow: allow.join(', ') },
           })
         : new AppError('not_found', 'There is no such path.');
@@ -162,12 +162,12 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   return { fastify, api };
 }
 
-/** A request made inside the process (`inject`) comes on no real socket, and there is nothing to time. */
+/** An in-process request (`inject`) has no real socket, so there is nothing to time. */
 function setSocketTimeout({ raw }: FastifyReply, ms: number): void {
   if (raw.socket instanceof Socket) raw.socket.setTimeout(ms);
 }
 
-/** Notes on the request who it comes from; throws unless they may use the route, and not too often. */
+/** Records the caller on the request; throws unless they may use the route and are within their rate limit. */
 async function identifyCaller(
   { credentials, sessions, rateLimiter }: HttpOptions,
   request: FastifyRequest,
@@ -187,12 +187,12 @@ async function identifyCaller(
   request.identity = identity;
   request.credential = credential;
   requireAccess(access, identity);
-  // Most requests wait for nothing here.
+  // Most requests do not wait here.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
   if (wait !== undefined) await wait;
 }
 
-/** What is not even HTTP gets the one error shape too. */
+/** Invalid HTTP gets the same error shape. */
 function refuseMalformed({ code }: { code?: string }, socket: Socket): void {
   if (!socket.writable) return;
   const error = malformed(code);
@@ -211,7 +211,7 @@ function malformed(code: string | undefined): AppError {
     case 'HPE_HEADER_OVERFLOW':
       return new AppError('headers_too_large', `Path and headers have more than ${limits.headerBytesMax} bytes.`);
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new AppError('request_timeout', 'The request did not come in time.');
+      return new AppError('request_timeout', 'The request did not arrive in time.');
     default:
       return new AppError('invalid_path', 'The request is not valid HTTP.');
   }
@@ -225,14 +225,14 @@ function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
   if (apiKey !== alias) throw new AppError('invalid_credentials', 'x-api-key and x-archastro-api-key differ.');
   return {
     apiKey,
-    // Signing in and refreshing go by the key alone, even when an old token is still being sent along.
+    // Signing in and refreshing use only the key, even when an old token is still sent.
     authorization: keyOnly ? undefined : headers.authorization,
     app: one('x-app'),
     sandbox: one('x-sandbox'),
   };
 }
 
-/** The app that a developer path names. */
+/** The app in a developer path. */
 function pathApp(request: FastifyRequest): string | undefined {
   return request.routeOptions.url?.startsWith('/protected/') ? (request.params as { app?: string }).app : undefined;
 }

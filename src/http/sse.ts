@@ -6,25 +6,25 @@ import type { Identified, Shown } from '../tenancy/credential.ts';
 
 /**
  * Server-Sent Events for things that change. An event's id is the version of the thing that it shows; a stream shows
- * every version after the last one its reader had, in order, as far as they are kept. One LISTEN connection of the
- * process feeds all streams; a change is loaded once however many streams show it, many changes with one query.
+ * every version after the last one that its reader has received, in order, while they are kept. One LISTEN connection of
+ * the process feeds all streams; a change is loaded once for all streams, and many changes with one query.
  */
 
-/** What one thing looked like. */
+/** One state of a thing. */
 export type Version = { version: number; data: unknown };
 
-/** What one thing looks like now. Streams of it end after an `ended` one. */
+/** The current state of a thing. Its streams end after one with `ended`. */
 export type Snapshot = Version & {
   id: string;
   ended: boolean;
-  /** Every version after this one, the present one last; undefined when they are not all kept. */
+  /** Every version after this one, the current one last; undefined when some are no longer kept. */
   since?(version: number): Version[] | undefined;
 };
 
 export type StreamSource = {
   /** The SSE event name. */
   event: string;
-  /** The present state of these things of one app; those that are gone are left out. */
+  /** The current state of these things of one app; missing ones are omitted. */
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
 };
 
@@ -34,25 +34,25 @@ type StreamHubOptions = {
   log: Logger;
   streamSecondsMax: number;
   heartbeatMs?: number;
-  /** How long a reader may take nothing before its connection is cut. */
+  /** How long a reader may stall before its connection is closed. */
   stalledMs?: number;
-  /** Those of the readers whose credential has ended. Without it nobody's does. */
+  /** Returns the readers whose credential has ended. Without it, none ever end. */
   findEnded?<T extends Shown>(readers: readonly T[]): Promise<T[]>;
 };
 
-/** How often the credentials of readers are looked at: what was revoked reads on for less than two seconds. */
+/** How often the readers' credentials are checked: a revoked reader continues for less than two seconds. */
 const credentialsCheckMs = 1_000;
 const channel = 'quarry_changes';
 const loadBatchMax = 500;
 const bucketCount = 15;
 const retryMs = { expired: 1_000, drained: 3_000 };
 
-/** In the transaction of a change: tells every process that this thing is not as it was. */
+/** In the transaction of a change: notifies every process that this thing has changed. */
 export function announceChange(db: Db, kind: string, appId: string, id: string) {
   return db`select pg_notify(${channel}, ${topicOf(kind, appId, id)})`;
 }
 
-/** SQL of the same, for use inside a larger statement. */
+/** The same as SQL, for use inside a larger statement. */
 export const changeChannel = channel;
 
 export function topicOf(kind: string, appId: string, id: string): string {
@@ -62,12 +62,12 @@ export function topicOf(kind: string, appId: string, id: string): string {
 type Stream = Identified & {
   response: ServerResponse;
   topic: string;
-  /** The version that the reader has: shown last, or named by its `Last-Event-ID`. */
+  /** The reader's version: shown last, or named by its `Last-Event-ID`. */
   version: number | undefined;
   /** Nothing is shown yet. */
   fresh: boolean;
   openedAtMs: number;
-  /** When it was first seen with unread data in our buffer. */
+  /** When unread data in our buffer was first noticed. */
   stalledAtMs: number | undefined;
   /** A newer state than the one shown waits for the reader. */
   behind: boolean;
@@ -85,7 +85,7 @@ export class StreamHub {
   #flushing = false;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
-  /** Those that are open, the oldest first, and the timer of its end. */
+  /** Open streams, the oldest first, and the timer for their end. */
   readonly #byAge = new Set<Stream>();
   #ageTimer: NodeJS.Timeout | undefined;
   #credentialsTimer: NodeJS.Timeout | undefined;
@@ -96,12 +96,12 @@ export class StreamHub {
     this.#options = options;
   }
 
-  /** Says how a kind of thing is loaded and shown. Before the first stream of it. */
+  /** Registers how a kind of thing is loaded and shown. Call it before the first stream. */
   register(kind: string, source: StreamSource): void {
     this.#sources.set(kind, source);
   }
 
-  /** Begins to listen. After a lost connection every open stream is looked at again, so nothing is missed. */
+  /** Starts to listen. After a reconnection every open stream is checked, so nothing is missed. */
   async start(): Promise<void> {
     const { unlisten } = await this.#options.listenDatabase.listen(
       channel,
@@ -127,14 +127,14 @@ export class StreamHub {
       const streams = this.#buckets.flatMap((bucket) => [...bucket]);
       for (const stream of await findEnded(streams)) this.#end(stream);
     } catch (error) {
-      // Nothing is known now; the next look is a second away.
-      log.warn({ err: error }, 'credentials of streams could not be looked at');
+      // The state is unknown now; the next check is a second away.
+      log.warn({ err: error }, 'Could not check the credentials of streams');
     } finally {
       this.#checking = false;
     }
   }
 
-  /** How many things streams show. */
+  /** How many things are streamed. */
   get topicCount(): number {
     return this.#topics.size;
   }
@@ -145,8 +145,8 @@ export class StreamHub {
   }
 
   /**
-   * Answers the request with a stream of this thing, whose visibility the caller has checked. The first event comes
-   * at once: the present state, or with `Last-Event-ID` all that came after it.
+   * Answers the request with a stream of this thing, after the caller checked its visibility. The first event comes
+   * immediately: the current state, or with `Last-Event-ID` every later one.
    */
   open(request: FastifyRequest, reply: FastifyReply, kind: string, appId: string, id: string): FastifyReply {
     const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...streamHeaders };
@@ -191,7 +191,7 @@ export class StreamHub {
     return reply;
   }
 
-  /** Ends every stream, telling clients when to come back, and stops listening. */
+  /** Ends every stream, tells clients when to reconnect, and stops listening. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
@@ -237,8 +237,8 @@ export class StreamHub {
       const byId = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
       for (const topic of topics) this.#show(topic, source.event, byId.get(topic.id));
     } catch (error) {
-      // The reader cannot be told anything true: it comes back by itself and gets the present state then.
-      this.#options.log.error({ err: error, kind }, 'changes could not be loaded for streams');
+      // Nothing correct can be sent: the reader reconnects by itself and then gets the current state.
+      this.#options.log.error({ err: error, kind }, 'Could not load changes for streams');
       for (const topic of topics) for (const stream of [...topic.streams]) this.#end(stream, retryMs.drained);
     }
   }
@@ -251,7 +251,7 @@ export class StreamHub {
     }
   }
 
-  /** Shows a stream what it has not had, as far as its reader takes it now. `frames` are shared by all streams. */
+  /** Sends a stream the versions it lacks, as far as its reader accepts them now. `frames` are shared by all streams. */
   #bring(stream: Stream, event: string, snapshot: Snapshot, frames: Map<number, string>): void {
     const { response } = stream;
     const { updates, note } = missedBy(stream, snapshot);
@@ -274,7 +274,7 @@ export class StreamHub {
     if (snapshot.ended && !stream.fresh && stream.version === snapshot.version) this.#end(stream);
   }
 
-  /** Ends the streams that have been open for as long as they may, and comes back for the next. */
+  /** Ends the streams that have reached their maximum age, and schedules the next check. */
   #endOld(): void {
     const lifeMs = this.#options.streamSecondsMax * 1_000;
     this.#ageTimer = undefined;
@@ -288,7 +288,7 @@ export class StreamHub {
     }
   }
 
-  /** Heartbeats for one bucket of streams, and the end of those that read nothing. */
+  /** Sends heartbeats to one bucket of streams, and ends those whose readers stall. */
   #tick(): void {
     const bucket = this.#buckets[this.#nextBucket];
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
@@ -318,7 +318,7 @@ export class StreamHub {
   }
 }
 
-/** What to show a stream now, and what to say before it. A new stream is always shown the present state. */
+/** The versions to send to a stream now, and a comment before them. A new stream always gets the current state. */
 function missedBy(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
   const { version: had, fresh } = stream;
   if (had !== undefined && snapshot.version > had + 1 && snapshot.since) {
@@ -331,7 +331,7 @@ function missedBy(stream: Stream, snapshot: Snapshot): { updates: Version[]; not
   return { updates: news ? [snapshot] : [], note: '' };
 }
 
-/** The version that a client that comes back has had; anything else than a number counts as none. */
+/** The last version of a reconnecting client; anything but a number counts as none. */
 function lastEventId(request: FastifyRequest): number | undefined {
   const id = request.headers['last-event-id'];
   return typeof id === 'string' && /^\d{1,15}$/.test(id) ? Number(id) : undefined;

@@ -3,9 +3,9 @@ import { limits } from '../limits.ts';
 type TextProblem = { path: string; message: string };
 
 /**
- * Finds what Postgres cannot hold or JSON cannot carry faithfully: U+0000, lone surrogates, numbers that overflow,
- * nesting deeper than `jsonDepthMax`, more values than `jsonValuesMax`. Where `mayHoldNul` says so, U+0000 passes.
- * Allocates nothing per value: the path is put together only for what is wrong.
+ * Finds what PostgreSQL cannot store or JSON cannot represent: U+0000, lone surrogates, numbers that overflow, nesting
+ * deeper than `jsonDepthMax`, more values than `jsonValuesMax`. `mayHoldNul` allows U+0000.
+ * Allocates nothing per value: the path is built only for a problem.
  */
 export function findTextProblem(
   value: unknown,
@@ -16,7 +16,7 @@ export function findTextProblem(
 
 class Walk {
   readonly #mayHoldNul: (path: string) => boolean;
-  /** The keys on the way to the value that is looked at. */
+  /** The keys on the path to the current value. */
   readonly #keys: (string | number)[] = [];
   #left: number = limits.jsonValuesMax;
 
@@ -72,7 +72,7 @@ class Walk {
 const nul = 'must not contain the character U+0000';
 const loneSurrogate = 'must not contain a lone surrogate';
 
-/** Why this text cannot be stored, or undefined when it can. */
+/** Why this text cannot be stored; undefined when it can. */
 export function stringProblem(text: string): string | undefined {
   if (text.includes('\0')) return nul;
   if (!text.isWellFormed()) return loneSurrogate;

@@ -17,10 +17,10 @@ type HttpPart = 'body' | 'querystring' | 'params' | 'headers';
 type Compile = (route: { schema: unknown; httpPart?: string | undefined }) => (data: unknown) => ValidationResult;
 
 /**
- * One validator for all parts. Bodies are taken as they are: nothing is coerced, filled in or dropped. Query strings
- * are text, so their values are first read as the type that the schema names; what does not read so stays text and
- * then fails the check. The framework asks for a compiler at every route: they share one Ajv, and each schema is
- * compiled when the first request needs it, which takes seconds off the start.
+ * One validator for all parts. Bodies are used as they are: nothing is coerced, filled in or dropped. Query strings are
+ * text, so their values are first converted to the type in the schema; a value that does not convert stays text and fails
+ * the check. The framework asks for a compiler for every route: they share one Ajv, and each schema is compiled when the
+ * first request needs it, which saves seconds at startup.
  */
 export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown>) => Compile {
   const ajv = new Ajv({
@@ -31,7 +31,7 @@ export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown
     useDefaults: false,
     removeAdditional: false,
     allowUnionTypes: true,
-    // The schemas are our own and typed; checking them against the meta-schema costs more than all the rest.
+    // The schemas are our own and typed; checking them against the meta-schema costs more than everything else.
     validateSchema: false,
   });
   addFormats.default(ajv);
@@ -47,7 +47,7 @@ export function createValidatorBuilder(): (sharedSchemas: Record<string, unknown
   };
 }
 
-/** What a schema says of a value that is kept as given: how many bytes it may have, written as JSON. */
+/** The size limit of a value that is stored as given, in bytes of JSON. */
 export function jsonBytes(bytesMax: number): Record<string, number> {
   return { [jsonBytesKeyword.keyword]: bytesMax };
 }
@@ -59,7 +59,7 @@ const jsonBytesKeyword = {
   validate: (bytesMax: number, value: unknown) => Buffer.byteLength(JSON.stringify(value)) <= bytesMax,
 } as const;
 
-/** A body schema with it takes documents in its members `content.data`: text of any kind, which may hold U+0000. */
+/** Marks a body schema that accepts documents in `content.data`: text of any kind, which may contain U+0000. */
 export const documentTextKeyword = 'x-document-text';
 
 function isDocumentText(path: string): boolean {
@@ -81,12 +81,12 @@ function createCheck(ajv: Ajv, schema: JsonSchema, part: HttpPart): (data: unkno
 
 function readPart(part: HttpPart, data: unknown, schema: JsonSchema): unknown {
   if (part === 'querystring') return readQuery(data as Record<string, unknown>, schema);
-  // No body at all, which comes as null, is the empty body where every member may be left out.
+  // A missing body arrives as null: it counts as an empty one when every member is optional.
   if (part === 'body' && data === null && schema.type === 'object' && !schema.required) return {};
   return data;
 }
 
-/** Checks a query string as a route does, for routes that leave it to their handler. 422 naming what is wrong. */
+/** Checks a query string as a route does, for routes whose handler checks it. Throws 422 with the problems. */
 export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static<T> {
   let check = queryChecks.get(schema);
   if (!check) {
@@ -98,7 +98,7 @@ export function checkQuery<T extends TSchema>(schema: T, query: unknown): Static
   return result.value as Static<T>;
 }
 
-/** Checks a value as a request body is checked. 422 naming what is wrong. */
+/** Checks a value as a request body is checked. Throws 422 with the problems. */
 export function checkBody<T extends TSchema>(schema: T, value: unknown): Static<T> {
   let check = bodyChecks.get(schema);
   if (!check) {
@@ -110,7 +110,7 @@ export function checkBody<T extends TSchema>(schema: T, value: unknown): Static<
   return result.value as Static<T>;
 }
 
-/** Every schema that something refers to, by `$id`: the components of the OpenAPI document. */
+/** Every referenced schema, by `$id`: the components of the OpenAPI document. */
 export const namedSchemas = new Map<string, TSchema>();
 
 const bodyChecks = new WeakMap<TSchema, (value: unknown) => ValidationResult>();
@@ -129,7 +129,7 @@ function fieldsError(part: HttpPart, fields: FieldError[]): AppError {
 
 function describeErrors(errors: ErrorObject[]): FieldError[] {
   const fields = new Map<string, string>();
-  // Of a value or null that is not null, what is wrong with the value is worth saying, not that it could be null.
+  // For "value or null", the problem of the value is reported, not that null was possible.
   const telling = errors.filter((error) => error.keyword !== 'anyOf' && error.params.type !== 'null');
   const isTold = ({ instancePath }: ErrorObject) =>
     telling.some((error) => error.instancePath === instancePath || error.instancePath.startsWith(`${instancePath}/`));
@@ -142,7 +142,7 @@ function describeErrors(errors: ErrorObject[]): FieldError[] {
       message = 'is required';
     } else if (error.keyword === 'additionalProperties' || error.keyword === 'unevaluatedProperties') {
       path.push(String(error.params.additionalProperty ?? error.params.unevaluatedProperty));
-      message = 'is not a member that this request knows';
+      message = 'is not a known member of this request';
     } else if (error.keyword === 'enum') {
       message = `must be one of ${(error.params.allowedValues as unknown[]).map(String).join(', ')}`;
     } else if (error.keyword === 'const') {
@@ -161,14 +161,14 @@ function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-/** Reads each query value as its schema's type; `key[]=a` and repeated keys both make a list. */
+/** Converts each query value to its schema's type; `key[]=a` and repeated keys both make a list. */
 function readQuery(query: Record<string, unknown>, schema: JsonSchema): Record<string, unknown> {
   const read: Record<string, unknown> = {};
   for (const [name, raw] of Object.entries(query ?? {})) {
     const key = name.endsWith('[]') ? name.slice(0, -2) : name;
     const property = schema.properties?.[key];
     if (!property) {
-      // Unknown parameters are let pass unread; only their text has to be sound.
+      // Unknown parameters are ignored; only their text must be valid.
       read[key] = raw;
     } else if (property.type === 'array') {
       const earlier = (read[key] as unknown[] | undefined) ?? [];
@@ -188,5 +188,5 @@ function readScalar(text: string, schema: JsonSchema | undefined): unknown {
   return text;
 }
 
-/** For schemas of integers from a query or body: Postgres' integer is the ceiling everywhere. */
+/** For schemas of integers in a query or body: PostgreSQL's integer is the limit everywhere. */
 export const integerRange = { minimum: 1, maximum: limits.integerMax } as const;

@@ -32,10 +32,10 @@ type KnowledgeDeps = {
   log: Logger;
   baseUrl: () => string;
   embedder: SharedEmbedder;
-  /** Language of words in sources that name none. */
+  /** Language of the words in sources that do not name one. */
   language: StemLanguage;
   fetcher: Pick<Fetcher, 'check'>;
-  /** Memory that search may keep of the index. */
+  /** Memory that search may use to cache the index. */
   cacheBytesMax: number;
   bodyBytesMax: number;
 };
@@ -51,8 +51,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
   };
   const work = createKnowledgeWork({ ...deps, addJob });
   const sources = createSourceService({ db, clock, language, checkUrl });
-  const onError = (error: unknown) =>
-    log.error({ err: error }, 'An ingestion was interrupted and will be taken up again');
+  const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
   const ingestions = createIngestService({ db, sources, work, onError });
   const index = openSearchIndex(db, embedder, deps.cacheBytesMax);
 
@@ -74,7 +73,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
     if (await work.runIngestion(appId, ingestionId, context)) return;
     context.signal.throwIfAborted();
-    // Somebody holds it: look again when their lease would be over.
+    // Another process holds it: look again when its lease ends.
     await addJob(db, taskNames.ingest, payload, {
       key: `ingest/${ingestionId}`,
       runAt: new Date(Date.now() + leaseSeconds * 1000),

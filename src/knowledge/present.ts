@@ -51,7 +51,7 @@ export function presentIngestion(row: IngestionView) {
   });
 }
 
-/** Documents are kept by uuid and shown by id. */
+/** Documents are stored by UUID and shown by id. */
 function presentOutcome(metadata: Record<string, unknown>): Record<string, unknown> {
   const { document, items } = metadata;
   return {

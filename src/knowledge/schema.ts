@@ -60,11 +60,13 @@ export const sourceListQuery = Type.Object({
 });
 
 export const sourceCreateSchema = strict({
-  type: Type.String({ description: 'One of the kinds list.' }),
+  type: Type.String({ description: 'A type from the kinds list.' }),
   agent: optionalText,
   team: optionalText,
   user: optionalText,
-  org: Type.Optional(Type.String({ description: 'Alone, for a source of the organisation itself.' })),
+  org: Type.Optional(
+    Type.String({ description: 'For a source of the organisation itself; excludes the other owners.' }),
+  ),
   parent_source: optionalText,
   payload: Type.Optional(freeMap('Configuration; its members depend on the type.')),
   metadata,
@@ -95,11 +97,11 @@ const onActive = Type.Optional(
 export const ingestSchema = strict(
   {
     content: Type.Optional(contentSchema),
-    file: Type.Optional(Type.String({ description: 'fil_… of an uploaded file.' })),
-    pull: Type.Optional(Type.Boolean({ description: "Run again from the source's own configuration." })),
+    file: Type.Optional(Type.String({ description: 'The id (fil_…) of an uploaded file.' })),
+    pull: Type.Optional(Type.Boolean({ description: "Pull again from the source's configuration." })),
     title,
     metadata,
-    dedupe: Type.Optional(Type.Boolean({ description: 'Reuse a document of the same bytes. Push only.' })),
+    dedupe: Type.Optional(Type.Boolean({ description: 'Reuse a document with the same bytes. Push only.' })),
     on_active: onActive,
   },
   takesDocuments,
@@ -191,13 +193,13 @@ export const documentChunkSchema = Type.Object(
   {
     id: Type.String({ description: 'cim_…' }),
     content: Type.String(),
-    heading_path: Type.Array(Type.String(), { description: 'The headings that it stands under, from the top.' }),
+    heading_path: Type.Array(Type.String(), { description: 'The headings above it, outermost first.' }),
     start_line: Type.Integer(),
     end_line: Type.Integer({ description: 'Counted from 1; this line included.' }),
     start_byte: Type.Integer(),
     end_byte: Type.Integer({ description: 'Counted from 0; this byte not included.' }),
   },
-  { $id: 'KnowledgeDocumentChunk', description: 'A piece of a document as searches find it.' },
+  { $id: 'KnowledgeDocumentChunk', description: 'A part of a document that searches return.' },
 );
 
 export const documentContentSchema = Type.Object(
@@ -253,7 +255,7 @@ const searchHitSchema = Type.Object(
     created_at: text,
     explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   },
-  { $id: 'SearchHit', description: 'A passage with where it stands.' },
+  { $id: 'SearchHit', description: 'A passage and its position.' },
 );
 
 export const searchResultSchema = Type.Object({

@@ -343,7 +343,7 @@ test('an automation whose identity is deleted is paused, says why, and runs as n
     assert.equal(body.status, 'paused');
     assert.equal(
       body.paused_reason,
-      `The ${who} that it runs as was deleted. Set run_as_user or run_as_agent, or null.`,
+      `The ${who} that it ran as was deleted. Set run_as_user or run_as_agent, or null.`,
     );
     assert.equal(body.next_run_at, undefined);
     const refused = await client.call<ErrorBody>('POST', `/automations/${id}/activate`);

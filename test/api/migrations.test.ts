@@ -33,7 +33,7 @@ test('a database with migrations from before the first release is refused and to
     await old`update schema_migrations set checksum = ${firstOldChecksum} where version = 1`;
     await assert.rejects(
       migrate(old),
-      /run `quarry backup DIRECTORY --include-secret` with the version that made it, then `quarry restore/,
+      /run `quarry backup DIRECTORY --include-secret` with the version that created it, then `quarry restore/,
     );
   } finally {
     await dropOld();

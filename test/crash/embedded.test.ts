@@ -251,5 +251,5 @@ test('root with a data directory that only root may enter keeps the database whe
   } finally {
     rmSync(place, { recursive: true, force: true });
   }
-  await assert.rejects(startEmbeddedPostgres({ dataDir, log }), /is not there any more/);
+  await assert.rejects(startEmbeddedPostgres({ dataDir, log }), /is no longer there/);
 });

@@ -35,7 +35,7 @@ test('each mistake is shown at its line, with its node', () => {
     ['10:7 start kind must'],
   );
   assert.deepEqual(problems(good.replace('on_success: done', 'on_success: nowhere')), [
-    '11:7 start on_success names no node: "nowhere"',
+    '11:7 start on_success does not name a node: "nowhere"',
     '12:7 done cannot be reached from start_node',
   ]);
   assert.deepEqual(problems(good.replace('{{$.bug}}', '{{1 +}}')), [

@@ -44,7 +44,7 @@ test('every mistake names its node and member', () => {
     [{ ...triage, version: 2 }, 'version () must be equal to constant'],
     [{ ...triage, extra: 1 }, 'extra () is not a known member'],
     [{ ...triage, nodes: [] }, 'nodes () must not have fewer than 1 items'],
-    [{ ...triage, start_node: 'nope' }, 'start_node () names no node: "nope"'],
+    [{ ...triage, start_node: 'nope' }, 'start_node () does not name a node: "nope"'],
     [graphOf({ id: 'a', kind: 'transform' }), 'nodes.0.value (a) is missing'],
     [graphOf({ id: 'a', kind: 'transform', value: 1, colour: 2 }), 'nodes.0.colour (a) is not a known member'],
     [
@@ -55,14 +55,14 @@ test('every mistake names its node and member', () => {
       graphOf({ id: 'a', kind: 'transform', value: { x: ['{{1'] } }),
       'nodes.0.value.x.0 (a) has {{ without }} in "{{1"',
     ],
-    [graphOf({ id: 'a', kind: 'trigger', on_success: 'b' }), 'nodes.0.on_success (a) names no node: "b"'],
+    [graphOf({ id: 'a', kind: 'trigger', on_success: 'b' }), 'nodes.0.on_success (a) does not name a node: "b"'],
     [
       graphOf({ id: 'a', kind: 'trigger' }, { id: 'b', kind: 'trigger' }),
       'nodes.1 (b) cannot be reached from start_node',
     ],
     [
       graphOf({ id: 'a', kind: 'trigger', on_success: 'a' }, { id: 'a', kind: 'trigger' }),
-      'nodes.1.id (a) is used by another node too',
+      'nodes.1.id (a) is already used by another node',
     ],
     [
       graphOf({ id: 'a', kind: 'http_request', method: 'FETCH', url: 'x' }),
@@ -78,7 +78,7 @@ test('every mistake names its node and member', () => {
     ],
     [
       graphOf({ id: 'a', kind: 'for_each', items: '$.x', node: { id: 'b', kind: 'complete' } }),
-      'nodes.0.node.kind (b) complete cannot stand inside another node',
+      'nodes.0.node.kind (b) complete cannot be nested in another node',
     ],
     [
       graphOf({
@@ -87,17 +87,17 @@ test('every mistake names its node and member', () => {
         items: '$.x',
         node: { id: 'b', kind: 'transform', value: 1, on_success: 'a' },
       }),
-      'nodes.0.node.on_success (b) cannot stand on a node inside another',
+      'nodes.0.node.on_success (b) is not allowed on a nested node',
     ],
     [
       graphOf({ id: 'a', kind: 'for_each', items: '$.x', node: { id: 'a', kind: 'transform', value: 1 } }),
-      'nodes.0.node.id (a) is used by another node too',
+      'nodes.0.node.id (a) is already used by another node',
     ],
     [graphOf({ id: 'a', kind: 'for_each', items: '$.x' }), 'nodes.0.node (a) must be a node'],
     [graphOf({ id: 'a', kind: 'parallel', nodes: [] }), 'nodes.0.nodes (a) must be a list of nodes'],
     [
       graphOf({ id: 'a', kind: 'parallel', on_success: 'b', nodes: [{ id: 'b', kind: 'transform', value: 1 }] }),
-      'nodes.0.on_success (a) names a node inside another: "b"',
+      'nodes.0.on_success (a) names a nested node: "b"',
     ],
   ];
   for (const [graph, expected] of cases)

@@ -7,7 +7,7 @@ export class ScheduleError extends Error {
   }
 }
 
-/** Throws ScheduleError when the schedule is no five-field cron, or the time zone is unknown. */
+/** Throws ScheduleError when the schedule is not a five-field cron expression, or the time zone is unknown. */
 export function checkSchedule(schedule: string, timezone: string): void {
   parse(schedule, timezone);
 }
@@ -17,7 +17,7 @@ export function nextTick(schedule: string, timezone: string, after: Date): Date 
   return parse(schedule, timezone).nextRun(after) ?? undefined;
 }
 
-/** The latest tick at or before a time and after `after`, for making up what was missed; undefined when none. */
+/** The latest tick after `after` and at or before `before`, to make up for missed ticks; undefined when there is none. */
 export function latestTick(schedule: string, timezone: string, after: Date, until: Date): Date | undefined {
   const justAfter = new Date(until.getTime() + 1_000);
   const tick = parse(schedule, timezone)
@@ -32,8 +32,8 @@ function parse(schedule: string, timezone: string): Cron {
   try {
     new Intl.DateTimeFormat('en', { timeZone: timezone });
   } catch {
-    // The only thing that constructor refuses here is the name.
-    throw new ScheduleError(`names no known time zone: "${timezone}"`);
+    // The constructor refuses nothing but the name here.
+    throw new ScheduleError(`is not a known time zone: "${timezone}"`);
   }
   try {
     return new Cron(text, { paused: true, timezone, mode: '5-part' });

@@ -11,7 +11,7 @@ export const graphLimits = {
   outputDepthMax: 200,
   itemsMax: 1_000,
   runDepthMax: 8,
-  /** Of a run and all that it leads to, by child runs and by events. */
+  /** For a run together with every run that it leads to, as children or by events. */
   treeRunsMax: 10_000,
   treeEntriesMax: 250_000,
   nestingMax: 4,
@@ -28,7 +28,7 @@ const retrySchema = Type.Object(
   { additionalProperties: false },
 );
 
-/** The members that every node may have. */
+/** The members that any node may have. */
 const commonMembers = Type.Object({
   id: nodeId,
   kind: Type.String(),
@@ -38,12 +38,12 @@ const commonMembers = Type.Object({
   timeout_seconds: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 366 * 24 * 3_600 })),
 });
 const commonNames = new Set(Object.keys(commonMembers.properties));
-/** Members whose strings are never templates: what the graph is made of. */
+/** Members whose strings are never templates: they define the graph itself. */
 const structural = new Set([...commonNames, 'node', 'nodes', 'on_true', 'on_false', 'on_timeout']);
 
 export type GraphNode = Static<typeof commonMembers> & Record<string, unknown>;
 
-/** The shape of a graph as routes and the OpenAPI document know it; `checkGraph` knows the nodes. */
+/** The shape of a graph as routes and the OpenAPI document know it; `checkGraph` checks the nodes. */
 const graphSchema = Type.Object(
   {
     kind: Type.Literal('WorkflowGraph'),
@@ -58,12 +58,12 @@ const graphSchema = Type.Object(
 /** A graph that has passed the check, with its nodes (nested ones too) by id. */
 export type Graph = { startNode: string; nodes: ReadonlyMap<string, GraphNode> };
 
-/** One thing wrong with a graph: where (`path` from the graph's root), in which node, and what. */
+/** One problem in a graph: its `path` from the graph's root, the node, and a message. */
 type GraphProblem = { path: (string | number)[]; node: string | undefined; message: string };
 
 const problemsMax = 100;
 
-/** Checks a graph as it is saved. Returns every problem found (100 at most), none for a good graph. */
+/** Checks a graph when it is saved. Returns up to 100 problems; none for a valid graph. */
 export function checkGraph(value: unknown): GraphProblem[] {
   const problems: GraphProblem[] = [];
   const report = (path: (string | number)[], node: string | undefined, message: string) => {
@@ -85,7 +85,7 @@ export function checkGraph(value: unknown): GraphProblem[] {
   const byId = new Map<string, Place>();
   for (const place of places) {
     checkNode(place, report);
-    if (byId.has(place.id)) report([...place.path, 'id'], place.id, 'is used by another node too');
+    if (byId.has(place.id)) report([...place.path, 'id'], place.id, 'is already used by another node');
     else byId.set(place.id, place);
   }
   checkEdges(value.start_node, byId, report);
@@ -111,14 +111,14 @@ export function nestedNodes(node: GraphNode): GraphNode[] {
   return [];
 }
 
-/** A node's own members: those that its kind knows, without the common ones and the nested nodes. */
+/** The members that belong to a node's kind, without the common ones and the nested nodes. */
 export function ownMembers(node: GraphNode): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(node).filter(([name]) => !commonNames.has(name) && name !== 'node' && name !== 'nodes'),
   );
 }
 
-/** What is wrong with a node's members once their templates are resolved; undefined when nothing is. */
+/** Checks a node's members after their templates are resolved. Returns the problem, or undefined. */
 export function memberProblem(kindName: string, members: Record<string, unknown>): string | undefined {
   const kind = nodeKinds.get(kindName);
   if (!kind) return `unknown kind "${kindName}"`;
@@ -166,7 +166,7 @@ function checkNode(place: Place, report: Report): void {
     report([...path, 'kind'], id, `must be one of ${known}, not ${JSON.stringify(node.kind ?? null)}`);
     return;
   }
-  if (nested && !kind.nests) report([...path, 'kind'], id, `${kind.kind} cannot stand inside another node`);
+  if (nested && !kind.nests) report([...path, 'kind'], id, `${kind.kind} cannot be nested in another node`);
   const members = Object.fromEntries(Object.entries(node).filter(([name]) => !commonNames.has(name)));
   const common = Object.fromEntries(Object.entries(node).filter(([name]) => commonNames.has(name)));
   for (const problem of [...schemaProblems(commonMembers, common), ...schemaProblems(kind.members, members)]) {
@@ -189,7 +189,7 @@ function checkBareExpression(value: unknown, path: (string | number)[], id: stri
   else attempt(() => checkExpression(bareExpression(value)), path, id, report);
 }
 
-/** `when` and `items` are bare; one that is wrapped in `{{…}}` all the same means what is inside. */
+/** `when` and `items` are bare expressions; one that is wrapped in `{{…}}` means what is inside. */
 export function bareExpression(text: string): string {
   if (!text.trimStart().startsWith('{{')) return text;
   const template = parseTemplate(text.trim());
@@ -216,11 +216,11 @@ function attempt(check: () => unknown, path: (string | number)[], id: string, re
   }
 }
 
-/** Edges must lead to a node at the top; nested nodes have none; every node at the top must be reachable. */
+/** Edges lead to top-level nodes; nested nodes have none; every top-level node must be reachable. */
 function checkEdges(startNode: string, byId: ReadonlyMap<string, Place>, report: Report): void {
   const start = byId.get(startNode);
-  if (!start) report(['start_node'], undefined, `names no node: "${startNode}"`);
-  else if (start.nested) report(['start_node'], undefined, `names a node inside another: "${startNode}"`);
+  if (!start) report(['start_node'], undefined, `does not name a node: "${startNode}"`);
+  else if (start.nested) report(['start_node'], undefined, `names a nested node: "${startNode}"`);
   const next = new Map<string, string[]>();
   for (const place of byId.values()) {
     const targets: string[] = [];
@@ -228,9 +228,9 @@ function checkEdges(startNode: string, byId: ReadonlyMap<string, Place>, report:
       const target = place.node[member];
       if (typeof target !== 'string') continue;
       const path = [...place.path, member];
-      if (place.nested) report(path, place.id, 'cannot stand on a node inside another');
-      else if (!byId.has(target)) report(path, place.id, `names no node: "${target}"`);
-      else if (byId.get(target)?.nested) report(path, place.id, `names a node inside another: "${target}"`);
+      if (place.nested) report(path, place.id, 'is not allowed on a nested node');
+      else if (!byId.has(target)) report(path, place.id, `does not name a node: "${target}"`);
+      else if (byId.get(target)?.nested) report(path, place.id, `names a nested node: "${target}"`);
       else targets.push(target);
     }
     next.set(place.id, targets);
@@ -242,7 +242,7 @@ function checkEdges(startNode: string, byId: ReadonlyMap<string, Place>, report:
     if (!place.nested && !reached.has(place.id)) report(place.path, place.id, 'cannot be reached from start_node');
 }
 
-/** A conditional goes on by `on_true` and `on_false` alone, and what ends the run goes nowhere. */
+/** A conditional continues only by `on_true` and `on_false`; a node that ends the run has no next node. */
 function edgeMembers(node: Record<string, unknown>): string[] {
   const own = nodeKinds.get(String(node.kind))?.edges ?? [];
   return ['on_success', 'on_error', ...own].filter((name) => node[name] !== undefined);
@@ -261,7 +261,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The schema's complaints as paths from the value's root, in words; those about unknown and missing members named. */
+/** The schema's errors as problems, with paths from the value's root; unknown and missing members are named. */
 function schemaProblems(schema: TSchema, value: unknown) {
   const problems: { path: (string | number)[]; message: string }[] = [];
   for (const error of Value.Errors(schema, value)) {

@@ -21,12 +21,12 @@ type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; expression
 
 export type AutomationService = ReturnType<typeof createAutomationService>;
 
-/** Every run reads all of them. */
+/** Every run reads all secrets. */
 const secretsMax = 500;
 
 /** Definitions of automations, and the app's secrets. Runs are in runs/service.ts. */
 export function createAutomationService({ db, clock, secrets, expressions }: AutomationDeps) {
-  /** The automation that a path names by id or lookup key; 404 when there is none. */
+  /** The automation that a path names by id or lookup key. Throws 404 when there is none. */
   async function get(scope: Scope, name: string): Promise<FullAutomation> {
     const id = parseId('automation', name);
     const found =
@@ -36,7 +36,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     return found;
   }
 
-  /** The same without its graph. */
+  /** The same, without the graph. */
   async function getDefinition(scope: Scope, name: string): Promise<AutomationRow> {
     const id = parseId('automation', name);
     const found =
@@ -46,7 +46,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     return found;
   }
 
-  /** What input makes of an automation, checked; the row it starts from is its present state or a blank one. */
+  /** Applies checked input to an automation; `row` is its current state, or a blank one. */
   async function applyInput(
     within: Db,
     caller: Caller,
@@ -73,7 +73,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
       next.runAsAgentId = input.run_as_agent === null ? null : await runAsAgent(within, caller, input.run_as_agent);
     if (input.run_as_user !== undefined || input.run_as_agent !== undefined) next.identityGone = null;
     if (next.runAsUserId !== null && next.runAsAgentId !== null)
-      throw invalidField('run_as_agent', 'cannot stand beside run_as_user');
+      throw invalidField('run_as_agent', 'cannot be combined with run_as_user');
     if (input.input_schema !== undefined) {
       await checkInputSchema(caller, input.input_schema);
       next.inputSchema = input.input_schema === null ? null : JSON.stringify(input.input_schema);
@@ -105,13 +105,13 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
       await expressions.checkSchema(appId, schema, {});
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
-      throw new AppError('invalid_parameters', 'input_schema: is not a JSON Schema', {
+      throw new AppError('invalid_parameters', 'input_schema: is not a valid JSON Schema', {
         fields: [{ field: 'input_schema', message: error.message }],
       });
     }
   }
 
-  /** Writes the graph as a version of its own, unless it is the one already there. */
+  /** Writes the graph as a new version, unless it equals the current one. */
   async function writeGraph(tx: Db, row: AutomationValues, workflow: unknown, present: unknown): Promise<void> {
     if (workflow === undefined) return;
     if (workflow === null) {
@@ -147,7 +147,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
 
     async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
-      if (named.team && named.user) throw invalidField('user', 'cannot stand beside team');
+      if (named.team && named.user) throw invalidField('user', 'cannot be combined with team');
       const individual = named.team ?? named.user;
       const row = await applyInput(
         db,
@@ -186,7 +186,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
           const present = await store.findAutomation(tx, caller, { id }, true);
           if (!present) throw notFound();
           const row = await applyInput(tx, caller, valuesOf(present), input);
-          // A tick that is due already is not lost by an unrelated change.
+          // An unrelated change does not lose a tick that is already due.
           if (row.schedule === present.schedule && row.timezone === present.timezone)
             row.nextTickAt = present.nextTickAt;
           await writeGraph(tx, row, input.workflow, present.workflow);
@@ -206,7 +206,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     },
 
     activate: (caller: Scope, name: string) => changeStatus(caller, name, 'running'),
-    /** Stops new runs; those under way go on. */
+    /** Stops new runs; active runs continue. */
     pause: (caller: Scope, name: string) => changeStatus(caller, name, 'paused'),
 
     async putSecret(caller: Scope, name: string, value: string): Promise<store.SecretRow> {
@@ -222,7 +222,7 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
       if (!(await store.deleteSecret(db, caller, name))) throw notFound();
     },
 
-    /** What `$secrets` shows: for the engine alone. */
+    /** The values of `$secrets`, for the engine only. */
     openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string> {
       const open = (value: string) => secrets.unwrap(Buffer.from(value, 'base64')).plain.toString('utf8');
       return Object.fromEntries(Object.entries(wrapped).map(([name, value]) => [name, open(value)]));
@@ -257,7 +257,7 @@ const blank: Omit<AutomationValues, 'appId' | 'sandboxId' | 'id' | 'name' | 'typ
 export function pausedReason({ identityGone }: Pick<AutomationRow, 'identityGone'>): string | undefined {
   return identityGone === null
     ? undefined
-    : `The ${identityGone} that it runs as was deleted. Set run_as_user or run_as_agent, or null.`;
+    : `The ${identityGone} that it ran as was deleted. Set run_as_user or run_as_agent, or null.`;
 }
 
 function valuesOf(row: FullAutomation): AutomationValues {
@@ -272,7 +272,7 @@ function given<T>(input: T | null | undefined, present: T | null): T | null {
   return input === undefined ? present : input;
 }
 
-/** What starts the runs must be there for its type, and nothing for another type. */
+/** Requires what starts runs of this type, and refuses what starts runs of another type. */
 function checkStart(row: AutomationValues): void {
   const needs: [field: 'trigger' | 'schedule' | 'filter', type: store.AutomationType, required: boolean][] = [
     ['trigger', 'trigger', true],
@@ -281,9 +281,9 @@ function checkStart(row: AutomationValues): void {
   ];
   for (const [field, type, required] of needs) {
     if (row.type === type && required && row[field] === null) throw invalidField(field, `is required for type ${type}`);
-    if (row.type !== type && row[field] !== null) throw invalidField(field, `is for type ${type} alone`);
+    if (row.type !== type && row[field] !== null) throw invalidField(field, `is only for type ${type}`);
   }
-  if (row.lookupKey === 'runs') throw invalidField('lookup_key', 'is a word of the API');
+  if (row.lookupKey === 'runs') throw invalidField('lookup_key', 'is reserved');
   if (row.filter !== null) {
     try {
       checkExpression(row.filter);
@@ -300,7 +300,7 @@ function checkStart(row: AutomationValues): void {
   }
 }
 
-/** 422 that names every node and member that is wrong. */
+/** Throws 422 that names every wrong node and member. */
 function requireGraph(workflow: unknown): void {
   const problems = checkGraph(workflow);
   if (problems.length === 0) return;

@@ -8,10 +8,10 @@ import { checkGraph } from './graph.ts';
 /** An automation as people write it, in YAML or JSON: the body of `POST /automations`, or a bare graph. */
 export type AutomationFile = { automation: Record<string, unknown> | undefined; graph: unknown };
 
-/** What is wrong, and where in the text. Lines and columns count from 1. */
+/** A problem and its position in the text. Lines and columns count from 1. */
 type FileProblem = { line: number; column: number; node: string | undefined; message: string };
 
-/** Reads and checks a file as the server would, without one. `file` is there only when nothing is wrong. */
+/** Parses a file and checks it as the server would. `file` is set only when there are no problems. */
 export function readAutomationFile(text: string): { file?: AutomationFile; problems: FileProblem[] } {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -72,7 +72,7 @@ function checkAutomation(value: unknown): { path: (string | number)[]; message: 
   return problems;
 }
 
-/** Where in the text the value at a path stands, or the nearest value around it that exists. */
+/** The position in the text of the value at a path, or of the nearest existing value around it. */
 function offsetOf(contents: unknown, path: readonly (string | number)[]): number {
   let offset = startOf(contents);
   let node = contents;

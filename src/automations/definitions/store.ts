@@ -4,7 +4,7 @@ import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
 import type { RunRow } from '../runs/store.ts';
 
-/** SQL of automations, invocations, secrets, and of runs as people list them. */
+/** SQL for automations, invocations, secrets and lists of runs. */
 
 export type AutomationType = 'trigger' | 'scheduled' | 'invoked';
 export type AutomationRow = {
@@ -25,7 +25,7 @@ export type AutomationRow = {
   invokeAuth: 'any' | 'secret_key' | 'user';
   runAsUserId: string | null;
   runAsAgentId: string | null;
-  /** What it ran as was deleted; it cannot run before something else is set. */
+  /** The user or agent that it ran as was deleted; it cannot run until another is set. */
   identityGone: 'user' | 'agent' | null;
   orgId: string | null;
   teamId: string | null;
@@ -105,7 +105,7 @@ export async function insertGraph(
     values (${automation.appId}, ${automation.id}, ${version}, ${JSON.stringify(graph)}::text::json)`;
 }
 
-/** The next number of a graph of this automation. */
+/** The next version number of this automation's graph. */
 export async function nextGraphVersion(db: Db, automation: { appId: string; id: string }): Promise<number> {
   const [row] = await db<[{ next: number }]>`
     select coalesce(max(version), 0) + 1 as next from automation_graphs
@@ -113,7 +113,7 @@ export async function nextGraphVersion(db: Db, automation: { appId: string; id: 
   return row.next;
 }
 
-/** By id or lookup key, whatever the caller may see of it; `lock` keeps it from changing until the transaction ends. */
+/** By id or lookup key, without a visibility check; `lock` keeps it unchanged until the transaction ends. */
 export async function findAutomation(
   db: Db,
   scope: Scope,
@@ -128,7 +128,7 @@ export async function findAutomation(
   return row;
 }
 
-/** The same without the graph, for what only starts or lists runs. */
+/** The same, without the graph, for starting and listing runs. */
 export async function findDefinition(
   db: Db,
   scope: Scope,
@@ -139,7 +139,7 @@ export async function findDefinition(
   return row;
 }
 
-/** True when the caller sees it: by its owner, or because nobody in particular owns it. */
+/** True when the caller may see it: through its owner, or because it has no owner. */
 export async function seesAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
   const [row] = await db`
     select 1 from automations a where a.id = ${id} and ${inScope(db, caller, 'a')} and (${ownedVisible(db, caller, 'a')}
@@ -166,7 +166,7 @@ export async function listAutomations(
   return [rows, total];
 }
 
-/** A run that the caller sees: they invoked it, or see its automation's owner. */
+/** True when the caller may see the run: as its invoker, or through its automation's owner. */
 export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
   const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
   const [row] = await db<RunRow[]>`
@@ -193,7 +193,7 @@ export async function listRuns(
 
 export type InvocationRow = { requestDigest: Buffer; runId: string };
 
-/** Takes an idempotency key for a run. Answers what holds it, when another invocation has been faster. */
+/** Reserves an idempotency key for a run. Returns the earlier invocation when another one already holds the key. */
 export async function claimInvocation(
   db: Db,
   invocation: {
@@ -224,13 +224,13 @@ export async function findInvocation(
   return row;
 }
 
-/** Forgets idempotency keys and dispatched events from before this time. */
+/** Deletes idempotency keys and dispatched events from before this time. */
 export async function deleteForgotten(db: Db, before: Date): Promise<void> {
   await db`delete from automation_invocations where created_at < ${before}`;
   await db`delete from events where created_at < ${before} and dispatched_at is not null`;
 }
 
-/** The oldest run that waits to be worked from outside, now claimed. */
+/** The oldest run that waits for an external worker, now claimed. */
 export async function claimRun(
   db: Db,
   automation: { appId: string; id: string },
@@ -255,7 +255,7 @@ export async function setLease(db: Db, run: { appId: string; id: string }, until
   await db`update automation_runs set lease_until = ${until} where app_id = ${run.appId} and id = ${run.id}`;
 }
 
-/** Runs whose claim has run out wait again. Answers them. */
+/** Sets runs with an expired claim back to pending and returns them. */
 export async function releaseExpiredLeases(
   db: Db,
   now: Date,
@@ -279,7 +279,7 @@ export async function listChildRuns(db: Db, run: { appId: string; id: string }):
 
 export type SecretRow = { name: string; createdAt: Date; updatedAt: Date };
 
-/** Undefined where the scope has `countMax` secrets and this would be another one. */
+/** Undefined when the scope already has `countMax` secrets and this would add one. */
 export async function upsertSecret(
   db: Db,
   scope: Scope,

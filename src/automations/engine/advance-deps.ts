@@ -17,16 +17,16 @@ export type AdvanceDeps = {
   watch: RunWatch;
   expressions: Expressions;
   treeBudget: TreeBudget;
-  /** Who writes: shown in every entry's environment. */
+  /** The writer, shown in every entry's environment. */
   environment: { worker: string; version: string };
   loadGraph(run: RunRow): Promise<Graph>;
   /** Unwraps secrets, by name. */
   openSecrets(wrapped: Readonly<Record<string, string>>): Record<string, string>;
-  /** What nodes may do, bound to the identity that the run acts as. Throws NodeFailure when that identity is gone. */
+  /** The services of nodes, bound to the identity that the run acts as. Throws NodeFailure when that identity is gone. */
   servicesFor(run: RunRow): Promise<NodeServices<Db>>;
-  /** How a child has ended; undefined while it has not. */
+  /** The child's result; undefined while it is active. */
   findChildEnd(run: RunRow, child: Child): Promise<ChildEnd | undefined>;
-  /** Ends a run and those that it has started, in this transaction, if they have not ended. */
+  /** Ends a run and the runs that it started, in this transaction, unless they have ended. */
   cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 

@@ -27,9 +27,9 @@ import { SecretValues } from './secret-values.ts';
 const stepsMax = 100_000;
 
 /**
- * Advances a run as far as it goes now: until it ends, waits, or somebody else is at it.
- * @param waitOutside waits for answers without a place among the jobs. Without it, a node with work outside is left to a
- *   job of the run's own.
+ * Advances a run as far as possible: until it ends, waits, or another process works on it.
+ * @param waitOutside waits for responses without holding a job slot. Without it, a node with external work is left
+ *   to a job for that run alone.
  */
 export async function advanceRun(
   deps: AdvanceDeps,
@@ -47,7 +47,7 @@ export async function advanceRun(
   }
 }
 
-/** What work outside gives: an output, or a change that is still to be made. */
+/** The result of external work: an output, or a change that is still to be written. */
 type Worked = { output: unknown } | { prepared: Prepared<Db> };
 
 class Advance {
@@ -61,7 +61,7 @@ class Advance {
   #services: Promise<NodeServices<Db>> | undefined;
   readonly #secrets: Record<string, string>;
   readonly #secretValues: SecretValues;
-  /** Children that were looked at, and work that another process does. */
+  /** Children already checked, and work that another process does. */
   readonly #leftAlone = new Set<string>();
 
   constructor(
@@ -88,7 +88,7 @@ class Advance {
     for (let step = 0; step < stepsMax; step++) {
       const decision = this.#decide();
       if (decision.ended) return;
-      // Thrown, the job is given back and the run goes on elsewhere.
+      // When this throws, the job is given back and the run resumes elsewhere.
       this.#stopping.throwIfAborted();
       this.#outside.abortExcept((commandId) => this.#journal.state.active.has(commandId));
       const finished = this.#outside.next;
@@ -109,8 +109,8 @@ class Advance {
   }
 
   /**
-   * Until work outside has a result, something is due, or somebody else has written to the run: cancelled, it gives up
-   * what is under way. False when the run is gone.
+   * Waits until external work has a result, something is due, or another process has written to the run. A cancelled
+   * run aborts its external work. False when the run is gone.
    */
   async #waitForNews(wakeAtMs: number | undefined): Promise<boolean> {
     const delayMs = wakeAtMs === undefined ? undefined : Math.max(0, wakeAtMs - this.#deps.clock.now().getTime());
@@ -144,7 +144,7 @@ class Advance {
     return !this.#leftAlone.has(commandId) && !this.#outside.has(commandId);
   }
 
-  /** False when somebody else has gone on with this run. */
+  /** False when another process has continued this run. */
   async #carryOut(command: Command): Promise<boolean> {
     switch (command.do) {
       case 'write':
@@ -161,7 +161,7 @@ class Advance {
   async #start(command: Extract<Command, { do: 'start' }>): Promise<boolean> {
     const { node } = command;
     const work = nodeKinds.get(node.kind)?.work;
-    if (!work) throw new Error(`There is no node kind "${node.kind}".`);
+    if (!work) throw new Error(`Unknown node kind "${node.kind}".`);
     const around = this.#journal.around();
     const attempt = attemptOf(command, around);
     const fail = (error: NodeError, context?: Record<string, unknown>) =>
@@ -190,11 +190,11 @@ class Advance {
         }
         case 'child': {
           const nodeContext = await this.#context(command, new AbortController().signal);
-          // Nothing asks for another connection while it holds one: all would wait for each other.
+          // Nothing requests a second connection while it holds one; otherwise all could wait for each other.
           const prepared = await work.prepare<Db>(members, nodeContext);
           return await this.#deps.db.begin(async (tx) => {
             const made = await prepared.commit(tx);
-            if (!('child' in made)) throw new Error('A node that waits for a child has made none.');
+            if (!('child' in made)) throw new Error('A node that waits for a child did not create one.');
             await this.#journal.append([started, await this.#childEntry(tx, attempt, made.child)], tx);
             return true;
           });
@@ -227,13 +227,13 @@ class Advance {
     }
   }
 
-  /** A node that was started before and has no result: another process died, or lives and is at it. */
+  /** A node that was started and has no result: another process died, or is still working on it. */
   async #resume(execution: Execution): Promise<boolean> {
     const node = this.#graph.nodes.get(execution.nodeId);
     const work = node && nodeKinds.get(node.kind)?.work;
     if (!node || (work?.style !== 'external' && work?.style !== 'prepared')) {
-      // Only a node with work outside can be started without what comes next in the same commit.
-      throw new Error(`Node "${execution.nodeId}" has started and nothing else.`);
+      // Only a node with external work can be started without its next entry in the same commit.
+      throw new Error(`Node "${execution.nodeId}" was started without a next entry.`);
     }
     if (!(await this.#outside.take(execution.commandId))) {
       this.#leftAlone.add(execution.commandId);
@@ -273,7 +273,7 @@ class Advance {
     });
   }
 
-  /** Brings in what has become of work outside. Throws its fault: the job is tried again. */
+  /** Applies the result of external work. Throws its fault, so that the job is retried. */
   async #deliver(finished: Finished<Worked>): Promise<boolean> {
     const { outcome } = finished;
     if ('fault' in outcome) throw outcome.fault;
@@ -288,7 +288,7 @@ class Advance {
             ? await this.#commit(node, execution, outcome.output.prepared)
             : await this.#append(endEntries(node, execution, outcome.output.output, around));
       if (!written) return false;
-      // After a conflict the state is a new one and the result still to be delivered.
+      // After a conflict the state has changed and the result is still to be applied.
       if (this.#findWorking(finished)) return true;
     } else if ('output' in outcome && 'prepared' in outcome.output) {
       await outcome.output.prepared.discard();
@@ -303,7 +303,7 @@ class Advance {
     return execution?.phase === 'working' && execution.attempt === attempt ? execution : undefined;
   }
 
-  /** Makes a prepared change and writes in the same transaction what it is: the node's end, or its child. */
+  /** Writes a prepared change in the same transaction as the entry for it: the node's end, or its child. */
   async #commit(node: GraphNode, execution: Execution, prepared: Prepared<Db>): Promise<boolean> {
     const before = this.#journal.state.sequence;
     try {
@@ -326,7 +326,7 @@ class Advance {
     }
   }
 
-  /** An output over the limit fails the node, and then its effect must not stay: thrown, its transaction is undone. */
+  /** An output over the limit fails the node. Throwing undoes the transaction, and with it the node's effect. */
   #endOfEffect(node: GraphNode, attempt: Attempt, output: unknown): DraftEntry[] {
     const ends = endEntries(node, attempt, output, this.#journal.around());
     if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
@@ -334,7 +334,7 @@ class Advance {
   }
 
   async #childEntry(tx: Db, attempt: Attempt, child: Child): Promise<DraftEntry> {
-    // A run cannot have ended before this is committed; an extraction may have done so at once.
+    // A run cannot end before this commits, but an extraction may end immediately.
     if (child.kind === 'run') this.#leftAlone.add(attempt.commandId);
     else await store.insertChild(tx, this.#row, child, attempt.commandId);
     return childStarted(attempt, child, this.#journal.around());
@@ -350,7 +350,7 @@ class Advance {
     return this.#append(childEnded(node, execution, child, end, this.#journal.around()));
   }
 
-  /** A node's members with their templates filled in, and what of them the journal may show. */
+  /** A node's members with their templates resolved, and the copy that the journal may show. */
   #resolve(node: GraphNode, place: Place) {
     return resolveMembers(node, place, {
       journal: this.#journal,
@@ -382,7 +382,7 @@ class Advance {
     }
   }
 
-  /** How the run sleeps after what was just applied; undefined when there is something to do. */
+  /** How the run sleeps after the last applied entry; undefined when there is more to do. */
   #restAfter(): Rest {
     if (this.#outside.isBusy) return undefined;
     const next = this.#decide();
@@ -395,10 +395,10 @@ class Advance {
   }
 
   /**
-   * Somebody else has written to this run. Who has nothing in hand stops: whoever wrote goes on, or has queued a job.
-   * Who has reads again, and goes on only to bring that in. The end of a child is in no journal: whoever wrote may have
-   * looked at it too early, so a run that was under way is looked at once more. (One that waits for its turn is not: it
-   * would be looked at for ever.)
+   * Another process has written to this run. A worker without results stops: the other process continues, or has queued
+   * a job. A worker with results reads the journal again and continues only to apply them. No journal holds the end of a
+   * child, and the other process may have checked too early, so a run that was active is checked once more. (A run that
+   * waits for its turn is not, or it would be checked forever.)
    */
   async #lost(): Promise<boolean> {
     this.#journal.forget();
@@ -412,7 +412,7 @@ class Advance {
   }
 }
 
-/** Whether the command begins work that answers from elsewhere. */
+/** Whether the command starts external work. */
 function isOutside(command: Command): boolean {
   if (command.do === 'work') return true;
   const style = command.do === 'start' ? nodeKinds.get(command.node.kind)?.work.style : undefined;

@@ -8,7 +8,7 @@ import type { DraftEntry } from './journal.ts';
 
 const childIdKinds = { run: 'automationRun', extraction: 'extraction', ingestion: 'ingestion' } as const;
 
-/** Extractions and ingestions may be deleted while they are waited for; then no event comes. */
+/** Extractions and ingestions may be deleted while a run waits for them; then no event comes. */
 const childCheckMs = 60_000;
 
 export function childStarted(attempt: Attempt, child: Child, around: Surroundings): DraftEntry {
@@ -16,7 +16,7 @@ export function childStarted(attempt: Attempt, child: Child, around: Surrounding
   return nodeDraft(attempt, around, 'child_run_started', { payload });
 }
 
-/** The child's end, and what it makes of the node that waited for it. */
+/** The entry for the child's end, on the node that waited for it. */
 export function childEnded(
   node: GraphNode,
   execution: Execution,
@@ -34,7 +34,7 @@ export function childEnded(
   return [ended, ...rest];
 }
 
-/** When a run that waits is looked at again: at its timers, and every minute while it has children of other domains. */
+/** When a waiting run is checked again: at its timers, and every minute while it has children in other domains. */
 export function wakeForChildren(state: RunState, timerMs: number | undefined, nowMs: number): number | undefined {
   const outside = [...state.active.values()].some(
     (execution) => execution.phase === 'child' && execution.child?.kind !== 'run',

@@ -4,23 +4,23 @@ import { draft, endEntries, failureEntries, nodeDraft, type Start, type Surround
 import type { Execution, RunState } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 
-/** What is to be done next. Several commands may be carried out at once, in any order. */
+/** What to do next. Several commands may be carried out concurrently, in any order. */
 export type Command =
-  /** Begin a node, or its next attempt: resolve its members and do its work. */
+  /** Start a node or its next attempt: resolve its members and do its work. */
   | ({ do: 'start' } & Start)
-  /** A node that was started and has no result: do its work again, unless it is being done. */
+  /** A node was started and has no result: repeat its work unless another process is doing it. */
   | { do: 'work'; execution: Execution }
-  /** See whether the child has ended. */
+  /** Check whether the child has ended. */
   | { do: 'check'; execution: Execution }
-  /** Write what follows from the journal and the time alone. */
+  /** Write entries that follow from the journal and the time alone. */
   | { do: 'write'; entries: DraftEntry[] };
 
 type Decision = { ended: true } | { ended: false; commands: Command[]; wakeAtMs: number | undefined };
 
-/** Some entries are kept for the end of a run that reaches its limit. */
+/** Some entries are reserved for the end of a run that reaches its limit. */
 const reservedEntries = 3;
 
-/** Says what comes next for a run in this state at this time. */
+/** Returns the next commands for a run in this state at this time. */
 export function decide(graph: Graph, state: RunState, around: Surroundings): Decision {
   if (state.status !== 'pending' && state.status !== 'running') return { ended: true };
   const write = (...entries: DraftEntry[]): Decision => ({
@@ -67,7 +67,7 @@ export function decide(graph: Graph, state: RunState, around: Surroundings): Dec
   return { ended: false, commands, wakeAtMs: dues.length === 0 ? undefined : Math.min(...dues) };
 }
 
-/** A node's timeout does not count while it waits for its next attempt, and is what a wait for a signal waits for. */
+/** A node's timeout excludes the wait for its next attempt; for a signal it bounds the wait. */
 const untimed: ReadonlySet<Execution['phase']> = new Set(['retry', 'signal', 'fired']);
 
 function decideExecution(
@@ -133,7 +133,7 @@ function fireEntries(node: GraphNode, execution: Execution, around: Surroundings
   ];
 }
 
-/** Two waits for one name take its signals in the order in which they began to wait. */
+/** Two waits for the same name take signals in the order in which they started. */
 function decideSignal(
   state: RunState,
   node: GraphNode,

@@ -5,7 +5,7 @@ import type { Execution } from './fold.ts';
 import type { DraftEntry, EntryMetadata } from './journal.ts';
 import { retryDelayMs } from './retry.ts';
 
-/** How the engine writes what happens: entries that are not yet in the journal. */
+/** Builds the entries that the engine adds to the journal. */
 
 export type Surroundings = {
   nowMs: number;
@@ -15,14 +15,14 @@ export type Surroundings = {
   journalEntriesMax?: number;
   newCommandId(): string;
   newTimerId(): string;
-  /** The tree that the run is part of has used up its journal entries. */
+  /** The run's tree has used up its journal entries. */
   treeIsSpent?: boolean;
 };
 
-/** An attempt of a node that is to begin: inside the execution `parent`, at its place there, or at the top. */
+/** An attempt about to start: at its place in the execution `parent`, or at the top level. */
 export type Start = { node: GraphNode; attempt: number; commandId: string; parent: string | undefined; index: number };
 
-/** The entry that begins an attempt. `payload` is what the engine must remember of it: the items of a fan-out. */
+/** The entry that starts an attempt. `payload` is what the engine must keep about it, such as a fan-out's items. */
 export function startEntry(
   start: Start,
   around: Surroundings,
@@ -32,7 +32,7 @@ export function startEntry(
   return nodeDraft(attemptOf(start, around), around, 'node_started', { ...record, metadata: inside });
 }
 
-/** What `endEntries` and `failureEntries` need of an attempt that begins now. */
+/** The context that `endEntries` and `failureEntries` need for an attempt that starts now. */
 export function attemptOf(start: Start, around: Surroundings): Attempt {
   return {
     commandId: start.commandId,
@@ -44,7 +44,7 @@ export function attemptOf(start: Start, around: Surroundings): Attempt {
 
 export type Attempt = Pick<Execution, 'commandId' | 'nodeId' | 'attempt' | 'startedAtMs'>;
 
-/** The entries that end a node with an output: of `fail` it is an error. One over a limit makes it a failed attempt. */
+/** The entries that end a node with an output (for `fail`, an error). An output over a limit fails the attempt. */
 export function endEntries(
   node: GraphNode,
   attempt: Attempt,
@@ -65,7 +65,7 @@ export function endEntries(
   return [nodeDraft(attempt, around, type, { payload, metadata })];
 }
 
-/** Without recursion: a value that is too deep must not end what looks at it. */
+/** Without recursion, so that a deeply nested value cannot overflow the stack. */
 function isDeeperThan(value: unknown, levels: number): boolean {
   let layer: object[] = typeof value === 'object' && value !== null ? [value] : [];
   for (let level = 1; layer.length > 0; level++) {
@@ -75,7 +75,7 @@ function isDeeperThan(value: unknown, levels: number): boolean {
   return false;
 }
 
-/** The entries of a failed attempt: the next one scheduled if the node has any left, else the node's end. */
+/** The entries of a failed attempt: the next attempt if any is left, otherwise the node's end. */
 export function failureEntries(
   node: GraphNode,
   execution: Attempt,
@@ -97,7 +97,7 @@ export function failureEntries(
   ];
 }
 
-/** An entry of one node's execution, with its attempt and how long it has taken. */
+/** An entry for one node's execution, with its attempt and its duration. */
 export function nodeDraft(
   execution: Attempt,
   around: Surroundings,

@@ -5,19 +5,19 @@ import { Lanes } from '../../lanes.ts';
 import type { ThreadStarted } from './expression-entry.ts';
 import type { ExpressionReply, ExpressionRequest, ThreadReady } from './expression-thread.ts';
 
-/** One app alone has half of the threads; the others start when another app needs one. */
+/** A single app gets half of the threads; the others start when another app needs one. */
 const threadsMax = 4;
 const threadMemoryMb = 64;
 const waitingMax = 10_000;
 const checkMs = 100;
-/** Without the thread's own processor time, and where it gets none for so long, the wall clock decides. */
+/** Where the thread's processor time is unknown, or it gets none for this long, the wall clock decides. */
 const wallFactor = 5;
 
 type ThreadTask = {
-  /** Whose work it is. */
+  /** The app that the work belongs to. */
   lane: string;
   request: ExpressionRequest;
-  /** Processor time after which the thread is ended: what runs in it does not look at a clock. */
+  /** The thread is terminated after this much processor time: running code may never check a clock. */
   killAfterMs: number;
 };
 
@@ -26,7 +26,7 @@ type Thread = {
   worker: Worker;
   ready: Promise<void>;
   task: Task | undefined;
-  /** Whose work it did last. */
+  /** The app that it last worked for. */
   lane: string | undefined;
   startedMs: number;
   processorMs: () => number | undefined;
@@ -34,13 +34,13 @@ type Thread = {
   timer: NodeJS.Timeout | undefined;
 };
 
-/** Threads for what tenants wrote: expressions and schemas. Each app waits in a lane of its own. */
+/** Threads for tenants' expressions and schemas. Each app waits in its own lane. */
 export class ExpressionPool {
   readonly #threads: Thread[] = [];
   readonly #lanes = new Lanes<Task>({ slots: threadsMax, waitingMax });
   #closed = false;
 
-  /** Throws AppError `unavailable` when too much of this lane waits. */
+  /** Throws AppError `unavailable` when too much work of this lane waits. */
   run(task: ThreadTask): Promise<ExpressionReply> {
     if (this.#closed) return Promise.resolve(closing);
     return new Promise((resolve, reject) => {
@@ -68,7 +68,7 @@ export class ExpressionPool {
     }
   }
 
-  /** A lane's own thread is warm for it; one whose threads were ended starts another and takes no other lane's. */
+  /** A lane's own thread is warm for it. A lane whose thread was terminated starts another and takes no other lane's. */
   #threadFor(lane: string): Thread {
     const idle = this.#threads.filter(({ task }) => task === undefined);
     const own = idle.find((thread) => thread.lane === lane);
@@ -158,7 +158,7 @@ export class ExpressionPool {
 
 const closing: ExpressionReply = { problem: 'came while the server was closing' };
 
-/** Processor time of a thread so far, which Linux tells at `/proc/<process>/task/<thread>`. */
+/** The processor time that a thread has used, which Linux reports at `/proc/<process>/task/<thread>`. */
 function readProcessorMs(threadPath: string): number | undefined {
   try {
     return Number(readFileSync(`/proc/${threadPath}/schedstat`, 'utf8').split(' ', 1)[0]) / 1e6;

@@ -5,7 +5,7 @@ import { expressionDeadlineMs } from './template.ts';
 
 /**
  * The worker thread that evaluates expressions: one request at a time; it replies with JSON text.
- * JSONata's own guardrails bound time, depth and sequence length between its steps; what they cannot see
+ * JSONata's own guardrails bound time, depth and sequence length between its steps. Work that they cannot interrupt
  * (a regular expression, a native loop, memory) ends with the thread, which the pool then replaces.
  */
 export type ExpressionRequest =
@@ -13,15 +13,15 @@ export type ExpressionRequest =
   | { kind: 'schema'; schema: string; value: string };
 /** `limit`: a bound ended it, and would end it again. */
 export type ExpressionReply = { json: string | undefined } | { problem: string; limit?: boolean };
-/** What this thread imports is loaded. */
+/** Sent once the thread has loaded its imports. */
 export type ThreadReady = { ready: true };
 
 const resultCharactersMax = 4 * 1024 * 1024;
 const compiledMax = 500;
 const guardrails = { timeout: expressionDeadlineMs, stack: 1_000, sequence: 1_000_000 };
-/** JSONata's codes for what its guardrails end. */
+/** JSONata's codes for errors raised by its guardrails. */
 const limitCodes = new Set(['D1011', 'D1012', 'D2014']);
-/** The guardrails read the wall clock: on a busy machine the deadline may pass before the thread has had its time. */
+/** The guardrails use the wall clock: on a busy machine the deadline may pass before the thread has had its time. */
 const triesMax = 5;
 const compiled = new Map<string, jsonata.Expression>();
 
@@ -45,11 +45,11 @@ async function evaluate(request: Extract<ExpressionRequest, { kind: 'expression'
   const result = await evaluateInTime(expression, request);
   const json = JSON.stringify(result) as string | undefined;
   if (json !== undefined && json.length > resultCharactersMax)
-    return { problem: `gives more than ${resultCharactersMax} characters`, limit: true };
+    return { problem: `returns more than ${resultCharactersMax} characters`, limit: true };
   return { json };
 }
 
-/** Repeats an evaluation that the wall clock ended before this thread had its deadline's worth of processor time. */
+/** Repeats an evaluation that the wall clock ended before this thread had used its deadline's processor time. */
 async function evaluateInTime(expression: jsonata.Expression, request: { input: string; bindings: string }) {
   for (let tries = 1; ; tries++) {
     const before = process.threadCpuUsage?.();
@@ -66,7 +66,7 @@ async function evaluateInTime(expression: jsonata.Expression, request: { input: 
 const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false, addUsedSchema: false });
 const validators = new Map<string, ReturnType<typeof ajv.compile>>();
 
-/** Checks a value against a user's JSON Schema: here, because its patterns are as dangerous as expressions. */
+/** Checks a value against a user's JSON Schema. It runs here because its patterns are as dangerous as expressions. */
 function checkSchema(request: Extract<ExpressionRequest, { kind: 'schema' }>): ExpressionReply {
   let validate = validators.get(request.schema);
   if (!validate) {

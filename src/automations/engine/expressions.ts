@@ -12,9 +12,9 @@ export type Scope = {
   index?: number;
 };
 
-/** An expression that did not give a value. The message is for the author of the graph. */
+/** An expression that returned no value. The message is for the author of the graph. */
 export class ExpressionError extends Error {
-  /** It was ended by its deadline or another bound, where it would end again. */
+  /** A deadline or another bound ended it, and would end it again. */
   readonly limit: boolean;
 
   constructor(message: string, limit: boolean) {
@@ -28,22 +28,22 @@ type SchemaProblem = { path: string; message: string };
 
 export type Expressions = {
   /**
-   * The value of an expression; undefined where it selects nothing. `lane` is the app that it belongs to.
-   * Throws ExpressionError, and AppError `unavailable` when too much of this lane waits.
+   * Evaluates an expression; undefined when it selects nothing. `lane` is the app that it belongs to.
+   * Throws ExpressionError, and AppError `unavailable` when too much work of this lane waits.
    */
   evaluate(lane: string, expression: string, scope: Scope): Promise<unknown>;
-  /** What of `value` breaks a user's JSON Schema. Throws like `evaluate`, also when the schema itself is none. */
+  /** How `value` violates a user's JSON Schema. Throws like `evaluate`, also when the schema itself is invalid. */
   checkSchema(lane: string, schema: unknown, value: unknown): Promise<SchemaProblem[]>;
   close(): Promise<void>;
 };
 
-/** What looks at no clock (a regular expression, a native loop) ends with its thread after this processor time. */
+/** Work that checks no clock (a regular expression, a native loop) ends with its thread after this processor time. */
 const expressionKillMs = 200;
 const schemaKillMs = 1_000;
 
 const names = ['nodes', 'participants', 'run', 'secrets', 'item', 'index'] as const;
 
-/** Starts no thread until the first expression that needs one. */
+/** Starts no thread before the first expression that needs one. */
 export function createExpressions(): Expressions {
   const pool = new ExpressionPool();
   return {
@@ -79,7 +79,7 @@ function readReply(reply: ExpressionReply, what: string): string | undefined {
   return reply.json;
 }
 
-/** Only those outputs go to the thread that the expression can name. */
+/** Sends the thread only the outputs that the expression can name. */
 function bound(name: (typeof names)[number], expression: string, scope: Scope): unknown {
   if (name !== 'nodes') return scope[name] ?? null;
   const named = nodesNamedIn(expression);
@@ -87,7 +87,7 @@ function bound(name: (typeof names)[number], expression: string, scope: Scope): 
   return Object.fromEntries(named.filter((id) => Object.hasOwn(scope.nodes, id)).map((id) => [id, scope.nodes[id]]));
 }
 
-/** The nodes whose outputs an expression can ask for; undefined when that may be any. */
+/** The nodes whose outputs an expression can read; undefined when that may be any. */
 export function nodesNamedIn(expression: string): string[] | undefined {
   const named = [...expression.matchAll(/\$nodes\s*\.\s*(?:([A-Za-z_]\w*)|`([^`]*)`|"([^"]*)"|'([^']*)')/g)];
   const uses = expression.split('$nodes').length - 1;
@@ -98,8 +98,8 @@ export function nodesNamedIn(expression: string): string[] | undefined {
 const pathPattern = /^\$(nodes|participants|run|secrets|item|index)?((?:\.(?:[A-Za-z_]\w*|`[^`]*`))*)$/;
 
 /**
- * The value of a plain path such as `$.a.b` or `$nodes.fetch.json.title`, without a thread. Undefined when the
- * expression is anything else, or when JSONata would do more than walk: it maps a path over the items of an array.
+ * The value of a plain path such as `$.a.b` or `$nodes.fetch.json.title`, without a thread. Undefined for any other
+ * expression, and where JSONata would do more than walk: it maps a path over the items of an array.
  */
 export function plainPath(expression: string, scope: Scope): { value: unknown } | undefined {
   const match = pathPattern.exec(expression);
@@ -112,7 +112,7 @@ export function plainPath(expression: string, scope: Scope): { value: unknown } 
     const member = step[1] ?? step[2] ?? '';
     value = Object.hasOwn(value, member) ? (value as Record<string, unknown>)[member] : undefined;
   }
-  // All outputs at once are a picture of now: the object itself goes on to grow, even around what is made of it.
+  // A copy, because the object itself keeps growing, even within values made from it.
   return { value: value === scope.nodes ? { ...scope.nodes } : value };
 }
 

@@ -3,14 +3,14 @@ import type { NodeError } from '../nodes/kind.ts';
 import type { EntryMetadata, JournalEntry } from './journal.ts';
 
 /**
- * The engine is two pure functions. `foldJournal` here makes a run's state out of its journal; `decide` (decide.ts) says
- * what comes next. Neither reads a clock, a database or anything else: a worker that picks a run up folds and goes on.
+ * The engine is two pure functions. Here `foldJournal` computes a run's state from its journal; `decide` (decide.ts)
+ * returns what to do next. Neither reads a clock, a database or anything else: a worker folds the journal and resumes.
  */
 
 export type RunStatus = 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
 type RunError = NodeError & { node_id?: string };
 
-/** One node at work: everything between its first `node_started` and its end. */
+/** One active node: everything between its first `node_started` and its end. */
 export type Execution = {
   commandId: string;
   nodeId: string;
@@ -20,15 +20,14 @@ export type Execution = {
   attempt: number;
   startedAtMs: number;
   /**
-   * `working`: started, no result yet. `timer`, `signal`, `child`: waits. `fired`, `child_ended`: what it waited for
-   * has come.
-   * `retry`: waits for its next attempt. `fan_out`: its nodes are at work.
+   * `working`: started, no result yet. `timer`, `signal`, `child`: waits. `fired`, `child_ended`: the wait is over.
+   * `retry`: waits for its next attempt. `fan_out`: its nodes are active.
    */
   phase: 'working' | 'timer' | 'fired' | 'signal' | 'child' | 'child_ended' | 'retry' | 'fan_out';
   /** When the timer of this phase fires, if it has one. */
   dueAtMs?: number;
   timerId?: string;
-  /** What `timer_fired` said. */
+  /** The payload of `timer_fired`. */
   firedAt?: string;
   signal?: string;
   child?: { kind: string; id: string };
@@ -39,7 +38,7 @@ type FanOut = {
   items: readonly unknown[];
   concurrency: number;
   started: Set<number>;
-  /** Outputs by index; what is not in it is not done. */
+  /** Outputs by index; a missing index is not done. */
   results: Map<number, unknown>;
   failure: (NodeError & { node_id: string }) | undefined;
 };
@@ -49,11 +48,11 @@ export type RunState = {
   status: RunStatus;
   input: unknown;
   startedAtMs: number | undefined;
-  /** The next node at the top, when none is at work there. */
+  /** The next top-level node, when none is active there. */
   cursor: string | undefined;
-  /** How the run is to end, once nothing more is to be done. */
+  /** How the run ends once nothing more is to be done. */
   ending: { status: 'completed'; result: unknown } | { status: 'failed'; error: RunError } | undefined;
-  /** What `$nodes` shows. */
+  /** The value of `$nodes`. */
   outputs: Record<string, unknown>;
   /** Executions by command, oldest first. */
   active: Map<string, Execution>;
@@ -75,14 +74,14 @@ export function emptyState(): RunState {
   };
 }
 
-/** The state that a journal, or its beginning, adds up to. */
+/** The state after a journal, or the beginning of one. */
 export function foldJournal(graph: Graph, entries: readonly JournalEntry[]): RunState {
   const state = emptyState();
   for (const entry of entries) applyEntry(graph, state, entry);
   return state;
 }
 
-/** One step of the fold, in place. Throws when the entry does not follow the last one. */
+/** Applies one entry, in place. Throws when the entry does not follow the last one. */
 export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): void {
   if (entry.sequence !== state.sequence + 1)
     throw new Error(`Journal entry ${entry.sequence} does not follow ${state.sequence}.`);
@@ -161,7 +160,7 @@ export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): 
 function startExecution(graph: Graph, state: RunState, entry: JournalEntry, known: Execution | undefined): void {
   const { record } = entry;
   const node = graph.nodes.get(entry.nodeId ?? '');
-  if (!node || entry.commandId === undefined) throw new Error(`Journal entry ${entry.sequence} names no node.`);
+  if (!node || entry.commandId === undefined) throw new Error(`Journal entry ${entry.sequence} names an unknown node.`);
   const metadata = record.metadata ?? {};
   const execution: Execution = known ?? {
     commandId: entry.commandId,
@@ -255,7 +254,7 @@ function failExecution(graph: Graph, state: RunState, execution: Execution, erro
   else state.ending = { status: 'failed', error: { ...error, node_id: execution.nodeId } };
 }
 
-/** What a node that has ended had started inside itself counts no more. */
+/** Drops the executions that an ended node had started. */
 function endDescendants(state: RunState, commandId: string): void {
   for (const execution of [...state.active.values()]) {
     if (execution.parent !== commandId || !state.active.has(execution.commandId)) continue;
@@ -264,7 +263,7 @@ function endDescendants(state: RunState, commandId: string): void {
   }
 }
 
-/** The `$item` and `$index` that a node sees: those of the nearest `for_each` around it. */
+/** The `$item` and `$index` of a node: those of the nearest `for_each` around it. */
 export function itemOf(
   state: RunState,
   parent: string | undefined,
@@ -282,12 +281,12 @@ export function itemOf(
   return undefined;
 }
 
-/** A member of what may be an object; undefined when it is none. */
+/** A member of a value; undefined when the value is not an object. */
 function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }
 
-/** The wait that ends at this time by nothing but the clock, if that is what a run sleeps for. */
+/** The wait that a run sleeps for, if only the clock can end it. */
 export function timerDueAt(state: RunState, atMs: number | undefined): Execution | undefined {
   return [...state.active.values()].find((one) => one.phase === 'timer' && one.dueAtMs === atMs);
 }

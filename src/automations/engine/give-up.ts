@@ -2,7 +2,7 @@ import { formatId } from '../../ids.ts';
 import * as store from '../runs/store.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 
-/** Ends a run that cannot be advanced: its job has failed for the last time. */
+/** Ends a run whose job has failed for the last time. */
 export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: string }): Promise<void> {
   await deps.db.begin(async (tx) => {
     const found = await store.findRun(tx, key.appId, key.runId);
@@ -11,7 +11,7 @@ export async function giveUpRun(deps: AdvanceDeps, key: { appId: string; runId: 
     const row = await store.lockRun(tx, key.appId, key.runId);
     if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
     const now = deps.clock.now();
-    const error = { code: 'internal_error', message: 'The run could not be advanced for a reason inside the server.' };
+    const error = { code: 'internal_error', message: 'The run could not be advanced because of an internal error.' };
     await store.appendEntries(tx, {
       run: row,
       automation: formatId('automation', row.automationId),

@@ -1,6 +1,6 @@
 import type { RedactedPlace } from './secret-values.ts';
 
-/** The entries of a run's journal: what happened, in order, and the only state the engine has. */
+/** The entries of a run's journal: what happened, in order. The engine has no other state. */
 const entryTypes = [
   'run_started',
   'node_started',
@@ -22,33 +22,33 @@ const entryTypes = [
 type EntryType = (typeof entryTypes)[number];
 
 export type EntryRecord = {
-  /** Output, error or input, by the entry's type. */
+  /** Output, error or input, depending on the entry's type. */
   payload?: unknown;
   context?: Record<string, unknown>;
   environment?: Record<string, unknown>;
   metadata?: EntryMetadata;
-  /** ISO 8601, when it happened. */
+  /** When it happened, in ISO 8601. */
   timestamp: string;
 };
 
 export type EntryMetadata = {
   attempt?: number;
   duration_ms?: number;
-  /** A failed attempt that is tried again. */
+  /** The failed attempt is retried. */
   will_retry?: boolean;
-  /** Of a node inside another: the command of that other and its place in it. */
+  /** For a nested node: the command of the node around it and its place in that node. */
   parent_command_id?: string;
   index?: number;
-  /** The `signal_received` entry that a wait has taken. */
+  /** The `signal_received` entry that a wait took. */
   signal_sequence?: number;
-  /** A wait that ended by its time and goes on by `on_timeout`. */
+  /** The wait timed out and continues by `on_timeout`. */
   timed_out?: boolean;
-  /** Where secrets stood in the payload. */
+  /** Positions of secrets in the payload. */
   redacted?: RedactedPlace[];
   [name: string]: unknown;
 };
 
-/** An entry that is not yet written: its place in the journal is given when it is. */
+/** An entry that is not yet written; its sequence is assigned when it is. */
 export type DraftEntry = {
   type: EntryType;
   nodeId?: string;

@@ -2,7 +2,7 @@ import { callAfter } from '../../clock.ts';
 import type { NodeError } from '../nodes/kind.ts';
 import type { RunClaims } from './work-claims.ts';
 
-/** What has become of an attempt's work; a `fault` is no failure of the node but of what stands around it. */
+/** The result of an attempt's work. A `fault` is a failure of the infrastructure, not of the node. */
 type Outcome<Output> = { output: Output } | { error: NodeError } | { fault: unknown };
 export type Finished<Output> = { commandId: string; attempt: number; outcome: Outcome<Output> };
 
@@ -11,13 +11,13 @@ type OutsideTask<Output> = {
   attempt: number;
   timeoutSeconds: number;
   run(signal: AbortSignal): Promise<Output>;
-  /** What a failure is to the run. Throws what is a fault. */
+  /** Turns an error into the node's failure. Throws faults. */
   describe(error: unknown): NodeError;
 };
 
 /**
- * A run's work outside the journal that this process does, several pieces at once. Each is claimed from before its
- * start is written until its result is.
+ * External work of a run that this process does, several pieces concurrently. Each is claimed before its start is
+ * written and until its result is.
  */
 export class OutsideWork<Output> {
   readonly #claims: RunClaims;
@@ -31,7 +31,7 @@ export class OutsideWork<Output> {
     this.#stopping = stopping;
   }
 
-  /** False when somebody else does this work. */
+  /** False when another process does this work. */
   take(commandId: string): Promise<boolean> {
     return this.#claims.take(commandId);
   }
@@ -40,7 +40,7 @@ export class OutsideWork<Output> {
     return this.#claims.release(commandId);
   }
 
-  /** Begins work that is claimed. */
+  /** Starts claimed work. */
   launch(task: OutsideTask<Output>): void {
     const { commandId, attempt, timeoutSeconds } = task;
     const controller = new AbortController();
@@ -72,7 +72,7 @@ export class OutsideWork<Output> {
     this.#wake();
   }
 
-  /** Whether any work is under way or done and not taken. */
+  /** Whether any work is active, or done and not yet taken. */
   get isBusy(): boolean {
     return this.#underWay.size > 0 || this.#finished.length > 0;
   }
@@ -85,7 +85,7 @@ export class OutsideWork<Output> {
     return this.#underWay.has(commandId);
   }
 
-  /** The oldest result, which stays until it is dropped. */
+  /** The oldest result, kept until it is dropped. */
   get next(): Finished<Output> | undefined {
     return this.#finished[0];
   }
@@ -95,17 +95,17 @@ export class OutsideWork<Output> {
     if (at >= 0) this.#finished.splice(at, 1);
   }
 
-  /** Breaks off the work of commands that are not wanted any more. */
+  /** Aborts the work of commands that are no longer wanted. */
   abortExcept(isWanted: (commandId: string) => boolean): void {
     for (const [commandId, controller] of this.#underWay) if (!isWanted(commandId)) controller.abort();
   }
 
-  /** Ends the wait that is under way. */
+  /** Ends the current wait. */
   wake(): void {
     this.#wake();
   }
 
-  /** Resolves at the next result, when the process stops, or after the delay, a minute at most. */
+  /** Resolves at the next result, when the process stops, or after the delay (at most a minute). */
   async wait(delayMs: number | undefined): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = delayMs === undefined ? undefined : setTimeout(resolve, Math.min(delayMs, waitMsMax));
@@ -118,7 +118,7 @@ export class OutsideWork<Output> {
     this.#wake = () => {};
   }
 
-  /** Breaks everything off and gives its claims back. */
+  /** Aborts everything and releases its claims. */
   async close(): Promise<void> {
     for (const [commandId, controller] of this.#underWay) {
       controller.abort();

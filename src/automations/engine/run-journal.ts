@@ -12,7 +12,7 @@ import type { SecretValues } from './secret-values.ts';
 type RunJournalDeps = {
   db: Database;
   clock: Clock;
-  /** Who writes: shown in every entry's environment. */
+  /** The writer, shown in every entry's environment. */
   environment: { worker: string; version: string };
   cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
@@ -20,10 +20,10 @@ type RunJournalDeps = {
 /** How a run sleeps when there is nothing to do; undefined while there is. */
 export type Rest = { wakeAtMs: number | undefined } | undefined;
 
-/** The journal has gone on without us. */
+/** Another process has written to the journal. */
 export class Conflict extends Error {}
 
-/** The journal could not be written at all: no failure of the node, the job is tried again. */
+/** The journal could not be written: the node did not fail, and the job is retried. */
 export class NotWritten extends Error {
   override readonly cause: unknown;
 
@@ -33,24 +33,24 @@ export class NotWritten extends Error {
   }
 }
 
-/** A run's journal in the hands of one worker: the state that it adds up to, and the way to write to it. */
+/** A run's journal in one worker: the state that it folds to, and the way to append to it. */
 export class RunJournal {
   readonly row: store.WorkRow;
   readonly graph: Graph;
   readonly #deps: RunJournalDeps;
   readonly #secrets: SecretValues;
   readonly #restAfter: () => Rest;
-  /** Secrets that outputs hold and that do not exist any more, by the output's node. */
+  /** Secrets in outputs that no longer exist, by the output's node. */
   readonly goneSecrets = new Map<string, string>();
   #state: RunState;
-  /** The tree that the run is part of has used up its journal entries. */
+  /** The run's tree has used up its journal entries. */
   treeIsSpent = false;
   /** Entries that are decided and go into the next commit. */
   #held: DraftEntry[] = [];
-  /** What was last written of the run's sleep. */
+  /** The last written sleep of the run. */
   #slept: { waiting: boolean; wakeAtMs: number | undefined };
 
-  /** @param restAfter says how the run is to sleep after what was just applied to its state. */
+  /** @param restAfter returns how the run sleeps after the entries just applied. */
   constructor(deps: RunJournalDeps, row: store.WorkRow, graph: Graph, secrets: SecretValues, restAfter: () => Rest) {
     this.#deps = deps;
     this.row = row;
@@ -65,12 +65,12 @@ export class RunJournal {
     return this.#state;
   }
 
-  /** Reads the journal as it was when the run was taken up. */
+  /** Reads the journal when a worker takes up the run. */
   async load(): Promise<void> {
     if (this.row.sequence > 0) await this.#read();
   }
 
-  /** Reads what others have made of it. False when the run is gone. */
+  /** Reads the entries of other writers. False when the run is gone. */
   async reload(): Promise<boolean> {
     this.forget();
     if (!(await store.findRun(this.#deps.db, this.row.appId, this.row.id))) return false;
@@ -87,7 +87,7 @@ export class RunJournal {
     );
   }
 
-  /** The record as it may be stored: secrets are not in it, only where they stood. */
+  /** The record as it is stored: positions of secrets instead of secrets. */
   #hide(record: EntryRecord): EntryRecord {
     const { value, places } = this.#secrets.redact(record.payload);
     const context = this.#secrets.redact(record.context).value as EntryRecord['context'];
@@ -100,7 +100,7 @@ export class RunJournal {
     };
   }
 
-  /** An entry as it was before it was stored. */
+  /** A stored entry with its secrets restored. */
   #reveal(entry: JournalEntry): JournalEntry {
     const { record, nodeId } = entry;
     if (entry.type === 'run_started') return { ...entry, record: { ...record, payload: this.#input } };
@@ -115,15 +115,15 @@ export class RunJournal {
     return this.row.input ?? this.row.payload;
   }
 
-  /** Drops what was held back for the next commit: the journal has gone on without it. */
+  /** Drops the entries held back for the next commit: another process has written first. */
   forget(): void {
     this.#held = [];
   }
 
   /**
-   * Writes entries, and with them what was held back and what follows from them alone. The first entry of a run is held
-   * for its first node's commit; an end goes with the last node's. Throws Conflict, and NotWritten.
-   * @param db what else is written through it, if it is a transaction, commits with the entries.
+   * Writes entries together with those held back and those that follow from them alone. The first entry of a run is held
+   * back for its first node's commit; a run's end is written with its last node. Throws Conflict, and NotWritten.
+   * @param db when it is a transaction, everything written through it commits with the entries.
    */
   async append(entries: DraftEntry[], db: Db = this.#deps.db): Promise<void> {
     const all = [...this.#held, ...entries];
@@ -144,7 +144,7 @@ export class RunJournal {
     }
     this.#held = [];
     const rest = this.#restAfter();
-    // A child whose node has ended without it is waited for by nobody.
+    // Nothing waits for a child whose node has ended without it.
     for (const { type, commandId } of all) if (type === 'child_run_ended') children.delete(commandId ?? '');
     for (const commandId of waitedFor(this.#state).keys()) children.delete(commandId);
     const written = await this.#write(db, expected, all, rest, [...children.values()]);
@@ -187,7 +187,7 @@ export class RunJournal {
     }
   }
 
-  /** Of an automation with a limit: begins only when there is a place, and gives its place on when it ends. */
+  /** With a concurrency limit: starts only when a slot is free, and passes the slot on when it ends. */
   async #writeLimited(tx: Db, begins: boolean, append: store.Append): Promise<boolean> {
     const { appId, automationId } = this.row;
     const ended = append.status !== 'running';
@@ -198,7 +198,7 @@ export class RunJournal {
     return written;
   }
 
-  /** Notes how the run sleeps, when no entry has said so already. */
+  /** Records how the run sleeps, unless an entry has already done so. */
   async sleep(wakeAtMs: number | undefined): Promise<void> {
     if (this.#slept.waiting && this.#slept.wakeAtMs === wakeAtMs) return;
     await store.sleepRun(this.#deps.db, this.row, this.#state.sequence, {
@@ -219,7 +219,7 @@ export class RunJournal {
     return { wakeAt: new Date(wakeAtMs), wakeTimer: wakeTimer ?? null };
   }
 
-  /** What decisions and entries need of the world. */
+  /** The context that decisions and entries need. */
   around(): Surroundings {
     return {
       nowMs: this.#deps.clock.now().getTime(),
@@ -232,7 +232,7 @@ export class RunJournal {
   }
 }
 
-/** The uuids of the runs that nodes of this run wait for, by command. */
+/** The UUIDs of the runs that nodes of this run wait for, by command. */
 function waitedFor(state: RunState): Map<string, string> {
   const children = new Map<string, string>();
   for (const { phase, child, commandId } of state.active.values()) {

@@ -2,12 +2,12 @@ import type { Db } from '../../db/database.ts';
 import type { Logger } from '../../log.ts';
 import { listMoved } from '../runs/store.ts';
 
-/** A cancelled run's requests are broken off within twice this. */
+/** A cancelled run's requests are aborted within twice this time. */
 const lookMs = 1_000;
 
 type Watched = { appId: string; id: string; sequence: number; onMoved: () => void };
 
-/** Looks whether runs whose work outside is under way here have been changed by somebody else: one query for all. */
+/** Checks whether another process has changed runs with external work in this one, with one query for all. */
 export class RunWatch {
   readonly #db: Db;
   readonly #log: Logger;
@@ -19,7 +19,7 @@ export class RunWatch {
     this.#log = log;
   }
 
-  /** Calls `onMoved` once when the run's journal has gone beyond `sequence` or the run is gone. Ends by what it returns. */
+  /** Calls `onMoved` once when the journal has grown beyond `sequence` or the run is gone. Returns a function that stops it. */
   add(run: { appId: string; id: string }, sequence: number, onMoved: () => void): () => void {
     const watched = { appId: run.appId, id: run.id, sequence, onMoved };
     this.#watched.add(watched);
@@ -40,7 +40,7 @@ export class RunWatch {
         if (watched !== undefined && this.#watched.delete(watched)) watched.onMoved();
       }
     } catch (error) {
-      this.#log.warn({ err: error }, 'Runs that wait for answers could not be looked at');
+      this.#log.warn({ err: error }, 'Could not check the runs that wait for responses');
     }
     this.#timer = undefined;
     if (this.#watched.size > 0) this.#schedule();

@@ -1,23 +1,23 @@
 /**
- * Values of secrets in what a run writes. They are taken out by value on the way into the database, wherever they stand
- * in a string, a key or as a number, plain or encoded, and put back when the run's own engine reads its journal: what is
- * stored says which secret stood where.
+ * Removes the values of secrets from what a run writes. They are found by value, in any string, key or number, plain or
+ * encoded, and restored when the run's own engine reads its journal: the stored record names the secret at each
+ * position.
  */
 
 export const redacted = '[redacted]';
 
-/** Where in a redacted value a secret stood. */
+/** The position of a secret in a redacted value. */
 export type RedactedPlace = {
-  /** The way to the string, through the redacted value. */
+  /** The path to the string in the redacted value. */
   path: Path;
-  /** The last step of the path itself, an object's key, is what was redacted. */
+  /** The last step of the path, an object's key, is itself redacted. */
   key?: true;
-  /** Characters at the end of that key that only tell it from another one. */
+  /** Characters at the end of that key that only make it unique. */
   cut?: number;
-  /** Where in that string `[redacted]` stands, in UTF-16 units; absent: it is all of a number. */
+  /** The offset of `[redacted]` in that string, in UTF-16 units; absent when the secret is a whole number. */
   at?: number;
   secret: string;
-  /** How the secret was written; absent: as it is. */
+  /** The secret's encoding; absent: plain. */
   form?: string;
 };
 
@@ -27,15 +27,15 @@ type Found = { at: number | undefined; form: Form };
 type Path = (string | number)[];
 type Holder = Record<string | number, unknown>;
 
-/** Shorter ones are only found where they are all of a string: inside of one they would be found everywhere. */
+/** Shorter secrets are found only as a whole string: within strings they would match everywhere. */
 const insideCharactersMin = 4;
-/** Encodings of shorter ones are not looked for. */
+/** Encodings of shorter secrets are not searched for. */
 const encodedBytesMin = 8;
 
 export class SecretValues {
   readonly #values: Readonly<Record<string, string>>;
   readonly #forms: Form[];
-  /** The same as they are written in JSON: a value without any of these needs no closer look. */
+  /** The values as JSON text: a value that contains none of them needs no closer check. */
   readonly #hints: string[];
 
   /** @param values by the secret's name. */
@@ -47,7 +47,7 @@ export class SecretValues {
     this.#hints = this.#forms.map(({ text }) => JSON.stringify(text).slice(1, -1));
   }
 
-  /** A copy of a JSON value without the secrets, and where they stood; the value itself when it holds none. */
+  /** A copy of a JSON value without the secrets, and their positions; the value itself when it contains none. */
   redact(value: unknown): { value: unknown; places: RedactedPlace[] } {
     const json = this.#forms.length === 0 ? undefined : JSON.stringify(value);
     if (json === undefined || !this.#hints.some((hint) => json.includes(hint))) return { value, places: [] };
@@ -90,14 +90,14 @@ export class SecretValues {
   }
 
   /**
-   * Puts the secrets back into what `redact` made, changing it in place. Those that do not exist any more stay out:
-   * their names stand beside the value.
+   * Restores the secrets in a redacted value, in place. Secrets that no longer exist stay redacted; their names are
+   * returned with the value.
    */
   restore(value: unknown, places: readonly RedactedPlace[]): { value: unknown; gone: string[] } {
     const root: Holder = { value };
     const gone = [...new Set(places.map((place) => place.secret))].filter((name) => this.#values[name] === undefined);
     const known = places.filter((place) => !gone.includes(place.secret));
-    // From the end of each string to its beginning, so that the places before still fit; keys last, the deepest first.
+    // From the end of each string to its beginning, so that earlier offsets stay valid; keys last, deepest first.
     const ordered = known.toSorted(
       (a, b) =>
         Number(a.key ?? false) - Number(b.key ?? false) || b.path.length - a.path.length || (b.at ?? 0) - (a.at ?? 0),
@@ -121,7 +121,7 @@ export class SecretValues {
 
   #textOf({ secret, form }: RedactedPlace): string {
     const found = this.#forms.find((one) => one.secret === secret && one.form === form);
-    // Of a value that has changed since, an encoding may be the same as another one.
+    // After a secret's value has changed, one encoding may equal another.
     return found?.text ?? this.#values[secret] ?? redacted;
   }
 
@@ -144,7 +144,7 @@ export class SecretValues {
     return form ? { value: redacted, found: [{ at: undefined, form }] } : { value: number, found: [] };
   }
 
-  /** The secrets in a text from left to right, the longest first where several begin. */
+  /** The secrets in a text from left to right, the longest first where several start. */
   #findIn(text: string): Match[] {
     const all: Match[] = [];
     for (const form of this.#forms) {
@@ -165,7 +165,7 @@ export class SecretValues {
   }
 }
 
-/** A secret as it is, in a URL, in a form, inside JSON text, and in base64 wherever in the encoded bytes it stands. */
+/** A secret plain, in a URL, in a form, in JSON text, and in base64 at any byte offset. */
 function formsOf(secret: string, value: string): Form[] {
   if (value.length < insideCharactersMin) return [{ secret, form: undefined, text: value, whole: true }];
   const forms = new Map<string, string | undefined>([[value, undefined]]);
@@ -180,7 +180,7 @@ function formsOf(secret: string, value: string): Form[] {
     for (const encoding of ['base64', 'base64url'] as const) {
       add(encoding, bytes.toString(encoding));
       for (const shift of [0, 1, 2]) {
-        // The characters that depend on nothing but the secret, with so many bytes before it in a group of three.
+        // The characters that depend only on the secret, for this offset within a group of three bytes.
         const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString(encoding);
         const inner = text.slice(Math.ceil((shift * 8) / 6), Math.floor(((shift + bytes.length) * 8) / 6));
         add(`${encoding}-${shift}`, inner);
@@ -192,11 +192,11 @@ function formsOf(secret: string, value: string): Form[] {
 
 type Steps = {
   leaf(leaf: string | number, path: Path): unknown;
-  /** The names that an object's members get, in their order. */
+  /** Renames an object's members, in order. */
   keys(keys: string[], path: Path): string[];
 };
 
-/** Copies a JSON value through these steps, without recursion: it may be nested as deep as its size allows. */
+/** Copies a JSON value through these steps, without recursion: its nesting is bounded only by its size. */
 function copyJson(value: unknown, steps: Steps): unknown {
   const root: Holder = { value: undefined };
   const open: { given: unknown; holder: Holder; step: string | number; path: Path }[] = [
@@ -222,14 +222,14 @@ function copyJson(value: unknown, steps: Steps): unknown {
   return root.value;
 }
 
-/** What holds the place at the end of a path, and its step there. Throws when the value is not the one of the path. */
+/** The container of the value at a path, and its last step. Throws when the value does not have the path. */
 function holderOf(root: Holder, path: Path): { holder: Holder; step: string | number } {
   let holder = root;
   let step: string | number = 'value';
   for (const next of path) {
     const inner = holder[step];
     if (typeof inner !== 'object' || inner === null || !Object.hasOwn(inner, next))
-      throw new Error('A redacted value is not what its places say.');
+      throw new Error('A redacted value does not match its recorded positions.');
     holder = inner as Holder;
     step = next;
   }
@@ -238,11 +238,11 @@ function holderOf(root: Holder, path: Path): { holder: Holder; step: string | nu
 
 function putBack(text: string, at: number | undefined, secret: string): string {
   if (at === undefined || text.slice(at, at + redacted.length) !== redacted)
-    throw new Error('A redacted string is not what its places say.');
+    throw new Error('A redacted string does not match its recorded positions.');
   return text.slice(0, at) + secret + text.slice(at + redacted.length);
 }
 
-/** Renames a member and keeps the order of all. */
+/** Renames a member and keeps the order of members. */
 function renameKey(holder: Holder, from: string, to: string): void {
   const members = Object.entries(holder);
   for (const [key] of members) delete holder[key];

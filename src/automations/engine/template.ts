@@ -2,7 +2,7 @@ import jsonata from 'jsonata';
 import { redacted } from './secret-values.ts';
 
 /**
- * Strings with `{{expression}}` in them. A string that is one expression whole takes its value with its type;
+ * Strings that contain `{{expression}}`. A string that is a single expression becomes its value, with its type;
  * otherwise each expression is replaced by its text.
  */
 type Template = { parts: TemplatePart[]; whole: boolean };
@@ -21,12 +21,12 @@ const cacheEntriesMax = 2_000;
 const templates = new Map<string, Template>();
 const parsedExpressions = new Set<string>();
 
-/** Whether a string has an expression in it at all; cheap, for the most frequent case. */
+/** Whether a string contains an expression: a cheap check for the most frequent case. */
 export function hasExpression(text: string): boolean {
   return text.includes('{{');
 }
 
-/** Throws ExpressionSyntaxError when the text is no JSONata expression. */
+/** Throws ExpressionSyntaxError when the text is not a JSONata expression. */
 export function checkExpression(expression: string): void {
   if (parsedExpressions.has(expression)) return;
   if (expression.length > expressionCharactersMax)
@@ -65,7 +65,7 @@ export function parseTemplate(text: string): Template {
   return template;
 }
 
-/** An expression may itself hold `}}` (nested objects): it ends at the first `}}` before which it parses. */
+/** An expression may contain `}}` (nested objects): it ends at the first `}}` before which it parses. */
 function endOfExpression(text: string, start: number): number {
   let problem: unknown;
   let tries = 0;
@@ -80,7 +80,7 @@ function endOfExpression(text: string, start: number): number {
   throw problem ?? new ExpressionSyntaxError(`has {{ without }} in "${shorten(text)}"`);
 }
 
-/** The text that an expression's value becomes inside a longer string. */
+/** The text of an expression's value within a longer string. */
 function toText(value: unknown): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'string') return value;
@@ -88,8 +88,8 @@ function toText(value: unknown): string {
 }
 
 /**
- * Replaces every template in a value, however deep. `evaluate` gives an expression's value.
- * Returns the resolved value and a copy for the journal, in which expressions that name `$secrets` are not shown.
+ * Resolves every template in a value, at any depth. `evaluate` returns an expression's value.
+ * Returns the resolved value and a copy for the journal, in which expressions that name `$secrets` are redacted.
  */
 export async function resolveTemplates(
   value: unknown,
@@ -133,7 +133,7 @@ export function namesSecrets(expression: string): boolean {
 
 const secretHeaders = new Set(['authorization', 'cookie', 'x-api-key', 'x-archastro-api-key', 'proxy-authorization']);
 
-/** A node's resolved members as the journal may show them: without credentials in headers. */
+/** A node's resolved members as the journal shows them: without credentials in headers. */
 export function hideHeaders(value: unknown, isHeaders = false): unknown {
   if (Array.isArray(value)) return value.map((item) => hideHeaders(item));
   if (typeof value !== 'object' || value === null) return value;

@@ -4,9 +4,9 @@ import type { Database } from '../../db/database.ts';
 const workerLockSpace = 7_130_244;
 
 /**
- * Who does the work outside of which node: a row for each, and one session lock for the whole process, by which others
- * see that it lives. So a worker that picks the run up meanwhile does not repeat what somebody is still waiting for.
- * Correctness does not hang on it: a second result for one node is refused by the journal's sequence.
+ * Claims on the external work of nodes: a row for each, and one session lock for the process, which shows others that
+ * it is alive. A second worker that takes up the run does not repeat work that is still active.
+ * Correctness does not depend on it: the journal's sequence refuses a second result for a node.
  */
 export class WorkClaims {
   readonly #session: Database;
@@ -14,7 +14,7 @@ export class WorkClaims {
   readonly #held = new Set<string>();
 
   /**
-   * @param session one direct connection, kept open: the lock is its session's.
+   * @param session one direct connection, kept open: it holds the lock.
    * @param worker this process's name.
    */
   constructor(session: Database, worker: string) {
@@ -31,7 +31,7 @@ export class WorkClaims {
     if (this.#held.has(commandId)) return false;
     this.#held.add(commandId);
     try {
-      // The lock is taken each time, since a connection that was lost has lost it.
+      // The lock is taken each time, because a lost connection has lost it.
       const rows = await this.#session`
         with present as materialized (select pg_try_advisory_lock(${workerLockSpace}, hashtext(${this.#worker})))
         insert into automation_work_claims as held (app_id, run_id, command_id, worker)
@@ -57,7 +57,7 @@ export class WorkClaims {
 }
 
 export type RunClaims = {
-  /** True when this process now does the work of this command; false when another one, or this one, already does. */
+  /** True when this process now does the command's work; false when another one, or this one, already does. */
   take(commandId: string): Promise<boolean>;
   release(commandId: string): Promise<void>;
 };

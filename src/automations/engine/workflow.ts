@@ -24,7 +24,7 @@ import { WorkClaims } from './work-claims.ts';
 
 type WorkflowDeps = {
   db: Database;
-  /** One session past any pooler, for the locks of work outside. */
+  /** One session that bypasses any pooler, for the locks of external work. */
   session: Database;
   clock: Clock;
   log: Logger;
@@ -37,13 +37,13 @@ type WorkflowDeps = {
   version: string;
 };
 
-/** Work that outlives requests: the jobs by the name they are stored under, and what looks at the clock. */
+/** Work that outlives requests: jobs by their stored name, and checks on a timer. */
 export type AutomationWorkflow = {
   tasks: Tasks;
-  /** Begins to look for runs and schedules whose time has come. */
+  /** Starts to check for due runs and schedules. */
   startTicking(): void;
   stopTicking(): Promise<void>;
-  /** One look, for tests with a clock of their own. */
+  /** One check, for tests that control the clock. */
   tick(): Promise<void>;
 };
 
@@ -51,9 +51,9 @@ const tickMs = 1_000;
 const wakeBatchCount = 2_000;
 const floodConnections = 2;
 const leasesBatchCount = 1_000;
-/** Runs of one job that are advanced at the same time. */
+/** Runs of one job that advance concurrently. */
 const lanes = 4;
-/** Tries of a run whose advance throws what no node foresaw; a lost database does not count. */
+/** Attempts for a run whose advance throws unexpectedly; a lost database does not count. */
 const brokenTriesMax = 3;
 const sweepEveryTicks = 600;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
@@ -78,8 +78,8 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
   };
 
   /**
-   * Wakes what is due. More than a batch is a flood: it is woken on connections of its own, since the runs that are
-   * woken first would keep the rest waiting for one.
+   * Wakes due runs. More than one batch is a flood, which is woken on separate connections: the runs woken first would
+   * otherwise hold up the rest.
    */
   async function wakeRuns(): Promise<void> {
     const wakeBatch = (connection: Db) =>
@@ -112,7 +112,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       if (++ticks % sweepEveryTicks === 0)
         await store.deleteForgotten(db, new Date(clock.now().getTime() - keptInvocationsMs));
     } catch (error) {
-      log.error({ err: error }, 'due runs could not be looked for');
+      log.error({ err: error }, 'Could not check for due runs');
     }
   };
   const schedule = (): void => {
@@ -132,20 +132,20 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
           await advanceRun(advanceDeps, key, signal, waitOutside);
         } catch (error) {
           if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isLostDatabase(error)))) throw error;
-          log.error({ err: error, run: key.runId, attempt }, 'a run is given up');
+          log.error({ err: error, run: key.runId, attempt }, 'A run failed for the last time');
           await giveUpRun(advanceDeps, key);
         }
       },
-      /** Many runs that were woken together. One that cannot be advanced gets a job of its own, and its tries with it. */
+      /** Many runs that were woken together. One that cannot be advanced gets its own job with its own retries. */
       async [taskNames.advanceRuns](payload, { signal }) {
         const { runs } = payload as { runs: { appId: string; runId: string }[] };
         const advance = async (key: { appId: string; runId: string }) => {
           try {
             await advanceRun(advanceDeps, key, signal);
           } catch (error) {
-            // Thrown, the whole job is given back; what is done then is done.
+            // When this throws, the whole job is given back; finished work stays.
             if (signal.aborted) throw error;
-            log.error({ err: error, run: key.runId }, 'a woken run could not be advanced');
+            log.error({ err: error, run: key.runId }, 'Could not advance a woken run');
             await runStore.queueAdvance(db, { appId: key.appId, id: key.runId });
           }
         };
@@ -171,7 +171,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 
 const graphsKeptMax = 1_000;
 
-/** Reads graphs once: a version of an automation's graph never changes. */
+/** Caches graphs: a version of an automation's graph never changes. */
 export function createGraphLoader(db: Database): (run: RunRow) => Promise<Graph> {
   const graphs = new Map<string, Graph>();
   return async (run) => {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Chooses between two nodes. The engine has evaluated `when` to true or false before. */
+/** Chooses between two nodes. The engine has already evaluated `when` to true or false. */
 export const conditional = defineNode({
   kind: 'conditional',
   members: Type.Object(
@@ -14,7 +14,7 @@ export const conditional = defineNode({
   work: { style: 'pure', run: (members) => ({ result: truthy(members.when) }) },
 });
 
-/** JSONata's own casting (`$boolean`): empty strings, arrays and objects are false, and so is an array of falsehoods. */
+/** JSONata's own cast (`$boolean`): empty strings, arrays and objects are false, and so is an array of false values. */
 export function truthy(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(truthy);
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Emits an event that may set off other automations, exactly once. */
+/** Emits an event that may start other automations, exactly once. */
 export const emitEvent = defineNode({
   kind: 'emit_event',
   members: Type.Object(

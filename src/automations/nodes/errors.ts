@@ -5,21 +5,21 @@ import { graphLimits } from '../definitions/graph.ts';
 import { ExpressionError } from '../engine/expressions.ts';
 import { type NodeError, NodeFailure } from './kind.ts';
 
-/** A run and all that it has led to have used up what they may start and write. */
+/** A run's tree has used up its limit of runs or journal entries. */
 export const treeLimit: NodeError = {
   code: 'tree_limit',
-  message: `A run and those that it leads to are at most ${graphLimits.treeRunsMax} runs with ${graphLimits.treeEntriesMax} journal entries.`,
+  message: `A run and the runs that it leads to have at most ${graphLimits.treeRunsMax} runs with ${graphLimits.treeEntriesMax} journal entries.`,
 };
 
-/** Of an expression that a deadline or another bound ended. */
+/** For an expression that a deadline or another bound ended. */
 const expressionLimitCode = 'expression_limit';
 
-/** What would fail again in the same way: a node that failed with one of these is not retried. */
+/** Errors that would recur: a node that failed with one of these codes is not retried. */
 export const finalCodes: ReadonlySet<string> = new Set([expressionLimitCode, treeLimit.code, 'output_too_deep']);
 
 /**
- * What the author of the graph is told about a node that failed. Throws what is no failure of the node: without a
- * database the job is tried again.
+ * The failure that the author of the graph sees. Throws errors that are not the node's: when the database is gone, the
+ * job is retried.
  */
 export function nodeErrorOf(error: unknown, log: Logger): NodeError {
   if (error instanceof NodeFailure) return { code: error.code, message: error.message };
@@ -28,8 +28,8 @@ export function nodeErrorOf(error: unknown, log: Logger): NodeError {
   if (error instanceof ExpressionError)
     return { code: error.limit ? expressionLimitCode : 'expression_failed', message: error.message };
   if (isLostDatabase(error)) throw error;
-  log.error({ err: error }, 'a node failed unexpectedly');
-  return { code: 'internal_error', message: 'The node failed for a reason inside the server.' };
+  log.error({ err: error }, 'A node failed unexpectedly');
+  return { code: 'internal_error', message: 'The node failed because of an internal error.' };
 }
 
 export function isLostDatabase(error: unknown): boolean {

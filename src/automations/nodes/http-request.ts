@@ -4,7 +4,7 @@ import { defineNode, NodeFailure } from './kind.ts';
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const shownHeadersMax = 100;
 
-/** Calls a server outside, through the guarded fetch. A status that is not expected fails the node. */
+/** Calls an external server through the guarded fetch. An unexpected status fails the node. */
 export const httpRequest = defineNode({
   kind: 'http_request',
   members: Type.Object(
@@ -48,7 +48,7 @@ export const httpRequest = defineNode({
         json: parseJson(contents),
       };
       if (!expected(response.status, members.expect_status))
-        throw new NodeFailure('unexpected_status', `The server answered ${response.status}.`);
+        throw new NodeFailure('unexpected_status', `The server returned ${response.status}.`);
       return output;
     },
   },
@@ -78,7 +78,7 @@ function parseJson(contents: string): unknown {
   try {
     return JSON.parse(contents);
   } catch {
-    // Not JSON: the body stands beside it.
+    // Not JSON: the output has only the text.
     return null;
   }
 }

@@ -11,7 +11,7 @@ const content = Type.Object(
   { additionalProperties: false },
 );
 
-/** Ingests into a source, with the body of `POST …/ingest` (an active ingestion is queued after), and waits. */
+/** Ingests into a source, with the body of `POST …/ingest` (queued after an active ingestion), and waits. */
 export const ingest = defineNode({
   kind: 'ingest',
   members: Type.Object(

@@ -3,7 +3,7 @@ import type { Static, TObject } from 'typebox';
 /** Why a node failed, as its journal entry and `$nodes.<id>.error` show it. */
 export type NodeError = { code: string; message: string };
 
-/** Thrown by a node to fail with a code of its own. Whatever else is thrown becomes `internal_error`. */
+/** Thrown by a node to fail with its own code. Anything else becomes `internal_error`. */
 export class NodeFailure extends Error {
   readonly code: string;
 
@@ -14,11 +14,11 @@ export class NodeFailure extends Error {
   }
 }
 
-/** A piece of work outside the run that a node waits for. */
+/** External work that a node waits for. */
 export type Child = { kind: 'run' | 'extraction' | 'ingestion'; id: string };
 
 export type HttpRequest = {
-  /** The app that asks. */
+  /** The app of the run. */
   lane: string;
   method: string;
   url: string;
@@ -29,8 +29,8 @@ export type HttpRequest = {
 export type HttpResponse = { status: number; headers: Record<string, string>; body: string };
 
 /**
- * What nodes may ask of the rest of the service, already bound to the identity that the run acts as.
- * `db` is the transaction of the journal entry: what is written through it commits with the entry or not at all.
+ * The services that nodes may call, bound to the identity that the run acts as.
+ * `db` is the transaction of the journal entry: everything written through it commits with the entry or not at all.
  */
 export type NodeServices<Db> = {
   kvGet(db: Db, input: { user: string | undefined; key: string }): Promise<unknown>;
@@ -45,18 +45,18 @@ export type NodeServices<Db> = {
   fetch(request: Omit<HttpRequest, 'lane'>): Promise<HttpResponse>;
 };
 
-/** A change that is ready to be made. */
+/** A change that is ready to be written. */
 export type Prepared<Db> = {
-  /** Makes it in the transaction of the journal entry that says so. May be tried again in another. */
+  /** Writes it in the transaction of its journal entry. May be repeated in another transaction. */
   commit(db: Db): Promise<{ output: unknown } | { child: Child }>;
-  /** It will not be made: what was put aside for it may go. */
+  /** Called when it will not be written: releases what was reserved for it. */
   discard(): Promise<void>;
 };
 
 export type NodeContext<Db> = {
   input: unknown;
   commandId: string;
-  /** Names the child of this attempt: two of the same are never made. */
+  /** Names the child of this attempt, so that it is created at most once. */
   childKey: string;
   now: Date;
   signal: AbortSignal;
@@ -64,13 +64,13 @@ export type NodeContext<Db> = {
 };
 
 /**
- * How a node's work meets the journal.
+ * How a node's work relates to the journal.
  * - `pure`: start and end are one commit.
- * - `effect`: the same, and what it writes commits with them.
- * - `external`: the start is committed first; the work may happen again after a crash.
- * - `prepared`: the same, up to a change that is then made in the commit of the end, or of the child that it is.
+ * - `effect`: the same, and its writes commit with them.
+ * - `external`: the start is committed first; the work may be repeated after a crash.
+ * - `prepared`: the same, up to a change that is written in the commit of the end, or of the child that it creates.
  * - `child`: the start commits with the child's row; the end comes when the child ends.
- * - `timer`, `signal`, `fan-out`: the engine itself does them.
+ * - `timer`, `signal`, `fan-out`: done by the engine itself.
  */
 type NodeWork<Members> =
   | { style: 'pure'; run(members: Members, context: { input: unknown }): unknown }
@@ -88,20 +88,20 @@ type NodeWork<Members> =
 
 export type NodeKind<Schema extends TObject = TObject> = {
   kind: string;
-  /** Members besides the common ones, as they must be once their templates are resolved. */
+  /** The kind's own members, after their templates are resolved. */
   members: Schema;
   /** Members that are bare expressions. */
   expressions?: readonly string[];
-  /** Members that become the payload of another run, and so must hold no secret. */
+  /** Members that become the payload of another run, and so must contain no secret. */
   handedOn?: readonly string[];
   /** Members that name the next node. */
   edges?: readonly string[];
-  /** Whether it may stand inside `for_each` and `parallel`. */
+  /** Whether it may be nested in `for_each` and `parallel`. */
   nests: boolean;
   work: NodeWork<Static<Schema>>;
 };
 
-/** Ties a node's members to its work; the table of kinds forgets the exact type again. */
+/** Links the types of a node's members and its work; the table of kinds erases them. */
 export function defineNode<Schema extends TObject>(kind: NodeKind<Schema>): NodeKind {
   return kind as unknown as NodeKind;
 }

@@ -17,12 +17,12 @@ import { hideHeaders, namesSecrets, resolveTemplates } from '../engine/template.
 import { nodeKinds } from './index.ts';
 import { NodeFailure } from './kind.ts';
 
-/** What a node is told to do: its members, their templates filled in, and what the engine makes of some of them. */
+/** A node's instructions: its resolved members, and what the engine derives from some of them. */
 
 export type Place = { parent: string | undefined; index: number };
 
 /**
- * A node's members with their templates filled in, and what of them the journal may show. Throws NodeFailure and
+ * Resolves the templates in a node's members, and makes the copy that the journal may show. Throws NodeFailure and
  * ExpressionError.
  */
 export async function resolveMembers(
@@ -60,7 +60,7 @@ export async function resolveMembers(
       shown[name] = namesSecrets(String(value)) ? redacted : members[name];
     } else {
       const resolved = await resolveTemplates(value, evaluate);
-      // A template that selects nothing leaves an optional member out; where a value must be, null is one.
+      // A template that selects nothing omits an optional member; for a required member it is null.
       const stays = resolved.value !== null || value === null || kind?.members.required?.includes(name);
       if (stays) members[name] = resolved.value;
       shown[name] = resolved.shown;
@@ -73,13 +73,13 @@ export async function resolveMembers(
     if (secret !== undefined)
       throw new NodeFailure(
         'secret_handed_on',
-        `The node's ${name} holds the secret ${secret}, which other runs would keep: name $secrets.${secret} in their graph.`,
+        `The node's ${name} contains the secret ${secret}, which other runs would store. Use $secrets.${secret} in their graph instead.`,
       );
   }
   return { members, shown: hideHeaders(shown) as Record<string, unknown> };
 }
 
-/** An output of before may hold a secret that is gone since: whoever asks for it must not get something else. */
+/** An earlier output may contain a secret that was deleted since: a reader must not get something else instead. */
 function requireSecrets(node: GraphNode, own: Record<string, unknown>, place: Place, journal: RunJournal): void {
   if (journal.goneSecrets.size === 0) return;
   const text = JSON.stringify(own);
@@ -90,12 +90,12 @@ function requireSecrets(node: GraphNode, own: Record<string, unknown>, place: Pl
     if (asks && nodeId !== node.id)
       throw new NodeFailure(
         'secret_gone',
-        `What node "${nodeId}" gave holds the secret ${secret}, which does not exist any more.`,
+        `The output of node "${nodeId}" contains the secret ${secret}, which no longer exists.`,
       );
   }
 }
 
-/** What a fan-out must remember: its items. A single value that JSONata gives counts as a list of one. */
+/** The stored state of a fan-out: its items. JSONata returns a list of one as a single value. */
 export function fanOutPayload(node: GraphNode, members: Record<string, unknown>): Record<string, unknown> {
   if (node.kind === 'parallel') return { items: nestedNodes(node).map((inner) => inner.id) };
   const { items: value } = members;
@@ -107,7 +107,7 @@ export function fanOutPayload(node: GraphNode, members: Record<string, unknown>)
   return { items, concurrency: members.concurrency ?? 4 };
 }
 
-/** What a wait for a signal must remember: its name, and when it gives up. */
+/** The stored state of a wait for a signal: its name and its deadline. */
 export function signalEntry(
   node: GraphNode,
   members: Record<string, unknown>,

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Does several nodes at once; fails as soon as one of them has failed for good. */
+/** Runs several nodes concurrently; fails as soon as one has failed for good. */
 export const parallel = defineNode({
   kind: 'parallel',
   members: Type.Object({ nodes: Type.Unknown() }, { additionalProperties: false }),

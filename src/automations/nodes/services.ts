@@ -11,8 +11,8 @@ import * as runStore from '../runs/store.ts';
 import type { Child, HttpRequest, HttpResponse, NodeServices } from './kind.ts';
 
 /**
- * What nodes need of other domains, each as its plain public operation: a caller, a body as the API takes it, a
- * response as the API gives it. `db` is the transaction of the journal entry.
+ * The operations of other domains that nodes need, each a public operation: a caller, a body and a response as in the
+ * API. `db` is the transaction of the journal entry.
  */
 export type NodeDomains = {
   kv: {
@@ -22,9 +22,9 @@ export type NodeDomains = {
   };
   files: { prepare(caller: Caller, body: Record<string, unknown>): Promise<PreparedWrite<unknown>> };
   extractions: {
-    /** What takes its time, such as reading a document, without a transaction. Its commit answers the uuid. */
+    /** The slow part, such as reading a document, without a transaction. Its commit returns the UUID. */
     prepare(caller: Caller, body: Record<string, unknown>, signal: AbortSignal): Promise<PreparedWrite<string>>;
-    /** How it has ended, as the API shows it; undefined while it is under way. Throws 404 when it is gone. */
+    /** How it ended, as the API shows it; undefined while it is active. Throws 404 when it is gone. */
     findEnd(caller: Caller, id: string): Promise<ChildEnd | undefined>;
   };
   knowledge: {
@@ -36,7 +36,7 @@ export type NodeDomains = {
   fetch: (request: HttpRequest) => Promise<HttpResponse>;
 };
 
-/** What is ready to be written in a transaction; `discard` when it will not be. */
+/** A change that is ready to be written in a transaction; `discard` when it will not be. */
 type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
 
 type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
@@ -117,7 +117,9 @@ export function createNodeServices(deps: NodeServiceDeps) {
   return { servicesFor, findChildEnd };
 }
 
-const gone: ChildEnd = { error: { code: 'child_gone', message: 'What the node waited for does not exist any more.' } };
+const gone: ChildEnd = {
+  error: { code: 'child_gone', message: 'The resource that the node waited for no longer exists.' },
+};
 
 function runEnd(row: RunRow | undefined): ChildEnd | undefined {
   if (!row) return gone;

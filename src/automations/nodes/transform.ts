@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Makes a value out of others. */
+/** Builds a value from other values. */
 export const transform = defineNode({
   kind: 'transform',
   members: Type.Object({ value: Type.Unknown() }, { additionalProperties: false }),

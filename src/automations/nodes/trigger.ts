@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineNode } from './kind.ts';
 
-/** Where a graph usually starts: its output is the run's input. */
+/** The usual start of a graph: its output is the run's input. */
 export const trigger = defineNode({
   kind: 'trigger',
   members: Type.Object({}, { additionalProperties: false }),

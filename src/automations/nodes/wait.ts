@@ -3,7 +3,7 @@ import { defineNode, NodeFailure } from './kind.ts';
 
 const waitSecondsMax = 366 * 24 * 3_600;
 
-/** Sleeps for `seconds` or until a time. What waits is a row, not a process. */
+/** Sleeps for `seconds` or until a time. A waiting node is a row, not a process. */
 export const wait = defineNode({
   kind: 'wait',
   members: Type.Object(

@@ -3,8 +3,8 @@ import { AppError } from '../../errors.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 
 /**
- * Places in a journal, as clients hold them: opaque, bound to one run and signed, so that an altered cursor or one of
- * another run is refused.
+ * Positions in a journal for clients: opaque, bound to one run and signed, so that an altered cursor or one of another
+ * run is refused.
  */
 const signatureBytes = 16;
 
@@ -32,5 +32,5 @@ function sign(key: Buffer, run: { appId: string; id: string }, sequence: number)
 }
 
 function invalidCursor(): AppError {
-  return new AppError('invalid_cursor', 'The cursor is not one of this journal.');
+  return new AppError('invalid_cursor', 'The cursor does not belong to this journal.');
 }

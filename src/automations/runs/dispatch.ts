@@ -11,7 +11,7 @@ import { actsAs } from './invoker.ts';
 import type { RunService } from './service.ts';
 import * as runStore from './store.ts';
 
-/** Runs that nobody asks for: those set off by events and by the clock. */
+/** Runs started by events and by schedules. */
 
 const eventDepthMax = 8;
 
@@ -39,7 +39,7 @@ type EventRow = {
   subjectId: string | null;
 };
 
-/** Starts the runs that an event sets off, and wakes those that wait for its subject; once, however often called. */
+/** Starts the runs that an event triggers and wakes the runs that wait for its subject; once, however often called. */
 export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; eventId: string }): Promise<void> {
   const { db } = deps;
   const event = await findEvent(db, key);
@@ -72,17 +72,17 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
   });
 }
 
-/** One failed run of each event says that its tree may have no more. */
+/** One failed run for each event shows that its tree may have no more runs. */
 const refusedShownMax = 1;
 
-/** How many runs the tree that an event comes from may still have. */
+/** How many more runs the event's tree may have. */
 async function treePlaces(tx: Db, { appId, treeId }: EventRow, wanted: number): Promise<number> {
   if (treeId === null || wanted === 0) return wanted;
   const runs = await runStore.countTreeRuns(tx, appId, treeId, wanted);
   return runs === undefined ? 0 : Math.max(0, Math.min(wanted, graphLimits.treeRunsMax - runs + wanted));
 }
 
-/** False when the event is not for this automation; what keeps the run from starting, or null when nothing does. */
+/** False when the event is not for this automation; the reason why the run cannot start, or null. */
 async function matchEvent(deps: DispatchDeps, automation: FullAutomation, event: EventRow) {
   if (automation.filter !== null) {
     try {
@@ -94,7 +94,7 @@ async function matchEvent(deps: DispatchDeps, automation: FullAutomation, event:
     }
   }
   if (event.depth < eventDepthMax) return null;
-  const message = `Runs that set each other off by events stop at depth ${eventDepthMax}.`;
+  const message = `Runs that start each other through events are limited to depth ${eventDepthMax}.`;
   return { code: 'event_depth', message };
 }
 
@@ -104,7 +104,7 @@ async function findEvent(db: Db, key: { appId: string; eventId: string }): Promi
   return row;
 }
 
-/** An automation without an owner hears everything of its app; one with an owner what is its owner's, and the app's. */
+/** An automation without an owner receives all events of its app; others receive their owner's and the app's. */
 async function listListeners(db: Db, event: EventRow): Promise<FullAutomation[]> {
   return db<FullAutomation[]>`
     select a.* from automations a
@@ -127,8 +127,8 @@ async function wakeParents(tx: Db, event: EventRow): Promise<void> {
 const dueMax = 100;
 
 /**
- * Starts one run for every scheduled automation whose time has come; of several missed ticks the latest alone counts.
- * The automation's row is locked meanwhile, so each tick is one run however many processes look. Answers how many.
+ * Starts one run for every due scheduled automation; of several missed ticks only the latest counts.
+ * The automation's row is locked meanwhile, so each tick is one run however many processes check. Returns how many.
  */
 export async function startDueSchedules(deps: DispatchDeps): Promise<number> {
   const { db, clock, runs, log } = deps;

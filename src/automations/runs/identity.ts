@@ -5,19 +5,19 @@ import { NodeFailure } from '../nodes/kind.ts';
 import type { RunRow } from './store.ts';
 
 /**
- * The identity that a run acts as: its nodes see and change exactly what that one may. Rights are read each time a
- * run is taken up. Throws NodeFailure when the user or agent is gone.
+ * The identity that a run acts as: its nodes may see and change exactly what that identity may. Rights are read each
+ * time a worker takes up the run. Throws NodeFailure when the user or agent is gone.
  */
 export async function runCaller(db: Db, run: RunRow): Promise<Caller> {
   const scope = { appId: run.appId, sandboxId: run.sandboxId };
   if (run.actsAsUserId !== null) {
     const user = await loadUserCaller(db, { ...scope, userId: run.actsAsUserId });
-    if (!user) throw new NodeFailure('identity_gone', 'The user that this run acts as does not exist any more.');
+    if (!user) throw new NodeFailure('identity_gone', 'The user that this run acts as no longer exists.');
     return user;
   }
   if (run.actsAsAgentId !== null) {
     const agent = await loadAgentCaller(db, { ...scope, agentId: run.actsAsAgentId });
-    if (!agent) throw new NodeFailure('identity_gone', 'The agent that this run acts as does not exist any more.');
+    if (!agent) throw new NodeFailure('identity_gone', 'The agent that this run acts as no longer exists.');
     return agent;
   }
   return { kind: 'server', keyId: nobody, ...scope };

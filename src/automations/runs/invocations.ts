@@ -9,7 +9,7 @@ import type { invokeSchema } from '../schema.ts';
 import type { RunRow } from './store.ts';
 import * as runStore from './store.ts';
 
-/** Two requests are the same when payload and participants are, whatever the order of their members. */
+/** Two requests are equal when payload and participants are, whatever the order of their members. */
 export function requestDigest(input: NonNullable<Static<typeof invokeSchema>>): Buffer {
   const text = JSON.stringify([input.payload ?? {}, input.participants ?? {}], (_key, value: unknown) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -14,7 +14,7 @@ export function invokedBy(caller: Caller): Invoker {
   };
 }
 
-/** Whom a run acts as: the automation's own choice, else the user or agent that invoked it, else the app. */
+/** The identity that a run acts as: the automation's own choice, else the invoking user or agent, else the app. */
 export function actsAs(automation: AutomationRow, invoker: Invoker | undefined) {
   if (automation.runAsUserId !== null || automation.runAsAgentId !== null)
     return { actsAsUserId: automation.runAsUserId, actsAsAgentId: automation.runAsAgentId };
@@ -39,7 +39,7 @@ export function requireInvokeAuth(caller: Caller, automation: AutomationRow): vo
     );
 }
 
-/** Where a run acted as somebody else, an end user does not see with what. */
+/** Where a run acted as another identity, an end user does not see its payloads. */
 export function isWithheld(caller: Caller, run: RunRow): boolean {
   return caller.kind === 'user' && !(run.actsAsUserId === caller.userId && run.actsAsAgentId === null);
 }

@@ -19,14 +19,17 @@ type ProgramWorkDeps = {
 
 const payloadBytesMax = graphLimits.outputBytesMax;
 
-/** Runs without a graph, which the user's own program claims and reports on. */
+/** Runs without a graph, which an external worker claims and reports on. */
 export function createProgramWork({ db, clock, automations, get }: ProgramWorkDeps) {
   return {
-    /** The oldest run that waits for the user's own program, claimed for a while; undefined when none does. */
+    /** Claims the oldest run that waits for an external worker; undefined when there is none. */
     async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
       const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
       if (graphVersion !== null)
-        throw new AppError('conflict', 'The runs of this automation are worked by its workflow, not from outside.');
+        throw new AppError(
+          'conflict',
+          'The runs of this automation are executed by its workflow, not by an external worker.',
+        );
       return db.begin(async (tx) => {
         if (maxConcurrentRuns !== null && !(await runStore.mayStartRun(tx, appId, id))) return undefined;
         const row = await store.claimRun(tx, { appId, id }, clock.now(), leaseSeconds);
@@ -35,7 +38,7 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
       });
     },
 
-    /** What the user's own program says about a run that it has claimed. `running` renews the claim. */
+    /** An external worker's report on its claimed run. `running` renews the claim. */
     async report(
       caller: Caller,
       id: string,
@@ -47,15 +50,15 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
     ): Promise<RunRow> {
       const run = await get(caller, id);
       if (report.status !== 'completed' && report.result !== undefined)
-        throw invalidField('result', 'goes with status completed alone');
+        throw invalidField('result', 'is only for status completed');
       if (report.status !== 'failed' && report.error !== undefined)
-        throw invalidField('error', 'goes with status failed alone');
+        throw invalidField('error', 'is only for status failed');
       if (Buffer.byteLength(JSON.stringify(report.result ?? null)) > payloadBytesMax)
         throw invalidField('result', `must be at most ${payloadBytesMax} bytes`);
       return db.begin(async (tx) => {
         const row = await runStore.lockRun(tx, run.appId, run.id);
         if (!row) throw notFound();
-        if (row.graphVersion !== null) throw wrongState(row, 'is worked by its workflow, not from outside');
+        if (row.graphVersion !== null) throw wrongState(row, 'is executed by its workflow, not by an external worker');
         if (row.status !== 'running') throw wrongState(row, 'is not claimed');
         const now = clock.now();
         if (report.status === 'running') {

@@ -41,7 +41,7 @@ type JournalPage = {
   entries: EntryRow[];
   hasMore: boolean;
   cursor: string | undefined;
-  /** What entries were about is kept from this caller. */
+  /** The payloads of entries are withheld from this caller. */
   withheld: boolean;
 };
 
@@ -49,7 +49,7 @@ const payloadBytesMax = graphLimits.outputBytesMax;
 
 export type RunService = ReturnType<typeof createRunService>;
 
-/** Runs: how they come to be, how they are read, and what may be done to them from outside. */
+/** Runs: how they start, how they are read, and how a caller may change them. */
 export function createRunService({ db, clock, secrets, expressions, automations, loadGraph }: RunDeps) {
   async function get(caller: Caller, id: string): Promise<RunRow> {
     const row = await store.findVisibleRun(db, caller, pathId('automationRun', id));
@@ -57,7 +57,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     return row;
   }
 
-  /** The automation that a caller invokes: by its owner's rights, or anybody's when it belongs to nobody. */
+  /** The automation that a caller invokes: by its owner's rights; one without an owner is open to all. */
   async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
     const automation = await automations.getDefinition(caller, name);
     if (!seesWholeApp(caller) && !(await store.seesAutomation(db, caller, automation.id))) throw notFound();
@@ -116,7 +116,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     };
   }
 
-  /** Ends a run that is not terminal, and the runs that it has started. Of each, its automation's limit is locked first. */
+  /** Ends an active run and the runs that it started. For each, its automation's limit is locked first. */
   async function cancelTree(tx: Db, appId: string, id: string): Promise<RunRow | undefined> {
     const found = await runStore.findRun(tx, appId, id);
     if (!found) return undefined;
@@ -154,7 +154,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     checkPayload,
     cancelTree,
 
-    /** The caller sees the run, and it is of a kind that can be streamed. */
+    /** Checks that the caller may see the run and that it can be streamed. */
     async getStreamable(caller: Caller, id: string): Promise<RunRow> {
       const row = await get(caller, id);
       if (row.type !== 'invoked') throw notFound();
@@ -166,7 +166,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       return store.listRuns(db, caller, id, status, page);
     },
 
-    /** Starts a run, or answers the one that this idempotency key has started before. */
+    /** Starts a run, or returns the run that this idempotency key started before. */
     async invoke(caller: Caller, name: string, input: NonNullable<Static<typeof invokeSchema>>): Promise<RunRow> {
       const automation = await getInvocable(caller, name);
       requireInvokeAuth(caller, automation);
@@ -210,7 +210,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const payload = (input.payload ?? {}) as Record<string, unknown>;
       await checkInvocation(caller, automation, { payload });
       if (parent.depth + 1 > graphLimits.runDepthMax)
-        throw new AppError('conflict', `Runs start runs at most ${graphLimits.runDepthMax} deep.`);
+        throw new AppError('conflict', `Runs may start other runs at most ${graphLimits.runDepthMax} levels deep.`);
       const run = newRun(automation, {
         payload,
         participants: parent.participants,
@@ -243,7 +243,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         run,
         entries,
         hasMore: rows.length > count,
-        // Past the last entry it is the one that was given, so that who polls never starts over.
+        // After the last entry it is the given cursor, so that a polling client never starts over.
         cursor: last === undefined ? after : writeCursor(secrets, run, last.sequence),
         withheld: isWithheld(caller, run),
       } satisfies JournalPage;
@@ -260,7 +260,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       });
     },
 
-    /** A new run from an ended one, with the same payload and the automation's present graph. */
+    /** A new run from an ended one, with the same payload and the automation's current graph. */
     async retry(caller: Caller, id: string): Promise<RunRow> {
       const run = await get(caller, id);
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
@@ -285,7 +285,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       );
     },
 
-    /** Keeps a signal for the run, which may wait for it already or come to wait for it later. */
+    /** Stores a signal for the run, which may already wait for it or do so later. */
     async signal(caller: Caller, id: string, name: string, payload: unknown): Promise<RunRow> {
       const run = await get(caller, id);
       if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
@@ -295,7 +295,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         const row = await runStore.lockRun(tx, run.appId, run.id);
         if (!row) throw notFound();
         if (isTerminal(row)) throw wrongState(row, 'takes no signals');
-        if (!graph) throw wrongState(row, 'is worked from outside and takes no signals');
+        if (!graph) throw wrongState(row, 'is executed by an external worker and takes no signals');
         await appendSignal(tx, row, graph, { name, payload }, clock.now());
         await runStore.queueAdvance(tx, row);
         return (await runStore.findRun(tx, row.appId, row.id)) ?? row;
@@ -304,7 +304,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
 
     ...createProgramWork({ db, clock, automations, get }),
 
-    /** An event of the app's own. Answers its uuid. */
+    /** An event of the app itself. Returns its UUID. */
     async emit(caller: Scope, name: string, payload: unknown): Promise<string> {
       if (Buffer.byteLength(JSON.stringify(payload ?? null)) > payloadBytesMax)
         throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);

@@ -10,7 +10,7 @@ const keptSignalsMax = 100;
 /** Signals must leave room for the run's own entries. */
 const signalSequenceMax = graphLimits.journalEntriesMax - 1_000;
 
-/** Keeps a signal in the journal, for the node that waits for it or will wait for it. */
+/** Stores a signal in the journal, for a node that waits for it now or later. */
 export async function appendSignal(
   tx: Db,
   row: RunRow,
@@ -22,7 +22,7 @@ export async function appendSignal(
   const entries = await runStore.listEntries(tx, row);
   const state = foldJournal(graph, entries.map(runStore.readEntry));
   if (state.signals.length >= keptSignalsMax || row.sequence >= signalSequenceMax)
-    throw new AppError('conflict', `The run keeps ${state.signals.length} signals that nobody has taken: no more.`);
+    throw new AppError('conflict', `The run already has ${state.signals.length} unread signals, which is the limit.`);
   const taken = state.signals.filter((kept) => kept.name === name).length;
   const waiting = [...state.active.values()].filter((one) => one.phase === 'signal' && one.signal === name)[taken];
   await runStore.appendEntries(tx, {

@@ -4,7 +4,7 @@ import { formatId, newUuid } from '../../ids.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
 
-/** SQL of runs and their journals. */
+/** SQL for runs and their journals. */
 
 export type RunRow = {
   appId: string;
@@ -23,7 +23,7 @@ export type RunRow = {
   scheduledAt: Date | null;
   depth: number;
   eventDepth: number;
-  /** The run that this one's tree began with; null for that run itself. */
+  /** The first run of this run's tree; null for that run itself. */
   treeId: string | null;
   parentRunId: string | null;
   parentCommandId: string | null;
@@ -43,7 +43,7 @@ export type RunRow = {
   wakeTimer: WakeTimer | null;
   leaseUntil: Date | null;
   leaseSeconds: number | null;
-  /** Counts the states that streams show; `changes` are those after the first, as far as they are kept. */
+  /** Counts the states that streams show; `changes` are those after the first that are still kept. */
   version: number;
   changes: RunChange[];
   startedAt: Date | null;
@@ -52,10 +52,10 @@ export type RunRow = {
   updatedAt: Date;
 };
 
-/** The timer that a run sleeps for: what `timer_fired` says of it. */
+/** The timer that a run sleeps for: the payload of `timer_fired`. */
 export type WakeTimer = { node_id: string; command_id: string; timer_id: string | null; attempt: number };
 
-/** A state that a run came to. Times are ISO 8601. */
+/** A state of a run. Times are ISO 8601. */
 export type RunChange = { version: number; status: RunStatus; at: string; lease_until: string | null };
 
 export type EntryRow = {
@@ -72,7 +72,7 @@ export type EntryRow = {
 export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'graphVersion' | 'type'> & {
   id: string;
   payload: unknown;
-  /** What the graph sees as `$`, unless it is the payload. */
+  /** The value of `$` in the graph, unless it is the payload. */
   input?: unknown;
   participants?: Record<string, string> | null;
   eventId?: string | null;
@@ -91,7 +91,7 @@ export type NewRun = Pick<RunRow, 'appId' | 'sandboxId' | 'automationId' | 'grap
   teamId?: string | null;
   userId?: string | null;
   timeoutSeconds?: number | null;
-  /** A run that failed before it began: what stopped it. */
+  /** For a run that failed before it started: the reason. */
   error?: { code: string; message: string } | null;
   createdAt: Date;
 };
@@ -100,7 +100,7 @@ export function isTerminal({ status }: { status: RunStatus }): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
-/** Inserts a run and, unless it is worked from outside or has failed already, the job that advances it. */
+/** Inserts a run and the job that advances it, unless an external worker executes it or it has already failed. */
 export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
   const status = run.error ? 'failed' : 'pending';
   const [row] = await db<[RunRow]>`
@@ -133,9 +133,8 @@ export async function findRun(db: Db, appId: string, id: string): Promise<RunRow
 }
 
 /**
- * A run as the worker takes it up; `limited` when its automation bounds how many run at once, `inTree` when it is part of
- * a tree. `secrets` are the app's,
- * wrapped, in base64, by name; null when it has none.
+ * A run as the worker takes it up; `limited` when its automation limits concurrent runs, `inTree` when it is part of a
+ * tree. `secrets` are the app's, encrypted, in base64, by name; null when it has none.
  */
 export type WorkRow = RunRow & { limited: boolean; inTree: boolean; secrets: Record<string, string> | null };
 
@@ -157,8 +156,8 @@ export function treeOf(run: Pick<RunRow, 'id' | 'treeId'>): string {
 }
 
 /**
- * Counts runs that are about to be added to a tree, and locks its count until the transaction ends. Returns how many it
- * has with them, its first run included; undefined when that first run is gone.
+ * Adds to a tree's count of runs and locks the count until the transaction ends. Returns the new count, with the first
+ * run; undefined when that first run is gone.
  */
 export async function countTreeRuns(db: Db, appId: string, treeId: string, added: number): Promise<number | undefined> {
   const [row] = await db<{ runs: number }[]>`
@@ -169,7 +168,7 @@ export async function countTreeRuns(db: Db, appId: string, treeId: string, added
   return row?.runs;
 }
 
-/** Journal entries of all runs of a tree. */
+/** Journal entries of all runs in a tree. */
 export async function countTreeEntries(db: Db, appId: string, treeId: string): Promise<number> {
   const [{ count }] = await db<[{ count: number }]>`
     select (select coalesce(sum(sequence), 0) from automation_runs where app_id = ${appId} and tree_id = ${treeId})
@@ -198,7 +197,7 @@ export async function listEntries(
     order by sequence limit ${count}`;
 }
 
-/** The places in this list of the runs whose journals have gone further, or that are gone. */
+/** The indexes in this list of the runs that have newer entries or are gone. */
 export async function listMoved(
   db: Db,
   runs: readonly { appId: string; id: string; sequence: number }[],
@@ -235,18 +234,18 @@ export type Append = {
   status: RunStatus;
   result?: unknown;
   error?: unknown;
-  /** Whether the run does nothing but wait now, and until when at most. */
+  /** Whether the run only waits now, and until when at most. */
   waiting: boolean;
   wakeAt: Date | null;
-  /** The timer that fires then, when nothing else has to be decided. */
+  /** The timer that fires then, when nothing else is to be decided. */
   wakeTimer: WakeTimer | null;
   now: Date;
 };
 
 /**
- * Writes entries after the expected sequence, with what they make of the run, in one statement. Answers false, and
- * writes nothing, when the journal has gone on or the run has ended: somebody else was faster.
- * An end also frees whoever waits for it: the parent run, and the next run of an automation with a limit.
+ * Writes entries after the expected sequence and the resulting state of the run, in one statement. Returns false, and
+ * writes nothing, when another process has written to the journal or the run has ended.
+ * An end also wakes what waits for it: the parent run, and the next run of an automation with a limit.
  */
 export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const { run, expected, entries, status, now } = append;
@@ -303,7 +302,7 @@ function toJson(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/** Notes what a run waits for when nothing is to be written. False when the journal has gone on meanwhile. */
+/** Records what a run waits for when there is nothing else to write. False when another process has written meanwhile. */
 export async function sleepRun(
   db: Db,
   run: { appId: string; id: string },
@@ -318,12 +317,12 @@ export async function sleepRun(
   return rows.length === 1;
 }
 
-/** How many runs one job advances when many are woken at once; those jobs let all others go first. */
+/** How many runs one job advances when many are woken together; those jobs have the lowest priority. */
 const woken = { promptCount: 200, batchCount: 20, floodPriority: 1 };
 
 /**
- * Wakes the runs whose time has come, the longest due first: in one statement their timers fire in their journals and
- * jobs that advance them are queued. Answers how many; fewer than `countMax` when no other is left.
+ * Wakes the due runs, the longest due first: one statement fires their timers in their journals and queues jobs that
+ * advance them. Returns how many; fewer than `countMax` when no others are left.
  */
 export async function wakeDueRuns(
   db: Db,
@@ -360,19 +359,19 @@ export async function wakeDueRuns(
   return row.count;
 }
 
-/** Tells the streams of a run that it has changed. */
+/** Notifies the streams of a run that it has changed. */
 export async function announceRun(db: Db, run: { appId: string; id: string }): Promise<void> {
   await announceChange(db, 'run', run.appId, run.id);
 }
 
-/** Queues the job that advances a run. In the transaction of what the run is to notice. */
+/** Queues the job that advances a run. In the transaction of the change that the run is to see. */
 export async function queueAdvance(db: Db, run: { appId: string; id: string }): Promise<void> {
   await db`select graphile_worker.add_job('advance_run', json_build_object('appId', ${run.appId}::uuid, 'runId', ${run.id}::uuid))`;
 }
 
 /**
- * The most runs that an automation may have at once, its row locked until the transaction ends; null, and no lock,
- * without a limit. Taken before any lock on a run of it, so that two transactions never wait for each other.
+ * An automation's limit of concurrent runs, its row locked until the transaction ends; null, and no lock, without a
+ * limit. Taken before any lock on a run of it, so that two transactions never deadlock.
  */
 export async function lockLimit(db: Db, appId: string, automationId: string): Promise<number | null> {
   const [row] = await db<{ maxConcurrentRuns: number }[]>`
@@ -390,12 +389,12 @@ export async function mayStartRun(db: Db, appId: string, automationId: string): 
   return count < limit;
 }
 
-/** After a run of an automation with a limit has ended, in its transaction: queues the oldest that waits its turn. */
+/** After a run of an automation with a limit has ended, in the same transaction: queues the oldest waiting run. */
 export async function queueNextPending(db: Db, appId: string, automationId: string): Promise<void> {
   if ((await lockLimit(db, appId, automationId)) !== null) await queuePendingRuns(db, appId, automationId, 1);
 }
 
-/** After a limit has changed: queues the oldest runs that wait their turn, as many as may find a place. */
+/** After a limit has changed: queues the oldest waiting runs, as many as may find a slot. */
 export async function queuePendingRuns(
   db: Db,
   appId: string,

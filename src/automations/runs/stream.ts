@@ -3,7 +3,7 @@ import type { Snapshot, StreamSource, Version } from '../../http/sse.ts';
 import { presentRun } from '../present.ts';
 import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
 
-/** How streams show runs: every change of the status, also to a reader that comes back for those it has missed. */
+/** How streams show runs: every change of the status, also to a client that reconnects for those it has missed. */
 export function runStream(db: Db): StreamSource {
   return {
     event: 'run_update',
@@ -21,8 +21,8 @@ export function runStream(db: Db): StreamSource {
 }
 
 /**
- * The run as it was at each version after the given one, the present one last. Undefined when the changes between are
- * not kept any more.
+ * The run as it was at each version after the given one, the current one last. Undefined when the changes in between
+ * are no longer kept.
  */
 function versionsSince(row: RunRow, version: number): Version[] | undefined {
   const first: RunChange = { version: 1, status: 'pending', at: row.createdAt.toISOString(), lease_until: null };
@@ -35,7 +35,7 @@ function versionsSince(row: RunRow, version: number): Version[] | undefined {
   ];
 }
 
-/** A run before its end has neither result nor error, and has started once it has been running. */
+/** Before its end a run has neither result nor error; it has a start time once it has been running. */
 function runAt(row: RunRow, change: RunChange): RunRow {
   const hasStarted = row.changes.some((one) => one.status === 'running' && one.version <= change.version);
   return {

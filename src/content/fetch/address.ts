@@ -2,10 +2,10 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * Whether an address may be connected to on a stranger's word: an allow rule, so what nobody thought of is refused.
+ * Whether it is safe to connect to an untrusted address: an allow rule, so unknown ranges are refused.
  * IPv4: everything outside the special-purpose registry (RFC 6890 and later entries). IPv6: global unicast (2000::/3)
- * without its special-purpose blocks; every form that carries an IPv4 address inside is refused as a whole, because
- * a translator on the way could turn it into a private one.
+ * without its special-purpose blocks. Every form that contains an IPv4 address is refused, because a translator on the
+ * path could turn it into a private one.
  */
 export function isGloballyRoutable(address: string): boolean {
   const parsed = parseAddress(address);
@@ -14,9 +14,9 @@ export function isGloballyRoutable(address: string): boolean {
   return parsed.match(globalUnicast) && !specialIpv6.some((range) => parsed.match(range));
 }
 
-/** The address in its parsed form; an IPv4-mapped IPv6 address as the IPv4 address it means. */
+/** The parsed address; an IPv4-mapped IPv6 address becomes the IPv4 address. */
 export function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  // ipaddr.js also reads octal and shortened forms, which are judged elsewhere: in the URL. A zone (fe80::1%eth0) only
+  // ipaddr.js also reads octal and shortened forms, which the URL check handles. A zone (fe80::1%eth0) only
   // exists for link-local addresses, which are never public.
   if (isIP(text) === 0 || text.includes('%')) return undefined;
   return ipaddr.process(text);
@@ -39,7 +39,7 @@ const specialIpv4 = [
   '198.18.0.0/15', // benchmarking
   '198.51.100.0/24', // documentation
   '203.0.113.0/24', // documentation
-  '168.63.129.16/32', // a public address that inside one cloud is the host's own service
+  '168.63.129.16/32', // a public address that is the host's own service inside one cloud
   '224.0.0.0/4', // multicast
   '240.0.0.0/4', // reserved, broadcast
 ].map((range) => ipaddr.parseCIDR(range));

@@ -2,15 +2,15 @@ import ipaddr from 'ipaddr.js';
 import { parseAddress } from './address.ts';
 
 /**
- * What an operator opens besides the public internet: CIDRs, single addresses, host names, and `*.name` for every
- * name under one. A host name opens whatever it resolves to.
+ * Targets that an operator allows beyond the public internet: CIDRs, addresses, host names, and `*.name` for every
+ * subdomain. A host name allows whatever it resolves to.
  */
 export type AllowList = {
   allowsHost(host: string): boolean;
   allowsAddress(address: string): boolean;
 };
 
-/** Reads QUARRY_FETCH_ALLOW. Throws a plain Error that names the entry which is none of the above. */
+/** Parses QUARRY_FETCH_ALLOW. Throws a plain Error that names an invalid entry. */
 export function parseAllowList(entries: readonly string[]): AllowList {
   const ranges: [ipaddr.IPv4 | ipaddr.IPv6, number][] = [];
   const names = new Set<string>();

@@ -7,8 +7,8 @@ import type { AllowList } from './allow-list.ts';
 type CheckedUrl = { ok: true; url: URL } | { ok: false; problem: string };
 
 /**
- * What a URL shows by itself, before any name is resolved: not http(s), credentials in it, or a host that is not on
- * the public internet (an address in any spelling, or a name for this machine). `problem` is for the caller.
+ * Checks a URL before any name is resolved: it must be http(s), without credentials, on a host of the public internet
+ * (no private address in any spelling, no name for this machine). `problem` is for the caller.
  */
 export function checkUrl(text: string, allow?: AllowList): CheckedUrl {
   if (text.length > limits.urlCharactersMax)
@@ -20,15 +20,15 @@ export function checkUrl(text: string, allow?: AllowList): CheckedUrl {
     return { ok: false, problem: 'must not carry a user name or password.' };
   const host = hostOf(url);
   if (host === '') return { ok: false, problem: 'must name a host.' };
-  if (blockedPorts.has(Number(url.port))) return { ok: false, problem: 'names a port that is not for the web.' };
+  if (blockedPorts.has(Number(url.port))) return { ok: false, problem: 'must use a port that is allowed for the web.' };
   if (isUnsafeHost(host, allow)) return { ok: false, problem: 'must name a host on the public internet.' };
   return { ok: true, url };
 }
 
-/** The host without IPv6 brackets and without trailing dots, with numeric spellings of addresses made plain. */
+/** The host without IPv6 brackets and trailing dots, with numeric spellings of addresses normalised. */
 function hostOf(url: URL): string {
   const bare = url.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
-  // "127.0.0.1.." is a name to the URL parser until its dots are gone.
+  // "127.0.0.1.." is a name to the URL parser until its dots are removed.
   const plain = `http://${bare}/`;
   return isIP(bare) === 0 && URL.canParse(plain) ? new URL(plain).hostname : bare;
 }
@@ -45,7 +45,7 @@ function isLocalName(host: string, names = ['localhost', 'localdomain']): boolea
   return names.includes(label);
 }
 
-/** Letters that look like those of "localhost", folded onto them. Full-width and styled ones are folded by the URL parser. */
+/** Letters that look like those of "localhost", folded onto them. The URL parser folds full-width and styled ones. */
 function skeleton(name: string): string {
   return name
     .normalize('NFKD')

@@ -17,8 +17,8 @@ export const systemResolver: Resolver = async (host) => {
 const addressesTriedMax = 3;
 
 /**
- * The one way out: resolves the host, judges every address, and connects the socket to the very address that was
- * judged. A name cannot change its mind in between, because it is asked once for each connection.
+ * The only outgoing connector: resolves the host, checks every address, and connects to the address that was checked.
+ * A name is resolved once for each connection, so it cannot change in between.
  */
 export function guardedConnector(options: {
   resolve: Resolver;
@@ -37,7 +37,7 @@ export function guardedConnector(options: {
 
     function tryNext(addresses: string[]): void {
       const [address, ...rest] = addresses;
-      // The name goes on as TLS server name and Host header; only the socket learns the address.
+      // TLS server name and Host header keep the name; only the socket uses the address.
       const servername = isIP(host) === 0 ? host : undefined;
       const pinned = {
         ...target,
@@ -54,7 +54,7 @@ export function guardedConnector(options: {
   };
 }
 
-/** A resolver that gives up: a name server that never answers must not hold a connection slot. */
+/** A resolver with a timeout: an unresponsive name server must not hold a connection slot. */
 function within(resolve: Resolver, timeoutMs: number): Resolver {
   return async (host) => {
     let timer: NodeJS.Timeout | undefined;
@@ -72,7 +72,7 @@ function within(resolve: Resolver, timeoutMs: number): Resolver {
 async function safeAddresses(host: string, resolve: Resolver, allow: AllowList): Promise<string[]> {
   const addresses = isIP(host) === 0 ? await resolveName(host, resolve) : [host];
   const open = allow.allowsHost(host);
-  // One private address among public ones is enough to refuse: honest sites do not publish such a mixture.
+  // One private address among public ones is enough to refuse: legitimate sites do not publish such a mixture.
   const safe = addresses.every((address) => open || isGloballyRoutable(address) || allow.allowsAddress(address));
   if (!safe) throw new FetchError('unsafe_address', 'The host is not on the public internet.');
   return addresses;

@@ -1,4 +1,4 @@
-/** Why a guarded fetch failed. `unsafe_url` and `unsafe_address` mean that no connection was made. */
+/** Why a guarded fetch failed. With `unsafe_url` and `unsafe_address` no connection was made. */
 export type FetchErrorCode =
   | 'unsafe_url'
   | 'unsafe_address'
@@ -11,7 +11,7 @@ export type FetchErrorCode =
   | 'robots_unavailable'
   | 'aborted';
 
-/** `message` is for the caller and never tells what a name resolved to; `cause` is for the log alone. */
+/** `message` is for the caller and never reveals what a name resolved to; `cause` is only for the log. */
 export class FetchError extends Error {
   readonly code: FetchErrorCode;
 
@@ -22,19 +22,19 @@ export class FetchError extends Error {
   }
 }
 
-/** Whatever a socket, the HTTP parser or a decompressor threw, as a FetchError. */
+/** Converts an error of a socket, the HTTP parser or a decompressor to a FetchError. */
 export function asFetchError(error: unknown, timedOut: boolean): FetchError {
   if (error instanceof FetchError) return error;
-  if (timedOut) return new FetchError('timeout', 'The answer took too long.', error);
+  if (timedOut) return new FetchError('timeout', 'The response took too long.', error);
   const code = codeOf(error);
   if (code === 'UND_ERR_ABORTED' || code === 'ABORT_ERR')
-    return new FetchError('aborted', 'The request was given up.', error);
-  if (/TIMEOUT|TIMEDOUT/.test(code)) return new FetchError('timeout', 'The answer took too long.', error);
+    return new FetchError('aborted', 'The request was aborted.', error);
+  if (/TIMEOUT|TIMEDOUT/.test(code)) return new FetchError('timeout', 'The response took too long.', error);
   if (/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/.test(code))
     return new FetchError('connect_failed', 'The host does not accept connections.', error);
   if (/CERT|TLS|SSL|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code))
-    return new FetchError('connect_failed', 'No secure connection to the host could be made.', error);
-  return new FetchError('bad_response', 'The host gave no valid answer.', error);
+    return new FetchError('connect_failed', 'A secure connection to the host could not be established.', error);
+  return new FetchError('bad_response', 'The host returned an invalid response.', error);
 }
 
 function codeOf(error: unknown): string {

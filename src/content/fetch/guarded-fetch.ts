@@ -9,43 +9,43 @@ import { asFetchError, FetchError } from './errors.ts';
 import { type TurnBounds, Turns } from './turns.ts';
 
 export type FetcherOptions = {
-  /** CIDRs, addresses and host names to open besides the public internet (QUARRY_FETCH_ALLOW). */
+  /** CIDRs, addresses and host names to allow beyond the public internet (QUARRY_FETCH_ALLOW). */
   allow?: readonly string[];
-  /** Whom a site's owner can turn to, an address or URL; becomes part of the User-Agent (QUARRY_FETCH_CONTACT). */
+  /** A contact for site owners, an address or URL; becomes part of the User-Agent (QUARRY_FETCH_CONTACT). */
   contact?: string | undefined;
-  /** Stands in for the system's resolver in tests. */
+  /** Replaces the system's resolver in tests. */
   resolve?: Resolver;
   connectTimeoutMs?: number;
   turns?: TurnBounds;
 };
 
 type FetchRequest = {
-  /** The app that asks: apps share the requests of this process, and those to one host. */
+  /** The requesting app: apps share the requests of this process, and those to one host. */
   lane?: string;
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Record<string, string>;
   body?: string | Uint8Array;
-  /** `manual` hands a 3xx back as it is. */
+  /** `manual` returns a 3xx unchanged. */
   redirect?: 'follow' | 'manual';
-  /** Upper bound of the body as it comes, compressed or not. */
+  /** Limit of the body as received, compressed or not. */
   bytesMax?: number;
-  /** Bound on the whole exchange: the wait for a turn, redirects and the body included. */
+  /** Limit of the whole exchange: the wait for a turn, redirects and the body. */
   timeoutMs?: number;
   signal?: AbortSignal;
-  /** Asked before each redirect is followed; `false` ends the fetch with `stopped` set. */
+  /** Called before each redirect; `false` ends the fetch with `stopped` set. */
   mayFollow?: (url: URL) => boolean | Promise<boolean>;
 };
 
 export type FetchResponse = {
   status: number;
-  /** Names in lower case; a header sent more than once is joined with ", ". */
+  /** Names in lower case; a repeated header is joined with ", ". */
   headers: Record<string, string>;
-  /** Where the answer came from, after redirects. */
+  /** The URL of the response, after redirects. */
   url: string;
   redirects: number;
-  /** A redirect target that `mayFollow` refused; the body is then that of the redirect. */
+  /** A redirect target that `mayFollow` refused; the body is that of the redirect. */
   stopped: string | undefined;
-  /** As it came, with its Content-Encoding, and bounded; throws FetchError. Read it to the end, or call `discard`. */
+  /** As received, with its Content-Encoding, and bounded; throws FetchError. Read it to the end, or call `discard`. */
   body: AsyncIterable<Uint8Array>;
   bytes(): Promise<Uint8Array>;
   discard(): void;
@@ -53,9 +53,9 @@ export type FetchResponse = {
 
 export type Fetcher = {
   readonly userAgent: string;
-  /** Throws FetchError; resolves as soon as the final answer's headers are there. */
+  /** Throws FetchError; resolves when the final response's headers have arrived. */
   fetch(url: string, options?: FetchRequest): Promise<FetchResponse>;
-  /** What `url` shows as unsafe by itself, by this fetcher's allow list. */
+  /** Why `url` is unsafe by itself, given this fetcher's allow list. */
   check(url: string): ReturnType<typeof checkUrl>;
   close(): Promise<void>;
 };
@@ -69,17 +69,17 @@ const fetchLimits = {
   turns: { requestsMax: 4_000, ofAppMax: 1_000, ofHostMax: 1_000, ofAppAtHostMax: 250 },
 } as const;
 
-/** What the parser processes can undo, in the order we like it. */
+/** The encodings that the parser processes can decode, in order of preference. */
 const acceptEncoding = 'gzip, br, zstd, deflate';
 
-/** The guarded way out of the process for every URL that somebody else chose. */
+/** The only way for the process to request URLs that others chose. */
 export function createFetcher(options: FetcherOptions = {}): Fetcher {
   const allow = parseAllowList(options.allow ?? []);
   const bounds = options.turns ?? fetchLimits.turns;
   const turns = new Turns(bounds);
   const connectTimeoutMs = options.connectTimeoutMs ?? fetchLimits.connectTimeoutMs;
   const userAgent = `Quarry/1.0 (${options.contact === undefined ? 'self-hosted crawler' : `+${options.contact}`})`;
-  // An agent of our own: the process-wide one may follow proxy variables of the environment.
+  // Our own agent: the process-wide one may follow proxy variables of the environment.
   const agent = new Agent({
     connect: guardedConnector({ resolve: options.resolve ?? systemResolver, allow, connectTimeoutMs }),
     connections: bounds.ofHostMax,
@@ -135,7 +135,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       },
       body: hop.body ?? null,
       signal: deadline.signal,
-      // The deadline bounds the whole exchange already.
+      // The deadline already bounds the whole exchange.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -149,19 +149,20 @@ function redirectTarget(answer: Answer, base: URL): URL | undefined {
   const raw = [answer.headers.location].flat()[0];
   if (raw === undefined) return undefined;
   const location = decodeHeader(raw);
-  if (!URL.canParse(location, base.href)) throw new FetchError('bad_response', 'The URL redirects to nowhere.');
+  if (!URL.canParse(location, base.href))
+    throw new FetchError('bad_response', 'The URL redirects to an invalid address.');
   return new URL(location, base.href);
 }
 
-/** Header bytes come as Latin-1; those that are valid UTF-8 are meant as such. */
+/** Header bytes arrive as Latin-1; those that are valid UTF-8 are decoded as such. */
 function decodeHeader(value: string): string {
   const bytes = Buffer.from(value, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
 /**
- * What goes along to the next hop: no body after a changed method, and to another origin neither the body nor any
- * header of the caller's. Which of them are secret cannot be told: many APIs have a key header of their own.
+ * The request for the next hop: no body after a changed method, and for another origin neither the body nor any of the
+ * caller's headers. It is unknown which of them are secret: many APIs have their own key header.
  */
 function afterRedirect(hop: FetchRequest, status: number, otherOrigin: boolean): FetchRequest {
   const next = { ...hop };
@@ -240,16 +241,16 @@ async function* boundedBody(stream: Readable, bytesMax: number, deadline: Deadli
 }
 
 function tooLarge(bytesMax: number): FetchError {
-  return new FetchError('too_large', `The answer is larger than ${bytesMax} bytes.`);
+  return new FetchError('too_large', `The response is larger than ${bytesMax} bytes.`);
 }
 
-/** Ends a body that nobody will read. Its late errors concern nobody. */
+/** Destroys an unread body. Its late errors are ignored. */
 function drop(stream: Readable): void {
   stream.on('error', () => {});
   stream.destroy();
 }
 
-/** One time bound over many steps, joined with the caller's own signal. */
+/** One deadline for many steps, combined with the caller's own signal. */
 class Deadline {
   passed = false;
   readonly #controller = new AbortController();
@@ -272,7 +273,7 @@ class Deadline {
     return this.#controller.signal;
   }
 
-  /** undici notices a signal only once it is connected; this notices immediately. */
+  /** undici notices a signal only once it is connected; this rejects immediately. */
   async race(answer: Promise<Answer>): Promise<Answer> {
     let onAbort = (): void => {};
     const aborted = new Promise<never>((_resolve, reject) => {
@@ -280,13 +281,13 @@ class Deadline {
         reject(
           new FetchError(
             this.passed ? 'timeout' : 'aborted',
-            this.passed ? 'The answer took too long.' : 'The request was given up.',
+            this.passed ? 'The response took too long.' : 'The request was aborted.',
           ),
         );
       if (this.signal.aborted) onAbort();
       this.signal.addEventListener('abort', onAbort, { once: true });
     });
-    // The loser may still fail later, or bring a body that nobody waits for any more.
+    // The other promise may still reject later, or return a body that nothing reads.
     answer.then(
       (late) => this.signal.aborted && drop(late.body),
       () => {},

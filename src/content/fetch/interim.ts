@@ -5,8 +5,8 @@ const headStart = 'HTTP/1.1 100 ';
 const headBytesMax = 8 * 1024;
 
 /**
- * Removes `100 Continue` from what a socket reads ahead of each response. Some servers send it unasked, HTTP lets them,
- * and undici ends the connection over it.
+ * Removes `100 Continue` from what a socket reads ahead of each response. Some servers send it unrequested, as HTTP
+ * allows, and undici closes the connection for it.
  */
 export function skipContinue(socket: Socket): Socket {
   const read = socket.read.bind(socket);

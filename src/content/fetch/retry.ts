@@ -6,8 +6,8 @@ export function isRetryable(status: number): boolean {
 }
 
 /**
- * The pause before try number `triesDone` + 1, undefined after the last: exponential, with jitter on its upper half,
- * and never shorter than the site's Retry-After (up to a minute).
+ * The pause before attempt `triesDone` + 1; undefined after the last. Exponential, with jitter on its upper half, and
+ * never shorter than the site's Retry-After (up to a minute).
  */
 export function retryDelayMs(
   triesDone: number,
@@ -21,7 +21,7 @@ export function retryDelayMs(
   return Math.min(Math.max(step / 2 + (random() * step) / 2, asked), retryLimits.delayMsMax);
 }
 
-/** Retry-After in either of its forms, seconds or a date. */
+/** Parses Retry-After in either form, seconds or a date. */
 export function retryAfterMs(value: string | undefined, now: Date): number | undefined {
   const text = value?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;

@@ -1,9 +1,9 @@
 import { FetchError } from './errors.ts';
 
 export type TurnBounds = {
-  /** Requests of this process at the same time. */
+  /** Concurrent requests of this process. */
   requestsMax: number;
-  /** Of these for one app, for one host, and for one app at one host. */
+  /** The share of one app, of one host, and of one app at one host. */
   ofAppMax: number;
   ofHostMax: number;
   ofAppAtHostMax: number;
@@ -12,12 +12,12 @@ export type TurnBounds = {
 type Queue = { app: string; host: string; open: number; waiting: (() => void)[] };
 
 /**
- * Turns for requests to other hosts: a host that does not answer holds the share of the app that asks it there, and
- * keeps no other app and no other host waiting.
+ * Turns for requests to other hosts: an unresponsive host only uses up the share of the apps that request it, and
+ * delays no other app and no other host.
  */
 export class Turns {
   readonly #bounds: TurnBounds;
-  /** By app and host; one that neither waits nor has a request open is forgotten. */
+  /** By app and host; entries without waiting or open requests are removed. */
   readonly #queues = new Map<string, Queue>();
   readonly #ofApp = new Map<string, number>();
   readonly #ofHost = new Map<string, number>();
@@ -54,7 +54,7 @@ export class Turns {
       const giveUp = (): void => {
         queue.waiting.splice(queue.waiting.indexOf(go), 1);
         this.#forgetIdle(key, queue);
-        reject(new FetchError('aborted', 'The request was given up.'));
+        reject(new FetchError('aborted', 'The request was aborted.'));
       };
       if (signal.aborted) return giveUp();
       queue.waiting.push(go);
@@ -62,7 +62,7 @@ export class Turns {
     });
   }
 
-  /** Of those that may, the app with the fewest requests open goes first. */
+  /** Among the eligible apps, the one with the fewest open requests goes first. */
   #openNext(): void {
     let next: Queue | undefined;
     for (const queue of this.#queues.values()) {

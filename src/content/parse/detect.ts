@@ -29,7 +29,7 @@ export type DocumentKind =
 
 type DetectInput = { bytes: Uint8Array; filename?: string; contentType?: string };
 
-/** The format: by content where it tells, then by the name, then by the claimed type. Throws ParseError on a damaged archive. */
+/** The format: from the content if possible, then the name, then the claimed type. Throws ParseError on a damaged archive. */
 export async function detectKind(input: DetectInput): Promise<DocumentKind> {
   const { bytes } = input;
   const binary = await binaryKind(bytes);
@@ -40,7 +40,7 @@ export async function detectKind(input: DetectInput): Promise<DocumentKind> {
   return textKind(head) ?? kindByName(input.filename) ?? kindByType(input.contentType) ?? shapeOfText(head) ?? 'text';
 }
 
-/** The name's ending in lower case, without the dot. */
+/** The file extension in lower case, without the dot. */
 export function extensionOf(filename: string | undefined): string {
   return /\.([A-Za-z0-9]{1,10})$/.exec(filename ?? '')?.[1]?.toLowerCase() ?? '';
 }
@@ -107,7 +107,7 @@ function contentXmlKind(zip: ZipArchive): DocumentKind {
   if (content.includes('<office:spreadsheet')) return 'ods';
   if (content.includes('<office:presentation') || content.includes('<office:drawing')) return 'odp';
   if (content.includes('<office:text')) return 'odt';
-  throw failed('The file is an archive that looks like an OpenDocument file but holds no document.');
+  throw failed('The file is an archive that looks like an OpenDocument file but contains no document.');
 }
 
 function textHead(bytes: Uint8Array): string {
@@ -118,7 +118,7 @@ function textHead(bytes: Uint8Array): string {
     .trimStart();
 }
 
-/** What the first characters say beyond doubt. */
+/** Formats whose first characters are unambiguous. */
 function textKind(head: string): DocumentKind | undefined {
   if (/^<!doctype\s+html|^<html[\s>]/i.test(head)) return 'html';
   if (/^<\?xml\b/i.test(head)) return /<(?:!doctype\s+)?html[\s>]/i.test(head.slice(0, 2000)) ? 'html' : 'xml';
@@ -177,7 +177,7 @@ const kindOfExtension: Record<string, DocumentKind> = {
   vtt: 'text',
 };
 
-/** Endings whose contents are code: kept in a fence that names the language. */
+/** Extensions of source code: kept in a fence that names the language. */
 export const codeLanguages: Record<string, string> = {
   js: 'javascript',
   mjs: 'javascript',
@@ -221,7 +221,7 @@ function kindByType(contentType: string | undefined): DocumentKind | undefined {
   return undefined;
 }
 
-/** With neither a name nor a type to go by: the look of the text. */
+/** Without a name or a type: a guess from the text itself. */
 function shapeOfText(head: string): DocumentKind | undefined {
   if (
     /^<(?:head|body|div|table|p|h[1-6]|article|section|ul|ol|meta|title|span|a|b|strong|em|img|br)\b[^>]*>/i.test(head)

@@ -1,6 +1,6 @@
 import { requireTextSize } from './types.ts';
 
-/** What every format is turned into before it is written as Markdown. Texts are inline Markdown, already escaped. */
+/** The blocks that every format is converted to before it is written as Markdown. Texts are inline Markdown, already escaped. */
 export type Block =
   | { type: 'heading'; level: number; text: string }
   | { type: 'paragraph'; text: string }
@@ -29,7 +29,7 @@ export function writeMarkdown(blocks: Block[]): string {
   return out.length === 0 ? '' : `${out.join('')}\n`;
 }
 
-/** The blocks on one line, as a table cell holds them. */
+/** The blocks on one line, for a table cell. */
 export function writeInline(blocks: Block[]): string {
   const texts = blocks
     .map((block) => {
@@ -45,7 +45,7 @@ export function writeInline(blocks: Block[]): string {
   return joinCells(texts, '<br>');
 }
 
-/** Nested tables repeat the text of merged cells at every level, so what is joined is counted first. */
+/** Nested tables repeat the text of merged cells at every level, so the size is counted before joining. */
 function joinCells(cells: string[], separator: string): string {
   requireTextSize(cells.reduce((sum, cell) => sum + cell.length, 0));
   return cells.join(separator);
@@ -116,7 +116,7 @@ function cellText(cell: string): string {
     .replaceAll(/(?<!\\)\|/g, '\\|');
 }
 
-/** Plain text made safe inside Markdown: what would be read as markup gets a backslash, ordinary prose stays as it is. */
+/** Escapes plain text for Markdown: characters that would be markup get a backslash, ordinary prose stays unchanged. */
 export function escapeText(text: string): string {
   return text
     .replaceAll(/\\(?=[!-/:-@[-`{-~])/g, '\\\\')
@@ -128,7 +128,7 @@ export function escapeText(text: string): string {
     .replaceAll(/\](?=[([:])/g, '\\]');
 }
 
-/** Escapes what only counts at the start of a line: headings, lists, quotes, rules. */
+/** Escapes characters that only count at the start of a line: headings, lists, quotes, rules. */
 function guardLineStarts(text: string): string {
   return text
     .replaceAll(/^([ \t]*)(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|={2,}\s*$|-{3,}\s*$)/gm, '$1\\$2')
@@ -142,7 +142,7 @@ export function codeSpan(text: string): string {
   return `${fence}${pad}${text}${pad}${fence}`;
 }
 
-/** Puts an inline mark (`**`, `*`, `~~`) round the text, its outer spaces left outside, as CommonMark wants them. */
+/** Puts an inline mark (`**`, `*`, `~~`) around the text but inside its outer spaces, as CommonMark requires. */
 export function mark(text: string, delimiter: string): string {
   const inner = text.trim();
   if (inner === '') return text;

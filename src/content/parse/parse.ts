@@ -15,12 +15,12 @@ import { csvToMarkdown, looksLikeCsv } from './text/csv.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
 import { failed, type ParsedWithScans, type ParseInput, parseLimits, unsupported } from './types.ts';
 
-/** A document of any known format as Markdown. Runs in a parser process. `ocr`: page images may be handed back. Throws ParseError. */
+/** A document of any known format as Markdown. Runs in a parser process. `ocr`: page images may be returned for recognition. Throws ParseError. */
 export async function parseDocument(input: ParseInput, ocr: boolean): Promise<ParsedWithScans> {
   if (input.bytes.byteLength === 0) throw failed('The file is empty.');
   const kind = await detectKind(input);
   const document = await parseKind(kind, input, ocr);
-  if (document.markdown.trim() === '' && document.scans === undefined) throw failed('The document holds no text.');
+  if (document.markdown.trim() === '' && document.scans === undefined) throw failed('The document contains no text.');
   return document;
 }
 
@@ -71,17 +71,17 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
     case 'archive':
       throw unsupported('The file is an archive. Upload the documents in it one by one.');
     case 'media':
-      throw unsupported('The file is sound or video, which has no text to read.');
+      throw unsupported('The file is audio or video, which has no text to read.');
     default:
-      throw unsupported('The file is in no format that can be read as a document.');
+      throw unsupported('The file has no format that can be read as a document.');
   }
 }
 
-/** A picture is handed back for recognition, when there is an engine for it. */
+/** A picture is returned for recognition when there is an OCR engine. */
 function parseImage(bytes: Uint8Array, ocr: boolean): ParsedWithScans {
   if (!ocr) throw unsupported('The file is a picture, and no OCR engine is installed to read its text.');
   const size = imageSize(bytes);
-  if (!size) throw failed('The picture is damaged or cut short.');
+  if (!size) throw failed('The picture is damaged or truncated.');
   if (size.width * size.height > parseLimits.imagePixelsMax)
     throw failed(`The picture has more than ${parseLimits.imagePixelsMax / 1_000_000} million pixels.`);
   const placeholder = '<!-- picture -->';

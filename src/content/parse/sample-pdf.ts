@@ -1,6 +1,6 @@
 /**
- * A PDF of one page that is written here: paragraphs, a heading, a list and a table, enough for every part of the
- * reader to run once. The words do not matter.
+ * Builds a one-page PDF: paragraphs, a heading, a list and a table, enough to run every part of the reader once. The
+ * words do not matter.
  */
 export function samplePdf(): Uint8Array {
   const content: string[] = [];
@@ -35,7 +35,7 @@ export function samplePdf(): Uint8Array {
   return buildPdf([content.join('\n')]);
 }
 
-/** A PDF file of pages that each draw that content with Helvetica as /F1. */
+/** A PDF file of pages that each draw this content with Helvetica as /F1. */
 export function buildPdf(pages: string[]): Uint8Array {
   const objects: string[] = [
     '<< /Type /Catalog /Pages 2 0 R >>',

@@ -1,18 +1,18 @@
-/** What a document parser is given. The bytes decide the type first, then the name, then the claimed type. */
+/** The input of a document parser. The bytes determine the type first, then the name, then the claimed type. */
 export type ParseInput = {
   bytes: Uint8Array;
   filename?: string;
   contentType?: string;
-  /** Of a document that was fetched: its Content-Encoding header, and how large it may be without it. */
+  /** For a fetched document: its Content-Encoding header, and its size limit after decoding. */
   contentEncoding?: string;
   decodedBytesMax?: number;
   url?: string;
 };
 
-/** A document as Markdown, with what the file says about itself. Dates are ISO 8601. */
+/** A document as Markdown, with the file's own metadata. Dates are ISO 8601. */
 export type ParsedDocument = {
   markdown: string;
-  /** The format that was found: `pdf`, `docx`, `csv`, … */
+  /** The detected format: `pdf`, `docx`, `csv`, … */
   kind: string;
   title?: string;
   language?: string;
@@ -23,9 +23,9 @@ export type ParsedDocument = {
   pages?: number;
   /** Names of files inside the document (mail attachments, embedded files); their contents are not read. */
   attachments?: string[];
-  /** Of a web page: its type, and what it states about its subject. */
+  /** For a web page: its type, and the facts in its metadata. */
   page?: PageReport;
-  /** What is missing because the document is too large, in words. Absent when it is whole. */
+  /** Parts that are missing because the document is too large, in words. Absent when it is complete. */
   truncated?: string[];
 };
 
@@ -39,10 +39,10 @@ export type ImageSize = { width: number; height: number };
 
 export type ParseFailure = 'unsupported_content' | 'extraction_failed' | 'timeout';
 
-/** A document that gives no Markdown. The message is in plain words for the person who sent it. */
+/** A document that cannot be converted to Markdown. The message is for the sender. */
 export class ParseError extends Error {
   readonly reason: ParseFailure;
-  /** What exactly is wrong, where that is known; else the reason again. */
+  /** The specific problem, if known; else the reason again. */
   readonly code: ParseFailure | 'needs_browser';
 
   constructor(reason: ParseFailure, message: string, options: { cause?: unknown; code?: 'needs_browser' } = {}) {
@@ -57,9 +57,9 @@ export function unsupported(message: string): ParseError {
   return new ParseError('unsupported_content', message);
 }
 
-/** A page without text of its own, which its scripts would draw. */
+/** A page without its own text, which its scripts would render. */
 export function needsBrowser(): ParseError {
-  const message = 'The page has no text of its own: its scripts draw it, which needs a browser.';
+  const message = 'The page has no text of its own: its scripts render it, which requires a browser.';
   return new ParseError('extraction_failed', message, { code: 'needs_browser' });
 }
 
@@ -67,7 +67,7 @@ export function failed(message: string, cause?: unknown): ParseError {
   return new ParseError('extraction_failed', message, { cause });
 }
 
-/** Bounds of a parse, each with its unit. Memory and time are the pool's; these stop what would merely waste them. */
+/** Limits of a parse, each with its unit. The pool limits memory and time; these stop work that would waste them. */
 export const parseLimits = {
   markdownCharactersMax: 32 * 1024 * 1024,
   pdfPagesMax: 10_000,
@@ -78,15 +78,15 @@ export const parseLimits = {
   xmlNodesMax: 4_000_000,
   sheetRowsMax: 100_000,
   sheetCellsMax: 1_000_000,
-  /** Cells of tables with the empty ones between them, which a small file can have by the billion. */
+  /** Cells of tables including empty ones, of which a small file can have billions. */
   tablePlacesMax: 4_000_000,
   imagePixelsMax: 100_000_000,
   mailDepthMax: 8,
   ocrPagesMax: 50,
 } as const;
 
-/** Throws when a document gives more characters of Markdown than are kept: while it is built, not when it is done. */
+/** Throws when a document exceeds the limit of Markdown characters: while it is built, not afterwards. */
 export function requireTextSize(characters: number): void {
   if (characters > parseLimits.markdownCharactersMax)
-    throw failed('The document gives more than 32 million characters of text.');
+    throw failed('The document contains more than 32 million characters of text.');
 }

@@ -57,13 +57,16 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       );
     },
 
-    /** Starts the replacement of a document's content; title and metadata that are absent stay. */
+    /** Starts the replacement of a document's content; absent title and metadata stay. */
     async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
       const document = await get(caller, id);
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
       if ((input.content === undefined) === (input.file === undefined)) {
-        const fields = ['content', 'file'].map((field) => ({ field, message: 'give exactly one of content and file' }));
-        throw new AppError('invalid_parameters', 'content, file: give exactly one of them', { fields });
+        const fields = ['content', 'file'].map((field) => ({
+          field,
+          message: 'exactly one of content and file is required',
+        }));
+        throw new AppError('invalid_parameters', 'content, file: exactly one of them is required', { fields });
       }
       return ingestions.replaceDocument(caller, source, document, input);
     },
@@ -104,7 +107,7 @@ export function createDocumentService(deps: { db: Database; sources: SourceServi
       }
       const offset = query.offset ?? 1;
       const limit = query.limit ?? linesDefault;
-      if (offset < 1) throw invalidField('offset', 'lines are counted from 1');
+      if (offset < 1) throw invalidField('offset', 'lines are numbered from 1');
       const text = await store.readText(db, document.appId, document.id);
       if (!text) throw notFound();
       return { document, unit, offset, limit, ...sliceLines(text.toString(), document.totalLines, offset, limit) };
@@ -134,7 +137,7 @@ function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
-/** Whole lines with their line breaks; past the end nothing. */
+/** Whole lines with their line breaks; empty past the end. */
 function sliceLines(text: string, totalLines: number, offset: number, limit: number) {
   let start = 0;
   for (let line = 1; line < offset && start < text.length; line++) {

@@ -35,7 +35,7 @@ export type DocumentView = DocumentRow & Owned;
 
 export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
 
-/** Adds the document, or puts it in the place of the one with the same id. */
+/** Inserts the document, or replaces the one with the same id. */
 export async function upsertDocument(db: Db, document: DocumentWrite, text: Buffer): Promise<void> {
   const row = db`
     insert into knowledge_documents (app_id, id, source_id, title, file_id, metadata, content_type, bytes_hash,
@@ -121,7 +121,7 @@ export async function listChunkTexts(db: Db, document: DocumentRow, page: PageRe
     order by c.ordinal limit ${page.pageSize} offset ${page.offset}`;
 }
 
-/** The newest live document of the source made of these very bytes. */
+/** The newest live document of the source with exactly these bytes. */
 export async function findDocumentByBytes(db: Db, appId: string, sourceId: string, hash: Buffer) {
   const [row] = await db<{ id: string }[]>`
     select id from knowledge_documents where app_id = ${appId} and source_id = ${sourceId} and bytes_hash = ${hash}
@@ -136,7 +136,7 @@ export async function findFirstDocument(db: Db, appId: string, sourceId: string)
   return row;
 }
 
-/** The document that a source has of a page. */
+/** The source's document of a page. */
 export async function findDocumentByUrl(db: Db, appId: string, sourceId: string, url: string) {
   const [row] = await db<DocumentRow[]>`
     select * from knowledge_documents
@@ -145,7 +145,7 @@ export async function findDocumentByUrl(db: Db, appId: string, sourceId: string,
   return row;
 }
 
-/** Those of these pages that the source has a document of. */
+/** The pages among these of which the source has a document. */
 export async function listHeldUrls(db: Db, appId: string, sourceId: string, urls: string[]): Promise<Set<string>> {
   const rows = await db<{ sourceUrl: string }[]>`
     select source_url from knowledge_documents
@@ -154,7 +154,7 @@ export async function listHeldUrls(db: Db, appId: string, sourceId: string, urls
   return new Set(rows.map((row) => row.sourceUrl));
 }
 
-/** Marks the documents of these pages as still there. */
+/** Marks the documents of these pages as still present. */
 export async function markSeen(db: Db, appId: string, sourceId: string, urls: string[], seenBy: string): Promise<void> {
   if (urls.length === 0) return;
   await db`
@@ -163,7 +163,7 @@ export async function markSeen(db: Db, appId: string, sourceId: string, urls: st
       and md5(source_url) in (select md5(url) from unnest(${urls}::text[]) url) and source_url = any(${urls}::text[])`;
 }
 
-/** Documents that this pull did not come by. */
+/** Documents that this pull did not find. */
 export async function listUnseen(db: Db, appId: string, sourceId: string, seenBy: string): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select id from knowledge_documents
@@ -183,7 +183,7 @@ export async function describeDocument(
     where app_id = ${appId} and id = ${id}`;
 }
 
-/** Documents whose chunks lie before an ordinal. */
+/** Documents whose chunks are before an ordinal. */
 export async function listBelow(db: Db, appId: string, sourceId: string, ordinal: number, count: number) {
   const rows = await db<{ id: string }[]>`
     select id from knowledge_documents
@@ -192,7 +192,7 @@ export async function listBelow(db: Db, appId: string, sourceId: string, ordinal
   return rows.map((row) => row.id);
 }
 
-/** Says where the chunks of a document are now; nothing else about it changes. */
+/** Updates where a document's chunks are; nothing else about it changes. */
 export async function moveDocument(
   db: Db,
   appId: string,
@@ -205,7 +205,7 @@ export async function moveDocument(
     where app_id = ${appId} and id = ${id}`;
 }
 
-/** Removes the row (its text goes with it) and answers where its chunks are. */
+/** Deletes the row (and its text) and returns where its chunks are. */
 export async function deleteDocument(db: Db, appId: string, id: string) {
   const [row] = await db<Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount'>[]>`
     delete from knowledge_documents where app_id = ${appId} and id = ${id}
@@ -219,7 +219,7 @@ export async function readText(db: Db, appId: string, documentId: string): Promi
   return row?.content;
 }
 
-/** A run of bytes of the text. */
+/** A range of bytes of the text. */
 export async function readTextSlice(db: Db, appId: string, documentId: string, start: number, length: number) {
   const [row] = await db<{ content: Buffer }[]>`
     select substring(content from ${start + 1}::int for ${length}::int) as content from knowledge_texts
@@ -235,7 +235,7 @@ export function listChunks(db: Db, appId: string, sourceId: string, from: number
     where app_id = ${appId} and source_id = ${sourceId} and ordinal >= ${from} and ordinal < ${to} order by ordinal`;
 }
 
-/** Documents whose vectors are not those of this model, oldest first. */
+/** Documents whose vectors are of another model, oldest first. */
 export function listUnembedded(db: Db, appId: string, model: string, count: number) {
   return db<Pick<DocumentRow, 'appId' | 'id' | 'sourceId'>[]>`
     (select app_id, id, source_id from knowledge_documents where app_id = ${appId} and embedding_model is null
@@ -260,7 +260,7 @@ export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> 
   return rows.map(({ appId }) => appId);
 }
 
-/** Says that the document's vectors are complete, unless its chunks were replaced meanwhile. */
+/** Marks the document's vectors as complete, unless its chunks were replaced meanwhile. */
 export async function setEmbedded(db: Db, appId: string, id: string, firstOrdinal: number, model: string) {
   const rows = await db`
     update knowledge_documents set embedding_model = ${model}

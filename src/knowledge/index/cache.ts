@@ -1,4 +1,4 @@
-/** Remembers what was used last, up to a number of bytes. */
+/** A least-recently-used cache, bounded in bytes. */
 export class ByteCache<V> {
   readonly #entries = new Map<string, { value: V; bytes: number }>();
   readonly #bytesMax: number;

@@ -20,9 +20,9 @@ import {
 type CompactDeps = { db: Database; embedder: SharedEmbedder; parser: ParserPool };
 
 /**
- * Rids a source's index of what was replaced or deleted: moves every live document behind the present end of the index,
- * one transaction each, and drops everything before. Searches see each document once all the while. Safe to repeat and
- * to break off.
+ * Removes replaced and deleted chunks from a source's index: moves every live document behind the current end of the
+ * index, one transaction each, and drops everything before. Searches see each document once throughout. Safe to repeat
+ * and to interrupt.
  */
 export async function compactSource(deps: CompactDeps, key: SourceKey, signal: AbortSignal | undefined): Promise<void> {
   const { db } = deps;
@@ -65,7 +65,7 @@ async function moveDocument(
   await db.begin(async (tx: Transaction) => {
     const state = await lockIndex(tx, key);
     const document = state && (await documents.findDocumentById(tx, key.appId, id));
-    // Whatever replaced it meanwhile has put it behind the boundary.
+    // A replacement made meanwhile is already behind the boundary.
     if (!document || document.firstOrdinal !== before.firstOrdinal) return;
     const firstOrdinal = state.nextOrdinal;
     const vectors = prepared.chunks.flatMap((chunk, i) => {

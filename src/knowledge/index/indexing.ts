@@ -27,19 +27,19 @@ import {
   type StoredVector,
 } from './store.ts';
 
-/** What a document is besides its text; where its chunks are is decided when it is written. */
+/** A document without its text; the place of its chunks is decided when it is written. */
 export type DocumentFacts = Pick<
   DocumentWrite,
   'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
 >;
 
-/** A document's text, cut and indexed, not yet anywhere. */
+/** A document's text, cut and indexed, but not yet stored. */
 export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; textHash: Buffer; words: number };
 
 /**
- * Cuts and indexes a text in a parser process: it is as little to be trusted as the bytes that it came from, and long
- * ones take seconds. With the built-in embedder the vectors that `known` lacks are made there too and added to it.
- * NUL becomes U+FFFD, since nothing downstream can hold it. Throws ParseError.
+ * Cuts and indexes a text in a parser process: it is as untrusted as the bytes that it came from, and a long one takes
+ * seconds. With the built-in embedder it also computes the vectors that `known` lacks and adds them to it.
+ * NUL becomes U+FFFD, because PostgreSQL cannot store it. Throws ParseError.
  */
 export async function prepareDocument(
   { parser, embedder }: { parser: ParserPool; embedder: SharedEmbedder },
@@ -70,7 +70,7 @@ export async function prepareDocument(
 /** Packed vectors by the hash (hex) of the chunk's context. */
 export type KnownVectors = Map<string, Buffer>;
 
-/** The vectors that the document has now, for those of its chunks that stay as they are. */
+/** The document's current vectors, for chunks that do not change. */
 export async function readKnownVectors(db: Db, document: DocumentRow, model: string): Promise<KnownVectors> {
   const key = { appId: document.appId, sourceId: document.sourceId };
   const end = document.firstOrdinal + document.chunkCount;
@@ -84,7 +84,7 @@ export async function readKnownVectors(db: Db, document: DocumentRow, model: str
   return known;
 }
 
-/** Embeds the chunks that `known` lacks and adds them to it. Answers how many they were. Throws EmbeddingError. */
+/** Embeds the chunks that `known` lacks and adds them to it. Returns how many. Throws EmbeddingError. */
 export async function embedChunks(
   embedder: SharedEmbedder,
   appId: string,
@@ -115,9 +115,9 @@ export async function embedChunks(
 type WriteResult = { chunks: number; flushed: boolean; embedded: boolean };
 
 /**
- * Puts the document into the source's index in the place of its older self, all in the caller's transaction: whoever
- * searches sees the old text or the new one. Undefined when the source is gone, or the document that was to be
- * replaced: what is deleted does not come back.
+ * Writes the document into the source's index in place of its earlier version, in the caller's transaction: a search
+ * sees the old text or the new one. Undefined when the source is gone, or the document to be replaced: a deleted document
+ * does not come back.
  */
 export async function writeDocument(
   tx: Transaction,
@@ -139,7 +139,7 @@ export async function writeDocument(
     if (vector) stored.push({ ordinal: state.nextOrdinal + i, vector, code: signCode(unpackVector(vector)) });
   }
   const embedded = stored.length === prepared.chunks.length;
-  // Sent together, run in this order.
+  // Sent together, executed in this order.
   const row = upsertDocument(
     tx,
     {
@@ -162,7 +162,7 @@ export async function writeDocument(
   return { chunks: prepared.chunks.length, flushed, embedded };
 }
 
-/** Takes a document out of its source. False when it or the source is gone already. */
+/** Removes a document from its source. False when either is already gone. */
 export async function removeDocument(tx: Transaction, key: SourceKey, documentId: string): Promise<boolean> {
   if (!(await lockIndex(tx, key))) return false;
   const gone = await documents.deleteDocument(tx, key.appId, documentId);
@@ -171,7 +171,7 @@ export async function removeDocument(tx: Transaction, key: SourceKey, documentId
   return true;
 }
 
-/** Gives a stored document the vectors that it lacks. Throws EmbeddingError. */
+/** Computes the vectors that a stored document lacks. Throws EmbeddingError. */
 export async function embedStoredDocument(
   db: Database,
   embedder: SharedEmbedder,

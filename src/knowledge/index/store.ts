@@ -4,7 +4,7 @@ import type { StemLanguage } from '../../content/terms.ts';
 import type { Db, Transaction } from '../../db/database.ts';
 import { newUuid } from '../../ids.ts';
 
-/** A source as the index addresses it. */
+/** A source's key in the index. */
 export type SourceKey = { appId: string; sourceId: string };
 
 type IndexState = {
@@ -21,7 +21,7 @@ type IndexState = {
 /** Bundles of this many documents, or chunks, become a segment. */
 export const bundleDocumentsMax = 32;
 export const bundleChunksMax = 1_024;
-/** So many segments of one level become one of the next. */
+/** This many segments of one level are merged into one of the next. */
 const segmentsPerLevel = 8;
 
 export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage): Promise<void> {
@@ -29,8 +29,8 @@ export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage
 }
 
 /**
- * The source's index, locked until the transaction ends; undefined when the source is gone. The source is locked first:
- * its deletion takes the same order, so the two wait for each other without a deadlock.
+ * The source's index, locked until the transaction ends; undefined when the source is gone. The source is locked first,
+ * in the same order as its deletion, so that the two cannot deadlock.
  */
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
   await keepSource(tx, key);
@@ -42,8 +42,8 @@ export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexS
 }
 
 /**
- * Keeps the source and its owners from being deleted until the transaction ends. To be taken before any other lock, and
- * owners before the source: a deletion goes from an owner down to what it owns.
+ * Keeps the source and its owners from being deleted until the transaction ends. Take it before any other lock, and
+ * owners before the source: a deletion proceeds from an owner to what it owns.
  */
 export async function keepSource(tx: Transaction, { appId, sourceId }: SourceKey): Promise<void> {
   const owners = tx`
@@ -63,7 +63,7 @@ export async function keepSource(tx: Transaction, { appId, sourceId }: SourceKey
   await Promise.all([owners, source]);
 }
 
-/** Adds a document's chunks to the locked index. Answers the ordinal of the first one. */
+/** Adds a document's chunks to the locked index. Returns the ordinal of the first one. */
 export async function appendChunks(
   tx: Transaction,
   key: SourceKey,
@@ -96,7 +96,7 @@ export async function appendChunks(
       chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${words},
       bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length}
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
-  // Sent together: the connection runs them in order, and only the last answer is waited for.
+  // Sent together: the connection runs them in order, and only the last response is awaited.
   await Promise.all([chunkRows, ...bundleRows, statistics]);
   state.nextOrdinal += chunks.length;
   state.bundledDocuments += 1;
@@ -104,7 +104,7 @@ export async function appendChunks(
   return first;
 }
 
-/** Takes a document's chunks out of the locked index: they are gone for every search that begins after the commit. */
+/** Removes a document's chunks from the locked index: searches that begin after the commit do not see them. */
 export async function removeChunks(
   tx: Transaction,
   key: SourceKey,
@@ -130,7 +130,7 @@ export async function removeChunks(
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
 }
 
-/** Sorts the bundled documents of the locked index by term into a segment; where they are many, into several. */
+/** Sorts the bundled documents of the locked index by term into one segment, or several when there are many. */
 export async function flushBundles(tx: Transaction, key: SourceKey, state: IndexState): Promise<void> {
   const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
   const bundles = await tx<{ firstOrdinal: number; chunkCount: number }[]>`
@@ -156,7 +156,7 @@ export async function flushBundles(tx: Transaction, key: SourceKey, state: Index
   state.bundledChunks = 0;
 }
 
-/** What the bundles of these ordinals hold, as one segment. */
+/** The contents of the bundles with these ordinals, as one segment. */
 async function flushRange(tx: Transaction, key: SourceKey, first: number, last: number): Promise<void> {
   const bundles = await tx<{ firstOrdinal: number; content: Buffer }[]>`
     delete from knowledge_bundles
@@ -173,7 +173,7 @@ async function flushRange(tx: Transaction, key: SourceKey, first: number, last: 
 const postingRowsPerInsert = 4_000;
 
 async function insertPostings(tx: Transaction, key: SourceKey, segment: number, entries: TermPostings[]) {
-  // In the order of the key: neighbours go to the same index pages.
+  // In key order: neighbours go to the same index pages.
   entries.sort((a, b) => (a.term < b.term ? -1 : 1));
   for (let from = 0; from < entries.length; from += postingRowsPerInsert) {
     const rows = entries.slice(from, from + postingRowsPerInsert);
@@ -186,8 +186,8 @@ async function insertPostings(tx: Transaction, key: SourceKey, segment: number, 
 }
 
 /**
- * Joins the segments of one full level, inside the database, into one of the next. Answers whether it did: call again
- * until it does not. Searches and writers go on meanwhile: segments never change, and the old ones vanish at the commit.
+ * Merges the segments of one full level, inside the database, into one of the next. Returns whether it did: repeat until
+ * it returns false. Searches and writers continue meanwhile: segments never change, and the commit removes the old ones.
  */
 export async function mergeSegments(tx: Transaction, key: SourceKey): Promise<boolean> {
   const [lock] = await tx<{ mine: boolean }[]>`
@@ -227,8 +227,8 @@ async function nextSegment(tx: Transaction): Promise<number> {
 }
 
 /**
- * Drops the locked index below an ordinal where nothing lives any more. Not while a segment reaches across it: then the
- * next time.
+ * Drops the locked index below an ordinal where nothing is live any more. Skips it while a segment reaches across the
+ * ordinal; a later run does it.
  */
 export async function dropBelow(tx: Transaction, key: SourceKey, ordinal: number): Promise<void> {
   const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
@@ -245,14 +245,14 @@ export async function dropBelow(tx: Transaction, key: SourceKey, ordinal: number
   await tx`update knowledge_indexes set first_ordinal = ${ordinal} where ${of}`;
 }
 
-/** Sources whose index is more dead than alive, by at least `deadMin` chunks. */
+/** Sources with more dead than live chunks in the index, and at least `deadMin` dead ones. */
 export function listWasteful(db: Db, deadMin: number, count: number) {
   return db<SourceKey[]>`
     select app_id, source_id from knowledge_indexes
     where next_ordinal - first_ordinal - chunk_count > greatest(chunk_count, ${deadMin}) limit ${count}`;
 }
 
-/** A chunk's vector, packed, with its sign code. */
+/** A chunk's packed vector, with its sign code. */
 export type StoredVector = { ordinal: number; vector: Buffer; code: Uint32Array };
 
 /** Stores vectors in the locked index, in ascending order of their ordinals. */
@@ -286,7 +286,7 @@ export async function insertVectors(
   ]);
 }
 
-/** Codes of ordinals that follow each other, together. */
+/** Codes of consecutive ordinals. */
 function joinRuns(vectors: StoredVector[]): { first: number; codes: Buffer[] }[] {
   const runs: { first: number; codes: Buffer[] }[] = [];
   for (const { ordinal, code } of vectors) {

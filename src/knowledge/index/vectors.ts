@@ -7,7 +7,7 @@ import { placeOfRow, type Scope } from '../search/scope.ts';
 import { listVectorsAt, readCodes } from '../search/store.ts';
 import type { ByteCache } from './cache.ts';
 
-/** All sign codes of one source and model, in the order in which they were stored; grows, never changes. */
+/** All sign codes of one source and model, in the order in which they were stored; append-only. */
 type CodeTable = {
   version: number;
   count: number;
@@ -17,10 +17,10 @@ type CodeTable = {
 
 export type CodeCache = ByteCache<CodeTable>;
 
-/** Candidates that the exact cosine decides between: enough for .95 of the exact top ten with every embedder tried. */
+/** Candidates that the exact cosine reranks: enough for .95 of the exact top ten with every embedder tested. */
 const candidatesMin = 200;
 
-/** Ranks the scope's allowed chunks that have vectors of this model by cosine; at most `count`, best first. */
+/** Ranks the scope's allowed chunks with vectors of this model by cosine; at most `count`, best first. */
 export async function rankByVector(
   tx: Transaction,
   appId: string,
@@ -48,7 +48,7 @@ export async function rankByVector(
     hammingDistances(code, table.codes, table.count, distances, start);
     for (let i = 0; i < table.count; i++) {
       const ordinal = table.ordinals[i] as number;
-      // The table may know more than this snapshot, and what is gone by now.
+      // The table may contain more than this snapshot, and chunks that are gone.
       if (ordinal < source.firstOrdinal || ordinal >= source.nextOrdinal) continue;
       const row = source.base + ordinal;
       if (((scope.rows[row] ?? 0) & allowedBit) === 0) continue;
@@ -72,10 +72,10 @@ export async function rankByVector(
     .slice(0, count);
 }
 
-/** A table may hold this many codes of chunks that are gone, beside as many as there are live ones. */
+/** A table may contain this many codes of deleted chunks, plus as many as there are live ones. */
 const staleCodesMax = 10_000;
 
-/** The source's codes as of this snapshot or later: what the cache has, continued from the database. */
+/** The source's codes as of this snapshot or later: the cached ones plus newer ones from the database. */
 async function loadTable(
   tx: Transaction,
   appId: string,
@@ -89,7 +89,7 @@ async function loadTable(
   const known = cached && cached.count <= source.chunkCount * 2 + staleCodesMax ? cached : undefined;
   if (known && known.version >= source.vectorVersion) return known;
   let table = known ?? emptyTable();
-  // The first addition copies: searches that run meanwhile keep reading what they have.
+  // The first addition copies: concurrent searches keep reading the old table.
   let shared = true;
   for await (const runs of readCodes(tx, appId, source.sourceId, model, table.version))
     for (const run of runs) {

@@ -12,10 +12,10 @@ import { makeReady, type Ready } from './ready.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import * as store from './store.ts';
 
-/** How crawls name knowledge as what they work for. Stored. */
+/** The name of this consumer in stored crawls. */
 export const knowledgeConsumer = 'knowledge';
 
-/** Begins the crawl of a pull that has become active; it starts when the transaction commits. */
+/** Starts the crawl of a pull that has become active, when the transaction commits. */
 export async function startPull(
   db: Db,
   source: SourceRow,
@@ -33,7 +33,7 @@ export async function startPull(
   });
 }
 
-/** Writes what a crawl finds as documents of the source that it pulls for. */
+/** Writes the pages of a crawl as documents of its source. */
 export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefined> {
   const { db, embedder, addJob } = deps;
   const keyOf = (crawl: Crawl) => ({ appId: crawl.appId, sourceId: crawl.collectionId ?? '' });
@@ -41,7 +41,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
   async function write(tx: Transaction, crawl: Crawl, batch: CommitBatch<Ready | undefined>, stats: Stats) {
     const key = keyOf(crawl);
     const unchanged: string[] = [];
-    // A document is deleted under the same lock, so that what was deleted is known here.
+    // A document is deleted under the same lock, so deletions are visible here.
     if (!(await lockIndex(tx, key))) return false;
     const removed = await store.listPullRemovals(
       tx,
@@ -71,7 +71,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
       }
     }
     for (const failure of batch.failures) {
-      // What its server cannot show now stays as it is; only what is gone there goes here.
+      // A page that its server cannot return now stays as it is; only a page that is gone is deleted here.
       if (!failure.gone) unchanged.push(failure.lastUrl ?? failure.url);
       addError(stats, { url: failure.url, code: failure.failure.code, message: failure.failure.message });
     }

@@ -24,12 +24,12 @@ export type KnowledgeWorkDeps = {
   /** Language of sources that do not name one. */
   language: StemLanguage;
   addJob: AddKnowledgeJob;
-  /** Sets an ingestion to work that has become the active one. */
+  /** Starts the work of an ingestion that has become active. */
   launch: Launch;
   log: Logger;
 };
 
-/** Has the documents of an app that lack vectors embedded, by one job however often it is asked for. */
+/** Queues one job that embeds the documents of an app that lack vectors, however often it is called. */
 export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, appId: string, runAt?: Date): Promise<void> {
   const key = `${taskNames.embedDocuments}/${appId}`;
   return addJob(db, taskNames.embedDocuments, { appId }, runAt === undefined ? { key } : { key, runAt });

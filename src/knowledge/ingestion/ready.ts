@@ -19,11 +19,11 @@ import type { IngestionError } from './store.ts';
 
 export const documentBytesMax = 100 * 1024 * 1024;
 
-/** What is to become of bytes: a new document, or the next version of one. */
+/** The target of some bytes: a new document, or the next version of one. */
 export type Input = {
   documentId: string | null;
   bytes: Buffer;
-  /** True when the bytes are text that a client sent as text: there is nothing to parse. */
+  /** True when the client sent the bytes as text: there is nothing to parse. */
   isText: boolean;
   filename: string | null;
   contentType: string | null;
@@ -32,19 +32,19 @@ export type Input = {
   fileId: string | null;
 };
 
-/** Everything about a document that is done outside of transactions. */
+/** The part of a document's ingestion that happens outside of transactions. */
 export type Ready = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
   vectors: KnownVectors;
-  /** It takes the place of a document with the same id. */
+  /** It replaces a document with the same id. */
   replaces: boolean;
   embedded: number;
   pages: number;
   bytes: number;
 };
 
-/** A document's text with everything else that is known of it. */
+/** A document's text with its metadata. */
 type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType' | 'fileId'> & {
   text: string;
   bytesHash: Buffer;
@@ -52,12 +52,12 @@ type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType'
   pages: number;
   sourceUrl: string | null;
   seenBy: string | null;
-  /** What of the document is missing in the text, in words. */
+  /** The parts of the document that are missing from the text, in words. */
   truncated: string[] | undefined;
   signal?: AbortSignal;
 };
 
-/** Cuts the text and, with an embedder in this process, embeds what the document does not have vectors of yet. */
+/** Cuts the text and, with an embedder in this process, embeds the chunks that have no vector yet. */
 export async function makeReady(
   deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
   source: SourceRow,
@@ -107,23 +107,23 @@ export function hashBytes(bytes: Uint8Array): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-/** A failure that is the document's own, as the ingestion tells it; undefined for anything else. */
+/** A failure of the document itself, as the ingestion reports it; undefined for any other error. */
 export function describeFailure(error: unknown): IngestionError | undefined {
   if (error instanceof ParseError) return { code: error.reason, message: error.message };
   if (error instanceof DocumentDeleted) return { code: 'not_found', message: error.message };
   const overQuota = quotaError(error);
   if (overQuota !== undefined) return { code: overQuota.code, message: overQuota.message };
   if (error instanceof Error && error.name === 'BlobTooLarge')
-    return { code: 'file_too_large', message: `Documents of up to ${documentBytesMax} bytes can be ingested.` };
+    return { code: 'file_too_large', message: `Documents may have at most ${documentBytesMax} bytes.` };
   if (error instanceof Error && error.name === 'BlobMissing')
     return { code: 'extraction_failed', message: 'The contents of the file are gone.' };
   return undefined;
 }
 
-/** What was to be replaced was deleted meanwhile. */
+/** The document to be replaced was deleted meanwhile. */
 export class DocumentDeleted extends Error {
   constructor() {
-    super('The document was deleted while its replacement was under way.');
+    super('The document was deleted during its replacement.');
     this.name = 'DocumentDeleted';
   }
 }

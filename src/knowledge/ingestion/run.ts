@@ -23,17 +23,17 @@ import * as store from './store.ts';
 /** Documents of one batch that are read ahead while another is written. */
 const parseAhead = 4;
 
-/** Somebody else works on the ingestion now, or it is gone with its source. */
+/** Another process now works on the ingestion, or it was deleted with its source. */
 export class LeaseLost extends Error {
   constructor() {
-    super('The ingestion is no longer ours.');
+    super('This process no longer holds the ingestion.');
     this.name = 'LeaseLost';
   }
 }
 
 type PullStep = (run: IngestionRun, source: SourceRow) => Promise<IngestionError | undefined>;
 
-/** One ingestion in the hands of this process. */
+/** One ingestion that this process works on. */
 export class IngestionRun {
   readonly deps: KnowledgeWorkDeps;
   readonly signal: AbortSignal;
@@ -49,7 +49,7 @@ export class IngestionRun {
     this.#holder = holder;
   }
 
-  /** Works to the end; `pull` does what is particular to pulls and answers why it could not. */
+  /** Works to the end; `pull` does the pull itself and returns its failure, if any. */
   async work(pull: PullStep): Promise<void> {
     const { appId, sourceId, kind } = this.#ingestion;
     const source = await findSourceById(this.deps.db, appId, sourceId);
@@ -66,7 +66,7 @@ export class IngestionRun {
     await this.#finish('failed', error, {});
   }
 
-  /** Runs a step in a transaction that commits only while the ingestion is ours. */
+  /** Runs a step in a transaction that commits only while this process holds the ingestion. */
   async commit<T>(step: (tx: Transaction) => Promise<T>): Promise<T> {
     const { appId, id } = this.#ingestion;
     this.signal.throwIfAborted();
@@ -93,7 +93,7 @@ export class IngestionRun {
     });
   }
 
-  /** Writes what was prepared; `also` is done in the same transaction. */
+  /** Writes a prepared document and runs `also` in the same transaction. */
   async write(source: SourceRow, ready: Ready, also?: (tx: Transaction) => Promise<void>): Promise<void> {
     const key = { appId: source.appId, sourceId: source.id };
     const { embedder, addJob } = this.deps;
@@ -152,7 +152,7 @@ export class IngestionRun {
         const item = pending[i + ahead.length];
         if (!item) break;
         const work = this.#readItem(source, item);
-        // Whoever waits for it sees its failure; until then it is nobody's unhandled one.
+        // A rejection is handled when it is awaited; until then it must not count as unhandled.
         work.catch(() => {});
         ahead.push(work);
       }
@@ -203,7 +203,7 @@ export class IngestionRun {
     return { ...common, bytes, isText: false, filename: file.filename, contentType: file.contentType, fileId: file.id };
   }
 
-  /** A document that does not fit into the app's quota fails by itself. */
+  /** A document that exceeds the app's quota fails alone. */
   async #writeItemOrFail(source: SourceRow, item: ItemRow, work: ItemWork): Promise<void> {
     try {
       await this.#writeItem(source, item, work);
@@ -228,7 +228,7 @@ export class IngestionRun {
         });
       case 'write': {
         const { facts, prepared, bytes, pages } = work.ready;
-        // Two equal contents of one batch: the second finds the first only now.
+        // Two equal contents in one batch: the second finds the first only now.
         const twin = item.dedupe
           ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash)
           : undefined;
@@ -246,7 +246,7 @@ export class IngestionRun {
     }
   }
 
-  /** The outcome, read from the items so that it is whole also when another process did some of them. */
+  /** The outcome, from the stored items, so that it is complete even when another process did some of them. */
   async #endItems(items: ItemRow[]): Promise<void> {
     const done = items.filter((item) => item.state === 'done');
     const sum = (member: string) => done.reduce((total, item) => total + numberOf(item.result?.[member]), 0);
@@ -269,7 +269,7 @@ export class IngestionRun {
     return this.#finish('failed', { code: error.code, message: error.message }, metadata);
   }
 
-  /** Vectors of an embedder elsewhere come last: what is written is found by full text meanwhile. */
+  /** Vectors of an external embedder come last: full-text search finds the documents meanwhile. */
   async #succeed(metadata: Record<string, unknown>): Promise<void> {
     const { db, embedder, log, addJob } = this.deps;
     let pending = false;
@@ -278,7 +278,7 @@ export class IngestionRun {
         await embedStoredDocument(db, embedder, this.#ingestion.appId, id, this.signal);
       } catch (error) {
         if (!(error instanceof EmbeddingError)) throw error;
-        log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder fails; vectors will follow');
+        log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder failed; vectors will be added later');
         pending = true;
         await queueEmbedding(db, addJob, this.#ingestion.appId, new Date(Date.now() + 5_000));
         break;

@@ -18,7 +18,7 @@ import type { IngestionRow, IngestionView, NewItem } from './store.ts';
 import * as store from './store.ts';
 import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
 
-/** One document that is pushed, alone or in a batch, or that replaces another. */
+/** One pushed document, alone or in a batch, or a replacement. */
 export type PushInput = Static<typeof pushSchema>;
 type OnActive = NonNullable<Static<typeof ingestSchema>['on_active']>;
 
@@ -30,9 +30,9 @@ type IngestDeps = {
   db: Database;
   sources: SourceService;
   work: KnowledgeWork;
-  /** Where work that outlives its request reports what went wrong. */
+  /** Called with the errors of work that outlives its request. */
   onError: (error: unknown) => void;
-  /** Pushed contents up to this size are worked within the request; 0: never. */
+  /** Pushed contents up to this size are processed within the request; 0: never. */
   inlineBytesMax?: number;
 };
 
@@ -41,7 +41,7 @@ export type IngestService = ReturnType<typeof createIngestService>;
 export function createIngestService(deps: IngestDeps) {
   const { db, sources, work, onError, inlineBytesMax = inlineBytesDefault } = deps;
 
-  /** The ingestion's row, and its job in the same transaction; or the one that is active already. */
+  /** Inserts the ingestion and its job in one transaction; or returns the ingestion that is already active. */
   async function begin(
     db: Db,
     source: SourceRow,
@@ -57,13 +57,13 @@ export function createIngestService(deps: IngestDeps) {
         if (!row && onActive === 'queue') row = await store.insertIngestion(tx, { ...base, queued: true });
         if (!row) return undefined;
         await store.insertItems(tx, source.appId, row.id, items);
-        // Worked here at once, the job is only for the case that this process dies over it.
+        // Processed immediately below; the job is only for a crash of this process.
         const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
         if (!row.queued) await work.launchIngestion(tx, source, row, runAt);
         return row;
       });
       if (inserted) {
-        // The active one may have ended just before this one queued behind it.
+        // The active one may have ended just before this one was queued behind it.
         if (inserted.queued) await promote(db, source);
         return { ingestion: inserted, isNew: true };
       }
@@ -87,7 +87,7 @@ export function createIngestService(deps: IngestDeps) {
     });
   }
 
-  /** Starts, works small things at once, and answers the ingestion as it then is. */
+  /** Starts an ingestion, processes small contents immediately, and returns its state afterwards. */
   async function start(
     db: Db,
     caller: Caller,
@@ -123,13 +123,13 @@ export function createIngestService(deps: IngestDeps) {
     const file = await findVisibleFile(db, caller, fieldId('file', field, input.file ?? ''));
     if (!file) throw unknownReference(field);
     if (file.size > documentBytesMax)
-      throw new AppError('file_too_large', `Files of up to ${documentBytesMax} bytes can be ingested.`, {
+      throw new AppError('file_too_large', `Files may have at most ${documentBytesMax} bytes.`, {
         fields: [{ field, message: 'is too large' }],
       });
     return { ...common, ...none, fileId: file.id };
   }
 
-  /** @param isInline whether small contents are worked here; otherwise, and always within a transaction, a job does it. */
+  /** @param isInline whether small contents are processed here; otherwise, and always within a transaction, a job does it. */
   async function ingest(
     db: Db,
     caller: Caller,
@@ -141,7 +141,7 @@ export function createIngestService(deps: IngestDeps) {
     const mode = readMode(input);
     checkMode(source, mode, input);
     if (mode === 'pull') await requireRoom(db, source, 'pages');
-    // What is there already may be found again.
+    // Existing documents may be found again.
     else if (input.dedupe !== true) await requireRoom(db, source, 'documents');
     const items = mode === 'pull' ? [] : [await readPush(db, caller, input)];
     return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return', isInline);
@@ -150,7 +150,7 @@ export function createIngestService(deps: IngestDeps) {
   return {
     ingest,
 
-    /** Many contents in one ingestion, worked in their order, each with a result of its own. */
+    /** Many contents in one ingestion, processed in order, each with its own result. */
     async ingestBatch(caller: Caller, id: string, input: Static<typeof ingestBatchSchema>): Promise<IngestionView> {
       const source = await sources.getForChange(db, caller, id, 'update');
       if (!findCreatableKind(source.type)?.pushable)
@@ -159,13 +159,13 @@ export function createIngestService(deps: IngestDeps) {
       const items: NewItem[] = [];
       for (const [i, item] of input.items.entries()) {
         if ((item.content === undefined) === (item.file === undefined))
-          throw oneOf([`items.${i}.content`, `items.${i}.file`], 'give exactly one of content and file');
+          throw oneOf([`items.${i}.content`, `items.${i}.file`], 'exactly one of content and file is required');
         items.push(await readPush(db, caller, item, `items.${i}.`));
       }
       return start(db, caller, source, 'batch', items, input.on_active ?? 'return');
     },
 
-    /** Replaces a document's content; the caller has been found to be allowed to. */
+    /** Replaces a document's content; the caller's permission is already checked. */
     async replaceDocument(
       caller: Caller,
       source: SeenSource,
@@ -183,7 +183,7 @@ export function createIngestService(deps: IngestDeps) {
       );
     },
 
-    /** Bytes that a server-driven flow brings in. They wait their turn behind an active ingestion. */
+    /** Bytes from a server-driven flow. They are queued behind an active ingestion. */
     async ingestInternal(source: SourceRow, item: NewItem): Promise<IngestionRow> {
       const inline = (item.content?.length ?? 0) <= inlineBytesMax;
       const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline);
@@ -194,7 +194,7 @@ export function createIngestService(deps: IngestDeps) {
       return ingestion;
     },
 
-    /** Starts a pull that nobody asked for by hand. Nothing happens while another ingestion is active. */
+    /** Starts an automatic pull, unless another ingestion is active. */
     async pullDue(source: SourceRow): Promise<void> {
       await begin(db, source, 'pull', [], 'return', false);
     },
@@ -214,7 +214,7 @@ export function createIngestService(deps: IngestDeps) {
 
 type Mode = 'content' | 'file' | 'pull';
 
-/** Exactly one of content, file and pull; `pull: false` is as absent. */
+/** Exactly one of content, file and pull; `pull: false` counts as absent. */
 function readMode(input: Static<typeof ingestSchema>): Mode {
   const modes: Mode[] = [];
   if (input.content !== undefined) modes.push('content');
@@ -222,7 +222,10 @@ function readMode(input: Static<typeof ingestSchema>): Mode {
   if (input.pull === true) modes.push('pull');
   const [mode] = modes;
   if (mode === undefined || modes.length > 1)
-    throw oneOf(mode === undefined ? ['content', 'file', 'pull'] : modes, 'give exactly one of content, file and pull');
+    throw oneOf(
+      mode === undefined ? ['content', 'file', 'pull'] : modes,
+      'exactly one of content, file and pull is required',
+    );
   return mode;
 }
 
@@ -248,7 +251,7 @@ function oneOf(fields: string[], message: string): AppError {
 const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
 const textName = /\.(?:md|markdown|txt|text)$/i;
 
-/** The pushed bytes. Text that comes as text and claims to be nothing else is the document as it stands. */
+/** The pushed bytes. Text that is declared as plain text or Markdown is the document itself. */
 function readContent(content: Static<typeof contentSchema>, field: string) {
   const { content_type: contentType = null, filename = null } = content;
   if (content.data_encoding === 'base64')

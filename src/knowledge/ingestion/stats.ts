@@ -28,13 +28,13 @@ export function emptyStats(): Stats {
   };
 }
 
-/** A document's failure, counted and listed. */
+/** Counts and lists a document's failure. */
 export function addError(stats: Stats, error: Stats['errors'][number]): void {
   stats.failed += 1;
   if (stats.errors.length < listedErrorsMax) stats.errors.push(error);
 }
 
-/** A document that was written, counted. */
+/** Counts a written document. */
 export function addWritten(
   stats: Stats,
   ready: { prepared: { chunks: unknown[] }; embedded: number; pages: number; bytes: number },

@@ -30,7 +30,7 @@ export type IngestionRow = {
   updatedAt: Date;
 };
 
-/** With the owner columns of its source, which answers carry. */
+/** With the owner columns of its source, which responses contain. */
 export type IngestionView = IngestionRow & Owned;
 
 export type ItemRow = {
@@ -55,7 +55,7 @@ export type NewItem = Pick<
   'documentId' | 'fileId' | 'content' | 'isText' | 'contentType' | 'filename' | 'title' | 'metadata' | 'dedupe'
 >;
 
-/** Adds the ingestion unless another of the source is active and this one is not to queue: then undefined. */
+/** Inserts the ingestion unless another of the source is active and this one may not queue: then undefined. */
 export async function insertIngestion(
   db: Db,
   ingestion: Pick<IngestionRow, 'appId' | 'id' | 'sourceId' | 'kind' | 'queued' | 'metadata'>,
@@ -117,7 +117,7 @@ export async function listIngestions(
   return [rows, count.total];
 }
 
-/** Takes an unfinished ingestion that nobody works on. Undefined: it is finished, gone, queued or held. */
+/** Claims an unfinished ingestion that no process works on. Undefined when it is finished, gone, queued or held. */
 export async function claimIngestion(
   db: Db,
   appId: string,
@@ -134,7 +134,7 @@ export async function claimIngestion(
   return row;
 }
 
-/** Lengthens the lease; false when it is lost. */
+/** Extends the lease; false when it is lost. */
 export async function renewLease(db: Db, appId: string, id: string, holder: string, leaseSeconds: number) {
   const rows = await db`
     update knowledge_ingestions set lease_until = now() + make_interval(secs => ${leaseSeconds})
@@ -142,7 +142,7 @@ export async function renewLease(db: Db, appId: string, id: string, holder: stri
   return rows.count > 0;
 }
 
-/** Gives the ingestion back unfinished. */
+/** Releases the ingestion unfinished. */
 export async function releaseLease(db: Db, appId: string, id: string, holder: string): Promise<void> {
   await db`update knowledge_ingestions set lease_until = null, lease_holder = null
     where app_id = ${appId} and id = ${id} and lease_holder = ${holder}`;
@@ -188,7 +188,7 @@ export async function finishItem(
     where app_id = ${item.appId} and ingestion_id = ${item.ingestionId} and ordinal = ${item.ordinal}`;
 }
 
-/** The ingestion is worked on, by something else than a holder of its lease. */
+/** Marks the ingestion as running without a lease holder. */
 export async function startIngestion(db: Db, appId: string, id: string): Promise<void> {
   await db`
     update knowledge_ingestions set status = 'running', started_at = now(), updated_at = now()
@@ -208,7 +208,7 @@ export async function setStats(db: Db, appId: string, id: string, stats: Record<
     where app_id = ${appId} and id = ${id}`;
 }
 
-/** Tells the pull that is under way, if one is, to leave out what was deleted: a page, or (null) the source's file. */
+/** Tells the active pull, if there is one, to skip what was deleted: a page, or (null) the source's file. */
 export async function insertPullRemoval(db: Db, appId: string, sourceId: string, url: string | null): Promise<void> {
   await db`
     insert into knowledge_pull_removals (app_id, ingestion_id, url_hash)
@@ -217,7 +217,7 @@ export async function insertPullRemoval(db: Db, appId: string, sourceId: string,
     on conflict do nothing`;
 }
 
-/** Those of these pages whose documents were deleted since the pull began. */
+/** The pages among these whose documents were deleted since the pull began. */
 export async function listPullRemovals(db: Db, appId: string, id: string, urls: string[]): Promise<Set<string>> {
   if (urls.length === 0) return new Set();
   const rows = await db<{ urlHash: Buffer }[]>`
@@ -226,7 +226,7 @@ export async function listPullRemovals(db: Db, appId: string, id: string, urls: 
   return new Set(urls.filter((url) => removed.has(hashUrl(url).toString('hex'))));
 }
 
-/** Ends the ingestion and drops its items. */
+/** Ends the ingestion and deletes its items. */
 export async function finishIngestion(
   db: Db,
   appId: string,
@@ -248,7 +248,7 @@ export async function finishIngestion(
   await db`delete from knowledge_pull_removals where app_id = ${appId} and ingestion_id = ${id}`;
 }
 
-/** The oldest queued ingestion of the source becomes the active one. */
+/** Makes the oldest queued ingestion of the source the active one. */
 export async function promoteQueued(db: Db, appId: string, sourceId: string): Promise<string | undefined> {
   const [row] = await db<{ id: string }[]>`
     update knowledge_ingestions set queued = false, updated_at = now()
@@ -261,7 +261,7 @@ export async function promoteQueued(db: Db, appId: string, sourceId: string): Pr
   return row?.id;
 }
 
-/** Removes the embedding-pending mark of a source's ingestions once nothing is pending any more. */
+/** Removes the embedding-pending mark of a source's ingestions once nothing is pending. */
 export async function clearEmbeddingPending(db: Db, appId: string, sourceId: string): Promise<void> {
   await db`
     update knowledge_ingestions set metadata = metadata - 'embedding', updated_at = now()

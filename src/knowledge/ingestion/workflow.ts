@@ -17,7 +17,7 @@ import { IngestionRun, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
 export const leaseSeconds = 10;
-/** How soon the work on an ingestion hears that its source is gone. */
+/** How soon the work on an ingestion notices that its source is gone. */
 const heartbeatMs = 1_500;
 const deadChunksMin = 1_000;
 
@@ -26,19 +26,19 @@ type InJob = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
-/** What a pull by job does is its kind's; pages on the web are pulled by crawls. */
+/** How a job pulls is defined by the source's kind; crawls pull web pages. */
 async function pullSource(run: IngestionRun, source: SourceRow): Promise<store.IngestionError | undefined> {
   const pull = findCreatableKind(source.type)?.pull;
   if (pull?.by === 'job') return pull.run(run, source);
   return { code: 'unsupported_content', message: 'This type of source has nothing to pull from.' };
 }
 
-/** The steps of ingestion. Each may run twice: what is done is marked in the transaction that did it. */
+/** The steps of ingestion. Each may run twice: the transaction that does the work records it. */
 export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
   const { db, embedder, log, addJob } = given;
   const deps: KnowledgeWorkDeps = { ...given, launch };
 
-  /** Sets an active ingestion to work: a crawl for pages on the web, a job for the rest. */
+  /** Starts an active ingestion: a crawl for web pages, a job for the rest. */
   async function launchIngestion(
     tx: Transaction,
     source: SourceRow,
@@ -58,7 +58,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     if (source && kind) await launchIngestion(tx, source, { id: ingestionId, kind });
   }
 
-  /** Works an ingestion to its end unless somebody else does. Returns whether it is finished (or gone). */
+  /** Works an ingestion to its end unless another process does. Returns whether it is finished (or gone). */
   async function runIngestion(appId: string, id: string, { signal, waitOutside }: InJob = {}): Promise<boolean> {
     const holder = newUuid();
     const ingestion = await store.claimIngestion(db, appId, id, holder, leaseSeconds);
@@ -106,12 +106,12 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     launch,
     sink: knowledgeSink(deps),
 
-    /** Sets every app that has documents without vectors to work, each by a job of its own. */
+    /** Queues a job for every app that has documents without vectors. */
     async embedAll(): Promise<void> {
       for (const appId of await listAppsToEmbed(db, embedder.model)) await queueEmbedding(db, addJob, appId);
     },
 
-    /** Gives vectors to documents of an app that lack them, until none does or the embedder fails. */
+    /** Embeds the documents of an app that lack vectors, until none is left or the embedder fails. */
     async embedPending(appId: string, { signal, waitOutside }: InJob = {}): Promise<void> {
       const embedderOfJob = embedOutside(embedder, waitOutside);
       const sources = new Map<string, SourceKey>();
@@ -128,7 +128,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
             await embedStoredDocument(db, embedderOfJob, appId, document.id, signal);
           } catch (error) {
             if (!(error instanceof EmbeddingError)) throw error;
-            log.warn({ err: error }, 'The embedder fails; its documents wait');
+            log.warn({ err: error }, 'The embedder failed; its documents wait');
             return settle();
           }
         }
@@ -142,13 +142,13 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
 
     compactSource: (key: SourceKey, signal?: AbortSignal) => compactSource(deps, key, signal),
 
-    /** Has the sources compacted whose index is mostly of what was replaced or deleted. */
+    /** Queues the compaction of sources whose index is mostly replaced or deleted chunks. */
     async compactWasteful(): Promise<void> {
       for (const { appId, sourceId } of await listWasteful(db, deadChunksMin, 20))
         await addJob(db, taskNames.compactIndex, { appId, sourceId }, { key: `compact_index/${sourceId}` });
     },
 
-    /** Clears what the index still holds of sources that are gone. */
+    /** Deletes the index of sources that are gone. */
     async purgeRemoved(): Promise<void> {
       for (;;) {
         const removed = await db<SourceKey[]>`select app_id, source_id from removed_knowledge_sources limit 20`;
@@ -173,13 +173,13 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
   };
 }
 
-/** The embedder as a job uses it: while a service elsewhere makes the vectors, the job holds no place. */
+/** The embedder as a job uses it: while a remote service computes the vectors, the job holds no slot. */
 function embedOutside(embedder: SharedEmbedder, waitOutside: WaitOutside | undefined): SharedEmbedder {
   if (embedder.local || waitOutside === undefined) return embedder;
   return { ...embedder, embed: (...call) => waitOutside(() => embedder.embed(...call)) };
 }
 
-/** What may be otherwise in a moment: the parsers are busy or stopping, the database is restarting. */
+/** Errors that may pass: the parsers are busy or stopping, the database is restarting. */
 function isTransient(error: unknown): boolean {
   if (error instanceof AppError) return error.code === 'unavailable';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

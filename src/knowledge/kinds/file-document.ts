@@ -26,12 +26,12 @@ export function payloadFile(payload: Payload | null): unknown {
   return payload?.file ?? payload?.file_id;
 }
 
-/** Brings the document to what its file is now; an unchanged file is left alone. */
+/** Updates the document to the file's current content; an unchanged file is skipped. */
 async function pullFile(run: IngestionRun, source: SourceRow): Promise<IngestionError | undefined> {
   const { db, blobs } = run.deps;
   const named = payloadFile(source.payload);
   const fileId = typeof named === 'string' ? parseId('file', named) : undefined;
-  // What a pull may read is what the owner may read now.
+  // A pull may read what the owner may read now.
   const owner = await loadOwnerCaller(db, source);
   const file = fileId === undefined || !owner ? undefined : await findVisibleFile(db, owner, fileId);
   if (!file)

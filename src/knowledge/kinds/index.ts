@@ -7,17 +7,17 @@ import { findProblem, type Payload, type UrlCheck } from './payload.ts';
 import { scrapeSite } from './scrape-site.ts';
 import { webLink } from './web-link.ts';
 
-/** What clients may create. */
+/** The kinds that clients may create. */
 export const creatableKinds: readonly SourceKind[] = [documents, scrapeSite, webLink, fileDocument];
 
-/** Kinds that installations make: what others send fills them, so they have no payload and no pull. */
+/** Kinds that installations create: pushed content fills them, so they have no payload and no pull. */
 export const serverKinds = ['webhook/inbound', 'thread/messages'] as const;
 
 export function findCreatableKind(type: string): SourceKind | undefined {
   return creatableKinds.find((kind) => kind.type === type);
 }
 
-/** What a pull of this kind still misses in the payload. */
+/** The members that a pull of this kind requires and the payload lacks. */
 export function missingForPull(kind: SourceKind, payload: Payload | null): string[] {
   const required: readonly string[] = kind.payload.required ?? [];
   const names = (member: string) => [
@@ -27,7 +27,7 @@ export function missingForPull(kind: SourceKind, payload: Payload | null): strin
   return required.filter((member) => names(member).every((name) => payload?.[name] === undefined));
 }
 
-/** 422 on each known member of the payload that is wrong; unknown ones pass. */
+/** 422 on each known member of the payload that is wrong; unknown ones are allowed. */
 export function checkPayload(kind: SourceKind, payload: Payload, checkUrl: UrlCheck): void {
   const fields: FieldError[] = [];
   if (Buffer.byteLength(JSON.stringify(payload)) > limits.metadataBytesMax)

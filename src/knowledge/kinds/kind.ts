@@ -10,7 +10,7 @@ export type SourceKind = {
   type: string;
   label: string;
   description: string;
-  /** The members of the payload that the kind knows. Those that are required are needed by a pull, not by a create. */
+  /** The known members of the payload. Required ones are needed for a pull, not to create a source. */
   payload: TObject;
   /** Other names of members. */
   aliases?: Readonly<Record<string, string>>;
@@ -20,8 +20,8 @@ export type SourceKind = {
   pull?: CrawlPull | JobPull;
 };
 
-/** A crawl brings the pages. */
+/** A crawl pulls the pages. */
 type CrawlPull = { by: 'crawl'; settings(payload: Payload | null): CrawlSettings };
 
-/** The ingestion's own job brings the document. Returns why it could not, or undefined. Safe to repeat. */
+/** The ingestion's own job pulls the document. Returns the failure, or undefined. Safe to repeat. */
 type JobPull = { by: 'job'; run(run: IngestionRun, source: SourceRow): Promise<IngestionError | undefined> };

@@ -3,20 +3,18 @@ import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { isStemLanguage, type StemLanguage } from '../../content/terms.ts';
 
-/** A source's configuration: the members that its kind knows, and others, which are kept as given. */
+/** A source's configuration: the members that its kind knows, and others, which are stored as given. */
 export type Payload = Record<string, unknown>;
 
-/** Returns what is wrong with a URL, or undefined. */
+/** Returns the problem of a URL, or undefined. */
 export type UrlCheck = (url: string) => string | undefined;
 
 /** Members of more than one kind. */
 export const url = Type.String({ format: 'uri', description: 'http or https.' });
 export const schedule = Type.Optional(Type.String({ description: 'Cron expression (UTC) of automatic pulls.' }));
-export const language = Type.Optional(
-  Type.String({ description: 'Language that words are stemmed in, such as german.' }),
-);
+export const language = Type.Optional(Type.String({ description: 'Language for stemming, such as german.' }));
 
-/** What is wrong with one member of a payload, or undefined. */
+/** The problem of one member of a payload, or undefined. */
 export function findProblem(
   member: string,
   schema: TSchema | undefined,
@@ -29,7 +27,7 @@ export function findProblem(
       if (typeof value !== 'string') return 'must be a cron expression';
       return nextRun(value, new Date(0)) === undefined ? 'is not a cron expression' : undefined;
     case 'language':
-      // One that is not known counts as none.
+      // An unknown language counts as none.
       return undefined;
     case 'url':
       return typeof value === 'string' ? checkUrl(value) : 'must be a URL';
@@ -45,7 +43,7 @@ function describe(schema: TSchema & { minimum?: number; maximum?: number; type?:
   return 'must be a file id';
 }
 
-/** The members that fit the schema. A stored payload may be older than the rules of today. */
+/** The members that match the schema. A stored payload may predate the current rules. */
 export function readPayload<Schema extends TObject>(schema: Schema, payload: Payload | null): Partial<Static<Schema>> {
   const fitting = Object.entries(schema.properties).filter(([member, each]) => Value.Check(each, payload?.[member]));
   return Object.fromEntries(fitting.map(([member]) => [member, payload?.[member]])) as Partial<Static<Schema>>;
@@ -54,9 +52,9 @@ export function readPayload<Schema extends TObject>(schema: Schema, payload: Pay
 /** Five to seven fields, or a name such as @daily. */
 const cronPattern = /^\s*(?:@\w+|\S+(?:\s+\S+){4,6})\s*$/;
 
-/** When a schedule is due next after this moment; undefined when it is none or never. */
+/** When a schedule is next due after this time; undefined when it is invalid or never due. */
 export function nextRun(cron: unknown, after: Date): Date | undefined {
-  // The library would take a point in time, too.
+  // The library would also accept a timestamp.
   if (typeof cron !== 'string' || !cronPattern.test(cron)) return undefined;
   try {
     return new Cron(cron, { timezone: 'UTC' }).nextRun(after) ?? undefined;

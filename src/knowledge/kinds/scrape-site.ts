@@ -10,7 +10,7 @@ const paths = (description: string) => Type.Optional(Type.Array(Type.String(), {
 const payloadSchema = Type.Object({
   url,
   max_pages: Type.Optional(Type.Integer({ minimum: 1, maximum: limits.integerMax, default: pagesDefault })),
-  include_paths: paths('Only paths that match one of these patterns (* stands for anything).'),
+  include_paths: paths('Only paths that match one of these patterns (* matches anything).'),
   exclude_paths: paths('No paths that match one of these patterns.'),
   max_depth: Type.Optional(Type.Integer({ minimum: 0, maximum: limits.integerMax })),
   allow_subdomains: Type.Optional(Type.Boolean()),
@@ -21,7 +21,7 @@ const payloadSchema = Type.Object({
 export const scrapeSite: SourceKind = {
   type: 'scrape/site',
   label: 'Web site',
-  description: 'The pages of a site, from a start page on; a pull reads it again.',
+  description: 'The pages of a site, crawled from a start page; a pull reads it again.',
   payload: payloadSchema,
   pushable: false,
   pull: {

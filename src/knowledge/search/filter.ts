@@ -10,7 +10,7 @@ type Comparison = 'gt' | 'gte' | 'lt' | 'lte';
 
 /**
  * SQL over `d.metadata` for a filter: `{key: value | {in, gt, gte, lt, lte, ne, exists}}`, all of which must hold, with
- * `and: [filter…]` and `or: [filter…]`. A list in the metadata fits when one of its items does. 422 naming what is wrong.
+ * `and: [filter…]` and `or: [filter…]`. A list in the metadata matches when one of its items does. Throws 422 with the problem.
  */
 export function compileFilter(db: Db, filter: Record<string, unknown>): Fragment {
   const budget = { left: conditionsMax };
@@ -71,7 +71,7 @@ function compileOperators(db: Db, key: string, operators: Record<string, unknown
         if (typeof value !== 'boolean') throw invalidField(place, 'must be true or false');
         return value ? db`d.metadata ? ${key}` : db`not d.metadata ? ${key}`;
       default:
-        throw invalidField(place, 'is no operator: use in, gt, gte, lt, lte, ne or exists');
+        throw invalidField(place, 'is not an operator: use in, gt, gte, lt, lte, ne or exists');
     }
   });
   if (parts.length === 0) throw invalidField(at, 'must have an operator');
@@ -83,7 +83,7 @@ function equals(db: Db, key: string, value: Scalar): Fragment {
   return db`coalesce(d.metadata -> ${key}::text @> ${JSON.stringify(value)}::text::jsonb, false)`;
 }
 
-/** Numbers compare with numbers and texts with texts (by code points); anything else does not fit. */
+/** Numbers compare with numbers and strings with strings (by code points); other types never match. */
 function compare(db: Db, key: string, operator: Comparison, value: unknown, at: string): Fragment {
   const sign = { gt: db`>`, gte: db`>=`, lt: db`<`, lte: db`<=` }[operator];
   if (typeof value === 'number')

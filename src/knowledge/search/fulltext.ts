@@ -12,10 +12,10 @@ import { allowedBit, bestRows, containsPhrase, joinColumns, type Ranked, type Ra
 import type { Scope } from './scope.ts';
 import { listBundles, listPostings, listTermsByPrefix } from './store.ts';
 
-/** What a cache of the process may hold: unpacked postings (null: the segment lacks the term) or a bundle. */
+/** A cached value: unpacked postings (null: the segment lacks the term) or a bundle. */
 export type IndexCache = ByteCache<PostingColumns | Buffer | null>;
 
-/** A prefix stands for at most this many words. */
+/** A prefix matches at most this many words. */
 const prefixTermsMax = 200;
 
 export type TextRanking = {
@@ -46,7 +46,7 @@ export async function rankByText(
   };
 }
 
-/** A thing to rank by: in each language of the scope one term, or the words that a prefix stands for. */
+/** A query item to rank by: in each language of the scope one term, or the words that a prefix matches. */
 type WantedTerm = { label: string; count: number; byLanguage: Map<StemLanguage, string[]> };
 
 async function readQuery(reader: IndexReader, query: string): Promise<WantedTerm[]> {
@@ -64,7 +64,7 @@ async function readQuery(reader: IndexReader, query: string): Promise<WantedTerm
   return [...wanted.values()];
 }
 
-/** The scope's rows with only those still allowed that contain every phrase of the query. */
+/** The scope's rows, where only those that contain every phrase of the query stay allowed. */
 async function restrictToPhrases(reader: IndexReader, query: string): Promise<Uint8Array> {
   const { scope } = reader;
   const phrasesOf = new Map<StemLanguage, ParsedQuery['phrases']>(
@@ -95,7 +95,7 @@ async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache
   const languages = [...new Set(scope.sources.map((source) => source.language))];
   const bundles = await loadBundles(db, appId, scope, cache);
 
-  /** Puts the postings of these terms into reach: whatever the cache lacks is read at once. */
+  /** Loads the postings of these terms that are not cached, with one query. */
   async function load(wanted: { segment: number; term: string }[]) {
     const found = new Map<string, PostingColumns | null>();
     const missing: typeof wanted = [];
@@ -121,7 +121,7 @@ async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache
     scope,
     languages,
 
-    /** For each wanted thing its postings in every source. */
+    /** The postings of each query item in every source. */
     async columns(wanted: Map<StemLanguage, string[]>[]) {
       const needed = new Map<string, { segment: number; term: string }>();
       for (const byLanguage of wanted)
@@ -137,7 +137,7 @@ async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache
             ...source.bundles.map((first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
           ]);
           const lists = parts.filter((part) => part !== undefined);
-          // A chunk may hold several words of a prefix; of one term it has one posting.
+          // A chunk may contain several words of a prefix; a term has one posting for each chunk.
           const joined = terms.length > 1 && lists.length > 1 ? [joinColumns(lists)] : lists;
           return joined.map((columns) => ({ base: source.base, columns }));
         }),
@@ -154,12 +154,12 @@ async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache
           for (const entry of bundle ? readBundle(bundle) : [])
             if (entry.term.startsWith(prefix)) terms.add(entry.term);
         }
-      // The index holds stems: `retrieval*` must find `retriev` too.
+      // The index contains stems: `retrieval*` must find `retriev` too.
       for (const term of parseQuery(prefix, language).terms.keys()) terms.add(term);
       return [...terms].sort().slice(0, prefixTermsMax);
     },
 
-    /** Where each word stands in each chunk of a source. */
+    /** The positions of each word in each chunk of a source. */
     async positions(source: PlacedSource, words: string[]): Promise<Map<string, Map<number, number[]>>> {
       const found = new Map(words.map((word) => [word, new Map<number, number[]>()]));
       const wanted = source.segments.flatMap((segment) => words.map((term) => ({ segment, term })));

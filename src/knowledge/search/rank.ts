@@ -2,7 +2,7 @@ import type { PostingColumns } from '../../content/postings.ts';
 
 /**
  * BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and idf = ln(1 + (N − df + ½) / (df + ½)). N, df and
- * the average length are those of the live chunks of all sources that the search covers.
+ * the average length are those of the live chunks of all searched sources.
  */
 const k1 = 1.2;
 const b = 0.75;
@@ -10,11 +10,11 @@ const b = 0.75;
 export type ScopeStatistics = {
   chunks: number;
   averageLength: number;
-  /** Some rows stand for chunks that are gone. */
+  /** Some rows are chunks that are gone. */
   hasDead: boolean;
 };
 
-/** Chunks of the scope are rows of one table: a source's ordinals from its first on, source after source. */
+/** Chunks of the scope are rows of one table: the ordinals of each source, source after source. */
 export const liveBit = 1;
 export const allowedBit = 2;
 
@@ -22,17 +22,17 @@ export const allowedBit = 2;
 type SourcePostings = { base: number; columns: PostingColumns };
 
 export type RankTerm = {
-  /** How often the query says it. */
+  /** How often the term occurs in the query. */
   count: number;
   lists: SourcePostings[];
 };
 
-/** What became of a term: its document frequency in the scope and its idf. */
+/** Statistics of a term: its document frequency in the scope and its idf. */
 type TermWeight = { documentFrequency: number; idf: number };
 
 /**
- * Adds the terms' scores into `scores`, one place per row. Rows that are not live do not count at all; live rows that
- * are not allowed count in the statistics and get no score.
+ * Adds the terms' scores to `scores`, one entry per row. Rows that are not live do not count at all; live rows that are
+ * not allowed count in the statistics and get no score.
  */
 export function scoreTerms(
   terms: RankTerm[],
@@ -72,7 +72,7 @@ function countLive(lists: SourcePostings[], rows: Uint8Array): number {
   return count;
 }
 
-/** Several lists of the same source as one: a prefix's words count together, as one word. */
+/** Merges several lists of the same source: a prefix's words count together, as one word. */
 export function joinColumns(parts: PostingColumns[]): PostingColumns {
   if (parts.length === 1 && parts[0]) return parts[0];
   const byOrdinal = new Map<number, { frequency: number; length: number }>();
@@ -91,7 +91,7 @@ export function joinColumns(parts: PostingColumns[]): PostingColumns {
   };
 }
 
-/** Whether the words of a phrase stand one after another somewhere, given each word's positions in the chunk. */
+/** Whether the words of a phrase follow one another somewhere, given each word's positions in the chunk. */
 export function containsPhrase(positionsOfWords: number[][]): boolean {
   const [first = [], ...others] = positionsOfWords;
   const sets = others.map((positions) => new Set(positions));
@@ -174,12 +174,12 @@ export function nearestRows(distances: Uint16Array, rows: Int32Array, bits: numb
   return nearest.concat(atThreshold.slice(0, Math.max(0, count - nearest.length)));
 }
 
-/** Reciprocal rank fusion (Cormack et al. 2009) with this constant; CISI is flat between 40 and 60. */
+/** Reciprocal rank fusion (Cormack et al. 2009) with this constant; CISI results are flat between 40 and 60. */
 const fusionConstant = 60;
 
 export type Fused = { row: number; score: number; textRank?: number; vectorRank?: number };
 
-/** Fuses two rankings. `vectorWeight` is what the embedder's ranks are worth beside the text's. */
+/** Fuses two rankings. `vectorWeight` is the weight of the embedder's ranks relative to the full text's. */
 export function fuseRankings(text: readonly number[], vector: readonly number[], vectorWeight: number): Fused[] {
   const fused = new Map<number, Fused>();
   for (const [i, row] of text.entries()) fused.set(row, { row, score: 1 / (fusionConstant + i + 1), textRank: i + 1 });

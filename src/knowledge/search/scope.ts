@@ -2,8 +2,8 @@ import { allowedBit, liveBit, type ScopeStatistics } from './rank.ts';
 import type { AllowedRanges, ScopeSource } from './store.ts';
 
 /**
- * The chunks that a search covers, as rows of one table: each source's ordinals in turn. `rows` says of each whether it
- * is live and whether the search's filters allow it.
+ * The chunks that a search covers, as rows of one table: the ordinals of each source in turn. `rows` says of each whether
+ * it is live and whether the search's filters allow it.
  */
 export type Scope = {
   sources: (ScopeSource & { base: number })[];
@@ -11,7 +11,7 @@ export type Scope = {
   statistics: ScopeStatistics;
 };
 
-/** Lays out the sources; `allowed` undefined means that there is no filter. */
+/** Lays out the sources; without `allowed` there is no filter. */
 export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | undefined): Scope {
   let size = 0;
   let chunks = 0;
@@ -41,7 +41,7 @@ export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | u
   return { sources: placed, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead } };
 }
 
-/** Which source and ordinal a row stands for. */
+/** The source and ordinal of a row. */
 export function placeOfRow(scope: Scope, row: number): { sourceId: string; ordinal: number } {
   let low = 0;
   let high = scope.sources.length - 1;
@@ -52,6 +52,6 @@ export function placeOfRow(scope: Scope, row: number): { sourceId: string; ordin
     else high = middle - 1;
   }
   const source = scope.sources[low];
-  if (!source) throw new Error('A row lies in a source.');
+  if (!source) throw new Error('The row belongs to no source.');
   return { sourceId: source.sourceId, ordinal: row - source.base };
 }

@@ -11,14 +11,14 @@ export type SearchMode = 'hybrid' | 'vector' | 'fulltext';
 
 type SearchRequest = {
   appId: string;
-  /** Which sources: a condition on `s`, a row of knowledge_sources, that includes who may see it. */
+  /** Which sources: a condition on `s`, a row of knowledge_sources, that includes visibility. */
   sources: Fragment;
   /** Which documents: a condition on `d`, a row of knowledge_documents; undefined for all. */
   documents: Fragment | undefined;
   query: string;
   mode: SearchMode;
   maxResults: number;
-  /** Undefined: the embedder's own floor. */
+  /** Undefined: the embedder's own minimum. */
   minSimilarity: number | undefined;
 };
 
@@ -33,29 +33,29 @@ export type SearchHit = {
 
 export type SearchResult = {
   hits: SearchHit[];
-  /** How the ranking came about, for `explain`. */
+  /** How the ranking was computed, for `explain`. */
   terms: TextRanking['terms'];
   chunks: number;
   averageLength: number;
-  /** Why there was no ranking by vectors although the mode asks for one. */
+  /** Why there is no vector ranking although the mode asks for one. */
   vectorsUnavailable?: string;
 };
 
-/** Each ranking gives this many to the fusion. */
+/** Each ranking passes this many hits to the fusion. */
 const rankedPerLeg = 200;
 
 export type SearchIndex = { search(request: SearchRequest): Promise<SearchResult> };
 
-/** Searches what the database holds; keeps up to `cacheBytesMax` of it in memory, all of it immutable once written. */
+/** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
 export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheBytesMax: number): SearchIndex {
   const postings: IndexCache = new ByteCache(cacheBytesMax / 2);
   const codes: CodeCache = new ByteCache(cacheBytesMax / 2);
 
   return {
     async search(request) {
-      // Before the transaction: an embedder may be a service far away.
+      // Before the transaction: an embedder may be a remote service.
       const vector = request.mode === 'fulltext' ? undefined : await embedQuery(embedder, request.appId, request.query);
-      // One snapshot: a document that is replaced meanwhile is seen as it was, in every step.
+      // One snapshot: every step sees the same version of a document.
       return db.begin('isolation level repeatable read read only', async (tx) => {
         const sources = await listScope(tx, request.appId, request.sources);
         const allowed =
@@ -104,7 +104,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheByt
   };
 }
 
-/** The query's vector, or why there is none: full text goes on without. */
+/** The query's vector, or why there is none: full-text search continues without it. */
 async function embedQuery(embedder: SharedEmbedder, appId: string, query: string): Promise<Float32Array[] | Error> {
   try {
     return await embedder.embed(appId, [query], 'query');

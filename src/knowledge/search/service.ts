@@ -32,7 +32,7 @@ export function createSearchService(deps: { db: Database; sources: SourceService
       return run(caller, db`s.id = ${source.id}`, input);
     },
 
-    /** All that an agent owns; the agent by its id or lookup key. */
+    /** Everything that an agent owns; the agent by its id or lookup key. */
     async searchAgent(
       caller: Caller,
       agentText: string,

@@ -3,7 +3,7 @@ import type { Db, Statement, Transaction } from '../../db/database.ts';
 
 export type Fragment = Statement;
 
-/** A source of the search's scope with what its index consists of at this moment. */
+/** A source in the search's scope with the current state of its index. */
 export type ScopeSource = {
   sourceId: string;
   language: StemLanguage;
@@ -18,7 +18,7 @@ export type ScopeSource = {
   deadCount: number[];
 };
 
-/** `sources` is a condition on `s`, a row of knowledge_sources: who may see it is part of it. */
+/** `sources` is a condition on `s`, a row of knowledge_sources: it includes visibility. */
 export async function listScope(db: Db, appId: string, sources: Fragment): Promise<ScopeSource[]> {
   return db<ScopeSource[]>`
     select i.source_id, i.language, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.vector_version,
@@ -78,7 +78,7 @@ export async function listBundles(
       and b.first_ordinal = w.first_ordinal`;
 }
 
-/** Index terms that begin so, at most `termsMax`. */
+/** Index terms with this prefix, at most `termsMax`. */
 export async function listTermsByPrefix(
   db: Db,
   appId: string,
@@ -100,7 +100,7 @@ export async function listTermsByPrefix(
 
 type CodeRun = { firstOrdinal: number; chunkCount: number; content: Buffer };
 
-/** Sign codes that were stored after `version`, in pieces, oldest first. */
+/** Sign codes stored after `version`, in batches, oldest first. */
 export function readCodes(tx: Transaction, appId: string, sourceId: string, model: string, version: number) {
   const codes = tx<CodeRun[]>`
     select first_ordinal, chunk_count, content from knowledge_codes
@@ -109,7 +109,7 @@ export function readCodes(tx: Transaction, appId: string, sourceId: string, mode
   return tx.cursor(codes, 1_000);
 }
 
-/** The 16-bit vectors at these places, in no order. */
+/** The 16-bit vectors at these ordinals, unordered. */
 export async function listVectorsAt(
   db: Db,
   appId: string,
@@ -143,7 +143,7 @@ export type HitRow = {
   createdAt: Date;
 };
 
-/** The chunks at these places with their text and their document, in no order. */
+/** The chunks at these ordinals with their text and their document, unordered. */
 export async function listHits(db: Db, appId: string, places: { sourceId: string; ordinal: number }[]) {
   if (places.length === 0) return [];
   return db<HitRow[]>`

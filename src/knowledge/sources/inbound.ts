@@ -26,13 +26,13 @@ type InboundDeps = {
   language: StemLanguage;
   sources: SourceService;
   ingestions: IngestService;
-  /** Largest body that an inbound URL takes. */
+  /** Largest body that an inbound URL accepts. */
   bodyBytesMax: number;
 };
 
 type ThreadMessage = { content: string; metadata: Record<string, unknown> };
 
-/** Sources that are filled by what others send: inbound URLs and the messages of threads. */
+/** Sources that others fill: inbound URLs and the messages of threads. */
 export function createInboundService(deps: InboundDeps) {
   const { db, secrets, baseUrl, sources, ingestions } = deps;
 
@@ -45,7 +45,7 @@ export function createInboundService(deps: InboundDeps) {
   }
 
   return {
-    /** Makes the source of a new installation, for the kinds that have one. */
+    /** Creates the source of a new installation, for the kinds that have one. */
     async install(
       tx: Transaction,
       installation: Scope & { id: string; kind: string },
@@ -94,7 +94,7 @@ export function createInboundService(deps: InboundDeps) {
       return urlOf(inbound.plain);
     },
 
-    /** Takes the posted bytes as a document. A wrong token is 404, like a source that is gone. */
+    /** Stores the posted bytes as a document. A wrong token is 404, like a missing source. */
     async receive(token: string, request: FastifyRequest): Promise<{ ingestion: string }> {
       const appId = appOfToken(token);
       const source = appId && (await store.findInboundSource(db, appId, digestOf(token)));
@@ -111,14 +111,14 @@ export function createInboundService(deps: InboundDeps) {
       return { ingestion: formatId('ingestion', ingestion.id) };
     },
 
-    /** Stores a thread's message with every thread/messages source of its agent. */
+    /** Stores a thread's message in every thread/messages source of its agent. */
     async takeMessage(caller: Caller, thread: Owned & { title: string | null }, message: ThreadMessage): Promise<void> {
       checkMetadata(message.metadata);
       const { agentId, title } = thread;
       const targets =
         agentId === null ? [] : await store.listInstalledSources(db, caller.appId, agentId, 'thread/messages');
       if (targets.length === 0)
-        throw invalidField('thread', 'its agent has no installation of kind thread/messages that takes messages');
+        throw invalidField('thread', 'its agent has no installation of kind thread/messages that accepts messages');
       const content = Buffer.from(message.content);
       for (const source of targets.filter((target) => target.state === 'active'))
         await ingestions.ingestInternal(source, {
@@ -144,7 +144,7 @@ const emptyItem: NewItem = {
 const prefix = 'whs_';
 const uuidBytes = 16;
 
-/** A secret that carries the app, so that no look-up is by the secret alone. */
+/** A secret that contains the app, so that no lookup is by the secret alone. */
 function newInbound(secrets: Secrets, appId: string): { digest: Buffer; token: Buffer; plain: string } {
   const app = Buffer.from(appId.replaceAll('-', ''), 'hex');
   const plain = `${prefix}${Buffer.concat([app, randomBytes(32)]).toString('base64url')}`;

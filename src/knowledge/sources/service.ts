@@ -19,7 +19,7 @@ import * as store from './store.ts';
 
 type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
 
-/** A source with what decides who may change it. */
+/** A source with the owners that decide who may change it. */
 export type SeenSource = store.SourceRow & { agent: AgentOwners | undefined };
 
 export type SourceService = ReturnType<typeof createSourceService>;
@@ -31,12 +31,12 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
     return source;
   }
 
-  /** 404 when the caller does not see the source, 403 when it may not be changed. */
+  /** 404 when the caller does not see the source, 403 when the caller may not change it. */
   async function getForChange(db: Db, caller: Caller, id: string, change: Change): Promise<SeenSource> {
     const source = await get(db, caller, id);
     const mayDelete = change === 'delete' && administersOrgOf(caller, source);
     if (!mayDelete && !mayChangeOwned(caller, source, change, source.agent))
-      throw new AppError('forbidden', `You may see this source, but not ${change} it.`);
+      throw new AppError('forbidden', `You can see this source but may not ${change} it.`);
     return source;
   }
 
@@ -88,7 +88,7 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
 
     async create(caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<store.SourceRow> {
       if (!findCreatableKind(input.type))
-        throw invalidField('type', 'is not one of the types that GET /api/v1/knowledge_sources/kinds lists');
+        throw invalidField('type', 'must be a type that GET /api/v1/knowledge_sources/kinds lists');
       checkMetadata(input.metadata);
       const owned = await resolveOwner(db, caller, input);
       if (input.payload) await checkConfiguration(caller, input.type, input.payload);
@@ -151,7 +151,7 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
   };
 }
 
-/** When the next automatic pull is due: never for a paused source, a kind without pulls, or no schedule. */
+/** When the next automatic pull is due; undefined for a paused source, a kind without pulls, or no schedule. */
 export function dueAt(type: string, state: string, payload: Payload | null, now: Date): Date | null {
   if (state !== 'active' || findCreatableKind(type)?.pull === undefined) return null;
   return nextRun(payload?.schedule, now) ?? null;
@@ -177,7 +177,8 @@ async function optionalReference(
 async function resolveOwner(db: Database, caller: Caller, input: Static<typeof sourceCreateSchema>): Promise<Owned> {
   const members = (['team', 'user', 'agent', 'org'] as const).filter((member) => input[member] !== undefined);
   if (members.length !== 1) {
-    const message = members.length === 0 ? 'give exactly one of team, user, agent and org' : 'give only one owner';
+    const message =
+      members.length === 0 ? 'exactly one of team, user, agent and org is required' : 'only one owner is allowed';
     const wrong = members.length === 0 ? (['team', 'user', 'agent', 'org'] as const) : members;
     throw new AppError('invalid_parameters', `The owner: ${message}.`, {
       fields: wrong.map((field) => ({ field, message })),

@@ -68,7 +68,7 @@ export async function findSource(
   return row && { ...row, agent: row.ownerOfAgent ?? undefined };
 }
 
-/** A source whoever asks: for background work. */
+/** A source without a visibility check: for background work. */
 export async function findSourceById(db: Db, appId: string, id: string): Promise<SourceRow | undefined> {
   const [row] = await db<SourceRow[]>`select * from knowledge_sources where app_id = ${appId} and id = ${id}`;
   return row;
@@ -113,7 +113,7 @@ function sourceConditions(db: Db, caller: Caller, filter: SourceFilter): Fragmen
   return conditions.reduce((all, one) => db`${all} and ${one}`);
 }
 
-/** SQL: the source is an agent's own, of one of its installations, or on one of its threads; nobody's if it is unseen. */
+/** SQL: the source belongs to an agent, to one of its installations, or to one of its threads; null if it is not visible. */
 function sourceOfAgent(db: Db, caller: Caller, agentId: string): Fragment {
   return db`(s.agent_id = ${agentId}
     or s.installation_id in (select i.id from installations i where i.app_id = s.app_id and i.agent_id = ${agentId})
@@ -148,7 +148,7 @@ export async function deleteSource(db: Db, scope: Scope, id: string): Promise<bo
   return gone.count > 0;
 }
 
-/** Visible sources that fit, by id: for checking what a body names. */
+/** Visible sources that match, by id: for checking ids in a body. */
 export async function sourceExists(db: Db, caller: Caller, id: string): Promise<boolean> {
   const rows = await db`select 1 from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`;
   return rows.count > 0;
@@ -159,7 +159,7 @@ export async function threadExists(db: Db, caller: Caller, id: string): Promise<
   return rows.count > 0;
 }
 
-/** Takes up to `count` sources whose schedule is due, each locked for this transaction only by this process. */
+/** Up to `count` sources whose schedule is due, each locked by this transaction. */
 export function listDueSources(db: Db, now: Date, count: number) {
   return db<SourceRow[]>`
     select * from knowledge_sources where next_pull_at <= ${now} and state = 'active'
@@ -181,7 +181,7 @@ export async function findInboundSource(db: Db, appId: string, digest: Buffer): 
   return row;
 }
 
-/** Sources of a kind that installations made for an agent. */
+/** Sources of a kind that installations created for an agent. */
 export function listInstalledSources(db: Db, appId: string, agentId: string, type: string) {
   return db<SourceRow[]>`
     select * from knowledge_sources

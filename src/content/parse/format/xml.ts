@@ -42,7 +42,7 @@ type XmlHandlers = {
 };
 
 /**
- * Hands out the tags and texts of XML in order, as `htmlparser2` reads them. Only the five entities of XML and character
+ * Reports the tags and texts of XML in order, as `htmlparser2` reads them. Only the five entities of XML and character
  * references are decoded, so nothing expands.
  */
 export function scanXml(text: string, handlers: XmlHandlers): void {
@@ -57,7 +57,7 @@ export function scanXml(text: string, handlers: XmlHandlers): void {
   parser.end(text);
 }
 
-/** Attributes by their local name; the name with its prefix stays beside it, and the first of two equal names counts. */
+/** Attributes by their local name, and also by their prefixed name; the first of two equal names counts. */
 function withLocalNames(attributes: Record<string, string>): Record<string, string> {
   const named: Record<string, string> = {};
   for (const key in attributes) {
@@ -94,7 +94,7 @@ export function descend(element: XmlElement | undefined, ...names: string[]): Xm
   return current;
 }
 
-/** Every element of that name below, in document order. */
+/** Every descendant element of that name, in document order. */
 export function descendants(element: XmlElement | undefined, name: string): XmlElement[] {
   const found: XmlElement[] = [];
   const visit = (one: XmlElement): void => {
@@ -108,7 +108,7 @@ export function descendants(element: XmlElement | undefined, name: string): XmlE
   return found;
 }
 
-/** All text below, as it stands. */
+/** All text of the descendants, unchanged. */
 export function textOf(element: XmlElement | string | undefined): string {
   if (element === undefined) return '';
   if (typeof element === 'string') return element;

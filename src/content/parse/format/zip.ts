@@ -3,8 +3,8 @@ import { type Entry, fromBufferPromise } from 'yauzl';
 import { failed, ParseError, parseLimits, unsupported } from '../types.ts';
 
 /**
- * A ZIP archive (ZIP64 too) in memory. `yauzl` reads and checks its directory; entries are inflated one at a time, on
- * demand, each bounded by what is really written out and not by what its header claims.
+ * A ZIP archive (also ZIP64) in memory. `yauzl` reads and checks its directory; entries are inflated one at a time, on
+ * demand, each bounded by the bytes actually written and not by what its header claims.
  */
 export class ZipArchive {
   readonly #bytes: Buffer;
@@ -23,7 +23,7 @@ export class ZipArchive {
       return new ZipArchive(archive, await readDirectory(archive));
     } catch (error) {
       if (error instanceof ParseError) throw error;
-      throw failed('The file is cut short or damaged: its archive cannot be opened.', error);
+      throw failed('The file is truncated or damaged: its archive cannot be opened.', error);
     }
   }
 
@@ -59,12 +59,12 @@ export class ZipArchive {
     return contents === undefined ? undefined : decodeXmlBytes(contents);
   }
 
-  /** What the archive stores of an entry. Throws RangeError when it lies past the end. */
+  /** The stored bytes of an entry. Throws RangeError when they are past the end. */
   #storedBytes(entry: Entry): Buffer {
     const header = entry.relativeOffsetOfLocalHeader;
     const start = header + 30 + this.#bytes.readUInt16LE(header + 26) + this.#bytes.readUInt16LE(header + 28);
     const stored = this.#bytes.subarray(start, start + entry.compressedSize);
-    if (stored.byteLength < entry.compressedSize) throw new RangeError('The entry lies past the end of the archive.');
+    if (stored.byteLength < entry.compressedSize) throw new RangeError('The entry is past the end of the archive.');
     return stored;
   }
 }
@@ -81,7 +81,7 @@ async function readDirectory(archive: Buffer): Promise<Map<string, Entry>> {
   return entries;
 }
 
-/** Some programs append bytes to a finished archive. yauzl refuses those, so the archive ends where its own end record says. */
+/** Some programs append bytes to a finished archive, which yauzl refuses: the archive is cut where its end record says. */
 function withoutTrailingBytes(archive: Buffer): Buffer {
   const end = archive.lastIndexOf(endRecordSignature);
   if (end < 0 || end + endRecordBytes > archive.byteLength) return archive;
@@ -92,7 +92,7 @@ const endRecordSignature = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
 const endRecordBytes = 22;
 
 function inflate(stored: Buffer, method: number): Buffer {
-  if (method !== 8) throw unsupported('The file is packed in a way that cannot be read.');
+  if (method !== 8) throw unsupported('The file uses an unsupported compression method.');
   return inflateRawSync(stored, { maxOutputLength: parseLimits.zipEntryBytesMax });
 }
 
@@ -111,5 +111,5 @@ function decodeXmlBytes(bytes: Uint8Array): string {
 }
 
 function bombError(): Error {
-  return failed('The file unpacks to far more than a document holds.');
+  return failed('The file unpacks to far more data than a document can contain.');
 }

@@ -13,9 +13,9 @@ const lineBreak = '\u2028';
 type HtmlOptions = {
   /** Base for relative links; without it they stay as written. */
   baseUrl?: string | undefined;
-  /** The caller has removed what is hidden, or knows that a script reveals it. */
+  /** The caller has removed hidden elements, or knows that a script reveals them. */
   keepHidden?: boolean;
-  /** Hears, in words, what of a table is left out because it is too large. */
+  /** Called with a description of each part of a table that is left out because of its size. */
   onCut?: ((missing: string) => void) | undefined;
 };
 
@@ -58,7 +58,7 @@ class BlockWriter {
     return this.#options.keepHidden !== true && isHidden(element);
   }
 
-  /** Ends the paragraph (or the first paragraph of a list item) that is being collected. Two line breaks end one, too. */
+  /** Ends the current paragraph (or first paragraph of a list item). Two line breaks also end one. */
   flush(): void {
     const inline = this.#inline;
     this.#inline = '';
@@ -104,7 +104,7 @@ class BlockWriter {
     this.blocks.push(block);
   }
 
-  /** An inline element that holds blocks (a link round a card) is dropped for them: the blocks matter more than the mark. */
+  /** An inline element that contains blocks (a link around a card) is dropped for them: the blocks matter more. */
   #inlineElement(element: HtmlElement, context: Context): void {
     if (this.#hasBlockInside(element)) {
       this.contents(element, context);
@@ -160,14 +160,14 @@ class BlockWriter {
     }
   }
 
-  /** A link to a place on the same page says nothing outside the page. */
+  /** A link within the page means nothing outside the page. */
   #anchor(element: HtmlElement, inner: string): string {
     const target = element.attributes.href?.trim();
     if (target === undefined || target.startsWith('#') || target.length > urlCharactersMax) return inner;
     return link(inner, this.#resolve(target));
   }
 
-  /** Pictures that scripts load late keep their address elsewhere. Small ones without words are spacers and trackers. */
+  /** Lazily loaded images have their address in other attributes. Small ones without a description are spacers and trackers. */
   #image({ attributes }: HtmlElement): string {
     const alt = escapeBrackets(escapeText(oneLine(plainText(attributes.alt ?? ''))));
     const candidates = ['data-src', 'data-original', 'data-lazy-src', 'src'].map((name) => attributes[name]?.trim());
@@ -233,7 +233,7 @@ class BlockWriter {
     }
   }
 
-  /** One item: its first text beside the marker, further paragraphs as continuations, lists inside one level deeper. */
+  /** One item: its first text after the marker, further paragraphs as continuations, nested lists one level deeper. */
   #entry(element: HtmlElement, depth: number, marker: string, context: Context): void {
     this.#item = { depth, marker };
     const first = this.blocks.length;
@@ -289,10 +289,10 @@ class BlockWriter {
   }
 }
 
-/** Units whose square and cube people type as `m2` and `cm3`. */
+/** Units whose square and cube are commonly typed as `m2` and `cm3`. */
 const unitOfLength = /(?:^|[^\p{L}])(?:[kdcm]?m|ft|in|yd|mi)$/iu;
 
-/** Text without the marks that only help to break lines. */
+/** Text without marks that only control line breaks. */
 function plainText(text: string): string {
   return text
     .replaceAll(/[\u200b\ufeff\u00ad]/g, '')
@@ -300,7 +300,7 @@ function plainText(text: string): string {
     .toWellFormed();
 }
 
-/** Brackets in the words of a link or picture would end them. */
+/** Brackets in the text of a link or image would end it. */
 function escapeBrackets(text: string): string {
   return text.replaceAll(/\\?([[\]])/g, '\\$1');
 }
@@ -314,12 +314,12 @@ function isHidden(element: HtmlElement): boolean {
   );
 }
 
-/** KaTeX writes each formula twice: as MathML, and as boxes for the eye. */
+/** KaTeX writes each formula twice: as MathML, and as boxes for display. */
 function isFormulaCopy({ attributes }: HtmlElement): boolean {
   return attributes['aria-hidden'] === 'true' && /(?:^|\s)katex-html(?:\s|$)/.test(attributes.class ?? '');
 }
 
-/** Text as it is written, with its line breaks. */
+/** Text as written, with its line breaks. */
 function rawText(node: HtmlNode): string {
   if (node.kind === 'text') return node.text.toWellFormed();
   if (node.name === 'br') return '\n';
@@ -328,7 +328,7 @@ function rawText(node: HtmlNode): string {
   return line && !inner.endsWith('\n') ? `${inner}\n` : inner;
 }
 
-/** Marks the words and leaves the space around them outside. */
+/** Marks the words and leaves the surrounding space outside. */
 function spaced(text: string, write: (words: string) => string): string {
   const words = oneLine(text);
   if (words === '') return text === '' ? '' : ' ';
@@ -340,7 +340,7 @@ function firstOfSet(srcset: string | undefined): string | undefined {
   return first === '' || first?.startsWith('data:') ? undefined : first;
 }
 
-/** The TeX of a formula when the page carries it, else its symbols. */
+/** The TeX of a formula if the page contains it, otherwise its symbols. */
 function mathText(element: HtmlElement): string {
   const annotation = findFirst(element, 'annotation');
   const tex = /tex/i.test(annotation?.attributes.encoding ?? '') && annotation ? textOf(annotation) : '';

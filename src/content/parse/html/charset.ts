@@ -1,14 +1,14 @@
 import chardet from 'chardet';
 
 /**
- * Bytes of a page as text. The encoding comes from, in this order: byte order mark, Content-Type, <meta> or XML
- * declaration, valid UTF-8, and a guess from the letters themselves. Malformed bytes become U+FFFD.
+ * Decodes a page. The encoding comes from, in this order: byte order mark, Content-Type, <meta> or XML declaration,
+ * valid UTF-8, and a guess from the text itself. Malformed bytes become U+FFFD.
  */
 export function decodeHtml(bytes: Uint8Array, contentType: string): string {
   const marked = byteOrderMark(bytes);
   if (marked !== undefined) return new TextDecoder(marked).decode(bytes);
   const declared = known(/charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1]) ?? declaredInside(bytes);
-  // Nine of ten pages say what they are; a lie is noticed when UTF-8 was promised and is not kept.
+  // Nine of ten pages declare their encoding; a wrong declaration of UTF-8 is detected.
   if (declared !== undefined && declared !== 'utf-8') return new TextDecoder(declared).decode(bytes);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -16,7 +16,7 @@ export function decodeHtml(bytes: Uint8Array, contentType: string): string {
     const guessed = known(guess(bytes));
     const lossy = new TextDecoder('utf-8').decode(bytes);
     if (declared === undefined && guessed !== undefined) return new TextDecoder(guessed).decode(bytes);
-    // A few broken bytes in a page that calls itself UTF-8 are an accident; many mean that it is something else.
+    // A few malformed bytes in declared UTF-8 are an accident; many mean another encoding.
     const broken = lossy.length - lossy.replaceAll('\uFFFD', '').length;
     return guessed !== undefined && guessed !== 'utf-8' && broken > 20 + lossy.length / 200
       ? new TextDecoder(guessed).decode(bytes)
@@ -47,7 +47,7 @@ function guess(bytes: Uint8Array): string | undefined {
   return chardet.detect(bytes.subarray(0, 65_536)) ?? undefined;
 }
 
-/** The standard's name of an encoding label; undefined for one that does not exist. */
+/** The standard name of an encoding label; undefined for an unknown one. */
 function known(label: string | undefined): string | undefined {
   if (label === undefined) return undefined;
   try {

@@ -30,7 +30,7 @@ export async function parseEpub(bytes: Uint8Array): Promise<ParsedDocument> {
     blocks.push(...htmlBlocks(chapter.root));
   }
   if (blocks.length === 0 && zip.has('META-INF/encryption.xml'))
-    throw unsupported('The e-book is protected against copying and cannot be read.');
+    throw unsupported('The e-book is copy-protected and cannot be read.');
   return { kind: 'epub', markdown: writeMarkdown(blocks), ...metadata(child(root, 'metadata')) };
 }
 

@@ -7,8 +7,8 @@ import { readPage, reportPage } from './page.ts';
 import { findAll, findFirst, type HtmlElement, parseHtml, textOf, treeLimits } from './tree.ts';
 
 /**
- * An HTML document. A saved web page is reduced to its main content as pages from the web are; what has no navigation
- * round it (a report, an exported note) is kept whole.
+ * An HTML document. A saved web page is reduced to its main content like a fetched one; a document without navigation (a
+ * report, an exported note) is kept whole.
  */
 export function parseHtmlDocument(bytes: Uint8Array, input: { contentType?: string; url?: string }): ParsedDocument {
   const text = decodeText(bytes, claimedCharset(bytes, input.contentType)).text;
@@ -33,7 +33,7 @@ const linkShareMin = 0.25;
 const siteSigns =
   /<script[^>]+\bsrc\s*=|<meta[^>]+(?:property|name)\s*=\s*["']?(?:og:|twitter:)|application\/ld\+json/i;
 
-/** Whether there is a site round the text: navigation, its scripts and its cards for sharing, or mostly links. */
+/** Whether the text is part of a site: it has navigation, site scripts and sharing cards, or mostly links. */
 function isWebPage(text: string, root: HtmlElement): boolean {
   if (siteSigns.test(text) || findFirst(root, 'nav') || findFirst(root, 'aside')) return true;
   const links = findAll(root, 'a').filter((link) => link.attributes.href !== undefined);

@@ -1,22 +1,22 @@
 import { collect, type EmbeddedData, type HtmlElement, textOf } from './tree.ts';
 
-/** A thing that the page describes in JSON-LD or microdata: its schema.org types and its properties. */
+/** An item that the page describes in JSON-LD or microdata: its schema.org types and its properties. */
 export type Thing = { types: string[]; properties: Record<string, unknown> };
 
 const blockCharactersMax = 512 * 1024;
 const thingsMax = 500;
 const depthMax = 6;
 
-/** What the page is about, by JSON-LD: the things at the top, in `@graph` and as main entity. Broken JSON is skipped. */
+/** The subjects of the page in JSON-LD: top-level items, items in `@graph`, and main entities. Broken JSON is skipped. */
 export function linkedThings(embedded: EmbeddedData[]): Thing[] {
   const things: Thing[] = [];
   for (const { type, text } of embedded) {
     if (!/ld\+json/i.test(type) || text.length > blockCharactersMax) continue;
     try {
-      // Line breaks inside strings are a common mistake of templates.
+      // Line breaks inside strings are a common template bug.
       collectThings(JSON.parse(text.replace(/\s+/g, ' ')), things, 0);
     } catch {
-      // Broken JSON-LD is as if there were none.
+      // Broken JSON-LD counts as none.
     }
   }
   return things;
@@ -34,7 +34,7 @@ function collectThings(value: unknown, things: Thing[], depth: number): void {
   for (const key of ['@graph', 'mainEntity', 'mainEntityOfPage']) collectThings(properties[key], things, depth + 1);
 }
 
-/** The types that microdata names, with how often each occurs. */
+/** The types in microdata, with how often each occurs. */
 export function microdataTypes(root: HtmlElement): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { attributes } of collect(root, (element) => element.attributes.itemtype !== undefined)) {
@@ -44,7 +44,7 @@ export function microdataTypes(root: HtmlElement): Map<string, number> {
   return counts;
 }
 
-/** The value of a microdata property of an element: its machine-readable form before its text. */
+/** The value of an element's microdata property: its machine-readable form before its text. */
 export function itemValue(element: HtmlElement): string {
   const { content, datetime, href, src } = element.attributes;
   return (content ?? datetime ?? (textOf(element) || href || src) ?? '').trim();

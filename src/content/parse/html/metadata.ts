@@ -3,16 +3,16 @@ import { collect, type EmbeddedData, findAll, findFirst, type HtmlElement, type 
 export type PageMetadata = {
   title: string | undefined;
   description: string | undefined;
-  /** BCP 47, as the page says it. */
+  /** BCP 47, as the page states it. */
   language: string | undefined;
-  /** ISO 8601, a date or a time, as far as the page says it. */
+  /** ISO 8601, a date or a time, as precise as the page states it. */
   published: string | undefined;
   canonical: string | undefined;
   noindex: boolean;
   nofollow: boolean;
 };
 
-/** What a page says about itself in its head, in JSON-LD and in its markup. `base` makes the canonical link absolute. */
+/** A page's metadata from its head, JSON-LD and markup. `base` makes the canonical link absolute. */
 export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMetadata {
   const meta = metaTags(root);
   const linked = linkedData(embedded);
@@ -107,7 +107,7 @@ function published(root: HtmlElement, meta: Map<string, string>, linked: LinkedD
     linked.datePublished,
     ...names.map((name) => meta.get(name)),
     ...marked.map(({ attributes }) => attributes.datetime ?? attributes.content),
-    // More than a few <time> elements are a list of other things.
+    // More than a few <time> elements are a list of other items.
     ...(times.length <= 3 ? times.map(({ attributes }) => attributes.datetime) : []),
   ];
   for (const candidate of candidates) {
@@ -137,7 +137,7 @@ function canonicalLink(root: HtmlElement, base: string): string | undefined {
   return href !== undefined && href !== '' && URL.canParse(href, base) ? new URL(href, base).href : undefined;
 }
 
-/** What JSON-LD says about the article of the page. */
+/** The article's metadata in JSON-LD. */
 type LinkedData = {
   headline?: string;
   description?: string;
@@ -154,10 +154,10 @@ function linkedData(embedded: EmbeddedData[]): LinkedData {
   for (const { type, text } of embedded) {
     if (!/ld\+json/i.test(type) || text.length > linkedDataCharactersMax) continue;
     try {
-      // Line breaks inside strings are a common mistake of templates.
+      // Line breaks inside strings are a common template bug.
       collectLinkedData(JSON.parse(text.replace(/\s+/g, ' ')), found, 0);
     } catch {
-      // Broken JSON-LD is as if there were none.
+      // Broken JSON-LD counts as none.
     }
   }
   return found;

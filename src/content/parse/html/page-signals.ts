@@ -3,7 +3,7 @@ import { measureText, proseLengths } from './main/measure.ts';
 import { countPosts } from './main/thread.ts';
 import { collect, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
 
-/** What is known of a page before its text is extracted. */
+/** What is known about a page before its text is extracted. */
 export type PageFacts = {
   tree: HtmlTree;
   url: string;
@@ -12,7 +12,7 @@ export type PageFacts = {
   title: string | undefined;
 };
 
-/** Signs of a page's type, each true or false: what it says of itself, its address, and its shape. */
+/** Signals of a page's type, each true or false: its own statements, its address, and its shape. */
 export function pageSignals({ tree, url, meta, things, title }: PageFacts): Set<string> {
   const signals = new Set<string>();
   const add = (name: string, holds = true): void => {
@@ -101,7 +101,7 @@ const pathWords: [string, RegExp][] = [
   ['path:about', /\/(?:about|company|terms|privacy|policy|legal)/],
 ];
 
-/** Words that addresses of one kind have in common on most sites. */
+/** Words that addresses of one type share on most sites. */
 function addAddress(add: Add, address: string): void {
   if (!URL.canParse(address)) return;
   const { hostname, pathname, search } = new URL(address);

@@ -4,11 +4,11 @@ import { typeWeights } from './page-type-weights.ts';
 export const pageTypes = ['article', 'documentation', 'service', 'forum', 'collection', 'listing', 'product'] as const;
 export type PageType = (typeof pageTypes)[number];
 
-/** Fewer signs are too little to tell by, unless one is a statement of the page itself. */
+/** Fewer signals are not enough, unless one is a statement of the page itself. */
 const signsMin = 10;
 const statement = /^(?:schema:|items:|generator:|og:products?$)/;
 
-/** What kind of page this is: the type to which the signs of the page give the most points. A bare page is an article. */
+/** Classifies a page: the type to which its signals give the most points. A bare page is an article. */
 export function pageTypeOf(facts: PageFacts): PageType {
   const signs = pageSignals(facts);
   if (signs.size < signsMin && ![...signs].some((sign) => statement.test(sign))) return 'article';

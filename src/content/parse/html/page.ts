@@ -11,9 +11,9 @@ import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLim
 
 type PageInput = {
   bytes: Uint8Array;
-  /** The Content-Type header as it came; may be empty. */
+  /** The Content-Type header as received; may be empty. */
   contentType: string;
-  /** Where the page came from, after redirects: what relative links are relative to. */
+  /** The page's URL after redirects, the base of relative links. */
   url: string;
 };
 
@@ -23,24 +23,24 @@ export type ParsedPage = PageMetadata & {
   /** The main text as GitHub-flavoured Markdown, without the title. */
   markdown: string;
   pageType: PageType;
-  /** What the page states about its subject for programs. */
+  /** The facts that the page states in its metadata. */
   structured: Structured;
-  /** There is no text in the page; its scripts would draw one. */
+  /** The page has no text; its scripts would render it. */
   needsBrowser: boolean;
   /** All links of the whole page in order, absolute, each once. */
   links: PageLink[];
-  /** What is missing because the page is too large, in words. Absent when it is whole. */
+  /** Parts that are missing because the page is too large, in words. Absent when it is complete. */
   truncated?: string[];
 };
 
 const pageLimits = { linksMax: 5_000 } as const;
 
-/** A web page as text and what it says about itself. Pure, and safe on bytes of any kind. */
+/** A web page as text and metadata. Pure, and safe on any bytes. */
 export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {
   return readPage(parseHtml(decodeHtml(bytes, contentType)), url);
 }
 
-/** The same for a page that is parsed already. Leaves the tree as it is. */
+/** The same for a parsed page. Does not change the tree. */
 export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const { root } = tree;
   const base = baseOf(root, url);
@@ -69,7 +69,7 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
   };
 }
 
-/** What outputs say of a page beside its text. */
+/** The part of a page's result that outputs show besides its text. */
 export function reportPage({ pageType, structured }: ParsedPage): PageReport {
   return { page_type: pageType, structured };
 }
@@ -79,7 +79,7 @@ const wordsOfNoticeMax = 60;
 const scriptNotice =
   /(?:enable|requires?|turn on|activate|need) (?:your )?javascript|javascript (?:is|has been|must be|needs) /i;
 
-/** Whether there is no text but the frame for what scripts draw, or the notice that they are needed. */
+/** Whether there is no text but a container for scripts, or a notice that scripts are required. */
 function isFrame(markdown: string): boolean {
   const words = markdown.replaceAll(/\]\([^)]*\)/g, ' ').match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
   return words < wordsOfTextMin || (words <= wordsOfNoticeMax && scriptNotice.test(markdown));
@@ -90,7 +90,7 @@ function baseOf(root: HtmlElement, url: string): string {
   return href !== undefined && URL.canParse(href, url) ? new URL(href, url).href : url;
 }
 
-/** One more than there may be shows that there are too many. */
+/** One more than the limit shows that there are too many. */
 function linksOf(root: HtmlElement, base: string): PageLink[] {
   const links = new Map<string, PageLink>();
   for (const { name, attributes } of [...findAll(root, 'a'), ...findAll(root, 'area'), ...findAll(root, 'frame')]) {

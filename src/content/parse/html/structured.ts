@@ -2,7 +2,7 @@ import { itemValue, type Thing } from './linked-data.ts';
 import type { PageType } from './page-type.ts';
 import { collect, type HtmlElement } from './tree.ts';
 
-/** What a page states about its subject for programs: JSON-LD before microdata before meta tags. Values as written. */
+/** The facts in a page's metadata: JSON-LD before microdata before meta tags. Values as written. */
 export type Structured = {
   type?: string;
   name?: string;
@@ -21,7 +21,7 @@ export type Structured = {
 
 const valueCharactersMax = 1_000;
 
-/** Which schema.org types a page of that type is about, best first. */
+/** The schema.org types of a page of this type, best first. */
 const subjectTypes: Partial<Record<PageType, RegExp>> = {
   product: /^(?:Product|ProductGroup|IndividualProduct|SoftwareApplication|Book|VideoGame|Movie)$/,
   forum: /^(?:DiscussionForumPosting|QAPage|Question)$/,

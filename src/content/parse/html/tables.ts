@@ -2,11 +2,11 @@ import { collect, type HtmlElement, textOf } from './tree.ts';
 
 const spanMax = 100;
 const columnsMax = 500;
-/** Places that cells spanning rows and columns may fill in one table; further ones stay empty. */
+/** Positions that spanning cells may fill in one table; further ones stay empty. */
 const spannedPlacesMax = 50_000;
 const cellTextMax = 2_000;
 
-/** Rows of this table alone, not of tables in its cells. */
+/** Rows of this table only, not of tables in its cells. */
 export function tableRows(table: HtmlElement): HtmlElement[][] {
   const rows: HtmlElement[][] = [];
   const visit = (element: HtmlElement): void => {
@@ -25,7 +25,7 @@ export function tableRows(table: HtmlElement): HtmlElement[][] {
   return rows.filter((row) => row.length > 0);
 }
 
-/** Tables that only place things on the page: one cell, tables inside, or headings and long text in the cells. */
+/** Layout tables: one cell, nested tables, or headings and long text in the cells. */
 export function isLayoutTable(table: HtmlElement, rows: HtmlElement[][]): boolean {
   const cells = rows.flat();
   if (table.attributes.role === 'presentation' || cells.length <= 1) return true;
@@ -46,7 +46,7 @@ function holdsText(cell: HtmlElement): boolean {
   );
 }
 
-/** Cells that span rows or columns are repeated in each place, so that every row can be read by itself. */
+/** Spanning cells are repeated in each position, so that every row can be read by itself. */
 export function spreadCells(
   rows: HtmlElement[][],
   write: (cell: HtmlElement) => string,

@@ -1,6 +1,6 @@
 import { Parser } from 'htmlparser2';
 
-/** A page as plain objects: what extraction needs of a DOM, and cheap enough to walk many times. */
+/** A page as plain objects: the part of a DOM that extraction needs, and cheap enough to walk many times. */
 export type HtmlElement = {
   kind: 'element';
   name: string;
@@ -11,17 +11,17 @@ export type HtmlElement = {
 type HtmlText = { kind: 'text'; text: string; parent: HtmlElement | undefined };
 export type HtmlNode = HtmlElement | HtmlText;
 
-/** Data that a page carries for its scripts: JSON-LD, application state. */
+/** Data in the page for its scripts: JSON-LD, application state. */
 export type EmbeddedData = { type: string; id: string; text: string };
 
 export type HtmlTree = {
   root: HtmlElement;
   embedded: EmbeddedData[];
-  /** What browsers without scripts show; not part of `root`. */
+  /** Content for browsers without scripts; not part of `root`. */
   noscript: HtmlElement[];
-  /** Scripts that may draw the page; data is not counted. */
+  /** Scripts that may render the page; data is not counted. */
   scripts: number;
-  /** The page has more elements than are read; the tree ends there. */
+  /** The page has more elements than the limit; the tree ends there. */
   truncated: boolean;
 };
 
@@ -29,17 +29,17 @@ export const treeLimits = {
   /** Elements nested deeper lose their tags and keep their text. */
   depthMax: 256,
   elementsMax: 400_000,
-  /** The parser's own stack of open elements gets slow when it is deep: deeper tags are removed from the text first. */
+  /** The parser's own stack of open elements is slow when it is deep: deeper tags are first removed from the text. */
   openTagsMax: 1_000,
   embeddedCharactersMax: 4 * 1024 * 1024,
 } as const;
 
 /**
- * Reads HTML of any quality. Scripts, styles and other contents that are never text are left out; JSON in scripts is
- * kept aside. `xhtml`: a self-closing tag closes, as in e-books. Never throws, always ends.
+ * Parses HTML of any quality. Scripts, styles and other contents that are never text are left out; JSON in scripts is
+ * kept separately. `xhtml`: a self-closing tag closes, as in e-books. Never throws, always terminates.
  */
 export function parseHtml(html: string, { xhtml = false } = {}): HtmlTree {
-  // HTML knows no CDATA; the parser would read one to its end as a comment.
+  // HTML has no CDATA; the parser would read one to its end as a comment.
   const text = xhtml ? html : html.replaceAll('<![CDATA[', '');
   return buildTree(text, xhtml) ?? buildTree(dropDeepTags(text), xhtml) ?? emptyTree();
 }
@@ -49,7 +49,7 @@ function emptyTree(): HtmlTree {
   return { root, embedded: [], noscript: [], scripts: 0, truncated: false };
 }
 
-/** Undefined when the page nests too deep to be parsed quickly. */
+/** Undefined when the page is nested too deeply to be parsed quickly. */
 function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
   const tree = emptyTree();
   let current = tree.root;
@@ -107,7 +107,7 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
     },
     { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true, recognizeSelfClosing: xhtml },
   );
-  // In pieces, so that a hostile page can be left early.
+  // In pieces, so that parsing of a hostile page can stop early.
   for (let at = 0; at < html.length && !tooDeep && !tree.truncated; at += 65_536)
     parser.write(html.slice(at, at + 65_536));
   if (tooDeep) return undefined;
@@ -135,11 +135,11 @@ function isSkipped(name: string, attributes: Record<string, string>): boolean {
   return skippedNames.has(name) && !(name === 'template' && attributes.shadowrootmode !== undefined);
 }
 
-/** Elements that hold nothing, and those that the next of their kind closes: they do not make a page deeper. */
+/** Void elements, and elements that the next of their kind closes: they do not add depth. */
 const flat =
   /^(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr|p|li|dt|dd|tr|td|th|thead|tbody|tfoot|option|optgroup|colgroup)$/;
 
-/** The text without the tags that would open elements deeper than the bound. */
+/** The text without the tags that would open elements beyond the depth limit. */
 function dropDeepTags(text: string): string {
   const tag = /<(\/?)([A-Za-z][A-Za-z0-9:-]*)/g;
   let depth = 0;
@@ -159,7 +159,7 @@ function dropDeepTags(text: string): string {
   return from === 0 ? text : kept + text.slice(from);
 }
 
-/** The first element of that name below, in document order. */
+/** The first descendant element of that name, in document order. */
 export function findFirst(root: HtmlElement, name: string): HtmlElement | undefined {
   for (const child of root.children) {
     if (child.kind !== 'element') continue;
@@ -186,7 +186,7 @@ export function collect(root: HtmlElement, wanted: (element: HtmlElement) => boo
   return found;
 }
 
-/** All text below a node with white space runs as one space. */
+/** All text of a node with white space collapsed. */
 export function textOf(node: HtmlNode): string {
   const parts: string[] = [];
   const visit = (at: HtmlNode): void => {
@@ -202,7 +202,7 @@ export function textOf(node: HtmlNode): string {
   return (/[^\S ]|\s\s/.test(text) ? text.replace(/\s+/g, ' ') : text).trim();
 }
 
-/** The beginning of `textOf`, at least `characters` long where there is so much; cheap on large elements. */
+/** The start of `textOf`, at least `characters` long if there is that much; cheap on large elements. */
 export function textStart(element: HtmlElement, characters: number): string {
   let out = '';
   const visit = (node: HtmlNode): void => {

@@ -16,7 +16,7 @@ type MailFields = {
   attachments: string[];
 };
 
-/** An e-mail: subject as the heading, who wrote to whom and when, the text, the names of what is attached. Throws ParseError. */
+/** An e-mail: subject as the heading, sender, recipients and date, the text, the names of attachments. Throws ParseError. */
 export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument> {
   let email: Email;
   try {
@@ -57,7 +57,7 @@ export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
     blocks.push({ type: 'paragraph', text: '**Attachments:**' });
     for (const name of attachments) blocks.push({ type: 'item', depth: 0, marker: '-', text: escapeText(name) });
   }
-  if (blocks.length === 0) throw failed('The e-mail holds no text.');
+  if (blocks.length === 0) throw failed('The e-mail contains no text.');
   return {
     kind,
     markdown: writeMarkdown(blocks),
@@ -68,7 +68,7 @@ export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
   };
 }
 
-/** The HTML part when it says something, else the text with its quotes and lines kept. */
+/** The HTML part when it has content, else the text with its quotes and lines kept. */
 function bodyBlocks(mail: MailFields): Block[] {
   if (mail.html !== undefined && mail.html.trim() !== '') {
     const { root, truncated } = parseHtml(mail.html.slice(0, parseLimits.markdownCharactersMax));

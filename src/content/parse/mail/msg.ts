@@ -63,7 +63,7 @@ const preset =
 
 /** Compressed RTF ([MS-OXRTFCP]): references into a ring of 4,096 bytes that starts with a known text. */
 function unpackRtf(packed: Buffer): Buffer {
-  if (packed.byteLength < 16) throw failed('The message is damaged: its text is cut short.');
+  if (packed.byteLength < 16) throw failed('The message is damaged: its text is truncated.');
   const size = Math.min(rtfBytesMax, packed.readUInt32LE(4));
   if (packed.readUInt32LE(8) === 0x414c454d) return packed.subarray(16, 16 + size);
   const ring = Buffer.alloc(4096, 0x20);

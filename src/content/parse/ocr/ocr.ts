@@ -3,9 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { findConfinement, processorSecondsMax } from '../pool/confinement.ts';
 import { ParseError, parseLimits } from '../types.ts';
 
-/** A page that is only a picture: where its text belongs in the Markdown. */
+/** A page that is only a picture, and where its text belongs in the Markdown. */
 export type ScannedPage = {
-  /** Text in the Markdown that the recognised text takes the place of. */ placeholder: string;
+  /** Text in the Markdown that the recognised text replaces. */
+  placeholder: string;
 };
 type RecogniseOptions = { deadlineMs: number; signal: AbortSignal | undefined };
 
@@ -14,7 +15,7 @@ const outputBytesMax = 16 * 1024 * 1024;
 const ownWorkerFile = fileURLToPath(new URL('../pool/worker.ts', import.meta.url));
 let available: Promise<boolean> | undefined;
 
-/** Whether the `tesseract` program is installed. Asked once. */
+/** Whether the `tesseract` program is installed. Checked once. */
 export function ocrAvailable(): Promise<boolean> {
   available ??= runTesseract(['--version'], new Uint8Array(), { deadlineMs: 5_000, signal: undefined }).then(
     () => true,
@@ -23,7 +24,7 @@ export function ocrAvailable(): Promise<boolean> {
   return available;
 }
 
-/** Puts the recognised text of each page image into the Markdown. Throws ParseError. */
+/** Inserts the recognised text of each page image into the Markdown. Throws ParseError. */
 export async function recognisePages(
   markdown: string,
   scans: ScannedPage[],
@@ -63,7 +64,7 @@ function plainParagraphs(text: string): string {
     .join('\n\n');
 }
 
-/** Walled in and bounded like a parser process: a picture is no safer than other documents. */
+/** Confined and limited like a parser process: a picture is as untrusted as other documents. */
 function confined(args: string[]): [string, string[]] {
   const { prefix, limits } = findConfinement(ownWorkerFile);
   if (!limits) return ['tesseract', args];
@@ -72,7 +73,7 @@ function confined(args: string[]): [string, string[]] {
   return [command, rest];
 }
 
-/** The program gets the picture on standard input, an empty environment but for its search path, and a deadline. */
+/** The program gets the picture on standard input, an environment with only a search path, and a deadline. */
 function runTesseract(args: string[], input: Uint8Array, options: RecogniseOptions): Promise<string> {
   return new Promise((resolve, reject) => {
     const [program, programArguments] = confined(args);
@@ -91,7 +92,7 @@ function runTesseract(args: string[], input: Uint8Array, options: RecogniseOptio
       if (length > outputBytesMax) child.kill('SIGKILL');
       else chunks.push(chunk);
     });
-    child.stdin.on('error', () => {}); // the exit says more
+    child.stdin.on('error', () => {}); // the exit is reported instead
     child.once('error', reject);
     child.once('close', (code, signal) => {
       if (code === 0) resolve(Buffer.concat(chunks).toString('utf8'));

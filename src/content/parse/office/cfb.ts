@@ -34,7 +34,7 @@ export class CompoundFile {
     this.#miniStream = root ? this.#chain(root.start, root.length) : Buffer.alloc(0);
   }
 
-  /** The contents of a stream by its path, case aside, or undefined. */
+  /** The contents of a stream by its path, case-insensitive, or undefined. */
   read(path: string): Buffer | undefined {
     const entry = this.entries.get(path.toLowerCase());
     if (!entry || entry.isStorage) return undefined;
@@ -54,7 +54,7 @@ export class CompoundFile {
     return this.#bytes.subarray(from, from + this.#sectorBytes);
   }
 
-  /** Sectors linked by the allocation table; a chain never has more sectors than the file, so a loop ends. */
+  /** Sectors linked by the allocation table; a chain is never longer than the file, so a loop ends. */
   #chain(start: number, length: number): Buffer {
     const parts: Buffer[] = [];
     let sector = start;
@@ -133,5 +133,5 @@ function toWords(bytes: Buffer): Uint32Array {
 }
 
 function damaged(): Error {
-  return failed('The file is cut short or damaged: its container cannot be opened.');
+  return failed('The file is truncated or damaged: its container cannot be opened.');
 }

@@ -18,7 +18,7 @@ const kinds: Record<string, string> = {
 };
 const pointsMax = 10_000;
 
-/** A chart of Office as its title, its kind and the table of its series, as far as the file keeps their values. */
+/** An Office chart as its title, its kind and the table of its series, as far as the file contains their values. */
 export function chartBlocks(space: XmlElement | undefined): Block[] {
   const chart = child(space, 'chart');
   if (!chart) return [];

@@ -5,10 +5,10 @@ import { parseDoc } from './doc.ts';
 import { parsePpt } from './ppt.ts';
 import { parseXls } from './xls.ts';
 
-/** Whatever lies in a compound file: old Word, Excel or PowerPoint, an Outlook message, or an encrypted new document. Throws ParseError. */
+/** The document in a compound file: old Word, Excel or PowerPoint, an Outlook message, or an encrypted new document. Throws ParseError. */
 export function parseCompound(bytes: Uint8Array): ParsedDocument {
   const file = new CompoundFile(bytes);
-  if (file.entries.size === 0) throw failed('The file is cut short or damaged: its container is empty.');
+  if (file.entries.size === 0) throw failed('The file is truncated or damaged: its container is empty.');
   const has = (path: string): boolean => file.entries.has(path.toLowerCase());
   if (has('EncryptedPackage') || has('EncryptionInfo')) throw unsupported('The document is protected by a password.');
   try {
@@ -17,10 +17,10 @@ export function parseCompound(bytes: Uint8Array): ParsedDocument {
     if (has('PowerPoint Document')) return parsePpt(file);
     if (has('__properties_version1.0')) return parseMsg(file);
   } catch (error) {
-    if (error instanceof RangeError) throw failed('The file is damaged or cut short.', error);
+    if (error instanceof RangeError) throw failed('The file is damaged or truncated.', error);
     throw error;
   }
   throw unsupported(
-    'The file is in an old Office container that holds no document, workbook, presentation or message.',
+    'The file is in an old Office container that contains no document, workbook, presentation or message.',
   );
 }

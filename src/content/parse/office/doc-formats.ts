@@ -28,7 +28,7 @@ export class DocFormats {
     this.#lists = attempt(() => readLists(main, table)) ?? [];
   }
 
-  /** The format of the paragraph whose last character stands at that offset of the main stream. */
+  /** The format of the paragraph whose last character is at that offset of the main stream. */
   paragraphAt(offset: number): ParagraphFormat {
     let low = 0;
     let high = this.#ranges.length - 1;
@@ -43,7 +43,7 @@ export class DocFormats {
     return plain;
   }
 
-  /** Counts one item of a list and gives its label; `-` for a bullet. */
+  /** Counts one item of a list and returns its label; `-` for a bullet. */
   label(list: number, level: number): string {
     const levels = this.#lists[list - 1];
     const own = levels?.[level];
@@ -55,7 +55,7 @@ export class DocFormats {
     this.#counters.set(list, counters);
     return (
       own.text
-        // biome-ignore lint/suspicious/noControlCharactersInRegex: they stand for the numbers of the levels
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: they are placeholders for the level numbers
         .replaceAll(/[\u0000-\u0008]/g, (digit) => {
           const at = digit.charCodeAt(0);
           return formatNumber(
@@ -184,7 +184,7 @@ function readStyle(bytes: Buffer, baseBytes: number): Style {
   return { base: bytes.readUInt16LE(2) >>> 4, identifier: bytes.readUInt16LE(0) & 0xfff, properties, name };
 }
 
-/** The levels of each list that paragraphs name (through the list overrides). */
+/** The levels of each list that paragraphs use (through the list overrides). */
 function readLists(main: Buffer, table: Buffer): Level[][] {
   const start = main.readUInt32LE(0x2e2);
   const count = table.readUInt16LE(start);
@@ -216,7 +216,7 @@ function readLists(main: Buffer, table: Buffer): Level[][] {
   );
 }
 
-/** What cannot be read here is left out: the text itself still can. */
+/** A structure that cannot be read is left out: the text itself is still readable. */
 function attempt<T>(read: () => T): T | undefined {
   try {
     return read();

@@ -18,7 +18,7 @@ export function parseDoc(file: CompoundFile): ParsedDocument {
   try {
     return { kind: 'doc', markdown: writeMarkdown(readBlocks(main, table)) };
   } catch (error) {
-    if (error instanceof RangeError) throw failed('The Word document is damaged or cut short.', error);
+    if (error instanceof RangeError) throw failed('The Word document is damaged or truncated.', error);
     throw error;
   }
 }
@@ -48,14 +48,14 @@ function readBlocks(main: Buffer, table: Buffer): Block[] {
   return builder.finish();
 }
 
-/** The piece table: where in the file each run of characters stands, and how wide its characters are. */
+/** The piece table: where in the file each run of characters is, and how wide its characters are. */
 function readPieces(main: Buffer, table: Buffer): Piece[] {
   const start = main.readUInt32LE(0x1a2);
   const end = start + main.readUInt32LE(0x1a6);
   let at = start;
   while (at < end && table.readUInt8(at) === 1) at += 3 + table.readUInt16LE(at + 1);
   if (at >= end || table.readUInt8(at) !== 2)
-    throw failed('The Word document is damaged: its text cannot be put together.');
+    throw failed('The Word document is damaged: its text cannot be assembled.');
   const size = table.readUInt32LE(at + 1);
   const count = Math.floor((size - 4) / 12);
   at += 5;
@@ -132,7 +132,7 @@ class BlockBuilder {
   }
 }
 
-/** Text as it shows: field instructions between marks 19 and 20 taken out, other marks too. */
+/** The visible text: field instructions between marks 19 and 20 and other marks are removed. */
 function visibleText(raw: string): string {
   let text = '';
   let hidden = 0;

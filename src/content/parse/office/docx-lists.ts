@@ -6,7 +6,7 @@ type Numbering = { levels: Map<number, Level>; counters: Map<number, number>; ov
 
 const levelsMax = 9;
 
-/** The lists of a Word document: numbers each item as Word shows it. */
+/** The lists of a Word document: numbers each item as Word does. */
 export class DocxLists {
   readonly #instances = new Map<string, Numbering>();
 
@@ -37,13 +37,13 @@ export class DocxLists {
     }
   }
 
-  /** The level that a paragraph style is bound to in its list, as headings are. */
+  /** The level that a paragraph style has in its list, as heading styles do. */
   levelOfStyle(numberId: string, styleId: string): number | undefined {
     for (const [level, one] of this.#instances.get(numberId)?.levels ?? []) if (one.style === styleId) return level;
     return undefined;
   }
 
-  /** Counts one item and gives its label: `1.`, `1.2`, `a)`, `-` for a bullet, empty for none; undefined: no such list. */
+  /** Counts one item and returns its label: `1.`, `1.2`, `a)`, `-` for a bullet, empty for none; undefined: no such list. */
   next(numberId: string, level: number): string | undefined {
     const numbering = this.#instances.get(numberId);
     const own = numbering?.levels.get(level);

@@ -23,7 +23,7 @@ type Style = {
 
 const chainMax = 20;
 
-/** Named styles of a Word document, resolved along what they are based on. */
+/** Named styles of a Word document, resolved through their base styles. */
 export class DocxStyles {
   readonly #styles = new Map<string, Style>();
   readonly #resolved = new Map<string, ParagraphStyle>();
@@ -56,7 +56,7 @@ export class DocxStyles {
     return resolved;
   }
 
-  /** Whether text in this character style is bold, italic or struck. */
+  /** Whether text in this character style is bold, italic or struck through. */
   character(id: string | undefined): Partial<RunFormat> {
     if (id === undefined) return {};
     const format: Partial<RunFormat> = {};
@@ -119,7 +119,7 @@ export class DocxStyles {
   }
 }
 
-/** What run properties switch on or off; what they do not mention is absent. */
+/** What run properties switch on or off; unmentioned ones are absent. */
 export function runFormat(properties: XmlElement | undefined): Partial<RunFormat> {
   const format: Partial<RunFormat> = {};
   for (const one of properties?.children ?? []) {

@@ -131,7 +131,7 @@ class DocxConverter {
     return style.heading;
   }
 
-  /** The number or bullet before the paragraph, counted only when the paragraph shows. */
+  /** The number or bullet of the paragraph, counted only when the paragraph is visible. */
   #label(
     properties: XmlElement | undefined,
     style: ParagraphStyle,
@@ -270,7 +270,7 @@ class DocxConverter {
     return `[^${this.#notesUsed.indexOf(key) + 1}]`;
   }
 
-  /** A picture gives its description, a text box its paragraphs after this one. */
+  /** A picture becomes its description, a text box its paragraphs after this one. */
   #drawing(element: XmlElement, run: Run, boxes: Block[]): void {
     const seen = new Set<string>();
     for (const box of descendants(element, 'txbxContent')) {
@@ -353,7 +353,7 @@ function paragraphBlock(
   return { type: 'paragraph', text };
 }
 
-/** Lines of code stand each in a paragraph of its own: neighbours are one block. So are neighbouring quotes. */
+/** Each line of code is its own paragraph: neighbours become one block, and so do neighbouring quotes. */
 function joinBlocks(blocks: Block[]): Block[] {
   const joined: Block[] = [];
   for (const block of blocks) {
@@ -365,7 +365,7 @@ function joinBlocks(blocks: Block[]): Block[] {
   return joined;
 }
 
-/** Runs of the same format become one before they are marked: Word cuts words into runs at will. */
+/** Runs of the same format are merged before they are marked: Word splits words into runs arbitrarily. */
 function joinRuns(runs: Run[]): string {
   let text = '';
   let pending: Run | undefined;
@@ -423,7 +423,7 @@ function isInsideMath(paragraph: XmlElement, text: XmlElement): boolean {
   return descendants(paragraph, 'oMath').some((math) => descendants(math, 't').includes(text));
 }
 
-/** Symbol fonts put their characters at U+F000; the common ones have real ones. */
+/** Symbol fonts use characters from U+F000; the common ones have Unicode equivalents. */
 function symbol(code: string | undefined, font: string | undefined): string {
   const value = Number.parseInt(code ?? '', 16) & 0xff;
   if (!Number.isFinite(value)) return '';

@@ -1,4 +1,4 @@
-/** A number in the way a list counts: `decimal`, `lowerLetter`, `upperRoman`, … */
+/** Formats a number as a list does: `decimal`, `lowerLetter`, `upperRoman`, … */
 export function formatNumber(value: number, format: string): string {
   switch (format) {
     case 'lowerLetter':

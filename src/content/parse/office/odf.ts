@@ -90,7 +90,7 @@ class OdfConverter {
     if (child(style, 'table-properties')?.attributes.display === 'false') this.#hidden.add(name);
   }
 
-  /** A paragraph style's ancestors, itself first, names with their escapes undone. */
+  /** A paragraph style's ancestors, itself first, with unescaped names. */
   #styleNames(name: string | undefined): string[] {
     const names: string[] = [];
     for (let current = name; current !== undefined && names.length < 20; current = this.#parents.get(current))
@@ -218,7 +218,7 @@ class OdfConverter {
     }
   }
 
-  /** A text box gives blocks after its paragraph, a picture its description in place. */
+  /** A text box becomes blocks after its paragraph, a picture its description in place. */
   #frame(element: XmlElement, boxes: Block[]): string {
     if (element.name === 'g')
       return childElements(element)
@@ -279,7 +279,7 @@ class OdfConverter {
     });
   }
 
-  /** A list goes on counting where the one it continues stopped; others start anew. */
+  /** A list continues the count of the one it names; others start at their first number. */
   #countersOf(element: XmlElement, styleName: string | undefined, depth: number): number[] {
     const key = styleName ?? '';
     const continues =
@@ -385,7 +385,7 @@ function rowsOf(table: XmlElement): XmlElement[] {
   });
 }
 
-/** A covered cell repeats what covers it: the cell to the left, at the row's start the one above. */
+/** A covered cell repeats its covering cell: the one to the left, or at the row's start the one above. */
 function coveredText(left: string[], above: string[] | undefined): string {
   return left.at(-1) ?? above?.[left.length] ?? '';
 }

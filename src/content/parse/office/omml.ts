@@ -1,6 +1,6 @@
 import { child, childElements, descend, textOf, type XmlElement } from '../format/xml.ts';
 
-/** A formula of Office Math as TeX. */
+/** An Office Math formula as TeX. */
 export function mathToTex(element: XmlElement): string {
   return convertChildren(element).replaceAll(/\s+/g, ' ').trim();
 }
@@ -83,7 +83,7 @@ function script(sign: string, text: string): string {
   return text.trim() === '' ? '' : `${sign}{${text}}`;
 }
 
-/** A base of more than one symbol is grouped, or the script would bind to its last symbol alone. */
+/** A base of several symbols is grouped; otherwise the script would apply only to the last one. */
 function base(text: string): string {
   return text.startsWith('\\frac') || (/ |[+=-]/.test(text) && !text.startsWith('\\left')) ? `{${text}}` : text;
 }

@@ -27,13 +27,13 @@ export function mainPart(zip: ZipArchive): string | undefined {
   return part !== undefined && zip.has(part) ? part : undefined;
 }
 
-/** Parsed XML of a part, or undefined when it is not there. */
+/** Parsed XML of a part, or undefined when the part is missing. */
 export function readPart(zip: ZipArchive, part: string | undefined): XmlElement | undefined {
   const text = part === undefined ? undefined : zip.readText(part);
   return text === undefined ? undefined : parseXml(text);
 }
 
-/** What docProps/core.xml says. */
+/** The metadata in docProps/core.xml. */
 export function coreProperties(zip: ZipArchive): Omit<ParsedDocument, 'kind' | 'markdown'> {
   const part = [...relationshipsOf(zip, '').values()].find((one) => one.type === 'core-properties')?.target;
   const core = child(readPart(zip, part ?? 'docProps/core.xml'), 'coreProperties');
@@ -59,7 +59,7 @@ export function resolvePath(folder: string, target: string): string {
   return parts.join('/');
 }
 
-/** An on/off property: there, and not switched off. */
+/** An on/off property: present, and not switched off. */
 export function isOn(element: XmlElement | undefined): boolean {
   if (!element) return false;
   const value = element.attributes.val;

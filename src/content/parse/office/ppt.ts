@@ -79,7 +79,7 @@ function atomText(atom: Atom): string {
   return atom.type === 4000 ? atom.body.toString('utf16le') : atom.body.toString('latin1');
 }
 
-/** Where each numbered object stands: the newest edit wins. */
+/** The offset of each numbered object: the newest edit wins. */
 function persistedObjects(stream: Buffer, currentUser: Buffer | undefined): Map<number, number> {
   const objects = new Map<number, number>();
   if (!currentUser || currentUser.byteLength < 20) return objects;
@@ -108,7 +108,7 @@ function readDirectory(body: Buffer, objects: Map<number, number>): void {
   }
 }
 
-/** The records of one level. A record that reaches past the end is the last. */
+/** The records of one level. A record that extends past the end is the last. */
 function atoms(bytes: Buffer): Atom[] {
   const found: Atom[] = [];
   let at = 0;

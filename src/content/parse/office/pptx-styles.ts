@@ -5,7 +5,7 @@ import { readPart, relationshipsOf } from './ooxml.ts';
 export type Placeholder = { type: string; index: string | undefined };
 type Bullet = { kind: 'none' } | { kind: 'character' } | { kind: 'number'; scheme: string; start: number };
 
-/** Which place of the layout a shape fills, if any. */
+/** The layout placeholder that a shape fills, if any. */
 export function placeholderOf(shape: XmlElement): Placeholder | undefined {
   const found =
     descend(shape, 'nvSpPr', 'nvPr', 'ph') ??
@@ -14,7 +14,7 @@ export function placeholderOf(shape: XmlElement): Placeholder | undefined {
   return found ? { type: found.attributes.type ?? 'obj', index: found.attributes.idx } : undefined;
 }
 
-/** The bullet that paragraph properties state, or undefined when they say nothing of it. */
+/** The bullet in paragraph properties, or undefined when they do not mention it. */
 export function bulletOf(properties: XmlElement | undefined): Bullet | undefined {
   if (!properties) return undefined;
   if (child(properties, 'buNone')) return { kind: 'none' };
@@ -54,7 +54,7 @@ export class SlideStyles {
   }
 }
 
-/** The same place in a layout or master: by index, else by type. */
+/** The same placeholder in a layout or master: by index, else by type. */
 function matching(source: XmlElement | undefined, placeholder: Placeholder): XmlElement | undefined {
   const shapes = childElements(descendants(source, 'spTree')[0], 'sp');
   const places = shapes.map((shape) => ({ shape, place: placeholderOf(shape) }));

@@ -183,7 +183,7 @@ class SlideConverter {
   }
 }
 
-/** Titles first, then as the file lists the shapes; where all have places and nothing is layered, top to bottom. */
+/** Titles first, then in file order; when all shapes have positions and none overlap, top to bottom. */
 function readingOrder(shapes: XmlElement[]): XmlElement[] {
   const isTitle = (shape: XmlElement): boolean => /^(?:title|ctrTitle)$/.test(placeholderOf(shape)?.type ?? '');
   return [...shapes.filter(isTitle), ...shapes.filter((shape) => !isTitle(shape))];
@@ -197,7 +197,7 @@ function diagramBlocks(model: XmlElement | undefined): Block[] {
     .map((text) => ({ type: 'item', depth: 0, marker: '-', text: escapeText(text) }));
 }
 
-/** `**a****b**` from neighbouring runs of the same format is one run. */
+/** `**a****b**` from neighbouring runs of the same format becomes one run. */
 function joinMarks(text: string): string {
   return text.replaceAll(/(?<=\S)\*\*(\s*)\*\*(?=\S)/g, '$1');
 }

@@ -1,7 +1,7 @@
 import type { Block } from '../markdown.ts';
 import { failed, parseLimits, requireTextSize } from '../types.ts';
 
-/** What all sheets of a workbook may hold: a small file can name one long string or one sheet again and again. */
+/** The limits of all sheets in a workbook: a small file can repeat one long string or one sheet many times. */
 export class SheetBudget {
   #cells = 0;
   #characters = 0;
@@ -15,19 +15,19 @@ export class SheetBudget {
     requireTextSize(this.#characters);
   }
 
-  /** Of a table, the empty cells too. Throws ParseError. */
+  /** Counts a table's cells, the empty ones too. Throws ParseError. */
   addPlaces(count: number): void {
     this.#places += count;
     if (this.#places > parseLimits.tablePlacesMax) throw failed('The workbook has more cells than can be read.');
   }
 }
 
-/** The filled cells of one worksheet by row and column (from 0), and what is merged. Texts are inline Markdown. */
+/** The filled cells of one worksheet by row and column (from 0), and its merged ranges. Texts are inline Markdown. */
 export class SheetGrid {
   readonly rows = new Map<number, Map<number, string>>();
   readonly merges: { top: number; left: number; bottom: number; right: number }[] = [];
   readonly budget: SheetBudget;
-  /** Rows beyond the bound were left out. */
+  /** Rows beyond the limit were left out. */
   truncated = false;
 
   constructor(budget: SheetBudget) {
@@ -53,7 +53,7 @@ export class SheetGrid {
 type Area = { rows: number[]; columns: number[] };
 const mergeCellsMax = 10_000;
 
-/** A sheet's islands of cells as tables, a lone cell as a paragraph: empty rows and columns part them. */
+/** A sheet's islands of cells as tables, a lone cell as a paragraph: empty rows and columns separate them. */
 export function sheetBlocks(grid: SheetGrid): Block[] {
   fillMerges(grid);
   const blocks: Block[] = [];
@@ -64,7 +64,7 @@ export function sheetBlocks(grid: SheetGrid): Block[] {
   return blocks;
 }
 
-/** A merged cell shows its text in each place, so that every row can be read by itself. */
+/** A merged cell repeats its text in each position, so that every row can be read by itself. */
 function fillMerges(grid: SheetGrid): void {
   for (const { top, left, bottom, right } of grid.merges) {
     const text = grid.rows.get(top)?.get(left);
@@ -75,7 +75,7 @@ function fillMerges(grid: SheetGrid): void {
   }
 }
 
-/** Cuts along empty rows, then along empty columns, until nothing parts any more. */
+/** Splits along empty rows, then along empty columns, until nothing separates further. */
 function islands(grid: SheetGrid, area: Area, depth: number): Area[] {
   if (depth > 6) return [area];
   const bands = split(area.rows).map((rows) => ({ rows, columns: used(grid, rows, area.columns) }));
@@ -98,14 +98,14 @@ function used(grid: SheetGrid, rows: number[], columns: number[]): number[] {
   return columns.filter((column) => found.has(column));
 }
 
-/** Columns of a row that are filled, all of these among them, by the shorter of the two ways to look. */
+/** The filled columns of a row within these, found by the cheaper of two ways. */
 function filledColumns(grid: SheetGrid, row: number, columns: number[]): number[] {
   const cells = grid.rows.get(row);
   if (!cells) return [];
   return cells.size < columns.length ? [...cells.keys()] : columns.filter((column) => cells.has(column));
 }
 
-/** Runs of numbers that follow one another. */
+/** Runs of consecutive numbers. */
 function split(numbers: number[]): number[][] {
   const runs: number[][] = [];
   for (const one of numbers) {
@@ -130,7 +130,7 @@ function areaBlocks(grid: SheetGrid, area: Area): Block[] {
 
 const dayMs = 86_400_000;
 
-/** An Excel serial day as ISO date and time (`2024-01-31 00:00:00`), a time alone as `13:30:00`. */
+/** An Excel serial day as ISO date and time (`2024-01-31 00:00:00`), a time only as `13:30:00`. */
 export function serialDate(serial: number, from1904: boolean): string {
   const days = from1904 ? serial + 1462 : serial;
   const time = Math.round((days - 25_569) * 86_400) * 1000;
@@ -148,7 +148,7 @@ export function isDateFormat(id: number, code: string | undefined): boolean {
   return /[dyhs]|m{1,5}/i.test(bare) && !/[#0?].*[#0?]*(?<![:.])$/.test(bare.replaceAll(/s\.0+/gi, 's'));
 }
 
-/** A number as it is typed: no exponent in the usual range, no digits beyond what a double holds. */
+/** A number as typed: no exponent in the usual range, no digits beyond the precision of a double. */
 export function numberText(value: number): string {
   return String(Number(value.toPrecision(15)));
 }

@@ -133,7 +133,7 @@ function* records(stream: Buffer, from: number): Generator<Record> {
   }
 }
 
-/** The shared strings; a string that goes on in a CONTINUE record starts there with a new width flag. */
+/** The shared strings; a string that continues in a CONTINUE record starts there with a new width flag. */
 function readStrings(stream: Buffer, table: Record): string[] {
   const parts: Buffer[] = [table.body.subarray(8)];
   for (const record of records(stream, table.at + 4 + table.body.byteLength)) {
@@ -213,7 +213,7 @@ class ContinuedReader {
   }
 }
 
-/** A BIFF8 string whose length takes one or two bytes. */
+/** A BIFF8 string with a length of one or two bytes. */
 function wideString(body: Buffer, at: number, lengthBytes: 1 | 2): string {
   const length = lengthBytes === 1 ? body.readUInt8(at) : body.readUInt16LE(at);
   const flags = body.readUInt8(at + lengthBytes);

@@ -36,7 +36,7 @@ export async function parseXlsx(bytes: Uint8Array): Promise<ParsedDocument> {
   return { kind: 'xlsx', markdown: writeMarkdown(blocks), pages: shown.length, ...coreProperties(zip) };
 }
 
-/** Which cell styles show a date. */
+/** The cell styles that show a date. */
 function dateStyles(zip: ZipArchive, part: string | undefined): boolean[] {
   const sheet = child(readPart(zip, part), 'styleSheet');
   const codes = new Map(
@@ -52,7 +52,7 @@ function dateStyles(zip: ZipArchive, part: string | undefined): boolean[] {
 }
 
 /**
- * Sheets and strings are read as a stream of tags and not as a tree: a million cells as objects would not fit into a
+ * Sheets and strings are read as a stream of tags instead of a tree: a million cells as objects would not fit into a
  * parser process.
  */
 function readSharedStrings(text: string): string[] {
@@ -72,7 +72,7 @@ function readSharedStrings(text: string): string[] {
   return strings;
 }
 
-/** The text of a string item as it is read out tag by tag, without its phonetic readings. */
+/** The text of a string item, read tag by tag, without its phonetic readings. */
 class RichText {
   #text = '';
   #inText = false;

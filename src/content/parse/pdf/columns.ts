@@ -4,8 +4,8 @@ const rowsMin = 8;
 const sideCharactersMin = 22;
 
 /**
- * Some programs (text recognition above all) draw a page of two columns row by row, so that each line holds a piece of
- * either column. Such lines are cut at the gutter: the left column first, then the right; a line over both parts them.
+ * Some programs (OCR above all) draw a two-column page row by row, so that each line contains a piece of either column.
+ * Such lines are cut at the gutter: the left column first, then the right; a line across both separates them.
  */
 export function splitColumns(lines: Line[]): Line[] {
   const gutter = findGutter(lines);
@@ -33,7 +33,7 @@ export function splitColumns(lines: Line[]): Line[] {
   return out;
 }
 
-/** Where the white strip between two columns of running text stands, or undefined when this is no such page. */
+/** The position of the gutter between two columns of running text; undefined when the page has none. */
 function findGutter(lines: Line[]): number | undefined {
   const from = Math.min(...lines.map((line) => line.left));
   const width = Math.max(...lines.map((line) => line.right)) - from;
@@ -50,7 +50,7 @@ function findGutter(lines: Line[]): number | undefined {
   return [0, 1].every((side) => isRunningText(parted.map((row) => row.segments[side]))) ? gutter : undefined;
 }
 
-/** Lines that fill their column and go on in the next, as prose does and the cells of a table do not. */
+/** Lines that fill their column and continue in the next one, as in prose but not in table cells. */
 function isRunningText(side: (Line['segments'][number] | undefined)[]): boolean {
   const pieces = side.filter((piece) => piece !== undefined);
   const edge = Math.max(...pieces.map((piece) => piece.right));

@@ -14,15 +14,15 @@ const flattened = 1;
 export async function openPdf(bytes: Uint8Array): Promise<PdfDocument> {
   const pdfium = await loadPdfium();
   const address = pdfium.calls.malloc?.(bytes.byteLength) ?? 0;
-  if (address === 0) throw failed('The PDF is too large to be read.');
+  if (address === 0) throw failed('The PDF is too large.');
   pdfium.HEAPU8.set(bytes, address);
   const handle = pdfium.calls.FPDF_LoadMemDocument?.(address, bytes.byteLength, 0) ?? 0;
   if (handle === 0) {
     const code = pdfium.calls.FPDF_GetLastError?.();
     pdfium.calls.free?.(address);
     if (code === errorPassword) throw unsupported('The PDF is encrypted and needs a password to open.');
-    if (code === errorSecurity) throw unsupported('The PDF is encrypted in a way that cannot be read.');
-    throw failed('The PDF is damaged or cut short and cannot be opened.');
+    if (code === errorSecurity) throw unsupported('The PDF uses an unsupported encryption.');
+    throw failed('The PDF is damaged or truncated and cannot be opened.');
   }
   return new PdfDocument(pdfium, handle, address);
 }
@@ -48,7 +48,7 @@ export class PdfDocument {
     this.#call('free', this.#address);
   }
 
-  /** Opens a page for the length of `use`. A page that is damaged counts as empty (`undefined`). */
+  /** Opens a page for the duration of `use`. A damaged page counts as empty (`undefined`). */
   withPage<T>(index: number, use: (page: PdfPage) => T): T {
     let page = this.#call('FPDF_LoadPage', this.#handle, index);
     if (page !== 0 && this.#hasFilledFields(page) && this.#call('FPDFPage_Flatten', page, 0) === flattened) {
@@ -64,7 +64,7 @@ export class PdfDocument {
     }
   }
 
-  /** Form fields and free text on top of the page: their text counts only once they are part of the page. */
+  /** Flattens form fields and free text: their text counts only once they are part of the page. */
   #hasFilledFields(page: number): boolean {
     const count = Math.min(annotationsMax, this.#call('FPDFPage_GetAnnotCount', page));
     for (let index = 0; index < count; index++) {
@@ -138,7 +138,7 @@ function pdfDate(value: string): string | undefined {
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();
 }
 
-/** What programs write for a title when nobody gave one is none. */
+/** Default titles that programs write are ignored. */
 function realTitle(title: string): string {
   const bare = title.replace(/^Microsoft (?:Word|PowerPoint|Excel) - /i, '').trim();
   return /^(?:untitled.*|(?:slide|page|document) ?\d*|\S+\.(?:docx?|pptx?|xlsx?|odt|indd|tex|dvi|ps|pdf|qxd|fm))$/i.test(

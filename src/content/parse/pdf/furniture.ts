@@ -6,8 +6,8 @@ const marginShare = 0.14;
 const outerLines = 3;
 
 /**
- * Running heads, feet and page numbers: lines at the upper or lower edge whose text (digits aside) comes back on other
- * pages, and page numbers that stand alone there. Takes them off and gives the pages without them.
+ * Running heads, feet and page numbers: lines at the upper or lower edge whose text (without digits) recurs on other
+ * pages, and page numbers on their own line. Returns the pages without them.
  */
 export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
   const counts = new Map<string, number>();
@@ -28,7 +28,7 @@ export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
   });
 }
 
-/** The first and last lines of the page, when they stand near its edges. */
+/** The first and last lines of the page, when they are near its edges. */
 function outer(page: PageLines): Line[] {
   const sorted = [...page.lines].sort((a, b) => a.baseline - b.baseline);
   const top = sorted.slice(0, outerLines).filter((line) => line.bottom < page.height * marginShare);
@@ -51,7 +51,7 @@ function isPageNumber(text: string): boolean {
   );
 }
 
-/** A head or foot of a page that comes alone: its number at one end, set apart from the text and not larger than it. */
+/** The head or foot of a single page: its number at one end, set apart from the text and not larger than it. */
 function isNumberedHead(line: Line, page: PageLines, bodySize: number): boolean {
   if (line.segments.length < 2 || line.size > bodySize * 1.02 || line.text.length > 100) return false;
   const first = line.segments[0]?.text ?? '';

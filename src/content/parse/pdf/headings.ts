@@ -1,7 +1,7 @@
 import type { Line } from './lines.ts';
 import { contentsLine, type PdfBlock, type TextBlock } from './paragraphs.ts';
 
-/** What the document's text usually looks like, to tell headings from it. */
+/** The usual type of the document's text, to distinguish headings from it. */
 export type DocumentLook = {
   bodySize: number;
   bodyWeight: number;
@@ -58,7 +58,7 @@ function isHeavier(weight: number, bodyWeight: number): boolean {
   return (weight >= 600 && bodyWeight < 600) || weight >= bodyWeight + 200;
 }
 
-/** The level of each heading among the blocks: by the file's structure, else by size, weight and numbering. */
+/** The level of each heading among the blocks: from the file's structure, else from size, weight and numbering. */
 export function headingLevels(blocks: PdfBlock[], look: DocumentLook): Map<PdfBlock, number> {
   const levels = new Map<PdfBlock, number>();
   const visual: TextBlock[] = [];
@@ -81,7 +81,7 @@ export function roleLevel(role: string | undefined): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
-/** Larger type ranks first; among equals bold before plain, then `1` before `1.1`. */
+/** Larger type ranks first; among equals bold before regular, then `1` before `1.1`. */
 function styleOf(block: TextBlock): number {
   const number = /^\d{1,2}(?:\.\d{1,2})*/.exec(`${block.marker ?? ''}${block.text}`)?.[0] ?? '';
   const depth = number === '' ? 0 : number.split('.').length - 1;
@@ -129,7 +129,7 @@ const caption =
 const numberedTitle =
   /^(?:\d{1,2}(?:\.\d{1,2})*\.?|[A-Z]\.|[IVX]{1,5}\.|(?:chapter|section|part|appendix|kapitel|chapitre)\s+\w+)[\s:]/i;
 
-/** The item before or after in the same list: numbers in a row are a list, not titles. */
+/** The neighbouring item in the same list: consecutive numbers are a list, not titles. */
 function isListNeighbour(block: TextBlock, other: PdfBlock | undefined): boolean {
   return other?.kind === 'text' && other.marker !== undefined && Math.abs(other.size - block.size) < 0.6;
 }

@@ -1,6 +1,6 @@
 import type { Glyph, TextStyle } from './page.ts';
 
-/** Characters that stand side by side: a line, a piece of one, or a table cell's line. */
+/** Characters side by side: a line, a part of one, or a line in a table cell. */
 export type Segment = {
   text: string;
   left: number;
@@ -15,14 +15,14 @@ export type Segment = {
   bold: boolean;
   italic: boolean;
   mono: boolean;
-  /** Ends in a hyphen that the line end may have caused. */
+  /** Ends in a hyphen that the line break may have caused. */
   hyphenated: boolean;
   markedContent: number;
   artifact: boolean;
   turned: boolean;
-  /** White space stood before it. */
+  /** Preceded by white space. */
   spaced: boolean;
-  /** Its words, where wider gaps than usual part them; these may yet turn out to be cells. */
+  /** Its words, separated by wider gaps than usual; they may turn out to be cells. */
   parts: { text: string; left: number; right: number }[];
 };
 
@@ -33,10 +33,10 @@ export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spac
 
 /** A gap of this many ems ends a segment. */
 const gapEms = 0.9;
-/** One of this many may part two cells of a table, when it does so in every row. */
+/** A gap of this many ems may separate two cells of a table, when it does so in every row. */
 const partGapEms = 0.4;
 
-/** The page's characters as segments, in drawing order. `byContent`: a new piece of marked content starts a new one. */
+/** The page's characters as segments, in drawing order. `byContent`: a new marked content starts a new segment. */
 export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
   const segments: Segment[] = [];
   for (const line of drawnLines(glyphs)) {
@@ -46,7 +46,7 @@ export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
   return segments;
 }
 
-/** The engine's own lines, which end where it put in a line end. */
+/** The engine's own lines, which end where it inserted a line end. */
 function drawnLines(glyphs: Glyph[]): Glyph[][] {
   const lines: Glyph[][] = [[]];
   for (const glyph of glyphs) {
@@ -64,7 +64,7 @@ function isRightToLeft(line: Glyph[]): boolean {
   return letters > line.length * 0.3;
 }
 
-/** A line of Hebrew or Arabic stands in reading order, while its places go to and fro: it is kept as it is. */
+/** A line of Hebrew or Arabic is in reading order while its positions alternate: it is kept unchanged. */
 function wholeLine(line: Glyph[]): Segment {
   const drawn = line.filter((glyph) => !glyph.generated && !/\s/.test(glyph.character));
   const builder = new SegmentBuilder(drawn[0] ?? (line[0] as Glyph), false);
@@ -72,7 +72,7 @@ function wholeLine(line: Glyph[]): Segment {
   return { ...builder.finish(), text: latinInOrder(line), hyphenated: false, parts: [] };
 }
 
-/** The engine turns several Latin words in a row round with the rest; their places tell the order. */
+/** The engine reverses several Latin words in a row with the rest; their positions show the order. */
 function latinInOrder(line: Glyph[]): string {
   const words: { text: string; left: number }[] = [];
   let open = false;
@@ -108,7 +108,7 @@ function cutLine(glyphs: Glyph[], byContent: boolean): Segment[] {
   let space = false;
   for (const glyph of glyphs) {
     if (/\s/.test(glyph.character)) {
-      space ||= !(glyph.generated && /[\r\n]/.test(glyph.character)); // line ends are told by the places
+      space ||= !(glyph.generated && /[\r\n]/.test(glyph.character)); // line ends follow from the positions
       continue;
     }
     if (builder && !builder.continues(glyph, byContent)) {
@@ -194,7 +194,7 @@ class SegmentBuilder {
     this.#last = glyph;
   }
 
-  /** Letters drawn apart for effect (`C H A P T E R`) are a word; only the wider gaps among them part words. */
+  /** Letter-spaced text (`C H A P T E R`) is a word; only the wider gaps separate words. */
   #writeText(): string {
     const pieces = this.#pieces;
     const gaps = pieces
@@ -256,7 +256,7 @@ function sizeOf(glyph: Glyph): number {
   return glyph.style.size > 0.5 ? glyph.style.size : Math.max(1, height * 0.8);
 }
 
-/** Puts segments that stand on one baseline and follow one another into lines, keeping the drawing order. */
+/** Joins segments on one baseline that follow one another into lines, in drawing order. */
 export function buildLines(segments: Segment[]): Line[] {
   const lines: Line[] = [];
   let current: Segment[] = [];
@@ -277,7 +277,7 @@ export function buildLines(segments: Segment[]): Line[] {
   return lines;
 }
 
-/** Pieces of a word that were only drawn apart are put together again. */
+/** Joins parts of a word that were only drawn separately. */
 function joinByGaps(segments: Segment[]): string {
   let text = '';
   segments.forEach((segment, index) => {

@@ -5,9 +5,9 @@ type Run = { lines: Line[]; left: number; right: number; top: number; bottom: nu
 const runsMax = 400;
 
 /**
- * Lines in reading order. Files draw most of their text in that order, so runs of lines that go down the page are kept
- * together; what stands above another run in the same column then comes before it (after Breuel, 2003), and otherwise
- * the drawing order decides.
+ * Sorts lines into reading order. Files draw most of their text in that order, so runs of lines that go down the page
+ * stay together; a run above another one in the same column comes before it (after Breuel, 2003), and otherwise the
+ * drawing order decides.
  */
 export function orderLines(lines: Line[]): Line[] {
   const runs = splitRuns(lines);
@@ -25,7 +25,7 @@ export function orderLines(lines: Line[]): Line[] {
   return ordered;
 }
 
-/** A run ends where the drawing goes up, leaves its column or skips a stretch of the page. */
+/** A run ends where the drawing goes up, leaves its column or skips a part of the page. */
 function splitRuns(lines: Line[]): Run[] {
   const runs: Run[] = [];
   for (const line of lines) {

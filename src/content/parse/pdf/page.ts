@@ -1,8 +1,8 @@
 import { callPdfium, type Pdfium, pdfiumFunction } from './pdfium.ts';
 
-/** Everything about a run of text that the file draws in one go. */
+/** The properties of a run of text that the file draws in one operation. */
 export type TextStyle = {
-  /** Height of the type in points, its matrix applied. */
+  /** Height of the type in points, with its matrix applied. */
   size: number;
   font: string;
   /** 400 is regular, 700 bold. */
@@ -14,7 +14,7 @@ export type TextStyle = {
   artifact: boolean;
 };
 
-/** One character and its place, in points from the upper left corner of the page as it is shown. */
+/** One character and its position, in points from the upper left corner of the page as displayed. */
 export type Glyph = {
   character: string;
   left: number;
@@ -25,19 +25,19 @@ export type Glyph = {
   /** Direction of the text: 0 to the right, 1 up, 2 to the left, 3 down. */
   turn: number;
   style: TextStyle;
-  /** The engine put it in (a space or a line end); its place means nothing. */
+  /** Inserted by the engine (a space or a line end); its position means nothing. */
   generated: boolean;
   hyphen: boolean;
 };
 
-/** A straight line or thin bar, as tables are ruled with. */
+/** A straight line or thin bar, as in ruled tables. */
 export type Rule = { left: number; right: number; top: number; bottom: number };
 
 /** An element of the page's logical structure. */
 export type StructureElement = {
   role: string;
   alternative: string;
-  /** BCP 47, of the outermost elements alone. */
+  /** BCP 47, on the outermost elements only. */
   language: string;
   /** Columns and rows that a table cell spans. */
   columns: number;
@@ -82,7 +82,7 @@ export class PdfPage {
     });
   }
 
-  /** Every character in the order in which the file draws them. */
+  /** Every character in drawing order. */
   glyphs(): Glyph[] {
     if (this.#text === 0) return [];
     const count = Math.min(glyphsPerPageMax, this.#call('FPDFText_CountChars', this.#text));
@@ -126,7 +126,7 @@ export class PdfPage {
     return glyphs;
   }
 
-  /** Lines and thin bars that the page draws. */
+  /** Lines and thin bars on the page. */
   rules(): Rule[] {
     if (this.#page === 0) return [];
     const rules: Rule[] = [];
@@ -141,7 +141,7 @@ export class PdfPage {
     return rules;
   }
 
-  /** How much of the page pictures cover, from 0 to 1. */
+  /** The share of the page that pictures cover, from 0 to 1. */
   imageShare(): number {
     if (this.#page === 0) return 0;
     let area = 0;
@@ -176,7 +176,7 @@ export class PdfPage {
     }
   }
 
-  /** The page as a greyscale picture in Netpbm form (PGM), for text recognition. */
+  /** The page as a greyscale image in Netpbm form (PGM), for OCR. */
   renderGrey(dotsPerInch: number, pixelsMax: number): Uint8Array | undefined {
     if (this.#page === 0) return undefined;
     const scale = Math.min(dotsPerInch / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
@@ -254,7 +254,7 @@ export class PdfPage {
     return text;
   }
 
-  /** Objects of the page in drawing order, those inside forms too. */
+  /** Objects of the page in drawing order, including those inside forms. */
   #eachObject(visit: (object: number, kind: number) => void): void {
     const count = Math.min(objectsPerPageMax, this.#call('FPDFPage_CountObjects', this.#page));
     let left = objectsPerPageMax;
@@ -273,7 +273,7 @@ export class PdfPage {
       inside(this.#call('FPDFPage_GetObject', this.#page, index), 0);
   }
 
-  /** What all characters of a text object share. */
+  /** The common properties of all characters of a text object. */
   #run(object: number, index: number, address: number): Run {
     const style = this.#style(object, index, address);
     const turn = (this.#turn(object, address) + 4 - this.#rotation) & 3;
@@ -332,7 +332,7 @@ export class PdfPage {
     return false;
   }
 
-  /** Which way the text runs, in quarter turns anticlockwise. */
+  /** The text direction, in quarter turns anticlockwise. */
   #turn(object: number, address: number): number {
     if (object === 0 || this.#call('FPDFPageObj_GetMatrix', object, address) === 0) return 0;
     const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 8);
@@ -340,7 +340,7 @@ export class PdfPage {
     return (Math.round(angle / (Math.PI / 2)) + 4) & 3;
   }
 
-  /** A box of four floats (left, one end, right, the other end) as it is shown. */
+  /** A box of four floats (left, one end, right, the other end) as displayed. */
   #placeBox(view: DataView): Rule {
     const x0 = view.getFloat32(0, true) - this.#originX;
     const y0 = view.getFloat32(4, true) - this.#originY;
@@ -358,7 +358,7 @@ export class PdfPage {
     return { left: Math.min(a, c), right: Math.max(a, c), top: Math.min(b, d), bottom: Math.max(b, d) };
   }
 
-  /** A point of the file as it is shown: from the upper left, the page's rotation applied. */
+  /** A point of the file as displayed: from the upper left, with the page's rotation applied. */
   #place(pageX: number, pageY: number): [number, number] {
     const x = pageX - this.#originX;
     const y = pageY - this.#originY;
@@ -388,7 +388,7 @@ export class PdfPage {
   }
 }
 
-/** The weight that a font's name tells; TeX writes bold as `BX`. */
+/** The weight in a font's name; TeX writes bold as `BX`. */
 function weightOf(name: string): number {
   if (/black|heavy|extrabold|ultrabold/i.test(name)) return 800;
   if (/semi-?bold|demi/i.test(name)) return 600;
@@ -398,7 +398,7 @@ function weightOf(name: string): number {
   return 400;
 }
 
-/** Signs of the symbol fonts that stand for something; every other one of them serves as a bullet. */
+/** Characters of symbol fonts with a meaning; every other one is a bullet. */
 const wingdings: Record<number, string> = {
   111: '☐',
   113: '☐',
@@ -413,13 +413,13 @@ const wingdings: Record<number, string> = {
   74: '☺',
 };
 
-/** The character of a glyph. Control characters, which damaged fonts give, are blanks (and no line end by themselves). */
+/** The character of a glyph. Control characters, which damaged fonts produce, become blanks (and never line ends). */
 function characterOf(code: number, font: string): string {
   if (/wingdings|webdings/i.test(font) && code !== 0x20 && (code < 0x2000 || (code >= 0xf000 && code <= 0xf0ff)))
     return wingdings[code & 0xff] ?? '•';
   if (code === 0xf0b7 || code === 0xf0a7) return '•';
   if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
-  // Ligatures and the joined forms of Arabic are a matter of type; searches look for the letters.
+  // Ligatures and the joined forms of Arabic are typography; searches look for the letters.
   if ((code >= 0xfb00 && code <= 0xfdff) || (code >= 0xfe70 && code <= 0xfefc))
     return String.fromCodePoint(code).normalize('NFKC');
   return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);

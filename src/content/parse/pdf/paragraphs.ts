@@ -2,7 +2,7 @@ import type { Line } from './lines.ts';
 import type { PdfTable } from './tables.ts';
 import { joinText, type WordList } from './words.ts';
 
-/** A stretch of text that belongs together, before it is told whether it is a heading. */
+/** A block of text before it is classified as a heading or not. */
 export type TextBlock = {
   kind: 'text';
   text: string;
@@ -10,13 +10,13 @@ export type TextBlock = {
   size: number;
   bold: boolean;
   mono: boolean;
-  /** White above in points; infinite at the start of a page or column. */
+  /** White space above in points; infinite at the start of a page or column. */
   above: number;
   below: number;
   /** The bullet or number of a list item. */
   marker: string | undefined;
   left: number;
-  /** From the file's own structure: `H1`, `P`, … */
+  /** The role in the file's own structure: `H1`, `P`, … */
   role?: string;
 };
 export type PdfBlock = TextBlock | { kind: 'table'; table: PdfTable };
@@ -24,7 +24,7 @@ export type PdfBlock = TextBlock | { kind: 'table'; table: PdfTable };
 const bulletPattern = /^(?:[•‣▪▫●○◦■□◆◇➢➤►▶✓✔✗❖∙·⁃◾◼☐☑☒\ue000-\uf8ff]|[-–—*o](?=\s))\s*(?=\S)/u;
 const numberPattern = /^\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)](?=\s)\s*/;
 
-/** Lines in reading order as paragraphs and list items. `all`: every line of the page, which tells how wide its columns are. */
+/** Lines in reading order as paragraphs and list items. `all`: every line of the page, which shows the column widths. */
 export function buildParagraphs(lines: Line[], all: Line[], words: WordList): TextBlock[] {
   const leading = typicalLeading(all);
   const groups: Line[][] = [];
@@ -36,7 +36,7 @@ export function buildParagraphs(lines: Line[], all: Line[], words: WordList): Te
   return groups.map((group, index) => textBlock(group, groups[index - 1]?.at(-1), groups[index + 1]?.[0], all, words));
 }
 
-/** A line of a table of contents: leaders, then the page. */
+/** A line of a table of contents: leaders, then the page number. */
 export const contentsLine = /(?:\.\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})$/i;
 
 function listMarker(text: string): string | undefined {
@@ -81,13 +81,13 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   return !(item && line.left < first.left - line.size * 0.8);
 }
 
-/** A bold start or end of a running paragraph does not part it. */
+/** A bold start or end of a running paragraph does not split it. */
 function isMixed(group: Line[], last: Line, line: Line): boolean {
   if (last.bold) return group.length > 1 && group.some((one) => !one.bold);
   return !line.bold || (line.right < last.right && /[a-z,]$/.test(last.text) && /^[a-z]/.test(line.text));
 }
 
-/** The next column or page: the same paragraph only when the sentence plainly goes on. */
+/** The next column or page: the same paragraph only when the sentence clearly continues. */
 function continuesElsewhere(last: Line, line: Line): boolean {
   const moved = line.bottom < last.top - last.size * 4 && line.left > last.left;
   return moved && (last.hyphenated || /[\p{L},]$/u.test(last.text)) && /^\p{Ll}/u.test(line.text);
@@ -111,7 +111,7 @@ function startsItem(line: Line, group: Line[]): boolean {
   );
 }
 
-/** Whether the next line's first word would still have fitted on this one: then the line end was meant. */
+/** Whether the next line's first word would still have fitted on this one: then the line break is intended. */
 function isRagged(last: Line, line: Line, all: Line[]): boolean {
   const width = columnRight(last, all) - last.right;
   const word = /^\S+/.exec(line.text)?.[0] ?? '';
@@ -119,7 +119,7 @@ function isRagged(last: Line, line: Line, all: Line[]): boolean {
   return width > (word.length + 1.5) * perCharacter + last.size * 0.8;
 }
 
-/** Where the column ends to the right: nearly the furthest of the lines that start where this one does. */
+/** The right edge of the column: nearly the furthest of the lines that start where this one does. */
 function columnRight(line: Line, all: Line[]): number {
   const alike = all.filter((one) => Math.abs(one.size - line.size) < 1.5);
   const beside = alike.filter((one) => Math.abs(one.left - line.left) < line.size * 4);
@@ -146,7 +146,7 @@ function textBlock(
 ): TextBlock {
   const [first] = group;
   const last = group.at(-1);
-  if (!first || !last) throw new Error('a paragraph without lines');
+  if (!first || !last) throw new Error('A paragraph has no lines.');
   const marker = listMarker(first.text);
   return {
     kind: 'text',
@@ -162,7 +162,7 @@ function textBlock(
   };
 }
 
-/** Lines as running text, every line end a space. */
+/** Lines as running text, with spaces for line ends. */
 export function plainText(lines: Line[], words: WordList): string {
   let text = '';
   lines.forEach((line, index) => {
@@ -172,14 +172,14 @@ export function plainText(lines: Line[], words: WordList): string {
   return text;
 }
 
-/** Whether nearly every line starts with a capital or a figure, as those of receipts and addresses do and prose does not. */
+/** Whether nearly every line starts with a capital or a digit, as in receipts and addresses but not in prose. */
 function startsAnew(group: Line[]): boolean {
   const later = group.slice(1);
   if (later.length < 3 || group.some((line) => line.text.length > 60)) return false;
   return later.filter((line) => /^[\p{Lu}\p{N}$€£#*(+-]/u.test(line.text)).length >= later.length * 0.85;
 }
 
-/** Lines that end on purpose (addresses, verses, receipts) keep their ends. */
+/** Lines with intended breaks (addresses, verses, receipts) keep them. */
 function groupText(group: Line[], marker: string | undefined, all: Line[], words: WordList): string {
   let text = '';
   const ragged = group.map((line, index) => {

@@ -30,8 +30,8 @@ type Page = {
 };
 
 /**
- * A PDF: text in reading order, headings, lists, tables, words joined over line ends, running heads and feet dropped.
- * `ocr`: pages that are only pictures are handed back for recognition. Throws ParseError with the plain reason.
+ * A PDF: text in reading order, headings, lists, tables, words joined across line ends, running heads and feet removed.
+ * `ocr`: pages that are only pictures are returned for recognition. Throws ParseError with the reason.
  */
 export async function parsePdf(bytes: Uint8Array, ocr: boolean): Promise<ParsedWithScans> {
   const document = await openPdf(bytes);
@@ -77,22 +77,22 @@ function readPages(document: PdfDocument): Page[] {
         };
       }),
     );
-    if (characters > charactersMax) throw failed('The PDF holds more text than can be kept.');
+    if (characters > charactersMax) throw failed('The PDF contains more text than the limit.');
   }
   return pages;
 }
 
-/** Pictures of the pages that hold nothing else. Without an engine for them, a file of nothing else is refused. */
+/** Images of the pages that contain nothing else. Without an OCR engine, a file of only such pages is refused. */
 function readScans(document: PdfDocument, pages: Page[], ocr: boolean): Scan[] {
   const scanned = pages.filter((page) => page.scanned);
   const empty = pages.every((page) => page.lines.length === 0 && page.turned.length === 0);
   if (!ocr) {
     if (empty && scanned.length > 0)
       throw unsupported('The PDF is a scan: its pages are pictures without text, and no OCR engine is installed.');
-    if (empty) throw failed('The PDF holds no text.');
+    if (empty) throw failed('The PDF contains no text.');
     return [];
   }
-  if (empty && scanned.length === 0) throw failed('The PDF holds no text.');
+  if (empty && scanned.length === 0) throw failed('The PDF contains no text.');
   const scans: Scan[] = [];
   for (const page of scanned.slice(0, parseLimits.ocrPagesMax)) {
     const image = document.withPage(page.number - 1, (one) => one.renderGrey(scanDotsPerInch, scanPixelsMax));
@@ -199,7 +199,7 @@ function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: Do
   return out;
 }
 
-/** Text in typewriter type keeps its lines and their indents; neighbours are one piece of code. */
+/** Monospaced text keeps its lines and their indents; neighbours form one block of code. */
 function addCode(out: Block[], block: TextBlock): void {
   const [first] = block.lines;
   if (!first) return;
@@ -212,7 +212,7 @@ function addCode(out: Block[], block: TextBlock): void {
   else out.push({ type: 'code', text });
 }
 
-/** The dots of a table of contents are there for the eye alone. */
+/** Removes the leader dots of a table of contents. */
 function withoutLeaders(text: string): string {
   return text.replaceAll(/\s*(?:\.\s?){5,}\s*/g, ' … ');
 }
@@ -244,7 +244,7 @@ function itemBlock(block: TextBlock, text: string, depth: number): Block {
   return { type: 'item', depth, marker: '-', text: shown };
 }
 
-/** A paragraph that plainly goes on over the page break is one; the break's comment stands where it was. */
+/** A paragraph that clearly continues over a page break is one; the break's comment stays in place. */
 function joinAcrossPages(out: Block[], next: Block[], page: number, words: WordList): void {
   const last = out.at(-1);
   const first = next[0];

@@ -8,8 +8,8 @@ const inlineRoles =
   /^(?:span|link|em|strong|reference|code|quote|annot|ruby|rb|rt|rp|warichu|wt|wp|nonstruct|private|sub|bibentry|form)$/i;
 
 /**
- * A page by the structure that its author's program wrote down (tagged PDF): headings, lists, tables and the order of
- * reading. Undefined when the page has none or it leaves out too much of the text.
+ * A page by its logical structure (tagged PDF): headings, lists, tables and the reading order. Undefined when the page
+ * has none or it omits too much of the text.
  */
 export function structuredBlocks(
   tree: StructureElement[],
@@ -40,9 +40,9 @@ class StructureReader {
   readonly #words: WordList;
   #pending: Segment[] = [];
   #marker: string | undefined;
-  /** Cells that reach down into rows to come. */
+  /** Cells that span rows still to come. */
   #started = new Map<number, string[]>();
-  /** Where the middle of each cell's text stands, by row and column. */
+  /** The centre of each cell's text, by row and column. */
   #centres: (number | undefined)[][] = [];
 
   constructor(contents: Map<number, Segment[]>, words: WordList) {
@@ -73,7 +73,7 @@ class StructureReader {
     }
   }
 
-  /** Ends the text that is being collected as a block of that role. */
+  /** Ends the collected text as a block of that role. */
   flush(role: string, depth: number): void {
     const segments = this.#pending;
     this.#pending = [];
@@ -111,7 +111,7 @@ class StructureReader {
     this.blocks.push(block);
   }
 
-  /** A list item: its label is the marker; lists inside are one level deeper. */
+  /** A list item: its label is the marker; nested lists are one level deeper. */
   #item(element: StructureElement, depth: number): void {
     if (!/^(?:li|l)$/i.test(element.role)) {
       this.element(element, depth);
@@ -177,7 +177,7 @@ class StructureReader {
     else this.text(lines, 'P', depth, undefined);
   }
 
-  /** One more row: a cell over several columns or rows stands in each of its places. */
+  /** Adds a row: a cell that spans columns or rows is in each of its positions. */
   #row(row: StructureElement, rows: string[][], lines: Line[]): void {
     const y = rows.length;
     const cells = this.#started.get(y) ?? [];
@@ -203,7 +203,7 @@ class StructureReader {
     this.#centres.push(centres);
   }
 
-  /** A row with fewer cells than the widest (a total at the end) puts them below the cells that they stand under. */
+  /** A row with fewer cells than the widest (a total at the end) puts them below the cells that they align with. */
   #placeShortRows(rows: string[][]): void {
     const width = Math.max(0, ...rows.map((row) => row.length));
     const widest = rows.findIndex((row) => row.length === width);

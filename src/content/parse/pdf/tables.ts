@@ -12,7 +12,7 @@ const touch = 3;
 const barsMax = 4_000;
 const crossingsMax = 400_000;
 
-/** Tables in a page's lines: first those ruled as a grid, then those whose cells merely line up. Order is kept. */
+/** Finds tables in a page's lines: first ruled ones, then those whose cells merely align. Order is kept. */
 export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
   const { horizontal, vertical } = bars(rules);
   const items = ruledTables(lines, horizontal, vertical);
@@ -89,7 +89,7 @@ function linesOf(segments: Segment[]): Line[] {
   return lines.map(joinSegments);
 }
 
-/** Groups of crossing bars that make at least two columns and two rows, or a box of them. */
+/** Groups of crossing bars that form at least two columns and two rows, or a box of them. */
 function findGrids(horizontal: Bar[], vertical: Bar[]): Grid[] {
   if (horizontal.length < 2 || vertical.length < 2 || horizontal.length * vertical.length > crossingsMax) return [];
   const parents = new Map<Bar, Bar>();
@@ -127,7 +127,7 @@ function findGrids(horizontal: Bar[], vertical: Bar[]): Grid[] {
     .filter((grid) => grid.xs.length >= 3 && grid.ys.length >= 3 && grid.xs.length <= 60 && grid.ys.length <= 400);
 }
 
-/** Values that lie together are one. */
+/** Merges values that are close together. */
 function distinct(values: number[]): number[] {
   const sorted = [...values].sort((a, b) => a - b);
   const kept: number[] = [];
@@ -146,7 +146,7 @@ function holds(grid: Grid, line: Line): boolean {
   );
 }
 
-/** Texts into cells; a cell without a bar towards its neighbour is one with it and repeats its text. */
+/** Assigns texts to cells; neighbouring cells without a bar between them are one and repeat its text. */
 function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
   const { xs, ys } = grid;
   const columns = xs.length - 1;
@@ -232,7 +232,7 @@ function cellText(segments: Segment[]): string {
     .join(' ');
 }
 
-/** Runs of lines whose pieces stand in the same columns. */
+/** Runs of lines whose parts are in the same columns. */
 function alignedTables(items: FlowItem[], horizontal: Bar[]): FlowItem[] {
   const result: FlowItem[] = [];
   let at = 0;
@@ -251,7 +251,7 @@ function alignedTables(items: FlowItem[], horizontal: Bar[]): FlowItem[] {
   return result;
 }
 
-/** Consecutive lines from here on that could be rows: several pieces each, or one piece that continues a cell. */
+/** Consecutive lines from here on that could be rows: several parts each, or one part that continues a cell. */
 function tableRegion(items: FlowItem[], from: number): Line[] {
   const region: Line[] = [];
   let singles = 0;
@@ -276,7 +276,7 @@ function tableRegion(items: FlowItem[], from: number): Line[] {
   return region;
 }
 
-/** A lone piece of text may open a table when the lines after it, no lower than two lines, stand beside it. */
+/** A lone piece of text may start a table when the lines after it, at most two lines lower, are beside it. */
 function startsHeader(items: FlowItem[], at: number): boolean {
   const first = items[at];
   const next = items.slice(at + 1, at + 5);
@@ -306,7 +306,7 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
   if (several.length < 2) return undefined;
   const coarse = columnsOf(several);
   const fineRows = rows.map(splitRow);
-  // Heads are often centred over their columns and reach over the gutters that all rows below them keep.
+  // Heads are often centred over their columns and cross gutters that all rows below them keep.
   const fine = [columnsOf(fineRows), columnsOf(fineRows.slice(1))].sort((a, b) => b.length - a.length)[0] ?? [];
   const isFine = fine.length > coarse.length && several.length >= 3 && filledShare(fineRows, fine) > 0.7;
   const columns = isFine ? fine : coarse;
@@ -326,7 +326,7 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
   return { ...box, rows: mergeContinuations(rows, cells) };
 }
 
-/** The row with its pieces cut at every wider gap. */
+/** The row with its parts cut at every wider gap. */
 function splitRow(row: Line): Line {
   const segments = row.segments.flatMap((segment) =>
     segment.parts.length < 2 ? [segment] : segment.parts.map((part) => ({ ...segment, ...part, parts: [part] })),
@@ -361,7 +361,7 @@ function joinRow(group: Line[]): Line {
   return { ...row, segments: places };
 }
 
-/** Columns are what lies between gutters: strips that at most a few rows (with a cell over several columns) cross. */
+/** Columns lie between gutters: strips that at most a few rows (with a spanning cell) cross. */
 function columnsOf(rows: Line[]): Interval[] {
   const edges = rows.flatMap((row) =>
     row.segments.flatMap((one) => [
@@ -392,7 +392,7 @@ function columnsOf(rows: Line[]): Interval[] {
   return merged;
 }
 
-/** The text of a line in each column; a piece over several columns stands in each of them. */
+/** The text of a line in each column; a part across several columns is in each of them. */
 function cellsOf(line: Line, columns: Interval[]): string[] {
   const cells = columns.map(() => '');
   for (const segment of line.segments) {
@@ -422,7 +422,7 @@ function nearest(columns: Interval[], x: number): number {
   return best;
 }
 
-/** Against mistaking columns of prose, label lists and justified lines for a table. */
+/** Rejects columns of prose, label lists and justified lines that look like a table. */
 function looksTabular(cells: string[][], columns: number, ruled: number): boolean {
   const rows = cells.filter((row) => row.filter((text) => text !== '').length >= 2);
   const texts = rows.flat().filter((text) => text !== '');

@@ -4,11 +4,11 @@ const compoundHeads =
 const endings =
   /^(?:ings?|ed|ers?|est|ages?|ly|ness|ments?|ful|less|en|ened|ish|able|ity|ties|y|ways?|ized?|ization|istic|ism|ities)\b/i;
 
-/** Words of the whole document, to tell a hyphen of a line end from one of a compound. */
+/** Words of the whole document, to distinguish a hyphen at a line end from one of a compound. */
 export class WordList {
   readonly #counts = new Map<string, number>();
 
-  /** Counts the words of a line but for pieces that a line end may have cut off. */
+  /** Counts the words of a line without parts that a line end may have cut off. */
   addLine(text: string, cutAtStart: boolean, cutAtEnd: boolean): void {
     let whole = text;
     if (cutAtStart) whole = whole.replace(/^\S+/, '');
@@ -42,7 +42,7 @@ export class WordList {
   }
 }
 
-/** Two pieces of running text on following lines as one: a space between, none between Chinese or Japanese characters. */
+/** Joins two consecutive pieces of running text: with a space, but not between Chinese or Japanese characters. */
 export function joinText(first: string, second: string): string {
   if (first === '' || second === '') return first + second;
   const wide = /[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3000-\u303f\uff00-\uffef]/;

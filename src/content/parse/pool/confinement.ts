@@ -1,29 +1,29 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-/** A user of no name that owns nothing: what parsers run as where the server is root. */
+/** An unprivileged user that owns nothing: parsers run as this user where the server is root. */
 export const parserUserId = 65_533;
-/** Bounds that the system keeps for each process, on Linux. A process is replaced long before it has used its time. */
+/** Limits that the system enforces for each process, on Linux. A process is replaced long before it reaches its time. */
 export const processorSecondsMax = 3_600;
 const probeTimeoutMs = 5_000;
 
-/** How parser processes are walled in on this system, beside Node's permissions. */
+/** How parser processes are confined on this system, in addition to Node's permissions. */
 type Confinement = {
-  /** What the program is started by: commands that take the next one as their arguments. */
+  /** Wrapper commands of the program, each with the next one as its arguments. */
   prefix: string[];
-  /** The system bounds processor time, data and file size. */
+  /** The system limits processor time, data and file size. */
   limits: boolean;
-  /** No network reaches the process, whatever runs in it. */
+  /** The process has no network, whatever runs in it. */
   network: boolean;
-  /** The user that it runs as, where that is not the server's own. */
+  /** The user that it runs as, if not the server's own. */
   userId: number | undefined;
-  /** The program lies where that user could not read it, so it may read every file as far as the system is concerned. */
+  /** The program is where that user could not read it, so the system lets it read every file. */
   readsAll: boolean;
 };
 
 let found: Confinement | undefined;
 
-/** Tries once what this system allows: the strongest confinement in which the program can be read. */
+/** Tests once what this system allows: the strongest confinement in which the program can be read. */
 export function findConfinement(programFile: string): Confinement {
   found ??= candidates().find((one) => works(one, programFile)) ?? none(process.platform === 'linux');
   return found;
@@ -49,7 +49,7 @@ function* candidates(): Generator<Confinement> {
   }
 }
 
-/** A server that is killed takes its parsers along, and no program that they start could gain rights. */
+/** Parsers end with a killed server, and programs that they start cannot gain privileges. */
 const fewerRights = ['--pdeathsig=KILL', '--no-new-privs'];
 
 function otherUser(readsAll: boolean): string[] {

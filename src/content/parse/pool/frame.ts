@@ -1,6 +1,6 @@
 /**
- * Messages between the pool and a parser process: a JSON header and raw bytes after it, so that documents and
- * Markdown cross the pipe without being encoded, and nothing a parser process says is deserialised as objects.
+ * Messages between the pool and a parser process: a JSON header followed by raw bytes, so that documents and Markdown
+ * cross the pipe unencoded, and nothing from a parser process is deserialised as objects.
  *
  *   u32 header bytes | u32 blob bytes | header (JSON, with the blobs' lengths) | blobs
  */
@@ -8,8 +8,8 @@ export type Frame = { header: FrameHeader; blobs: Uint8Array[] };
 type FrameHeader = Record<string, unknown>;
 
 /**
- * The parts of one message, in order, to be written one after another. A short message is one part: each part costs
- * both sides a system call and the reader a turn.
+ * The parts of one message, to be written in order. A short message is one part: each part costs both sides a system call
+ * and the reader a turn.
  */
 export function encodeFrame(header: FrameHeader, blobs: Uint8Array[]): Uint8Array[] {
   const json = Buffer.from(JSON.stringify({ ...header, blobs: blobs.map((blob) => blob.byteLength) }));
@@ -23,7 +23,7 @@ export function encodeFrame(header: FrameHeader, blobs: Uint8Array[]): Uint8Arra
 
 const onePartBytesMax = 64 * 1024;
 
-/** Collects chunks of a stream and gives whole messages. A message over `frameBytesMax` throws. */
+/** Collects chunks of a stream and returns whole messages. A message over `frameBytesMax` throws. */
 export class FrameReader {
   #chunks: Uint8Array[] = [];
   #length = 0;

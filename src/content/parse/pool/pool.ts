@@ -7,13 +7,12 @@ import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from
 import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
 import type { TaskFields } from './worker-loop.ts';
 
-/** Tasks that worker.ts knows. */
+/** The tasks of worker.ts. */
 type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | 'image-size';
 
 type PoolOptions = {
   /**
-   * Documents of one lane that are parsed at the same time; as many more for other lanes. One process that is not in use
-   * stands by, warm.
+   * Concurrent documents of one lane; other lanes may have as many more. One unused process is kept ready, warm.
    */
   workers: number;
   /** Memory of one process (its whole resident set) in MiB. */
@@ -21,7 +20,7 @@ type PoolOptions = {
   /** Time for one document, from the moment a process has it. Preparing a text gets more, by its length. */
   deadlineMs: number;
   log: Logger;
-  /** Another program than worker.ts, for tests. */
+  /** A replacement of worker.ts, for tests. */
   workerFile?: string;
   /** Documents that may wait, half of them in one lane; the next one is refused with `unavailable`. */
   queueMax?: number;
@@ -29,11 +28,11 @@ type PoolOptions = {
 
 export type RunOptions = {
   signal?: AbortSignal;
-  /** The app whose document it is: lanes share the processes, so that none keeps another waiting. */
+  /** The app of the document: lanes share the processes, so that none blocks another. */
   lane?: string;
 };
 
-/** Bytes for the task and whatever else it needs, as JSON. */
+/** Bytes for the task and its other arguments, as JSON. */
 type TaskInput = { bytes: Uint8Array } & TaskFields;
 
 type Waiting = {
@@ -41,7 +40,7 @@ type Waiting = {
   input: TaskInput;
   signal: AbortSignal | undefined;
   deadlineMs: number;
-  /** Takes it out of the queue; heard only while it waits, or a signal that lives long would keep all that it ever stopped. */
+  /** Removes it from the queue. Registered only while it waits, or a long-lived signal would keep every document in memory. */
   giveUp: () => void;
   resolve(reply: TaskReply): void;
   reject(error: unknown): void;
@@ -50,12 +49,12 @@ type Waiting = {
 const queueMaxDefault = 512;
 const startRetryMsMax = 5_000;
 const tasksPerProcessMax = 1_000;
-/** Cutting and indexing take time in proportion to the text; on a slow machine a second for each of these. */
+/** Cutting and indexing take time in proportion to the text; on a slow machine a second for this many bytes. */
 const preparedBytesPerSecond = 128 * 1024;
 
 /**
- * Parses untrusted bytes in child processes that have no network, no secrets, a memory limit and a deadline.
- * Whatever a document does costs at most its own process, which is killed and replaced.
+ * Parses untrusted bytes in child processes without network or secrets, with a memory limit and a deadline.
+ * The worst that a document can do is crash its own process, which is killed and replaced.
  */
 export class ParserPool {
   readonly #options: PoolOptions;
@@ -67,7 +66,7 @@ export class ParserPool {
   #failedStarts = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
-  /** One document of a lane at a time, two in all: recognition takes a whole core for seconds. */
+  /** One document of a lane at a time, two in total: OCR uses a whole core for seconds. */
   readonly #recognitions = new Lanes<() => void>({ slots: 2, waitingMax: queueMaxDefault });
 
   constructor(options: PoolOptions) {
@@ -76,7 +75,7 @@ export class ParserPool {
     this.#processOptions = { memoryMb: options.memoryMb, workerFile: options.workerFile };
   }
 
-  /** How many processes there are, how many documents wait, and how many one app may have parsed at the same time. */
+  /** The number of processes, of waiting documents, and of concurrent documents for one app. */
   get counts(): { busy: number; idle: number; starting: number; waiting: number; workers: number } {
     return {
       busy: this.#busy.size,
@@ -87,18 +86,18 @@ export class ParserPool {
     };
   }
 
-  /** Starts the processes, which the first document would otherwise wait for. */
+  /** Starts the processes, so that the first document does not wait for them. */
   warm(): void {
     this.#fill();
   }
 
-  /** Runs one task in a process of its own. Throws ParseError, AppError `unavailable`, or the signal's reason. */
+  /** Runs one task in a process. Throws ParseError, AppError `unavailable`, or the signal's reason. */
   async run<T>(task: TaskName, input: TaskInput, options: RunOptions = {}): Promise<T> {
     const reply = await this.#execute(task, input, options);
     return reply.value as T;
   }
 
-  /** The document as Markdown. Throws ParseError with words for the person who sent it. */
+  /** The document as Markdown. Throws ParseError with a message for the sender. */
   async parse(input: ParseInput, options: RunOptions = {}): Promise<ParsedDocument> {
     const reply = await this.#execute('parse', { ...input, ocr: await ocrAvailable() }, options);
     const document = reply.value as Omit<ParsedDocument, 'markdown'> & { scans?: ScannedPage[] };
@@ -138,7 +137,7 @@ export class ParserPool {
     const { hashes, bundleChunks, ...value } = reply.value as Value;
     const blobs = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
     if (blobs.length !== bundleChunks.length + hashes.length)
-      throw new Error('The parser process answered with another number of parts than it names.');
+      throw new Error('The parser process returned a different number of parts than it names.');
     const vectors = blobs.slice(bundleChunks.length);
     return {
       ...value,
@@ -153,12 +152,12 @@ export class ParserPool {
     };
   }
 
-  /** Width and height in pixels, or undefined when the bytes are no image that we know. */
+  /** Width and height in pixels, or undefined when the bytes are not a known image. */
   async imageSize(bytes: Uint8Array, options: RunOptions = {}): Promise<ImageSize | undefined> {
     return (await this.run<ImageSize | null>('image-size', { bytes }, options)) ?? undefined;
   }
 
-  /** Ends every process; what waits or runs is refused with `unavailable`. */
+  /** Ends every process; waiting and running documents are refused with `unavailable`. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
@@ -196,7 +195,7 @@ export class ParserPool {
       if (!next) return;
       const { lane, item } = next;
       item.signal?.removeEventListener('abort', item.giveUp);
-      // The one that worked last, whose code and memory are warm.
+      // The process that worked last, whose code and memory are warm.
       const process = this.#idle.pop();
       if (process) void this.#work(process, lane, item);
     }
@@ -210,7 +209,7 @@ export class ParserPool {
       waiting.resolve(await process.run(waiting.task, bytes, fields, waiting));
     } catch (error) {
       if (error instanceof ParseError && !process.alive)
-        this.#options.log.warn({ reason: error.reason, cause: String(error.cause) }, 'a parser process was ended');
+        this.#options.log.warn({ reason: error.reason, cause: String(error.cause) }, 'A parser process was killed');
       waiting.reject(this.#closed ? closedError() : error);
     }
     this.#busy.delete(process);
@@ -222,7 +221,7 @@ export class ParserPool {
     this.#dispatch();
   }
 
-  /** One process for each worker, or for each document under way if those are more, and one that stands by. */
+  /** One process for each worker, or for each active document if those are more, and one spare. */
   get #wantedCount(): number {
     const { workers } = this.#options;
     return Math.min(2 * workers, Math.max(workers, this.#busy.size) + 1);
@@ -252,7 +251,7 @@ export class ParserPool {
         this.#starting.delete(process);
         if (this.#closed) return;
         this.#failedStarts += 1;
-        this.#options.log.error({ err: error }, 'a parser process did not start');
+        this.#options.log.error({ err: error }, 'A parser process did not start');
         this.#retryTimer ??= setTimeout(
           () => {
             this.#retryTimer = undefined;

@@ -15,22 +15,22 @@ type Running = { resolve(reply: TaskReply): void; reject(error: unknown): void }
 
 const startTimeoutMs = 20_000;
 const memoryCheckMs = 40;
-/** Characters that are kept of what V8 says when it ends its process. */
+/** Characters kept of V8's output when it ends its process. */
 const lastWordsMax = 16 * 1024;
-/** Markdown is at most four bytes a character; the rest is room for page images that go to OCR. */
+/** Markdown has at most four bytes per character; the rest is room for page images for OCR. */
 const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
 const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
 export const ownWorkerFile = fileURLToPath(new URL('./worker.ts', import.meta.url));
 
 /** One child process that parses one document at a time. */
 export class ParserProcess {
-  /** Settles when the process can take work, or could not start. */
+  /** Settles when the process is ready, or failed to start. */
   readonly ready: Promise<void>;
-  /** Settles when it is gone. Never rejects. */
+  /** Settles when it has ended. Never rejects. */
   readonly exited: Promise<void>;
   alive = true;
   tasksDone = 0;
-  /** A fresh one should take its place: its memory has grown, or something broke in it. */
+  /** It should be replaced: its memory has grown, or an error left it in an unknown state. */
   spent = false;
   readonly #child: ChildProcess;
   readonly #options: ProcessOptions;
@@ -43,7 +43,7 @@ export class ParserProcess {
   constructor(options: ProcessOptions) {
     this.#options = options;
     this.#child = startChild(options);
-    this.#child.stdin?.on('error', () => {}); // the exit says more than EPIPE
+    this.#child.stdin?.on('error', () => {}); // the exit is reported instead of EPIPE
     this.#child.stdout?.on('data', (chunk: Buffer) => this.#receive(chunk));
     let lastWords = '';
     this.#child.stderr?.on('data', (chunk: Buffer) => {
@@ -67,7 +67,7 @@ export class ParserProcess {
     });
   }
 
-  /** Runs one task. Throws what the task threw as ParseError; a crash, the deadline and the memory limit as well. */
+  /** Runs one task. Throws ParseError for the task's own errors, a crash, the deadline and the memory limit. */
   async run(
     task: string,
     bytes: Uint8Array,
@@ -82,7 +82,7 @@ export class ParserProcess {
       for (const part of encodeFrame({ task, fields }, [bytes])) this.#child.stdin?.write(part);
       return taskReply(await reply, this.#options.memoryMb);
     } catch (error) {
-      // What a parser did not expect may have left it (or the WebAssembly under it) in pieces.
+      // An unexpected error may have left the parser (or its WebAssembly module) in an undefined state.
       if (error instanceof UnexpectedError || error instanceof MemoryError) this.spent = true;
       throw signal?.aborted ? signal.reason : error;
     } finally {
@@ -95,7 +95,7 @@ export class ParserProcess {
   async kill(reason?: ParseError): Promise<void> {
     this.#killedFor ??= reason;
     if (this.alive) this.#child.kill('SIGKILL');
-    // Whoever waits for its end must see it, also when nothing else keeps this process running.
+    // Keeps this process alive until the exit of the child is reported.
     this.#ending = true;
     (this.#child as { ref(): void }).ref();
     await this.exited;
@@ -122,7 +122,7 @@ export class ParserProcess {
     try {
       frames = this.#reader.push(chunk);
     } catch (cause) {
-      void this.kill(new ParseError('extraction_failed', 'The document gives too much text to keep.', { cause }));
+      void this.kill(new ParseError('extraction_failed', 'The document contains more text than the limit.', { cause }));
       return;
     }
     for (const { header, blobs } of frames) {
@@ -133,26 +133,26 @@ export class ParserProcess {
     }
   }
 
-  /** A process of this size that crashes has met its heap limit. */
+  /** A process of this size that crashes has reached its heap limit. */
   get #isLarge(): boolean {
     return this.#residentBytes > 0.6 * this.#options.memoryMb * 1024 * 1024;
   }
 
-  /** The heap limit does not see buffers and WebAssembly memory; the resident set does. Linux only: elsewhere the heap limit stands alone. */
+  /** The heap limit does not cover buffers and WebAssembly memory; the resident set does. Linux only: elsewhere only the heap limit applies. */
   #checkMemory(): void {
     if (process.platform !== 'linux' || this.#child.pid === undefined) return;
     let pages: number;
     try {
       pages = Number(readFileSync(`/proc/${this.#child.pid}/statm`, 'utf8').split(' ')[1]);
     } catch {
-      return; // it has just ended; the exit is reported by itself
+      return; // it has ended; the exit is reported separately
     }
     this.#residentBytes = pages * 4096;
     if (this.#residentBytes > this.#options.memoryMb * 1024 * 1024) void this.kill(memoryError(this.#options.memoryMb));
   }
 }
 
-/** A failure that no parser foresaw. */
+/** A failure that no parser expected. */
 class UnexpectedError extends ParseError {}
 class MemoryError extends ParseError {}
 
@@ -177,10 +177,9 @@ function isFailure(reason: string): reason is ParseFailure {
 }
 
 /**
- * Starts a child with an empty environment that may read the program's code and nothing else: no other file, no
- * process, no thread, no add-on. Around that stands what the system offers (confinement.ts). The bound on private memory
- * is kept by the kernel even between two looks at the resident set; its extra room is what V8 and its threads map
- * without using.
+ * Starts a child with an empty environment that may read the program's code and nothing else: no other file, no process,
+ * no thread, no add-on. The system's own confinement (confinement.ts) is added to that. The kernel limits private memory
+ * even between two checks of the resident set; the margin is what V8 and its threads map without using.
  */
 function startChild(options: ProcessOptions): ChildProcess {
   const workerFile = options.workerFile ?? ownWorkerFile;
@@ -212,12 +211,12 @@ function modulesDirectory(): string {
   return resolved.slice(0, resolved.lastIndexOf(marker) + marker.length);
 }
 
-/** Parsing must not slow the server's own answers when the machine is full. */
+/** Parsing must not slow down the server's own responses on a busy machine. */
 function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // not allowed here: then it runs like the rest
+    // not permitted: it runs at normal priority
   }
 }
 

@@ -11,15 +11,15 @@ import { ParseError } from '../types.ts';
 import { encodeFrame, FrameReader } from './frame.ts';
 
 export type TaskFields = Record<string, unknown>;
-/** What a task gives back: a JSON value, and bytes that are better not put into JSON. */
+/** The result of a task: a JSON value, and bytes kept out of the JSON. */
 type TaskResult = { value: unknown; blobs?: Uint8Array[] };
 export type Task = (bytes: Uint8Array, fields: TaskFields) => TaskResult | Promise<TaskResult>;
 
 const requestBytesMax = 1024 * 1024 * 1024;
 
 /**
- * The life of a parser process: says it is ready, then answers one request after another until standard input ends.
- * Until the first request `warmUp` is called again and again, while it gives true, so that the code is compiled by then.
+ * The main loop of a parser process: reports that it is ready, then handles one request after another until standard
+ * input ends. Before the first request it calls `warmUp` repeatedly while it returns true, so that the code is compiled.
  */
 export function serve(tasks: Record<string, Task>, warmUp?: () => Promise<boolean>): void {
   closeNetwork();
@@ -74,7 +74,7 @@ function reply(result: TaskResult): void {
   for (const part of encodeFrame({ value: result.value, ...use }, result.blobs ?? [])) process.stdout.write(part);
 }
 
-/** Node's permission model has no rule for the network before 25: where there is no namespace, this alone stands. */
+/** Node's permission model has no rule for the network before 25: without a namespace, this is the only barrier. */
 function closeNetwork(): void {
   const refuse = (): never => {
     throw new Error('A parser process has no network.');
@@ -93,7 +93,7 @@ function closeNetwork(): void {
   for (const name of ['fetch', 'WebSocket', 'EventSource']) Reflect.deleteProperty(globalThis, name);
 }
 
-/** Standard output is the pool's channel: what a library prints must not get into it. */
+/** Standard output is the pool's channel: output of libraries must not reach it. */
 function silenceConsole(): void {
   for (const name of ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const) console[name] = () => {};
 }

@@ -18,7 +18,7 @@ const tasks: Record<string, Task> = {
     const input = { ...(fields as Omit<ParseInput, 'bytes'>), bytes };
     const { markdown, scans, ...value } = await parseDocument(input, fields.ocr === true);
     if (markdown.length > parseLimits.markdownCharactersMax)
-      throw failed('The document gives more than 32 million characters of text.');
+      throw failed('The document contains more than 32 million characters of text.');
     const places = scans?.map(({ image: _image, ...place }) => place);
     return {
       value: places === undefined ? value : { ...value, scans: places },
@@ -48,7 +48,7 @@ const tasks: Record<string, Task> = {
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };
 
-/** What was fetched comes as it was sent: its Content-Encoding is undone here. */
+/** A fetched body arrives as it was sent: its Content-Encoding is decoded here. */
 function decoded(task: Task): Task {
   return async (bytes, fields) => {
     const { contentEncoding, decodedBytesMax, cutBody } = fields;
@@ -65,7 +65,7 @@ function decoded(task: Task): Task {
 const warmUpRounds = 12;
 let rounds = 0;
 
-/** Reads a small PDF of ours: the first document of a cold process takes five times as long as the tenth. */
+/** Reads a small sample PDF: the first document of a cold process takes five times as long as the tenth. */
 async function warmUp(): Promise<boolean> {
   rounds += 1;
   await parseDocument({ bytes: samplePdf() }, false);

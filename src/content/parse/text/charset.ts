@@ -6,8 +6,8 @@ type DecodedText = { text: string; charset: string };
 const sampleBytes = 256 * 1024;
 
 /**
- * Text of any charset: a byte order mark decides, then valid UTF-8, then the claimed charset, then the shape of
- * UTF-16, then statistics over the first 256 KiB. Never throws: what fits nothing is read as Windows-1252.
+ * Decodes text of any charset: by its byte order mark, else as valid UTF-8, else by the claimed charset, the shape of
+ * UTF-16, or statistics over the first 256 KiB. Never throws: the fallback is Windows-1252.
  */
 export function decodeText(bytes: Uint8Array, claimed?: string): DecodedText {
   const marked = byteOrderMark(bytes);
@@ -27,8 +27,8 @@ export function decodeText(bytes: Uint8Array, claimed?: string): DecodedText {
 }
 
 /**
- * Whether the bytes look like text of some charset rather than a binary format. What is declared as text may hold a few
- * control characters, NUL among them, which random or compressed bytes have more of.
+ * Whether the bytes look like text in some charset rather than a binary format. Declared text may contain a few control
+ * characters, also NUL; random or compressed bytes contain more.
  */
 export function looksLikeText(bytes: Uint8Array, declaredText = false): boolean {
   if (byteOrderMark(bytes) || wideCharset(bytes)) return true;
@@ -50,13 +50,13 @@ export function looksLikeText(bytes: Uint8Array, declaredText = false): boolean 
   return control <= (declaredText ? Math.max(1, sample.length / 20) : sample.length / 500);
 }
 
-/** Line feeds alone, no NUL, no byte order mark, no other control characters. */
+/** Line feeds only, no NUL, no byte order mark, no other control characters. */
 export function cleanText(text: string): string {
   return (
     text
       .replaceAll(/\r\n?|\u2028|\u2029|\u0085/g, '\n')
       .replaceAll('\f', '\n\n')
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: taking them out is the point
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: removing them is the purpose
       .replaceAll(/[\u0000-\u0008\u000b\u000e-\u001f\u007f\ufeff\ufffe\uffff]/g, '')
       .toWellFormed()
   );
@@ -87,7 +87,7 @@ function wideCharset(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
-/** ISO-2022-JP and its relatives are pure ASCII to UTF-8, told by their escape sequences. */
+/** ISO-2022-JP and its relatives look like ASCII; their escape sequences identify them. */
 function isIso2022(bytes: Uint8Array): boolean {
   const sample = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, sampleBytes));
   return sample.includes('\u001b$B') || sample.includes('\u001b$@') || sample.includes('\u001b$)C');
@@ -101,7 +101,7 @@ function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** A few broken characters (a cut end, a pasted byte) do not make UTF-8 something else. */
+/** A few malformed characters (a truncated end, a pasted byte) do not rule out UTF-8. */
 function mostlyUtf8(bytes: Uint8Array): boolean {
   const text = new TextDecoder().decode(bytes.subarray(0, sampleBytes));
   const broken = text.split('\ufffd').length - 1;
@@ -111,7 +111,7 @@ function mostlyUtf8(bytes: Uint8Array): boolean {
   return wide > broken * 20;
 }
 
-/** Characters that no charset means to write: the bytes were in another one. */
+/** Characters that no correct decoding contains: the bytes are in another charset. */
 function looksBroken(text: string): boolean {
   return /[\u0080-\u0084\u0086-\u009f\ufffd]/.test(text);
 }
@@ -122,7 +122,7 @@ function guesses(bytes: Uint8Array): string[] {
   return found.filter((match) => match.confidence >= 10 && !/^UTF-/.test(match.name)).map((match) => match.name);
 }
 
-/** Undefined when the charset is unknown or the text comes out broken. */
+/** Undefined when the charset is unknown or the result is malformed. */
 function decodeAs(bytes: Uint8Array, charset: string): string | undefined {
   const name = /^iso-8859-1$|^latin-?1$/i.test(charset) ? 'windows-1252' : charset;
   try {

@@ -48,8 +48,8 @@ function bestDelimiter(text: string): Candidate | undefined {
 }
 
 /**
- * Up to `rowsMax` rows, as papaparse reads them. A quote that is never closed would swallow the rest of the text, so its
- * line is read again with quotes as ordinary characters.
+ * Up to `rowsMax` rows, as papaparse reads them. An unclosed quote would swallow the rest of the text, so its line is read
+ * again with quotes as ordinary characters.
  */
 function readRows(text: string, delimiter: string, rowsMax: number): string[][] {
   const rows: string[][] = [];
@@ -77,7 +77,7 @@ function readRows(text: string, delimiter: string, rowsMax: number): string[][] 
 
 const unclosedQuotesMax = 20;
 
-/** Lines end with a line feed; what stands before it of a Windows line end is no part of the last cell. */
+/** Lines end with a line feed; the carriage return of a Windows line end is not part of the last cell. */
 function cleanRow(row: string[]): string[] {
   return row.map((cell, at) => (at === row.length - 1 ? cell.replace(/\r$/, '') : cell));
 }

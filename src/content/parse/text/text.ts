@@ -1,12 +1,12 @@
 import type { ParsedDocument } from '../types.ts';
 import { cleanText } from './charset.ts';
 
-/** Plain text as it stands: it is Markdown enough, and every character stays searchable. */
+/** Plain text, unchanged: it is close enough to Markdown, and every character stays searchable. */
 export function parsePlainText(text: string): ParsedDocument {
   return { kind: 'text', markdown: finish(cleanText(text)) };
 }
 
-/** Markdown as it stands; front matter gives the metadata and is taken off. */
+/** Markdown, unchanged; front matter becomes the metadata and is removed. */
 export function parseMarkdownText(text: string): ParsedDocument {
   const clean = cleanText(text);
   const matter = /^---\n([\s\S]*?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)/.exec(clean);
@@ -34,7 +34,7 @@ export function parseCodeText(text: string, language: string): ParsedDocument {
   return { kind: language, markdown: `${fence}${language}\n${clean}\n${fence}\n` };
 }
 
-/** A date as ISO 8601, or undefined when it is none. */
+/** A date as ISO 8601, or undefined when it is not a date. */
 export function isoDate(value: string | undefined): string | undefined {
   if (value === undefined || value.trim() === '') return undefined;
   const time = Date.parse(value.trim());

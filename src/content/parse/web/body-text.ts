@@ -10,7 +10,7 @@ export function bodyText(bytes: Uint8Array, contentType: string): string {
   try {
     return new TextDecoder(label).decode(bytes);
   } catch {
-    // A charset that does not exist.
+    // An unknown charset.
     return new TextDecoder().decode(bytes);
   }
 }

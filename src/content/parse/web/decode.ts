@@ -12,14 +12,14 @@ import { asFetchError, FetchError } from '../../fetch/errors.ts';
 const layersMax = 2;
 
 type DecodeOptions = {
-  /** The Content-Encoding header as it came; may be empty. */
+  /** The Content-Encoding header as received; may be empty. */
   contentEncoding: string;
   bytesMax: number;
-  /** What is larger is cut there; without it, it fails. */
+  /** A larger body is cut there; without it, decoding fails. */
   cut?: boolean;
 };
 
-/** A body without its Content-Encoding. Throws FetchError: `bad_response` for what cannot be undone, `too_large`. */
+/** Decodes the Content-Encoding of a body. Throws FetchError: `bad_response` for an invalid encoding, `too_large`. */
 export async function decodeBody(bytes: Uint8Array, options: DecodeOptions): Promise<Uint8Array> {
   const { contentEncoding, bytesMax, cut = false } = options;
   const encodings = namesOf(contentEncoding);
@@ -37,7 +37,7 @@ export async function decodeBody(bytes: Uint8Array, options: DecodeOptions): Pro
       if (cut && size >= bytesMax) break;
     }
   } catch (error) {
-    // What came before the damage is kept where half is better than nothing.
+    // Where a part is better than nothing, the bytes before the damage are kept.
     if (!cut) throw asFetchError(error, false);
   }
   return Buffer.concat(chunks).subarray(0, bytesMax);
@@ -57,7 +57,7 @@ function join(source: Readable, target: Duplex): Readable {
   return target;
 }
 
-// Responses that stop short of their trailer are common; what came is kept, as browsers do.
+// Responses without their trailer are common; the received part is kept, as browsers do.
 const lenient = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 
 function decoderFor(encoding: string): (source: Readable) => Readable {
@@ -77,14 +77,14 @@ function decompressorFor(encoding: string): Duplex {
         finishFlush: constants.BROTLI_OPERATION_FLUSH,
       });
     case 'zstd':
-      // A window log of 23 (8 MiB) is what RFC 9659 lets the web use; more is memory at a stranger's wish.
+      // RFC 9659 allows the web a window log of 23 (8 MiB); more would let a stranger choose our memory use.
       return createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: 23 } });
     default:
       throw new FetchError('bad_response', 'The response has an unknown encoding.');
   }
 }
 
-/** "deflate" means zlib, but some servers send it bare: the first byte tells which. */
+/** "deflate" means zlib, but some servers send raw deflate: the first byte shows which. */
 async function* inflateEither(source: Readable): AsyncGenerator<Uint8Array> {
   const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const first = await chunks.next();

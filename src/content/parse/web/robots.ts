@@ -17,7 +17,7 @@ export function decodeRobots(bytes: Uint8Array): string {
   return new TextDecoder().decode(start);
 }
 
-/** What robots.txt says to the product token `agent` (such as "quarry"). Lines that make no sense are passed over. */
+/** The rules of robots.txt for the product token `agent` (such as "quarry"). Invalid lines are skipped. */
 export function parseRobots(bytes: Uint8Array, agent: string): RobotsFile {
   const { groups, sitemaps } = readGroups(decodeRobots(bytes));
   const token = agent.toLowerCase();

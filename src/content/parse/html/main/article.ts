@@ -14,10 +14,10 @@ import {
 } from './signs.ts';
 
 /**
- * The part of a page that a reader came for. Text is weighed where it stands (length, commas, links, names of the
- * elements around it; after Arc90's Readability), the heaviest element and its likely siblings are taken, and what in
- * them is not the text itself (sharing, related links, author boxes, forms …) is cut out. When little is left, it
- * tries again with fewer cuts.
+ * The main content of a page. Text scores the elements that contain it (length, commas, links, names of the elements
+ * around it; after Arc90's Readability). The element with the highest score and its likely siblings are taken, and what
+ * is not content in them (sharing, related links, author boxes, forms …) is removed. When little is left, it tries again
+ * with fewer removals.
  */
 export function articleContent(
   body: HtmlElement,
@@ -39,7 +39,7 @@ export function articleContent(
     const content = attempt();
     const length = textOf(content).length;
     if (best === undefined || length > best.length * 2) best = { content, length };
-    // A short text may be all there is, or what is left of a page (a forum, a thread) that is made of "comments".
+    // A short text may be everything there is, or the rest of a page (a forum, a thread) that consists of "comments".
     if (best.length >= enoughCharacters && (best.length >= surelyEnoughCharacters || best.length > prose * 0.15)) break;
   }
   if (best !== undefined && best.length >= 1) return best.content;
@@ -47,7 +47,7 @@ export function articleContent(
 }
 
 /**
- * The summary that many pages set between title and text, in a box of its own: told by its name, or by beginning like
+ * The summary between title and text that many pages have in its own box: found by its name, or because it starts like
  * the page's description.
  */
 function findLede(body: HtmlElement, description: string | undefined): HtmlElement | undefined {
@@ -95,7 +95,7 @@ const lenient: Cut = { unlikely: false };
 const enoughCharacters = 400;
 const surelyEnoughCharacters = 1_500;
 
-/** Removes what is never content, and (unless lenient) what its names give away. */
+/** Removes elements that are never content, and (unless lenient) those whose names say so. */
 function removeNoise(body: HtmlElement, cut: Cut): void {
   const prose = proseLengths(body);
   const whole = Math.max(1, prose.get(body) ?? 0);
@@ -103,7 +103,7 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
     parent.children = parent.children.filter((child) => {
       if (child.kind === 'text') return true;
       if (isHidden(child) || isChrome(child)) return false;
-      // A name is only a name: what holds half of the page's text is not a sidebar.
+      // Names can be wrong: an element with half of the page's text is not a sidebar.
       if (cut.unlikely && isUnlikely(child) && (prose.get(child) ?? 0) < whole * 0.4) return false;
       visit(child);
       return true;
@@ -112,7 +112,7 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
   visit(body);
 }
 
-/** The article that carries the page's title, when the page marks it as one. */
+/** The article element that contains the page's title, if the page marks it as one. */
 function titledArticle(body: HtmlElement, title: string | undefined): HtmlElement {
   const wanted = simplify(title ?? '');
   if (wanted === '') return body;
@@ -127,7 +127,7 @@ function titledArticle(body: HtmlElement, title: string | undefined): HtmlElemen
   return body;
 }
 
-/** Weighs all text and returns the heaviest element, joined with those siblings that belong to it. */
+/** Scores all text and returns the element with the highest score, together with the siblings that belong to it. */
 function gather(body: HtmlElement): HtmlElement {
   const scores = new Map<HtmlElement, number>();
   for (const block of collect(body, isTextBlock)) {
@@ -136,7 +136,7 @@ function gather(body: HtmlElement): HtmlElement {
     const commas = text.match(/[,、，،]/g)?.length ?? 0;
     const score = 1 + commas + Math.min(text.length / 100, 3);
     let level = 0;
-    // A box with text of its own is its own paragraph's container.
+    // A box with its own text is its own paragraph's container.
     for (
       let at = boxNames.has(block.name) ? block : block.parent;
       at !== undefined && level < 5;
@@ -161,7 +161,7 @@ function gather(body: HtmlElement): HtmlElement {
 
 const boxNames = new Set(['div', 'section', 'article', 'main', 'td', 'body', 'center']);
 
-/** Elements that hold running text themselves: paragraphs, and boxes used as paragraphs. */
+/** Elements that directly contain running text: paragraphs, and boxes used as paragraphs. */
 function isTextBlock(element: HtmlElement): boolean {
   if (element.name === 'p' || element.name === 'pre' || element.name === 'blockquote') return true;
   if (element.name === 'li' || element.name === 'dd')
@@ -197,7 +197,7 @@ function startingScore(element: HtmlElement): number {
   return (byName[element.name] ?? 0) + (isLikelyContent(element) ? 25 : 0) - (isUnlikely(element) ? 25 : 0);
 }
 
-/** Goes up while the parent holds nearly the same, or clearly more good text than the top alone. */
+/** Goes up while the parent contains nearly the same text, or clearly more good text than the top alone. */
 function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, number>): HtmlElement {
   let at = top;
   const topScore = scores.get(top) ?? 0;
@@ -214,12 +214,12 @@ function climb(top: HtmlElement, body: HtmlElement, scores: Map<HtmlElement, num
   return at;
 }
 
-/** Pages made of many equal parts have no heaviest one: goes up until a good part of all running text is inside. */
+/** A page of many equal parts has no top element: goes up until a good share of all running text is inside. */
 function widen(top: HtmlElement, body: HtmlElement): HtmlElement {
   const prose = proseLengths(body);
   const whole = prose.get(body) ?? 0;
   let at = top;
-  // Short pages have little to leave out.
+  // Short pages have little to remove.
   const wanted = whole * (whole < shortPageCharacters ? coverageOfShortMin : coverageMin);
   while (at !== body && at.parent !== undefined && (prose.get(at) ?? 0) < wanted) at = at.parent;
   return at;
@@ -252,7 +252,7 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
   return text.length > 80 ? density < 0.25 : density === 0 && /[.!?。]$/.test(text) && text.length > 20;
 }
 
-/** Cuts out of the chosen element what is not its text. */
+/** Removes from the chosen element what is not its text. */
 function cleanUp(content: HtmlElement, title: string | undefined, cut: Cut): void {
   const whole = textOf(content).length;
   for (const name of ['form', 'fieldset', 'footer', 'aside', 'input', 'button', 'select', 'textarea'])
@@ -273,7 +273,7 @@ function isSubstantial(element: HtmlElement, whole: number): boolean {
   return length > whole * 0.4 && linkDensity(element) < 0.3;
 }
 
-/** The page's own title is told apart from its text. */
+/** Removes the page's own title, which is returned separately. */
 function dropTitle(content: HtmlElement, title: string | undefined): void {
   const wanted = simplify(title ?? '');
   for (const heading of collect(content, ({ name }) => name === 'h1' || name === 'h2').slice(0, 3)) {
@@ -283,7 +283,7 @@ function dropTitle(content: HtmlElement, title: string | undefined): void {
   }
 }
 
-/** A caption is not running text; where its picture has no words of its own, it becomes them. */
+/** A caption is not running text; where its image has no description, it becomes the description. */
 function captionsToImages(content: HtmlElement): void {
   const whole = textOf(content).length;
   for (const caption of collect(content, isCaption)) {
@@ -316,7 +316,7 @@ function dropPointers(content: HtmlElement): void {
   }
 }
 
-/** From a heading such as "You may also like" on, a page is about other pages. */
+/** After a heading such as "You may also like", the page is about other pages. */
 function dropRelated(content: HtmlElement): void {
   const total = textOf(content).length;
   const extents = measureText(content);
@@ -324,7 +324,7 @@ function dropRelated(content: HtmlElement): void {
     if (isLong(heading, extents, 50) || !isAttached(heading, content)) continue;
     const text = textOf(heading);
     if (text.length > 50 || !relatedHeading.test(text)) continue;
-    // The box that the heading opens, as long as it is not most of the page.
+    // The box that starts with the heading, unless it is most of the page.
     let box = heading;
     while (
       box.parent !== undefined &&
@@ -335,7 +335,7 @@ function dropRelated(content: HtmlElement): void {
       box = box.parent;
     const siblings = box.parent?.children ?? [];
     const after = siblings.slice(siblings.indexOf(box) + 1);
-    // What it announces stands in its own box, or right after it, up to the first text that announces nothing.
+    // The announced links are in their own box, or directly after it, up to the first text that announces nothing.
     if (textOf(box).length <= text.length + 20)
       for (const node of after) {
         if (node.kind !== 'element') continue;
@@ -348,7 +348,7 @@ function dropRelated(content: HtmlElement): void {
 
 const textOfAnnouncementMax = 250;
 
-/** Whether an element is made of links to pages, each with a few words on it. */
+/** Whether an element consists of links to pages, each with a few words. */
 function announcesPages(element: HtmlElement): boolean {
   if (/^h\d$/.test(element.name)) return false;
   const text = textOf(element);
@@ -359,7 +359,7 @@ function announcesPages(element: HtmlElement): boolean {
   );
 }
 
-/** A cheap look before the text is put together: some text goes while lines are dropped, so there is room. */
+/** A cheap check before the text is assembled: dropping lines removes some text, so there is a margin. */
 function isLong(element: HtmlElement, extents: Map<HtmlElement, Extent>, characters: number): boolean {
   return (extents.get(element)?.characters ?? 0) > characters * 2;
 }
@@ -397,7 +397,7 @@ function dropLists(content: HtmlElement): void {
   }
 }
 
-/** A heading with nothing under it announced something that was cut. */
+/** A heading with nothing below it announced something that was removed. */
 function dropEmptyHeadings(content: HtmlElement): void {
   const flat: HtmlElement[] = [];
   const visit = (element: HtmlElement): void => {

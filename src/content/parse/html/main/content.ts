@@ -9,7 +9,7 @@ import { productContent } from './product.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
 import { wholePage } from './whole-page.ts';
 
-/** The part of a page that a reader came for, by the type of the page. */
+/** The main content of a page, chosen by the type of the page. */
 export function mainContent(
   { tree, title, things }: PageFacts,
   type: PageType,
@@ -20,7 +20,7 @@ export function mainContent(
   const article = (): HtmlElement => articleContent(body, title, description);
   const content = extract(type, body, article, stated);
   if (textOf(content).length >= enoughCharacters) return content;
-  // A page that a script draws may carry its text as data.
+  // A page rendered by a script may contain its text as data.
   return embeddedContent(tree.embedded, things) ?? content;
 }
 
@@ -42,7 +42,7 @@ function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, 
   }
 }
 
-/** How much more there must be on the page than the main text found, for parts of it to have been missed. */
+/** How much more text the page must have than the main text found, for parts of it to count as missed. */
 const missedShareMin = 1.2;
 
 function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
@@ -51,7 +51,7 @@ function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
 
 const enoughCharacters = 100;
 
-/** The rules of a type give nothing on a page that was taken for another: the general ones then do. */
+/** The rules of a type find nothing on a misclassified page: then the general rules apply. */
 function orElse(content: HtmlElement, otherwise: () => HtmlElement): HtmlElement {
   return textOf(content).length >= enoughCharacters ? content : otherwise();
 }
@@ -62,7 +62,7 @@ function thread(body: HtmlElement): HtmlElement | undefined {
   return posts.length > 0 ? threadContent(posts) : undefined;
 }
 
-/** What the page shows; or what it shows without scripts, where that says more. */
+/** The page's content; or its content without scripts, when that is longer. */
 function pageBody({ root, noscript }: HtmlTree): HtmlElement {
   const body = findFirst(root, 'body') ?? root;
   let best = body;

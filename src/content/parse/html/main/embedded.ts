@@ -1,13 +1,13 @@
 import type { Thing } from '../linked-data.ts';
 import { type EmbeddedData, type HtmlElement, parseHtml, textOf } from '../tree.ts';
 
-/** A text that the page holds only as data for its script. */
+/** A text that the page contains only as data for its script. */
 const bodyCharactersMin = 300;
 const valuesMax = 200_000;
 
 /**
- * The text of a page that is drawn by a script, from what the page carries for it: the article body of JSON-LD, else
- * the longest text in its embedded state. Undefined when there is none.
+ * The text of a page that a script renders, from its data: the article body in JSON-LD, else the longest text in its
+ * embedded state. Undefined when there is none.
  */
 export function embeddedContent(embedded: EmbeddedData[], things: Thing[]): HtmlElement | undefined {
   const stated = things
@@ -36,13 +36,13 @@ function longestText(embedded: EmbeddedData[]): string | undefined {
     try {
       visit(JSON.parse(text), 0);
     } catch {
-      // State that is no JSON is passed over.
+      // State that is not JSON is skipped.
     }
   }
   return longest;
 }
 
-/** Sentences, with or without tags; no code, no list of identifiers, no address. */
+/** Sentences, with or without tags; not code, a list of identifiers or an address. */
 function isProse(value: string): boolean {
   const start = value.slice(0, 2_000);
   if (/^\s*(?:[{[]|https?:|data:|function|import |\(\)|var |const )/.test(start)) return false;

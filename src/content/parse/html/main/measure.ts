@@ -4,7 +4,7 @@ export const inlineNames = new Set(
   'span b strong i em u font small sub sup mark code abbr cite q time s ins big label'.split(' '),
 );
 
-/** Characters of running text in each element: text outside links, in pieces of some length. */
+/** Characters of running text in each element: text outside links, in runs of some length. */
 export function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
   const lengths = new Map<HtmlElement, number>();
   const visit = (element: HtmlElement): number => {
@@ -27,7 +27,7 @@ export function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
   return lengths;
 }
 
-/** Share of an element's text that stands in links to other pages; one to a place on the same page counts less. */
+/** Share of an element's text that is in links to other pages; links within the page count less. */
 export function linkDensity(element: HtmlElement): number {
   let length = 0;
   let linked = 0;
@@ -78,7 +78,7 @@ function trimmedLength(text: string): number {
   return trimmed.length < 40 ? trimmed.length : trimmed.replace(/\s+/g, ' ').length;
 }
 
-/** Text for comparisons: letters and digits alone, in lower case. */
+/** Text for comparisons: only letters and digits, in lower case. */
 export function simplify(text: string): string {
   return text
     .toLowerCase()

@@ -1,15 +1,15 @@
 import type { HtmlElement } from '../tree.ts';
 
 /**
- * What the names of a box say it is. Unlike single words, which also occur in the middle of other names
- * (`elementor-widget-text`, `field-label-hidden`), the whole name counts: its last word that says something.
+ * Classifies boxes by their names. Single words also occur in the middle of other names (`elementor-widget-text`,
+ * `field-label-hidden`), so the whole name counts: its last meaningful word.
  */
 
-/** Class names of page builders and frameworks, which say how a box looks and not what it is. */
+/** Class names of page builders and frameworks, which describe a box's look and not its role. */
 const builderName =
   /^(?:elementor|e-con|wp-block|wp-elements|et_pb|et-|vc_|wpb_|fl-|field--?|fields?$|views?-|paragraph--?|tve_|brxe?-|kt-|kb-|stk-|ct-|fusion-|avia-|css-|sc-|jsx-|svelte-|astro-|chakra-|Mui|mantine-|ant-|framer-|w-(?:full|\d)|is-|has-|js-|u-|no-|not-|with-|without-|hide-|show-|hidden-|visible-)/;
 
-/** Words of a name that only say where or in what form a box stands. */
+/** Words in names that only describe a box's place or form. */
 const formWord =
   /^(?:container|wrapper|wrap|wrapped|inner|outer|section|block|box|area|bar|row|col|column|columns|list|lists|links|link|module|component|panel|holder|region|group|desktop|mobile|tablet|top|bottom|left|right|primary|secondary|tertiary|main|global|site|page|the|new|default|base|root|body|content|element|view|widget|div|id|no|\d+|v\d+|[a-z])$/;
 
@@ -28,7 +28,7 @@ export function namesOf({ attributes }: HtmlElement): readonly string[] {
   return names;
 }
 
-/** Copies of an element share its attributes, and a page is copied and asked several times. */
+/** Copies of an element share its attributes, and a page is copied and checked several times. */
 const knownNames = new WeakMap<Record<string, string>, readonly string[]>();
 
 function readNames(attributes: Record<string, string>): string[] {
@@ -47,7 +47,7 @@ function readNames(attributes: Record<string, string>): string[] {
     );
 }
 
-/** The last word of a name that says what the box is: `footer` of `site-footer__inner`. */
+/** The last word of a name that describes the role of the box: `footer` in `site-footer__inner`. */
 function headWord(name: string): string {
   const words = name.split('-');
   for (let at = words.length - 1; at >= 0; at--) if (!formWord.test(words[at] ?? '')) return words[at] ?? '';
@@ -66,7 +66,7 @@ export function isNamedChrome(element: HtmlElement): boolean {
 const panelWord =
   /(?:^|-)(?:accordions?|collapse|collapsible|tabpanel|tab|tabs|faqs?|answer|expandable|expander|expand|toggle|panel|disclosure|readmore|read-more)(?:-|$)/;
 
-/** A part that the reader opens with a click: hidden at first, and content all the same. */
+/** A part that the reader opens with a click: initially hidden, but content. */
 export function isPanel(element: HtmlElement): boolean {
   const { role } = element.attributes;
   if (role === 'tabpanel' || role === 'region') return true;

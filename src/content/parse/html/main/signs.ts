@@ -1,6 +1,6 @@
 import type { HtmlElement } from '../tree.ts';
 
-/** What the names of elements say: class, id, role, and the tag itself. */
+/** The meaning of elements' names: class, id, role, and the tag itself. */
 
 const chromeNames = new Set([
   'nav',
@@ -28,7 +28,7 @@ const chromeRoles = new Set([
   'complementary',
 ]);
 
-/** Parts of every page that are never its text, by tag or by role. */
+/** Parts that are never a page's text, by tag or by role. */
 export function isChrome(element: HtmlElement): boolean {
   if (chromeNames.has(element.name)) return true;
   return element.attributes.role !== undefined && chromeRoles.has(element.attributes.role.toLowerCase());
@@ -54,7 +54,7 @@ function wordsOf({ attributes }: HtmlElement): readonly string[] {
   return words;
 }
 
-/** Copies of an element share its attributes, and a page is copied and asked several times. */
+/** Copies of an element share its attributes, and a page is copied and checked several times. */
 const knownWords = new WeakMap<Record<string, string>, readonly string[]>();
 
 function readWords(attributes: Record<string, string>): string[] {
@@ -82,7 +82,7 @@ const unlikelyWords = new Set(
   ).split(' '),
 );
 
-/** Names that were written together. */
+/** Names written as one word. */
 const unlikelyParts =
   /^(?:related|share|social|newsletter|breadcrumb|advert|cookie|sidebar|author(?:bio|box|info)|comment(?:s|list|form)|recommend|slideshow|sponsor|mostread|mostpopular|googlead|adsby|tagcloud|resgallery|inlinegallery)/;
 
@@ -123,7 +123,7 @@ export function isLikelyContent(element: HtmlElement): boolean {
   return likelyPhrases.test(wordsOf(element).join(' '));
 }
 
-/** A remark set apart from the text that belongs to it all the same. */
+/** A remark set apart from the text but part of it. */
 export function isNote(element: HtmlElement): boolean {
   return wordsOf(element).some((word) => noteWords.test(word));
 }
@@ -150,14 +150,14 @@ export function isLede(element: HtmlElement): boolean {
 const ledeWords =
   /^(?:lead|lede|leadtext|intro|introtext|introduction|summary|standfirst|deck|dek|teasertext|subtitle|subheadline|subhead|abstract|perex|chapo|chapeau|vorspann|anleser|sommaire|ingress|entradilla|bajada)$/;
 
-/** How lines begin that only point to another page, in some languages. */
+/** Beginnings of lines that only point to another page, in several languages. */
 export const pointerStart =
   /^\W*(?:read (?:more|also|next|this)|see (?:more|also)|also read|also see|more (?:on|from|about)|related(?: (?:story|stories|article|articles|content|posts?|news))?\s*[:\-–]|don'?t miss|watch(?: (?:more|now|also|video))?\s*:|click here|continue reading|view (?:more|gallery)|learn more\b.{0,30}$|up next|next (?:up|article)|lesen sie (?:auch|mehr|hier)|mehr (?:zum thema|dazu|lesen)|zum weiterlesen|siehe auch|auch interessant|lire aussi|à lire|voir aussi|leia (?:mais|também|tambem)|veja (?:mais|também)|saiba mais|lea también|lee (?:también|más)|leer más|te puede interesar|ver más|leggi anche|guarda anche|lees (?:ook|meer)|zobacz (?:też|także|również)|czytaj (?:też|także|również|więcej)|читайте (?:также|ещё)|関連記事|相关阅读|延伸阅读)/i;
 
-/** Lines that ask the reader to do something that has nothing to do with the text. */
+/** Lines that ask the reader to do something unrelated to the text. */
 export const callToAction =
   /^(?:like this (?:story|article|post)\?|share (?:this|on|it|via)\b|follow (?:us|[\p{L}]+(?: [\p{L}]+)?) on (?:twitter|facebook|instagram|x|linkedin|youtube)|(?:sign up|subscribe) (?:to|for|now|here|today)\b|join (?:our|the) (?:newsletter|mailing list|conversation)|click here to\b|write to .{2,40} at \S+@|(?:reach|email|contact) (?:the )?(?:reporter|author|writer)s?\b|tell us what you think|leave a (?:comment|reply)|advert(?:isement)?$|text size$|image \d+ of \d+$|media playback is unsupported|(?:tweet|share|print|email|comments?|close|caption|facebook|twitter|whatsapp|pinterest|linkedin|google\+?)$|tags?:$)/iu;
 
-/** Headings under which other pages are announced. */
+/** Headings above links to other pages. */
 export const relatedHeading =
   /^\W*(?:related(?: (?:articles?|stories|posts?|news|content|links?|topics|reading|products))?|(?:you )?(?:may|might) (?:also )?(?:like|be interested(?: in)?)|you(?:'ll| will) also (?:like|love)|more (?:news|stories|articles|posts|from\b.{0,40}|on this (?:topic|story)|in this section)|recommended(?: (?:for you|articles?|stories|posts|reading))?|read (?:more|next|also)|see also|don'?t miss|latest (?:news|posts|articles|stories)|recent (?:posts|articles|news)|(?:most|trending) (?:read|popular|viewed|now|stories)|popular (?:posts|articles|now)|trending|comments?(?: \(\d+\))?|leave a (?:comment|reply)|about the author|share this(?: (?:article|story|post))?|tags|(?:das )?könnte (?:sie|dich|ihnen|dir) auch (?:interessieren|gefallen)|mehr zum thema|zum weiterlesen|auch interessant|weitere (?:artikel|themen|meldungen)|ähnliche (?:artikel|beiträge)|lesen sie auch|kommentare|sur le même sujet|articles (?:liés|similaires)|à lire aussi|vous aimerez aussi|(?:você )?(?:também )?pode(?: também)? (?:gostar|interessar)\b.{0,10}|leia (?:também|mais)|relacionad[oa]s|artículos relacionados|noticias relacionadas|(?:te|le) puede interesar|también te puede\b.{0,20}|potrebbe(?:ro)? interessarti.{0,10}|leggi anche|articoli correlati|gerelateerd|lees ook|zobacz (?:też|także|również)|czytaj (?:też|także)|powiązane|похожие\b.{0,20}|читайте также|関連記事|おすすめ|相关(?:文章|阅读|推荐))\W*$/iu;

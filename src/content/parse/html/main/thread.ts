@@ -3,12 +3,12 @@ import { clone, proseLengths, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, namesOf } from './names.ts';
 import { isChrome, isHidden } from './signs.ts';
 
-/** One contribution to a thread. */
+/** One post in a thread. */
 type Post = { author: string | undefined; time: string | undefined; body: HtmlElement };
 
 const postsMax = 5_000;
 
-/** The posts of a thread, in order; empty when the page shows none. */
+/** The posts of a thread, in order; empty when the page has none. */
 export function findPosts(body: HtmlElement): Post[] {
   const copy = clone(body, undefined);
   removeWhere(copy, (element) => isHidden(element) || isChrome(element));
@@ -41,7 +41,7 @@ export function findPosts(body: HtmlElement): Post[] {
   return posts.map((element) => readPost(element, chosen, prose)).filter(({ body: text }) => textOf(text) !== '');
 }
 
-/** The whole post, with author and time, where only its body looked like one of a kind. */
+/** The whole post, with author and time, where only its body was detected. */
 function outermostAlone(element: HtmlElement, candidates: HtmlElement[], chosen: Set<HtmlElement>): HtmlElement {
   let outer = element;
   for (let at = element.parent; at !== undefined; at = at.parent) {
@@ -53,7 +53,7 @@ function outermostAlone(element: HtmlElement, candidates: HtmlElement[], chosen:
   return outer;
 }
 
-/** Candidates of one kind each; a box round several posts of another kind is their container and no post. */
+/** Candidates of one kind each; a box around several posts of another kind is their container, not a post. */
 function groupPosts(candidates: HtmlElement[], prose: Map<HtmlElement, number>): HtmlElement[][] {
   const kinds = new Map(candidates.map((element) => [element, signature(element)]));
   const inside = new Map<HtmlElement, Map<string, number>>(candidates.map((element) => [element, new Map()]));
@@ -79,7 +79,7 @@ const postId =
   /^(?:post|p|comment|c|answer|reply|msg|message|t\d_|elcomment|thing|question|postid|entry|pid|js-post)[-_]?\d{2,}/i;
 
 const postAttribute = /^data-(?:post|comment|message|reply|answer|p|msg)-?id$/;
-/** Ids such as `pb121604416`: of posts only where several look alike. */
+/** Ids such as `pb121604416`: posts only where several look alike. */
 const numberedId = /^[a-z_-]{1,14}\d{4,}$/i;
 
 /** Whether a box calls itself a post: by its name, by a numbered id, or by schema.org. */
@@ -101,7 +101,7 @@ function isPost(element: HtmlElement): boolean {
   return hint.test(attributes.class ?? '') && namesOf(element).some((one) => postName.test(one));
 }
 
-/** Cheap to look for, before names are taken apart. */
+/** A cheap check before names are split. */
 const hint = /post|comm|comtr|message|reply|answer|question|msg|topic|athing/i;
 
 const postName =
@@ -134,7 +134,7 @@ function ownProse(element: HtmlElement, group: HtmlElement[], prose: Map<HtmlEle
 const bodyWord =
   /(?:^|-)(?:post-?(?:body|text|content|message)|message-?(?:body|text|content|inner)|comment-?(?:body|text|content|message)|user-?content|usertext-body|bb-?wrapper|entry-content|postcell|richtext|rich-text|markdown|md|cooked|prose|commtext|reply-content|body|text|content|message)(?:-|$)/;
 
-/** What the author wrote, told apart from name, picture, signature and buttons. */
+/** The author's text, without name, picture, signature and buttons. */
 function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlElement, number>): Post {
   const author = authorOf(element, posts);
   const time = timeOf(element, posts);
@@ -227,7 +227,7 @@ function timeOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefin
   return undefined;
 }
 
-/** A thread as headings of author and time with what was written below each. */
+/** Writes a thread as headings with author and time and the text below each. */
 export function threadContent(posts: Post[]): HtmlElement {
   const root = newElement('div', undefined);
   for (const { author, time, body } of posts) {
@@ -249,7 +249,7 @@ function newElement(name: string, parent: HtmlElement | undefined): HtmlElement 
   return { kind: 'element', name, attributes: {}, children: [], parent };
 }
 
-/** The posts that a page carries as JSON in an attribute for its script to draw. */
+/** The posts that a page contains as JSON in an attribute for its script. */
 export function preloadedPosts(body: HtmlElement): Post[] {
   const posts: Post[] = [];
   for (const { attributes } of collect(body, (element) => element.attributes['data-preloaded'] !== undefined))
@@ -285,7 +285,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** How many boxes of the page call themselves posts. */
+/** How many boxes of the page are named as posts. */
 export function countPosts(body: HtmlElement): number {
   return collect(body, isPost).length;
 }

@@ -4,14 +4,14 @@ import { isNamed, isNamedChrome, isPanel } from './names.ts';
 import { isChrome, isHidden } from './signs.ts';
 
 type WholePageOptions = {
-  /** Head words of names that are no content on this type of page. */
+  /** Head words of names that are not content on this type of page. */
   unwanted?: RegExp;
   unwantedPhrase?: RegExp;
   /** Lists of links are content, as in an index. */
   keepLinkLists?: boolean;
 };
 
-/** A copy of the page with all its sections and cards, without what surrounds them on every page of the site. */
+/** A copy of the page with all its sections and cards, without the parts that every page of the site repeats. */
 export function wholePage(body: HtmlElement, options: WholePageOptions = {}): HtmlElement {
   const copy = clone(body, undefined);
   keepButtonTexts(copy);
@@ -38,7 +38,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   return region;
 }
 
-/** A link of a few words on a line of its own asks the reader to click: "Get started", "Learn more". */
+/** A link of a few words on its own line is a call to action: "Get started", "Learn more". */
 function dropCalls(region: HtmlElement): void {
   for (const block of collect(region, isLeafBlock)) {
     if (/^(?:h[1-6]|li|td|th|dt|dd)$/.test(block.name)) continue;
@@ -57,7 +57,7 @@ function isCall(link: HtmlElement): boolean {
   return text.split(' ').length <= wordsOfCallMax && !/\d/.test(text) && findFirst(link, 'img') === undefined;
 }
 
-/** Whether only blocks are beside it, which makes it a line of its own. */
+/** Whether its siblings are blocks only, so that it is on its own line. */
 function standsAlone(link: HtmlElement): boolean {
   const siblings = (link.parent?.children ?? []).filter((node) => node.kind === 'element' || node.text.trim() !== '');
   if (siblings.length < 2 || /^(?:li|td|th)$/.test(link.parent?.name ?? '')) return false;
@@ -67,7 +67,7 @@ function standsAlone(link: HtmlElement): boolean {
   );
 }
 
-/** Questions of an accordion and labels of tabs stand in buttons, and are headings in all but name. */
+/** Questions of an accordion and labels of tabs are buttons, but act as headings. */
 function keepButtonTexts(root: HtmlElement): void {
   for (const button of collect(
     root,
@@ -79,7 +79,7 @@ function keepButtonTexts(root: HtmlElement): void {
 }
 
 const nothing: Extent = { characters: 0, linked: 0, links: 0 };
-/** A name is only a name: what holds a good part of the page, or of its text outside links, is no bar or menu. */
+/** Names can be wrong: an element with a good part of the page, or of its text outside links, is not a bar or menu. */
 const namedShareMax = 0.35;
 const namedTextShareMax = 0.25;
 
@@ -87,7 +87,7 @@ function holdsMain(element: HtmlElement): boolean {
   return collect(element, isMarkedMain).length > 0;
 }
 
-/** Names and tags lie less about small boxes than about large ones. */
+/** Names and tags of small boxes are more reliable than those of large ones. */
 function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, whole: Extent): boolean {
   const { name } = element;
   if (name === 'body' || name === 'main' || /^h[1-6]$/.test(name)) return false;
@@ -104,10 +104,10 @@ function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, 
   return share < namedShareMax && unlinkedShare < namedTextShareMax && isNamedChrome(element) && !holdsMain(element);
 }
 
-/** Elements whose own header and footer are not those of the page. */
+/** Elements whose header and footer are not those of the page. */
 const partNames = new Set(['article', 'section', 'li', 'td', 'blockquote']);
 
-/** Where the page itself says what is its main part. */
+/** The part that the page itself marks as its main part. */
 function mainRegion(body: HtmlElement): HtmlElement {
   const extents = measureText(body);
   const unlinked = (element: HtmlElement): number => {
@@ -135,7 +135,7 @@ function isLinkBlock(element: HtmlElement, extents: Map<HtmlElement, Extent>): b
   return characters / links < 22 && findFirst(element, 'img') === undefined;
 }
 
-/** What stands above the first heading is a bar of links, phone numbers and switches, unless it is text. */
+/** Above the first heading there is a bar of links, phone numbers and switches, unless it is text. */
 function dropHead(region: HtmlElement, extents: Map<HtmlElement, Extent>): void {
   const heading = findFirst(region, 'h1') ?? findFirst(region, 'h2');
   if (heading === undefined) return;
@@ -163,7 +163,7 @@ function holdsProse(element: HtmlElement): boolean {
 
 const copyrightLine = /©|\(c\) ?(?:19|20)\d\d|all rights reserved|\bcopyright\b/i;
 
-/** A copyright line near the end belongs to a footer, also where no tag says so; it ends the page. */
+/** A copyright line near the end belongs to a footer, even without a tag; it ends the page. */
 function dropFoot(region: HtmlElement, extents: Map<HtmlElement, Extent>): void {
   const whole = extents.get(region)?.characters ?? 0;
   const line = collect(region, isLeafBlock).findLast(
@@ -190,7 +190,7 @@ function dropFoot(region: HtmlElement, extents: Map<HtmlElement, Extent>): void 
 
 const repeatedTextMin = 40;
 
-/** Sliders hold copies of their slides, and pages the same text for narrow and for wide screens. */
+/** Sliders contain copies of their slides, and pages the same text for narrow and wide screens. */
 function dropRepeats(root: HtmlElement): void {
   const seen = new Set<string>();
   for (const block of collect(root, isLeafBlock)) {
