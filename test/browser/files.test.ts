@@ -55,7 +55,7 @@ test('files are uploaded, found, read, shared, given to others and deleted', asy
   await page.getByRole('link', { name: 'notes.md' }).first().click();
   await page.getByRole('heading', { name: 'Notes' }).waitFor();
   await page.getByText('<script>alert(1)</script>').waitFor();
-  await page.getByText('Only images can be shared').waitFor();
+  await page.getByText('Only images can have a public link').waitFor();
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('button', { name: 'Delete the file' }).click();
   await rows.nth(1).waitFor();
