@@ -53,7 +53,7 @@ test('files are uploaded, found, read, shared, given to others and deleted', asy
 
   await page.getByRole('link', { name: '← Files' }).click();
   await page.getByRole('link', { name: 'notes.md' }).first().click();
-  await page.getByRole('heading', { name: 'Notes' }).waitFor();
+  await page.getByRole('heading', { name: 'Notes', exact: true }).waitFor();
   await page.getByText('<script>alert(1)</script>').waitFor();
   await page.getByText('Only images can have a public link').waitFor();
   await page.getByRole('button', { name: 'Delete' }).click();
