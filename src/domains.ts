@@ -17,6 +17,7 @@ import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
 import { createKvService } from './kv/service.ts';
 import { limits } from './limits.ts';
+import { createSetAsideJobService } from './monitoring/service.ts';
 import { createNodeDomains } from './node-domains.ts';
 import { createOrgService } from './orgs/service.ts';
 import type { Services } from './services.ts';
@@ -114,6 +115,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     work,
     apps: createAppService(base),
     usage: usage.service,
+    setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
     users,
     auth: auth.service,

@@ -22,6 +22,7 @@ export const idPrefixes = {
   file: ['fil'],
   ingestion: ['cig'],
   installation: ['cin', 'ins'],
+  job: ['job'],
   journal: ['wde'],
   journalEntry: ['wdr'],
   key: ['dak'],

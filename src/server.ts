@@ -27,6 +27,7 @@ import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
 import { registerMcpRoutes } from './mcp/routes.ts';
 import { registerMonitoring } from './monitoring/register.ts';
+import { registerSetAsideJobRoutes } from './monitoring/routes.ts';
 import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
 import { registerTeamRoutes } from './teams/routes.ts';
@@ -166,6 +167,7 @@ function createRateLimiter({ config, db, clock, log, metrics }: Services): RateL
 function registerRoutes(api: Api, domains: Domains): void {
   registerAppRoutes(api, domains);
   registerUsageRoutes(api, domains);
+  registerSetAsideJobRoutes(api, domains);
   registerAuditRoutes(api, domains);
   registerAuthRoutes(api, domains);
   registerOrgRoutes(api, domains);

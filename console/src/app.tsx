@@ -7,6 +7,7 @@ import { ExtractionPage } from './pages/extractions/extraction-page.tsx';
 import { ExtractionsPage } from './pages/extractions/extractions-page.tsx';
 import { FilePage } from './pages/files/file-page.tsx';
 import { FilesPage } from './pages/files/files-page.tsx';
+import { JobsPage } from './pages/jobs/jobs-page.tsx';
 import { KeysPage } from './pages/keys/keys-page.tsx';
 import { DocumentPage } from './pages/knowledge/document-page.tsx';
 import { SourcePage } from './pages/knowledge/source-page.tsx';
@@ -25,6 +26,7 @@ const sections = [
   { path: '/runs', name: 'Automations', icon: 'M5 5h4v4H5zM11 11h4v4h-4zM7 9v4h4' },
   { path: '/kv', name: 'Key-value', icon: 'M4 5h5M4 10h5M4 15h5M12 5h4M12 10h4M12 15h4' },
   { path: '/keys', name: 'Keys and tokens', icon: 'M8 12a4 4 0 1 1 2-2l6 6v-3' },
+  { path: '/jobs', name: 'Set-aside jobs', icon: 'M10 3a7 7 0 1 0 7 7M10 6v4l3 2M14 3h3v3', forDevelopers: true },
 ] as const;
 
 /** Everything behind the sign-in: the frame, and the page that the address names. */
@@ -42,6 +44,7 @@ export function App() {
     content.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }, [location]);
+  const shownSections = sections.filter((one) => isDeveloper || !('forDevelopers' in one));
   const section = sections.find(({ path }) => location.startsWith(path));
   useEffect(() => {
     document.title = section ? `${section.name} – Quarry console` : 'Quarry console';
@@ -70,7 +73,7 @@ export function App() {
       <aside id="side" className={menuOpen ? 'side open' : 'side'}>
         <PlacePicker />
         <nav aria-label="Sections">
-          {sections.map(({ path, name, icon }) => (
+          {shownSections.map(({ path, name, icon }) => (
             <Link key={path} href={path} aria-current={section?.path === path ? 'page' : undefined}>
               <svg viewBox="0 0 20 20" aria-hidden="true">
                 <path d={icon} />
@@ -152,6 +155,11 @@ function Pages() {
       <Route path="/kv">
         {at(() => (
           <KvPage />
+        ))}
+      </Route>
+      <Route path="/jobs">
+        {at(() => (
+          <JobsPage />
         ))}
       </Route>
       <Route path="/keys">

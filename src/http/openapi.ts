@@ -7,6 +7,7 @@ import type { Access, Api } from './route.ts';
 const tags: Record<string, string> = {
   Apps: 'Apps, their sandboxes and keys.',
   Audit: 'Who changed what, and who used which credential.',
+  Jobs: 'Background jobs that failed too often and are not tried any more.',
   'Sign-in': 'Signing in and out, and staying signed in.',
   Organisations: 'Organisations and their logos.',
   Users: 'Users and their tokens.',

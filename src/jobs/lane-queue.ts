@@ -3,7 +3,8 @@ import type pg from 'pg';
 
 /** SQL of the job queue by lanes: one for each app, and one for jobs that belong to none. */
 
-const lane = `coalesce(payload->>'appId', payload->>'app_id', '')`;
+/** The app that a job is for, as its payload names it. */
+export const lane = `coalesce(payload->>'appId', payload->>'app_id', '')`;
 /** Lanes that one look goes through; the next look begins behind them. */
 const lanesMax = 200;
 

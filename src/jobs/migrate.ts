@@ -4,6 +4,7 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../log.ts';
 import { openJobPool, workerLogger } from './connection.ts';
 import { laneIndex } from './lane-queue.ts';
+import { setAsideIndex } from './set-aside.ts';
 
 /** One process at a time makes the tables of the job queue; the number only has to be ours. */
 const lockKey = 7_130_241_003;
@@ -16,6 +17,7 @@ export async function migrateJobs(db: Database, target: DatabaseTarget, log: Log
     await connection`select pg_advisory_lock(${lockKey})`;
     await runMigrations({ pgPool, logger: workerLogger(log) });
     await pgPool.query(laneIndex);
+    await pgPool.query(setAsideIndex);
   } finally {
     await connection`select pg_advisory_unlock(${lockKey})`.catch(() => {});
     connection.release();

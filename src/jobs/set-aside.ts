@@ -1,4 +1,10 @@
 import type { Db } from '../db/database.ts';
+import { lane } from './lane-queue.ts';
+
+/** For listing the jobs of an app that are set aside without reading the others. */
+export const setAsideIndex = `
+  create index if not exists quarry_jobs_set_aside on graphile_worker._private_jobs ((${lane}), updated_at)
+  where attempts >= max_attempts and locked_at is null`;
 
 /** A job that is not tried any more, because it failed too often or because its process ended under it. */
 type SetAsideJob = {

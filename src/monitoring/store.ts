@@ -1,5 +1,8 @@
-import type { Transaction } from '../db/database.ts';
+import { type Db, production, type Transaction } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
 import { presenceLockSpace } from '../jobs/presence.ts';
+import { taskNames } from '../jobs/task-names.ts';
+import type { Scope } from '../tenancy/caller.ts';
 
 /** A count by kind and state, with the age of the oldest in seconds. */
 export type Group = { kind: string; state: string; count: number; oldestSeconds: number };
@@ -63,4 +66,68 @@ export function countConnections(tx: Transaction): Promise<Group[]> {
       coalesce(state, 'unknown') as state, count(*) as count,
       coalesce(extract(epoch from clock_timestamp() - min(xact_start)), 0)::float8 as oldest_seconds
     from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() group by 1, 2`;
+}
+
+/** What a job is about. */
+type Subject = 'automationRun' | 'event' | 'extraction' | 'ingestion' | 'source';
+
+/** A background job of an app that is not tried any more. */
+export type SetAsideJobRow = {
+  id: string;
+  task: string;
+  subject: Subject | null;
+  subjectId: string | null;
+  reason: string;
+  attempts: number;
+  crashes: number;
+  setAsideAt: Date;
+};
+
+/** The jobs of the scope that are set aside, the newest first. */
+export async function listSetAsideJobs(
+  db: Db,
+  scope: Scope,
+  page: PageRequest,
+): Promise<[rows: SetAsideJobRow[], total: number]> {
+  const rows = await db<SetAsideJobRow[]>`
+    select * from ${setAsideJobs(db, scope)} order by set_aside_at desc, id desc
+    limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from ${setAsideJobs(db, scope)}`;
+  return [rows, count.total];
+}
+
+export async function findSetAsideJob(db: Db, scope: Scope, id: string): Promise<SetAsideJobRow | undefined> {
+  const [row] = await db<SetAsideJobRow[]>`select * from ${setAsideJobs(db, scope)} where id = ${id}::bigint`;
+  return row;
+}
+
+/**
+ * A job has no sandbox of its own: it belongs where what it is about does, and is hidden when that is gone. One that
+ * gives vectors to all documents of an app belongs to production.
+ */
+function setAsideJobs(db: Db, { appId, sandboxId }: Scope) {
+  return db`(
+    select job.id, job.task, job.reason, job.attempts, job.crashes, job.set_aside_at,
+      case when run.id is not null then 'automationRun' when event.id is not null then 'event'
+        when extraction.id is not null then 'extraction' when ingestion.id is not null then 'ingestion'
+        when source.id is not null then 'source' end as subject,
+      coalesce(run.id, event.id, extraction.id, ingestion.id, source.id) as subject_id
+    from (
+      select jobs.id, tasks.identifier as task, coalesce(jobs.last_error, '') as reason, jobs.attempts::integer,
+        coalesce((jobs.flags ->> 'crashes')::integer, 0) as crashes, jobs.updated_at as set_aside_at,
+        coalesce(jobs.payload ->> 'runId', jobs.payload -> 'runs' -> 0 ->> 'runId')::uuid as run_id,
+        (jobs.payload ->> 'eventId')::uuid as event_id, (jobs.payload ->> 'sourceId')::uuid as source_id,
+        (jobs.payload ->> 'crawl_id')::uuid as crawl_id, (jobs.payload ->> 'ingestionId')::uuid as ingestion_id
+      from graphile_worker._private_jobs jobs join graphile_worker._private_tasks tasks on tasks.id = jobs.task_id
+      where coalesce(jobs.payload ->> 'appId', jobs.payload ->> 'app_id', '') = ${appId}
+        and jobs.attempts >= jobs.max_attempts and jobs.locked_at is null) job
+    left join automation_runs run on run.app_id = ${appId} and run.id = job.run_id
+    left join events event on event.app_id = ${appId} and event.id = job.event_id
+    left join extractions extraction on extraction.app_id = ${appId} and extraction.id = job.crawl_id
+    left join knowledge_ingestions ingestion
+      on ingestion.app_id = ${appId} and ingestion.id = coalesce(job.ingestion_id, job.crawl_id)
+    left join knowledge_sources source
+      on source.app_id = ${appId} and source.id = coalesce(ingestion.source_id, job.source_id)
+    where coalesce(run.sandbox_id, event.sandbox_id, extraction.sandbox_id, source.sandbox_id,
+      case when job.task = ${taskNames.embedDocuments} then ${production}::uuid end) = ${sandboxId}) set_aside`;
 }

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { parseId } from '../../src/ids.ts';
 import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
 import { chart, loadApp } from '../support/console.ts';
 import { pixel } from '../support/files.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
+import { setJobAside } from '../support/set-aside-job.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
@@ -47,6 +49,12 @@ const automation = await make('/automations', {
 });
 await api('POST', `/api/v1/automations/${automation}/activate`, { key });
 const run = (await api<{ id: string }>('POST', '/api/v1/automations/mooring/invoke', { key, body: {} })).body.id;
+await setJobAside(
+  it.server.services.db,
+  'compact_index',
+  { appId: app.app.uuid, sourceId: parseId('source', source) },
+  'poisoned: the process that did this job ended meanwhile',
+);
 
 async function make(path: string, body: unknown): Promise<string> {
   const answer = await api<{ id: string }>('POST', `/api/v1${path}`, { key, body });
@@ -69,6 +77,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   run: [`/runs/${run}`, 'run completed'],
   kv: ['/kv', 'kkkk'],
   keys: ['/keys', 'publishable'],
+  jobs: ['/jobs', 'poisoned'],
 };
 
 /** Goes there as a link of the console does. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { actionOf } from '../../src/audit/log.ts';
-import { bodyBudgets } from '../../src/http/budgets.ts';
+import { bodyBudgets } from '../../src/http/body-budgets.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { readProjectFile } from '../support/source.ts';
 

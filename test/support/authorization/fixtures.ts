@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { parseId } from '../../../src/ids.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
+import { setJobAside } from '../set-aside-job.ts';
 import type { Ownership, Tenants } from './tenants.ts';
 
 /** What a request needs to know: the thing that it names, and whose that is. */
@@ -77,6 +79,16 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       id: (await provision.sandbox(app)).sandbox.id,
       whose,
     }),
+    /** A job of an ingestion that is not tried any more. */
+    async setAsideJob(whose: Ownership): Promise<Target> {
+      const ingestion = await make.ingestion(whose);
+      await setJobAside(services.db, 'ingest', {
+        appId: parseId('app', scopes[whose].app.id),
+        ingestionId: parseId('ingestion', ingestion.id),
+      });
+      const found = await api<{ data: (Made & { about: string })[] }>('GET', '/api/v1/jobs', { key: keyOf(whose) });
+      return { id: found.body.data.find(({ about }) => about === ingestion.id)?.id ?? '', whose };
+    },
     apiKey: (whose: Ownership) => post(whose, '/keys', { type: 'publishable' }),
     /** The job belongs to its agent, or to the user who asks for it, or to the org that a key names. */
     async extraction(whose: Ownership): Promise<Target> {

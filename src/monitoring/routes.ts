@@ -1,0 +1,59 @@
+import { Type } from 'typebox';
+import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
+import { compact, iso, presentSandboxId } from '../http/present.ts';
+import { type Api, operators, ref } from '../http/route.ts';
+import { formatId } from '../ids.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { setAsideJobSchema } from './schema.ts';
+import { jobUuid, type SetAsideJobService } from './service.ts';
+import type { SetAsideJobRow } from './store.ts';
+
+const tag = 'Jobs';
+
+/** Background jobs that are not tried any more, for those who run the app. */
+export function registerSetAsideJobRoutes(api: Api, { setAsideJobs }: { setAsideJobs: SetAsideJobService }): void {
+  api.provisioning(operators, {
+    method: 'GET',
+    path: '/jobs',
+    operationId: 'listSetAsideJobs',
+    tag,
+    summary: 'List background jobs that are set aside, the newest first',
+    description: 'Jobs that failed too often, or three times ended their process. What each is about waits for it.',
+    query: Type.Object(pageQuery),
+    responses: { 200: pageOf(ref(setAsideJobSchema)) },
+    handler: async ({ caller, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await setAsideJobs.list(caller, request);
+      return page(
+        request,
+        rows.map((row) => presentJob(caller, row)),
+        total,
+      );
+    },
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/jobs/:job/retry',
+    operationId: 'retrySetAsideJob',
+    changesRights: false,
+    tag,
+    summary: 'Have a job that is set aside tried again, from its start',
+    responses: { 202: ref(setAsideJobSchema) },
+    handler: async ({ caller, params }) =>
+      presentJob(caller, await setAsideJobs.retry(caller, (params as { job: string }).job)),
+  });
+}
+
+function presentJob(scope: Scope, row: SetAsideJobRow) {
+  return compact({
+    id: formatId('job', jobUuid(row.id)),
+    app: formatId('app', scope.appId),
+    sandbox: presentSandboxId(scope.sandboxId),
+    task: row.task,
+    about: row.subject && row.subjectId && formatId(row.subject, row.subjectId),
+    reason: row.reason,
+    attempts: row.attempts,
+    crashes: row.crashes,
+    set_aside_at: iso(row.setAsideAt),
+  });
+}

@@ -1,0 +1,21 @@
+import { Type } from 'typebox';
+
+export const setAsideJobSchema = Type.Object(
+  {
+    id: Type.String({ description: 'job_…' }),
+    app: Type.String(),
+    sandbox: Type.Optional(Type.String()),
+    task: Type.String({ description: 'What the job does, such as `crawl`, `ingest` or `advance_run`.' }),
+    about: Type.Optional(
+      Type.String({ description: 'The id of the run, extraction, ingestion, source or event that waits for the job.' }),
+    ),
+    reason: Type.String({ description: 'Why its last try failed.' }),
+    attempts: Type.Integer({ description: 'How often it was tried.' }),
+    crashes: Type.Integer({ description: 'How often its process ended while it was at work.' }),
+    set_aside_at: Type.String(),
+  },
+  {
+    $id: 'SetAsideJob',
+    description: 'A background job that failed too often, or three times ended its process, and is not tried any more.',
+  },
+);
