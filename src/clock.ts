@@ -3,6 +3,11 @@ export type Clock = { now(): Date };
 
 export const systemClock: Clock = { now: () => new Date() };
 
+/** Whole seconds since 1970. */
+export function nowSeconds(clock: Clock): number {
+  return Math.floor(clock.now().getTime() / 1_000);
+}
+
 /** A clock that moves only when told to. */
 export class ManualClock implements Clock {
   #now: Date;

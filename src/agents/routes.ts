@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { FileLinks } from '../files/present.ts';
-import { bodyBudgets } from '../http/budgets.ts';
+import { bodyBudgets } from '../http/body-budgets.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller } from '../http/route.ts';
 import { presentAgent } from './present.ts';

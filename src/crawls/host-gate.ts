@@ -148,7 +148,9 @@ export class HostGate {
       // Shares stay valid for a while, and the next tick asks again.
       this.#failedAt = performance.now();
       this.#due.clear();
-      this.#options.log.warn({ err: error }, 'The shares of hosts could not be renewed');
+      // Nothing is lost with a share that is only given up, as when the process stops.
+      if ([...this.#hosts.values()].some((host) => !isIdle(host)))
+        this.#options.log.warn({ err: error }, 'The shares of hosts could not be renewed');
     } finally {
       this.#claiming = false;
     }

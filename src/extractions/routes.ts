@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { FileLinks } from '../files/present.ts';
-import { bodyBudgets } from '../http/budgets.ts';
+import { bodyBudgets } from '../http/body-budgets.ts';
 import { sendList } from '../http/lists.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';

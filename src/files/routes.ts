@@ -4,7 +4,7 @@ import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
 import { arriving, refuseEncodedBody } from '../http/body.ts';
-import { bodyBudgets } from '../http/budgets.ts';
+import { bodyBudgets } from '../http/body-budgets.ts';
 import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
 import { iso } from '../http/present.ts';

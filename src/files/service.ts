@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { BlobChecksumMismatch, BlobTooLarge } from '../blob/blob-store.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, nowSeconds } from '../clock.ts';
 import type { Db } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
@@ -32,7 +32,7 @@ import type {
   uploadLinkCreateSchema,
 } from './schema.ts';
 import * as store from './store.ts';
-import { actorOfLink, isStillPromised, makerOf, openUpload, sealUpload, type UploadPromise } from './upload-links.ts';
+import { actorOfLink, makerOf, redeemUpload, sealUpload, type UploadPromise } from './upload-links.ts';
 import { type FileContents, forgetBlob, type RecordFile, storeFile, type WriteDeps, writeFile } from './write.ts';
 
 export type FileDeps = WriteDeps & {
@@ -191,19 +191,12 @@ export function createFileService(deps: FileDeps) {
       body: AsyncIterable<Uint8Array>,
       noteActor: (actor: AuditActor) => void,
     ): Promise<SeenFile> {
-      const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
-      if (
-        promise === undefined ||
-        promise.expires < nowSeconds(clock) ||
-        !(await isStillPromised(db, deps.credentials, promise))
-      )
-        throw forbidden('This upload link is not valid or has expired.');
+      const promise = await redeemUpload(deps, token);
       noteActor(actorOfLink(promise));
       const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = promise;
       if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
       if (digest.checksum !== undefined && promise.checksum !== undefined && digest.checksum !== promise.checksum)
         throw invalidField('content-digest', 'does not match the digest in this link');
-      if (await store.findFile(db, appId, id)) throw new AppError('conflict', 'The file was already uploaded.');
       const contents = { id, filename, contentType, shared, sizeMax, ...checksumOf(digest), ...checksumOf(promise) };
       const { orgId, teamId, userId, agentId } = promise;
       const owned = { orgId, teamId, userId, agentId };
@@ -299,10 +292,6 @@ export function createFileService(deps: FileDeps) {
 
 function checksumOf({ checksum }: { checksum?: string }): { checksum?: string } {
   return checksum === undefined ? {} : { checksum };
-}
-
-function nowSeconds(clock: Clock): number {
-  return Math.floor(clock.now().getTime() / 1_000);
 }
 
 /** `image/png` unchanged, `image/*` as the prefix `image/`. */

@@ -1,3 +1,4 @@
+import { type Clock, nowSeconds } from '../clock.ts';
 import type { Db } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
@@ -10,6 +11,7 @@ import type { OwnerInput } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { resolveFileOwner } from './owners.ts';
+import { findFile } from './store.ts';
 
 /** Everything decided when an upload link is created. Its holder supplies only the bytes. */
 export type UploadPromise = Scope &
@@ -39,8 +41,31 @@ export function makerOf(caller: Caller, credential: Credential | undefined): Upl
   return { identity, credential: lastingCredential(credential) };
 }
 
+type RedeemDeps = {
+  db: Db;
+  clock: Clock;
+  secrets: Secrets;
+  credentials: Pick<Credentials, 'findEnded'>;
+};
+
+/**
+ * The claims of a token that may be used now. 403 when it is invalid or expired, or its creator may no longer create the
+ * file; 409 when it was used before. Of two uploads at the same moment, the primary key of files lets one through.
+ */
+export async function redeemUpload(
+  { db, clock, secrets, credentials }: RedeemDeps,
+  token: unknown,
+): Promise<UploadPromise> {
+  const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
+  const expired = promise === undefined || promise.expires < nowSeconds(clock);
+  if (expired || !(await isStillPromised(db, credentials, promise)))
+    throw new AppError('forbidden', 'This upload link is not valid or has expired.');
+  if (await findFile(db, promise.appId, promise.id)) throw new AppError('conflict', 'The file was already uploaded.');
+  return promise;
+}
+
 /** Whether the creator of the link may still create its file, with the credential used to create the link. */
-export async function isStillPromised(
+async function isStillPromised(
   db: Db,
   credentials: Pick<Credentials, 'findEnded'>,
   { maker, owner, orgId, teamId, userId, agentId }: UploadPromise,
@@ -78,7 +103,7 @@ export function sealUpload(secrets: Secrets, promise: UploadPromise): string {
 }
 
 /** The claims of a token, or undefined when its signature is invalid. The caller checks expiry. */
-export function openUpload(secrets: Secrets, token: string): UploadPromise | undefined {
+function openUpload(secrets: Secrets, token: string): UploadPromise | undefined {
   const [text = '', signature = '', ...rest] = token.split('.');
   const bytes = readBase64url(text);
   const proof = readBase64url(signature);

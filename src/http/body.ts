@@ -2,7 +2,7 @@ import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
-import { bodyBudgets } from './budgets.ts';
+import { bodyBudgets } from './body-budgets.ts';
 import { parseJson } from './json.ts';
 
 /** Parses JSON bodies unchanged, within the budget of their route. An empty body counts as none; other media types are 415. */

@@ -1,6 +1,6 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import type { Caller } from '../tenancy/caller.ts';
-import type { BodyBudget } from './budgets.ts';
+import type { BodyBudget } from './body-budgets.ts';
 import { type PageRequest, page, pageOf, pageQuery, pageRequest } from './pages.ts';
 import { type Api, type AppCallerKind, ref } from './route.ts';
 

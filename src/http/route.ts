@@ -5,7 +5,7 @@ import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
 import type { Credential } from '../tenancy/credential.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
-import { type BodyBudget, bodyBudgets } from './budgets.ts';
+import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { RouteGroup } from './rate-limits.ts';
 import { jsonBytes, namedSchemas } from './validation.ts';

@@ -1,4 +1,5 @@
-import { AppError, notFound } from '../errors.ts';
+import { notFound } from '../errors.ts';
+import { invalidKey, requireKey } from './keys.ts';
 
 /** Longer than any valid key. Longer keys are replaced by a marker. */
 const carriedBytesMax = 4_096;
@@ -44,14 +45,6 @@ export function readPathKey(segment: string, use: 'look-up' | 'write', keyBytesM
   return parsed.key;
 }
 
-/** Throws when the text cannot be a key: 404 when it is only looked up and could never have been stored. */
-export function requireKey(key: string, use: 'look-up' | 'write', keyBytesMax: number): void {
-  if (key.includes('\0')) throw invalidKey('must not contain the character U+0000');
-  if (key !== '' && Buffer.byteLength(key) <= keyBytesMax) return;
-  if (use === 'look-up') throw notFound();
-  throw invalidKey(key === '' ? 'must not be empty' : `must be at most ${keyBytesMax} bytes`);
-}
-
 const notUtf8 = 'x';
 const tooLong = 'l';
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -87,8 +80,4 @@ function hexDigit(byte: number | undefined): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
   const letter = byte | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
-}
-
-function invalidKey(message: string): AppError {
-  return new AppError('invalid_parameters', `key: ${message}`, { fields: [{ field: 'key', message }] });
 }

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Db } from '../db/database.ts';
 import { invalidField } from '../errors.ts';
-import { textBudget } from '../http/budgets.ts';
+import { textBudget } from '../http/body-budgets.ts';
 import { mapAsync } from '../http/lists.ts';
 import { page, pageRequest } from '../http/pages.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';

@@ -8,7 +8,7 @@ import { stringProblem } from '../http/unicode.ts';
 import { newUuid, parseId } from '../ids.ts';
 import { type Caller, type Scope, seesWholeApp, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
-import { requireKey } from './paths.ts';
+import { requireKey } from './keys.ts';
 import type { Precondition } from './precondition.ts';
 import type { createKvBody, putKvBody } from './schema.ts';
 import {

@@ -3,7 +3,7 @@ import type { ReadableStream } from 'node:stream/web';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
-import { bodyBudgets } from '../http/budgets.ts';
+import { bodyBudgets } from '../http/body-budgets.ts';
 import { type Api, everyCaller } from '../http/route.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createAsk } from './ask.ts';

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { FileLinks } from '../files/present.ts';
-import { bodyBudgets } from '../http/budgets.ts';
+import { bodyBudgets } from '../http/body-budgets.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, operators } from '../http/route.ts';
 import { presentOrg } from './present.ts';

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { bodyBudgets } from '../http/budgets.ts';
+import { bodyBudgets } from '../http/body-budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';

@@ -9,7 +9,7 @@ after(() => it.close());
 afterEach(() => it.closePages());
 const app = await loadApp(it.server);
 
-test('files are uploaded, found, read, shared, given to others and deleted', async () => {
+test('files are uploaded, found, read, shared, transferred and deleted', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   await page.getByText('No files yet').waitFor();
   await it.picture(page, 'files-empty');

@@ -11,7 +11,7 @@ const app = await loadApp(it.server);
 const user = await provision.user(app);
 await db`update users set email = 'ada@harbour.example' where id = ${user.uuid}`;
 
-test('entries are written, found, changed and deleted; a change that somebody else made is not overwritten unseen', async () => {
+test('entries are written, found, changed and deleted; a concurrent change is not overwritten silently', async () => {
   const page = await it.openAsDeveloper(app, '/console/kv');
   await page.getByRole('button', { name: 'Write the first entry' }).click();
   const dialog = page.getByRole('dialog');

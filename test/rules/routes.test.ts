@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { actionOf } from '../../src/audit/log.ts';
-import { bodyBudgets } from '../../src/http/budgets.ts';
+import { bodyBudgets } from '../../src/http/body-budgets.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { readProjectFile } from '../support/source.ts';
 
@@ -71,7 +71,7 @@ function fault(operation: Operation, tags: Set<string>): string | undefined {
   return undefined;
 }
 
-test('every operation has an id of its own, a summary, a known tag, named callers and schemas', () => {
+test('every operation has a unique id, a summary, a known tag, named callers and schemas', () => {
   const ids = operations().map(({ operation }) => operation.operationId);
   assert.equal(new Set(ids).size, ids.length, 'Two operations share an id.');
   const tags = new Set(served.tags.map((tag) => tag.name));

@@ -1,5 +1,5 @@
-import { type Block, codeSpan, escapeText, link, mark, oneLine, writeInline } from '../markdown.ts';
-import { isLayoutTable, spreadCells, tableRows } from './tables.ts';
+import { type Block, codeSpan, escapeText, link, mark, oneLine, writeInline } from '../write-markdown.ts';
+import { isLayoutTable, spreadCells, tableRows } from './table-grid.ts';
 import { blockNames, collect, findFirst, type HtmlElement, type HtmlNode, textOf } from './tree.ts';
 
 const skipped = new Set(

@@ -1,9 +1,9 @@
 import { child, childElements, descend, descendants, parseXml, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
-import { type Block, writeMarkdown } from '../markdown.ts';
 import { resolvePath } from '../office/ooxml.ts';
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
+import { type Block, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { parseHtml } from './tree.ts';
 

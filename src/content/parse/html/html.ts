@@ -1,7 +1,7 @@
-import { oneLine, writeMarkdown } from '../markdown.ts';
 import { decodeText } from '../text/charset.ts';
 import { isoDate } from '../text/text.ts';
 import { needsBrowser, type ParsedDocument } from '../types.ts';
+import { oneLine, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { readPage, reportPage } from './page.ts';
 import { findAll, findFirst, type HtmlElement, parseHtml, textOf, treeLimits } from './tree.ts';

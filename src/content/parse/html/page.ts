@@ -1,5 +1,5 @@
-import { writeMarkdown } from '../markdown.ts';
 import type { PageReport } from '../types.ts';
+import { writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { decodeHtml } from './charset.ts';
 import { linkedThings } from './linked-data.ts';

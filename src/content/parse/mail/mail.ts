@@ -1,9 +1,9 @@
 import PostalMime, { type Address, type Email } from 'postal-mime';
 import { htmlBlocks } from '../html/blocks.ts';
 import { parseHtml } from '../html/tree.ts';
-import { type Block, escapeText, oneLine, writeMarkdown } from '../markdown.ts';
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, parseLimits } from '../types.ts';
+import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 
 type MailFields = {
   subject: string;

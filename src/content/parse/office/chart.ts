@@ -1,5 +1,5 @@
 import { child, childElements, descendants, textOf, type XmlElement } from '../format/xml.ts';
-import { type Block, escapeText, oneLine } from '../markdown.ts';
+import { type Block, escapeText, oneLine } from '../write-markdown.ts';
 
 const kinds: Record<string, string> = {
   barChart: 'Bar chart',

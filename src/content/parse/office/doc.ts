@@ -1,5 +1,5 @@
-import { type Block, escapeText, oneLine, writeInline, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
+import { type Block, escapeText, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import type { CompoundFile } from './cfb.ts';
 import { DocFormats, type ParagraphFormat } from './doc-formats.ts';
 

@@ -1,7 +1,16 @@
 import { child, childElements, descend, descendants, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
-import { type Block, codeSpan, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedDocument, parseLimits } from '../types.ts';
+import {
+  type Block,
+  codeSpan,
+  escapeText,
+  link,
+  mark,
+  oneLine,
+  writeInline,
+  writeMarkdown,
+} from '../write-markdown.ts';
 import { DocxLists } from './docx-lists.ts';
 import { DocxStyles, type ParagraphStyle, type RunFormat, runFormat } from './docx-styles.ts';
 import { mathToTex } from './omml.ts';

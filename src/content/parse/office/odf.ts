@@ -1,8 +1,8 @@
 import { child, childElements, descend, descendants, parseXml, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
-import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../markdown.ts';
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
+import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { formatNumber } from './list-numbers.ts';
 import { numberText, SheetBudget, SheetGrid, sheetBlocks } from './sheet.ts';
 

@@ -1,5 +1,5 @@
-import { type Block, escapeText, oneLine, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
+import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 import type { CompoundFile } from './cfb.ts';
 
 type Atom = { type: number; instance: number; body: Buffer; isContainer: boolean };

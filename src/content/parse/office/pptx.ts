@@ -1,7 +1,7 @@
 import { child, childElements, descend, descendants, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
-import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedDocument } from '../types.ts';
+import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
 import { formatNumber } from './list-numbers.ts';
 import { mathToTex } from './omml.ts';

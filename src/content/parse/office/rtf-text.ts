@@ -1,5 +1,5 @@
 import iconv from 'iconv-lite';
-import { escapeText, mark } from '../markdown.ts';
+import { escapeText, mark } from '../write-markdown.ts';
 
 export type Piece = { text: string; bold: boolean; italic: boolean; strike: boolean; script: '' | 'sub' | 'sup' };
 

@@ -1,6 +1,6 @@
 import iconv from 'iconv-lite';
-import { type Block, escapeText, oneLine, writeInline, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedDocument } from '../types.ts';
+import { type Block, escapeText, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import {
   charsets,
   codepageName,

@@ -1,6 +1,6 @@
-import { type Block, escapeText, writeMarkdown } from '../markdown.ts';
 import { decodeText } from '../text/charset.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
+import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
 import type { CompoundFile } from './cfb.ts';
 import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
 

@@ -1,7 +1,7 @@
 import { child, childElements, descend, descendants, scanXml, textOf } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
-import { type Block, escapeText, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedDocument } from '../types.ts';
+import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
 import { coreProperties, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
 import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';

@@ -1,5 +1,5 @@
-import { type Block, escapeText, oneLine, writeMarkdown } from '../markdown.ts';
 import { failed, type ParsedWithScans, parseLimits, type Scan, unsupported } from '../types.ts';
+import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 import { splitColumns } from './columns.ts';
 import { openPdf, type PdfDocument } from './document.ts';
 import { dropFurniture } from './furniture.ts';

@@ -1,6 +1,6 @@
 import papaparse from 'papaparse';
-import { escapeText, writeTable } from '../markdown.ts';
 import { parseLimits } from '../types.ts';
+import { escapeText, writeTable } from '../write-markdown.ts';
 
 const delimiters = [',', ';', '\t', '|'] as const;
 const sampleLines = 50;
