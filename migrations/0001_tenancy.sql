@@ -1,6 +1,6 @@
 -- Developers and their apps, sandboxes, organisations, users, teams, agents, threads and installations, and every
 -- credential. All ids are UUIDv7. The primary key of a tenant table begins with app_id, and each of its unique indexes
--- and foreign keys carries app_id, so that the database can be partitioned by app. The nil uuid as sandbox_id stands for
+-- and foreign keys carries app_id, so that the database can be partitioned by app. The nil uuid as sandbox_id means
 -- production; each app has that row, and no response shows it.
 
 create table developers (

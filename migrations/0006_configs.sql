@@ -3,7 +3,7 @@ create table configs (
   app_id uuid not null,
   id uuid not null,
   sandbox_id uuid not null,
-  -- The owner of the path. The nil uuid stands for the app itself.
+  -- The owner of the path. The nil uuid means the app itself.
   owner_id uuid not null,
   virtual_path text not null,
   org_id uuid,

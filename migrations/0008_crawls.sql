@@ -39,7 +39,7 @@ create table crawl_pages (
   depth integer not null,
   -- Lower ones go first: in a refresh 0 is what a sitemap calls changed since the last fetch, 2 what it calls unchanged.
   priority smallint not null default 1,
-  -- alias: another spelling of a page that has a row of its own.
+  -- alias: another spelling of a page that has its own row.
   state text not null check (state in ('queued', 'done', 'failed', 'left_out', 'alias')),
   reason text,
   tries integer not null default 0,

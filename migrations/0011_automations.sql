@@ -103,7 +103,7 @@ create table automation_runs (
   parent_command_id text,
   retried_from uuid,
   invoked_by_user_id uuid,
-  -- The agent that started a run from a node of its own, so that a retry acts as that agent again.
+  -- The agent whose run started this one, so that a retry acts as that agent again.
   invoked_by_agent_id uuid,
   -- The identity that the run acts with. Neither: the app.
   acts_as_user_id uuid,
@@ -191,7 +191,7 @@ create table automation_run_children (
 );
 create index automation_run_children_of_run on automation_run_children (app_id, run_id);
 
--- Which worker does the work outside of which node. Unlogged: without it, work that nobody does is only done again.
+-- Claims of workers on the external work of nodes. Unlogged: losing it only repeats work.
 create unlogged table automation_work_claims (
   app_id uuid not null,
   run_id uuid not null,

@@ -29,7 +29,7 @@ const sections = [
   { path: '/jobs', name: 'Set-aside jobs', icon: 'M10 3a7 7 0 1 0 7 7M10 6v4l3 2M14 3h3v3', forDevelopers: true },
 ] as const;
 
-/** Everything behind the sign-in: the frame, and the page that the address names. */
+/** Everything behind the sign-in: the layout and the current page. */
 export function App() {
   const { place, isDeveloper } = useSession();
   const [location] = useLocation();
@@ -39,7 +39,7 @@ export function App() {
   useEffect(() => {
     if (shown.current === location) return;
     shown.current = location;
-    // Whoever has gone elsewhere has chosen, and a screen reader goes on from the new page.
+    // After navigation, close the menu and move focus, so that a screen reader continues on the new page.
     setMenuOpen(false);
     content.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
@@ -53,7 +53,7 @@ export function App() {
   return (
     <div className="frame">
       <a className="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <header className="bar">
         <Link href="/files" className="brand">
@@ -91,7 +91,7 @@ export function App() {
   );
 }
 
-/** A page belongs to a place: another app, sandbox or org is another page. */
+/** A page belongs to a place: it is remounted for another app, sandbox or org. */
 function Pages() {
   const { place } = useSession();
   const key = `${place.app}/${place.sandbox}/${place.org}`;
@@ -171,8 +171,8 @@ function Pages() {
         <Redirect to="/files" />
       </Route>
       <Route>
-        <Empty title="There is no such page" action={<Link href="/files">Go to the files</Link>}>
-          The address may have been cut short.
+        <Empty title="Page not found" action={<Link href="/files">Go to the files</Link>}>
+          The address may be incomplete.
         </Empty>
       </Route>
     </Switch>
@@ -241,7 +241,7 @@ function PlacePicker() {
             value={place.org ?? ''}
             onChange={(event) => choose({ ...place, org: event.target.value || undefined })}
           >
-            <option value="">All, and what has none</option>
+            <option value="">All, including unassigned</option>
             {place.org !== undefined && orgs.length === 0 ? <option value={place.org}>…</option> : null}
             {orgs.map((org) => (
               <option key={org.id} value={org.id}>
@@ -278,7 +278,7 @@ function AppForm({ onDone, onCancel }: { onDone?: () => void; onCancel?: () => v
         if (await add.run()) onDone?.();
       }}
     >
-      <Field label="Name" hint="Everything else belongs to an app; nothing is visible from one app to another.">
+      <Field label="Name" hint="Everything belongs to an app. Nothing is visible from one app to another.">
         {(id, described) => (
           <input id={id} {...described} required value={name} onChange={(event) => setName(event.target.value)} />
         )}
@@ -290,7 +290,7 @@ function AppForm({ onDone, onCancel }: { onDone?: () => void; onCancel?: () => v
 function FirstApp() {
   return (
     <div className="page narrow">
-      <Empty title="Make your first app">An app is one tenant: its files, sources, automations and users.</Empty>
+      <Empty title="Create your first app">An app is one tenant: its files, sources, automations and users.</Empty>
       <div className="card">
         <AppForm />
       </div>
@@ -306,7 +306,7 @@ function Account() {
       <Field label="Appearance">
         {(id) => (
           <select id={id} value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
-            <option value="auto">As the system</option>
+            <option value="auto">System</option>
             <option value="light">Light</option>
             <option value="dark">Dark</option>
           </select>

@@ -2,7 +2,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 import { ApiError, call, connection } from './api/client.ts';
 import type { App, ConsoleSession, Org, Sandbox } from './api/generated.ts';
 
-/** Where in the server the console looks: an app, production or one of its sandboxes, and an org or all of them. */
+/** The place that the console shows: an app, production or a sandbox, and one org or all. */
 type Place = { app?: string | undefined; sandbox?: string | undefined; org?: string | undefined };
 
 type SessionState = {
@@ -20,14 +20,14 @@ type SessionState = {
 
 const Context = createContext<SessionState | undefined>(undefined);
 
-/** Who is signed in and where they look. Only below SessionProvider. */
+/** The session and its place. Requires SessionProvider. */
 export function useSession(): SessionState {
   const state = useContext(Context);
   if (!state) throw new Error('There is no session here.');
   return state;
 }
 
-/** Shows `signIn` until somebody is signed in, and `children` then. */
+/** Shows `signIn` until a user has signed in, then `children`. */
 export function SessionProvider({
   signIn,
   children,
@@ -47,7 +47,7 @@ export function SessionProvider({
 
   useEffect(() => {
     connection.onSignedOut = () => {
-      setNotice('Your session is over. Sign in again to go on where you were.');
+      setNotice('Your session has ended. Sign in again to continue.');
       open(null);
     };
     call('GET /console/session').then(open, (error: unknown) => {
@@ -91,7 +91,7 @@ function PlaceProvider({
   const [place, setPlace] = useState<Place>(isDeveloper ? remembered() : { org: session.user?.org });
   const [ready, setReady] = useState(!isDeveloper);
 
-  // Before any child asks for something.
+  // Before any child sends a request.
   connection.app = isDeveloper ? place.app : undefined;
   connection.sandbox = isDeveloper ? place.sandbox : undefined;
 

@@ -21,7 +21,7 @@ type Id = { id: string };
 const as = (user: TestUser, method: string, path: string, body?: unknown) =>
   server.api<Id & ErrorBody>(method, `/api/v1${path}`, { token: user.token, ...(body === undefined ? {} : { body }) });
 
-test('a team admin makes nobody an owner, itself neither, and changes and removes no owner', async () => {
+test('a team admin can neither make anyone an owner nor change or remove one', async () => {
   const { member, viewer, loner, admin } = world;
   const { id } = await server.provision.team(world.app, {
     org: world.org,
@@ -52,7 +52,7 @@ test('a team admin makes nobody an owner, itself neither, and changes and remove
   assert.equal((await as(viewer, 'DELETE', `${members}/${viewer.id}`)).status, 204);
 });
 
-test('a user who is taken out of an org, or moved to another, loses what its teams gave', async () => {
+test('a user who leaves an org, or moves to another, loses the rights of its teams', async () => {
   const { org, otherOrg, app } = world;
   for (const [moved, next] of [
     [null, 'none'],
@@ -81,7 +81,7 @@ test('a change of a user that names the same org again keeps their teams', async
   assert.equal((await as(user, 'GET', `/teams/${team.id}`)).status, 200);
 });
 
-test('a lookup key of an agent that the caller does not see is answered like one that nobody has', async () => {
+test('a lookup key of a hidden agent gets the response of a missing one', async () => {
   const { otherUser, member, loner } = world;
   const hidden = await as(otherUser, 'POST', '/agents', { name: 'Hidden', lookup_key: 'oracle' });
   assert.equal(hidden.status, 201, hidden.text);
@@ -120,7 +120,7 @@ test('a lookup key that looks like an id is 422, on create and on update', async
   }
 });
 
-test('an end user who makes a token for another user gets 403, whomever they name', async () => {
+test('an end user who makes a token for another user gets 403 for every name', async () => {
   const { member, admin, stranger } = world;
   for (const other of [admin.id, stranger.id, formatId('user', newUuid()), 'usr_x', 'nobody']) {
     const answer = await as(member, 'POST', `/users/${other}/tokens`, {});

@@ -225,7 +225,7 @@ test('a real sign-out is kept, with whose session it was', async () => {
   assert.deepEqual([entry?.status, entry?.attempts, entry?.resource], [204, undefined, user.id]);
 });
 
-test('the counter of failures forgets what is a minute old and written', () => {
+test('the counter of failures drops entries that are a minute old and written', () => {
   const counter = new FailureCounter();
   const entry = (seconds: number, address: string): AuditEntry => ({
     appId: 'a',

@@ -66,7 +66,7 @@ test('changes that were refused are kept as refused, reads and searches are not 
   );
 });
 
-test('keys, tokens, members, access lists and shares are each kept, whoever changes them', async () => {
+test('keys, tokens, members, access lists and shares are each recorded, for every kind of caller', async () => {
   const app = await provision.app();
   const developer = { token: app.developerToken };
   const base = `/protected/api/v1/developer/apps/${app.app.id}`;
@@ -257,7 +257,7 @@ test('uses are counted by credential and day, refusals and failed sign-ins among
   assert.ok(listed.body.data[0]?.last_used_at);
 });
 
-test('what is older than the settings say is swept away', async () => {
+test('entries older than the configured age are deleted', async () => {
   const app = await provision.app();
   await api('POST', '/api/v1/orgs', { key: app.secretKey, body: { name: 'Org' } });
   await auditOf(app);

@@ -225,7 +225,7 @@ test('developers alone manage apps, and each their own', async () => {
   }
 });
 
-test('public routes answer the same whatever credential comes along', async () => {
+test('public routes return the same with any credential', async () => {
   for (const [name, status] of Object.entries(forEverybody)) {
     const [method = '', path = ''] = name.split(' ');
     const at = path.replace(':file', (await make.file('mine')).id).replace(':token', 'x');
@@ -236,7 +236,7 @@ test('public routes answer the same whatever credential comes along', async () =
   }
 });
 
-test('a list holds what reading one by one shows, to each caller', async () => {
+test('a list contains exactly the items that each caller can read one by one', async () => {
   const lists: [string, Row[], (whose: Ownership) => Promise<Target>][] = [
     ['/files', readOwned, make.file],
     ['/agents', without(readOwned, 'agent'), make.agent],

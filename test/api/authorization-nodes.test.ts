@@ -201,7 +201,7 @@ async function stepsFor(identity: Identity, targets: Map<string, string>): Promi
 }
 
 for (const identity of identities)
-  test(`a run that acts as ${identity.name} names what it sees, and all else is like what nobody has`, async () => {
+  test(`a run that acts as ${identity.name} names what it sees, and everything else is like a missing resource`, async () => {
     const targets = new Map<string, string>();
     for (const named of new Set(
       Object.values(references).flatMap((members) => Object.values(members).flat() as Named[]),

@@ -235,7 +235,7 @@ for (const [part, isIn, triedMin] of [
   ['a body', (naming: Naming) => naming.member.startsWith('body.'), 1_000],
   ['a filter', (naming: Naming) => naming.member.startsWith('query.'), 500],
 ] as const)
-  test(`what ${part} names and the caller does not see is answered like what nobody has`, async () => {
+  test(`what ${part} names and the caller does not see gets the response of a missing one`, async () => {
     await makeTargets();
     let tried = 0;
     const checks = namings.filter(isIn).flatMap(({ operation, member, kind }) =>

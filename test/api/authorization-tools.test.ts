@@ -116,7 +116,7 @@ async function listIds(caller: CallerName): Promise<Set<string>> {
   return ids;
 }
 
-test('what an argument names and the caller does not see is answered like what nobody has', async () => {
+test('what an argument names and the caller does not see gets the response of a missing one', async () => {
   const targets = new Map<string, string>();
   for (const [named, table] of Object.entries(seen))
     await Promise.all(

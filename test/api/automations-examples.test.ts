@@ -81,12 +81,12 @@ async function firstRun(automation: string): Promise<Run> {
   }
 }
 
-test('there are five of them, and each is valid as it stands', () => {
+test('there are five examples, and each is valid unchanged', () => {
   assert.equal(examples.length, 5);
   for (const example of examples) assert.deepEqual(readAutomationFile(example).problems, []);
 });
 
-test('the nightly refresh pulls its source anew', async () => {
+test('the nightly refresh pulls its source again', async () => {
   const file = await upload('otters.txt');
   const id = await install('nightly-refresh', { cso_YOUR_SOURCE: await source('file/document', { file }) });
   await server.db`update automations set next_tick_at = now() - interval '1 hour' where lookup_key = 'nightly-refresh'`;

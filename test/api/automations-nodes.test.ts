@@ -34,7 +34,7 @@ after(async () => {
   await server.close();
 });
 
-test('http_request sends what it is told, under one idempotency key for all its attempts', async () => {
+test('http_request sends the configured request, with one idempotency key for all attempts', async () => {
   const seen: { method: string; url: string; key: unknown; type: unknown }[] = [];
   answer = (request, response) => {
     const { method = '', url = '', headers } = request;
@@ -81,7 +81,7 @@ test('the response of http_request is decompressed within its bound and read in 
   assert.equal((await ask('/odd')).error?.code, 'bad_response');
 });
 
-test('http_request fails for a status that is not expected, an unsafe address and a server that does not answer', async () => {
+test('http_request fails for a status that is not expected, an unsafe address and an unresponsive server', async () => {
   answer = (request, response) => {
     if (request.url !== '/hang') response.writeHead(404).end();
   };
@@ -99,7 +99,7 @@ test('http_request fails for a status that is not expected, an unsafe address an
   }
 });
 
-test('what a request has answered is kept when a signal comes meanwhile', async () => {
+test('the response of a request is kept when a signal comes meanwhile', async () => {
   const { id } = await client.automation({
     workflow: graphOf(
       { id: 'h', kind: 'http_request', method: 'GET', url: `${outsideUrl}/slow`, on_success: 'w' },
@@ -186,7 +186,7 @@ test('file_write writes a file of the run’s identity', async () => {
   assert.equal(refused.error?.code, 'invalid_parameters');
 });
 
-test('a node checks its body as the route does, and fails with what is wrong', async () => {
+test('a node checks its body as the route does, and fails with the same error', async () => {
   const made = { type: 'knowledge/documents', org: world.org.id };
   const { id: source } = (await client.call<{ id: string }>('POST', '/knowledge_sources', made)).body;
   const bodies: [Record<string, unknown>, unknown, RegExp][] = [
@@ -263,7 +263,7 @@ test('the database writes ids as the server does', async () => {
   }
 });
 
-test('many looks at a due schedule at once start one run', async () => {
+test('many concurrent checks of a due schedule start one run', async () => {
   const { db, clock, secrets, log } = server.services;
   const { id } = await client.automation({
     type: 'scheduled',

@@ -81,7 +81,7 @@ test('a wait is woken at its time, and the run shows running while its journal w
   assert.equal(journal[2]?.timer_id, journal[3]?.timer_id);
 });
 
-test('many runs whose time comes at once are all woken, each once', async () => {
+test('many runs that are due together are all woken, each once', async () => {
   const { id } = await client.automation({
     workflow: graphOf(
       { id: 'w', kind: 'wait', seconds: 3_600, on_success: 'c' },
@@ -183,7 +183,7 @@ test('a node of kind fail is journalled as one that failed', async () => {
   assert.deepEqual(journal[2]?.record.payload, { code: 'nope', message: 'no' });
 });
 
-test('the journal is read page by page with cursors of its own', async () => {
+test('the journal is read page by page with its own cursors', async () => {
   const run = await client.runGraph(
     graphOf({ id: 'a', kind: 'trigger', on_success: 'b' }, { id: 'b', kind: 'trigger' }),
   );
@@ -224,7 +224,7 @@ test('the journal is read page by page with cursors of its own', async () => {
   }
 });
 
-test('the developer path answers byte for byte the same', async () => {
+test('the developer path returns the same bytes', async () => {
   const run = await client.runGraph(graphOf({ id: 'a', kind: 'trigger' }));
   for (const rest of ['', '/journal']) {
     const plain = await client.call('GET', `/automation_runs/${run.id}${rest}`);
@@ -371,7 +371,7 @@ test('a run that takes longer than its automation allows fails', async () => {
   assert.deepEqual([run.status, run.error?.code], ['failed', 'timeout']);
 });
 
-test('a changed graph is for new runs; those under way keep theirs', async () => {
+test('a changed graph applies to new runs; active runs keep theirs', async () => {
   const graph = (result: string) =>
     graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'd' }, { id: 'd', kind: 'complete', result });
   const { id } = await client.automation({ workflow: graph('old') });

@@ -112,7 +112,7 @@ test('a published client invokes, reads, pages the journal and follows the strea
   );
 });
 
-test('the first event comes at once, the terminal one last, then the stream ends', async () => {
+test('the first event comes immediately, the terminal one last, then the stream ends', async () => {
   const { id } = await client.automation({ workflow: waitForGo });
   const { id: run } = await client.invoke(id);
   await client.waiting(run);
@@ -164,7 +164,7 @@ test('a reader that comes back gets every change it has missed, each as the run 
   }
 });
 
-test('a run worked by its graph is brought back as it was, too', async () => {
+test('a run of a graph is also replayed as it was', async () => {
   const { id } = await client.automation({ workflow: waitForGo });
   const started = await client.invoke(id);
   const running = await client.waiting(started.id);
@@ -176,7 +176,7 @@ test('a run worked by its graph is brought back as it was, too', async () => {
   assert.equal(await stream.event(), undefined);
 });
 
-test('a reader that was away for too many changes is told so, and gets the present state', async () => {
+test('a reader that missed too many changes is told so, and gets the current state', async () => {
   const { id } = await client.automation({ workflow: null });
   const { id: run } = await client.invoke(id);
   const uuid = parseId('automationRun', run) ?? '';

@@ -51,7 +51,7 @@ function answerAll(): void {
 const calls = (more: Record<string, unknown> = {}) =>
   graphOf({ id: 'call', kind: 'http_request', method: 'POST', url: `${site.origin}/hangs`, ...more });
 
-test('runs that wait for an answer hold no place: other runs, events and pages go on meanwhile', async () => {
+test('runs that wait for a response hold no slot: other runs, events and pages continue', async () => {
   const client = new AutomationsClient(server, app);
   const { id } = await client.automation({ workflow: calls({ timeout_seconds: 60 }) });
   const runs = await Promise.all(Array.from({ length: 40 }, () => client.invoke(id)));
@@ -106,7 +106,7 @@ test('a node may wait for longer than a timer of Node can be set', async () => {
   assert.equal((await client.ended(run.id)).status, 'completed');
 });
 
-test('a signal that comes while a branch waits for an answer is taken then', async () => {
+test('a signal is handled while another branch waits for a response', async () => {
   const client = new AutomationsClient(server, app);
   const workflow = graphOf({
     id: 'both',

@@ -151,7 +151,7 @@ test('only a running automation of type invoked is invoked, by whom it allows, w
   assert.deepEqual((run as Run & { participants: unknown }).participants, { reviewer: agent.id });
 });
 
-test('a run is seen by its invoker and by who sees its automation, and by nobody else', async () => {
+test('a run is visible to its invoker and to callers who can see its automation, and to no one else', async () => {
   const mine = await client.automation({ workflow: graph });
   const asUser = (
     user: { token: string },
@@ -288,7 +288,7 @@ test('a due schedule starts one run for the latest missed tick, however often lo
   assert.equal((await runs()).length, 1);
 });
 
-test('a program of the user’s own claims runs, renews, reports, and loses what it forgets', async () => {
+test('an external worker claims runs, renews, reports, and loses a claim that it does not renew', async () => {
   const { id } = await client.automation({ workflow: null });
   const claim = (lease = 60) => client.call<Run>('POST', `/automations/${id}/claim`, { lease_seconds: lease });
   const report = (run: string, body: Record<string, unknown>) =>
@@ -321,7 +321,7 @@ test('a program of the user’s own claims runs, renews, reports, and loses what
   assert.equal((await client.call('POST', `/automations/${graphs.id}/claim`, { lease_seconds: 5 })).status, 409);
 });
 
-test('an automation whose identity is deleted is paused, says why, and runs as nobody else', async () => {
+test('an automation whose identity is deleted is paused with the reason, and runs as no other identity', async () => {
   type Automation = { id: string; status: string; paused_reason?: string; run_as_user?: string; next_run_at?: string };
   const make = async (identity: Record<string, unknown>, more: Record<string, unknown> = {}) =>
     (await client.automation({ workflow: graph, ...identity, ...more })).id;
@@ -352,7 +352,7 @@ test('an automation whose identity is deleted is paused, says why, and runs as n
   }
   const invoked = await client.call<ErrorBody>('POST', `/automations/${asUser}/invoke`, {});
   assert.equal(invoked.status, 422);
-  assert.match(invoked.body.error.message, /paused.*user that it runs as was deleted/);
+  assert.match(invoked.body.error.message, /paused.*user that it ran as was deleted/);
   await client.call('PATCH', `/automations/${asUser}`, { name: 'renamed' });
   assert.equal((await client.call('POST', `/automations/${asUser}/activate`)).status, 422);
 

@@ -17,7 +17,7 @@ async function refused(field: string, method: string, path: string, options: Api
   assert.equal(answer.body.error.fields[0]?.field, field, answer.text);
 }
 
-test('every spelling of the path that the router takes writes the same key', async () => {
+test('every spelling of the path that the router accepts writes the same key', async () => {
   const write = (target: string, value: string) =>
     sendRaw(
       baseUrl,

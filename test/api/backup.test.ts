@@ -271,7 +271,7 @@ function flip(file = ''): void {
   writeFileSync(file, bytes);
 }
 
-test('a restore that broke off keeps servers away, and goes on when it is run again', async () => {
+test('an interrupted restore keeps servers from starting, and completes when it is run again', async () => {
   const empty = await makeEmpty();
   let puts = 0;
   const failing: BlobStore = {

@@ -11,7 +11,7 @@ const key = app.secretKey;
 
 const zeros = (count: number) => `{"a":[${'0,'.repeat(count - 1)}0]}`;
 
-test('what strangers may send is 16 KiB at most, and tens of megabytes of values hold up nobody', async () => {
+test('unauthenticated bodies are 16 KiB at most, and tens of megabytes of values delay no other request', async () => {
   const huge = Buffer.from(zeros(12_000_000));
   const strangers: [string, string, object][] = [
     ['POST', '/console/session', {}],
@@ -90,7 +90,7 @@ test('a body may come compressed: gzip, deflate and br are undone, other encodin
   }
 });
 
-test('a body that is stored as it arrives is not taken in an encoding', async () => {
+test('a body that is stored while it arrives must not have a Content-Encoding', async () => {
   const headers = { 'content-type': 'text/plain', 'content-encoding': 'gzip', 'x-filename': 'a.txt' };
   const refused = await api<ErrorBody>('POST', '/api/v1/files/uploads', { key, headers, body: gzipSync('text') });
   assert.deepEqual([refused.status, refused.body.error.code], [415, 'unsupported_media_type'], refused.text);

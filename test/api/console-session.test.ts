@@ -136,7 +136,7 @@ test('the cookie is HttpOnly and SameSite=Strict, and Secure where the page came
   }
 });
 
-test('no other origin may read the session’s answers with its cookie', async () => {
+test('no other origin may read the session’s responses with its cookie', async () => {
   const { cookie } = await asDeveloper();
   const headers = { cookie, origin: 'https://elsewhere.example.test' };
   const answer = await api('GET', '/console/session', { headers });
@@ -144,7 +144,7 @@ test('no other origin may read the session’s answers with its cookie', async (
   assert.equal(answer.headers.get('cache-control'), 'no-store');
 });
 
-test('signing out ends the session at once and takes the cookie away', async () => {
+test('signing out ends the session immediately and deletes the cookie', async () => {
   for (const open of [async () => asUser(await userWithPassword()), () => asDeveloper()]) {
     const { headers, cookie } = await open();
     const out = await api('DELETE', '/console/session', { headers });
@@ -195,7 +195,7 @@ test('another credential that is sent along decides, and the cookie does not cou
   now = new Date('2031-01-01T00:00:00Z');
 });
 
-test('wrong ways in are refused: the same 401 for every wrong pair, 422 for what is no way in', async () => {
+test('wrong ways in are refused: the same 401 for every wrong pair, 422 for an invalid method', async () => {
   const user = await userWithPassword();
   const stranger = await userWithPassword(await provision.app());
   const key = app.publishableKey;

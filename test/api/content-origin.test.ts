@@ -74,7 +74,7 @@ test('the first origin redirects to the second, so that earlier URLs stay good',
   assert.doesNotMatch(response, /abc/);
 });
 
-test('a content origin that is none, or not a second one, is refused at the start', () => {
+test('an invalid content origin, or the server’s own, is refused at startup', () => {
   const read = (contentOriginGiven: string, publicUrlGiven?: string) => () =>
     readConfig({
       QUARRY_CONTENT_ORIGIN: contentOriginGiven,
@@ -89,7 +89,7 @@ test('a content origin that is none, or not a second one, is refused at the star
   );
 });
 
-test('the console takes scripts from its own assets alone, and files from where they are served', async () => {
+test('the console loads scripts only from its own assets, and files from their origin', async () => {
   const response = await get(`${publicUrl}/console`);
   const policy = /content-security-policy: (.*)\r\n/i.exec(response)?.[1] ?? '';
   assert.match(policy, /script-src app\.example\.test\/console\/assets\/;/);
@@ -102,7 +102,7 @@ test('the console takes scripts from its own assets alone, and files from where 
   }
 });
 
-test('/metrics can have a port of its own, where nothing else is; the usual port then has none', async () => {
+test('/metrics can have its own port, which serves nothing else; the usual port then has no metrics', async () => {
   const { createServer } = await import('node:net');
   const free = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => free.once('listening', resolve));
@@ -128,7 +128,7 @@ test('/metrics can have a port of its own, where nothing else is; the usual port
   await assert.rejects(fetch(`http://127.0.0.1:${port}/metrics`), 'it closes with the server');
 });
 
-test('/metrics does not grow with what is asked for', async () => {
+test('/metrics does not grow with the requested paths', async () => {
   const shown = () => get(`${publicUrl}/metrics`);
   const ask = async () => {
     for (let count = 0; count < 50; count++) await get(`${publicUrl}/nowhere/${Math.random()}?a=${Math.random()}`);

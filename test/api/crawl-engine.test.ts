@@ -115,7 +115,7 @@ function turn(id: string, sink: Memory) {
   });
 }
 
-test('a second crawl of a collection asks for changes alone, and tells new, changed, unchanged and gone pages', async () => {
+test('a second crawl of a collection requests only changes, and reports new, changed, unchanged and gone pages', async () => {
   const asked: string[] = [];
   const tagged =
     (tag: string, body: string): SiteAnswer =>
@@ -199,7 +199,7 @@ test('pages that a robots.txt keeps out because it cannot be read fail, and are 
   assert.deepEqual([Object.keys(other.changes()), other.failures], [['/'], []]);
 });
 
-test('a crawl that somebody else took up commits nothing more', async () => {
+test('a crawl that another worker took over commits nothing more', async () => {
   const site = await siteOf({
     '/': html('Home', ['/hold']),
     '/hold': (_request, response) => void held.resolve(response),

@@ -57,7 +57,7 @@ test('two processes keep the pause between two requests to one host', { timeout:
   assert.ok((last?.startAt ?? 0) - (first?.startAt ?? 0) >= 25 * 100);
 });
 
-test('what a killed process had of a host is free within seconds', { timeout: 60_000 }, async () => {
+test('the share of a killed process is free within seconds', { timeout: 60_000 }, async () => {
   const options = { host: 'killed.test', count: 3, holdMs: 0, concurrencyMax: 2, delayMs: 0 };
   const { child, requests } = startCrawler(options);
   const lines = requests[Symbol.asyncIterator]();

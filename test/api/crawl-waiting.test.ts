@@ -59,7 +59,7 @@ function untilHanging(count: number): Promise<void> {
   });
 }
 
-test('links to a host that does not answer keep no other page waiting, and end when they are deleted', {
+test('links to an unresponsive host delay no other page, and end when they are deleted', {
   timeout: 60_000,
 }, async () => {
   const links = [];

@@ -155,7 +155,7 @@ for (const lost of [false, true])
       assert.equal(await me({ token: (await mintedSession(user)).access_token }), 200);
     });
 
-test('what is refreshed or minted while all sessions end, is over as well', async () => {
+test('tokens refreshed or minted while all sessions end are ended too', async () => {
   const user = await newUser();
   for (let round = 0; round < 5; round++) {
     const session = await mintedSession(user);
@@ -176,7 +176,7 @@ test('what is refreshed or minted while all sessions end, is over as well', asyn
   }
 });
 
-test('an end user ends nobody else’s sessions', async () => {
+test('an end user cannot end other users’ sessions', async () => {
   const [user, victim] = [await newUser(), await newUser()];
   const held = await mintedSession(victim);
   for (const id of [victim.id, 'usr_0000000000000000000000']) {
@@ -186,7 +186,7 @@ test('an end user ends nobody else’s sessions', async () => {
   assert.equal(await me({ token: held.access_token }), 200);
 });
 
-test('signing out ends the access token too, here at once and there within two seconds', async () => {
+test('signing out ends the access token too, here immediately and in other processes within two seconds', async () => {
   const user = await newUser();
   const [session, bystander] = [await mintedSession(user), await mintedSession(user)];
   for (const at of [server, other]) assert.equal(await me({ token: session.access_token }, at), 200);

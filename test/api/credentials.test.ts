@@ -109,7 +109,7 @@ test('failed sign-ins are limited to 5 a minute for an e-mail from one address a
   assert.equal((await login(other.email, password)).status, 200);
 });
 
-test('a refresh token works once; used again it ends its whole family, and other sessions go on', async () => {
+test('a refresh token works once; used again it ends its whole family but no other session', async () => {
   laterMinute();
   const { id, email } = await newUser({ password });
   const first = (await login(email, password)).body;
@@ -148,7 +148,7 @@ test("a refresh token with another app's or sandbox's key is 401 and stays good;
   assert.equal((await refresh(renewed.body.refresh_token)).status, 401);
 });
 
-test('signing out answers 204 and ends the session, once or twice, known or not', async () => {
+test('signing out returns 204 and ends the session, once or twice, known or not', async () => {
   laterMinute();
   const { email } = await newUser({ password });
   const { refresh_token: token } = (await login(email, password)).body;
@@ -194,7 +194,7 @@ test('a personal token ends at its very time, however short ago it was last used
   assert.equal((await me({ token: personal.body.token })).status, 401);
 });
 
-test('deleting a user ends every credential of theirs at once', async () => {
+test('deleting a user ends all their credentials immediately', async () => {
   laterMinute();
   const { id, email } = await newUser({ password });
   const session = (await login(email, password)).body;
@@ -228,7 +228,7 @@ test('deleting a sandbox ends its keys and the tokens of its users', async () =>
   assert.equal((await api('GET', '/api/v1/users', { token: app.developerToken, headers: developer })).status, 403);
 });
 
-test('a revoked key stops working at once, is still listed, and its value is never shown again', async () => {
+test('a revoked key stops working immediately, is still listed, and its value is never shown again', async () => {
   type Key = { id: string; full_key?: string; type: string; revoked_at?: string; hint: string };
   const created = await api<Key>('POST', '/api/v1/keys', { key: app.secretKey, body: { type: 'secret', name: 'CI' } });
   const key = created.body.full_key ?? '';
@@ -282,7 +282,7 @@ test('a developer chooses app and sandbox by header; unknown or foreign ones are
   );
 });
 
-test('roles change what a token may do at once: org role, team role and membership', async () => {
+test('role changes apply to existing tokens immediately: org role, team role and membership', async () => {
   const user = await provision.user(app, { org, role: 'viewer' });
   const create = () =>
     api('POST', '/api/v1/agents', { token: user.token, body: { name: 'A', org: org.id } }).then(({ status }) => status);
@@ -302,7 +302,7 @@ test('roles change what a token may do at once: org role, team role and membersh
   assert.equal(await see(), 404);
 });
 
-test('who is moved to another org comes as a member, whatever they were before', async () => {
+test('a user who moves to another org becomes a member, whatever their role was', async () => {
   type User = { org?: string; org_role?: string };
   const user = await provision.user(app, { org, role: 'admin' });
   const next = await provision.org(app);
@@ -318,7 +318,7 @@ test('who is moved to another org comes as a member, whatever they were before',
   assert.equal((await change({ org: org.id })).body.org_role, 'member', 'its org was deleted');
 });
 
-test('no answer and no log line of the database holds a password, and it can be changed', async () => {
+test('no response and no log line of the database contains a password, and it can be changed', async () => {
   laterMinute();
   const { id, email } = await newUser({ password });
   const shown = await api('GET', `/api/v1/users/${id}`, { key: app.secretKey });
@@ -330,7 +330,7 @@ test('no answer and no log line of the database holds a password, and it can be 
   assert.equal((await login(email, 'another horse')).status, 200);
 });
 
-test('what signing in leaves is swept: windows that are over and refresh tokens that have expired', async () => {
+test('expired sign-in windows and refresh tokens are deleted', async () => {
   laterMinute();
   const { email } = await newUser({ password });
   const { refresh_token: token } = (await login(email, password)).body;

@@ -76,7 +76,7 @@ test('values come back as they went', async () => {
   );
 });
 
-test('columns are camelCase, nothing is null, and a statement tells how many rows it changed', async () => {
+test('columns are camelCase, nothing is null, and a statement returns how many rows it changed', async () => {
   await db`create table counted (first_name text, second_name text)`;
   const insert =
     await db`insert into counted ${db([{ firstName: 'a' }, { firstName: 'b' }], ['firstName', 'secondName'])}`;
@@ -259,7 +259,7 @@ test('an error of the database shows the place of the statement in our code', as
   assert.match(error.stack ?? '', /database\.test\.ts/);
 });
 
-test('a closed pool refuses work and lets go of what still runs after its timeout', async () => {
+test('a closed pool refuses work and aborts what still runs after its timeout', async () => {
   const pool = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test-closing' });
   const running = assert.rejects(pool`select pg_sleep(60)`, { code: 'CONNECTION_CLOSED' });
   while (

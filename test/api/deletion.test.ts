@@ -95,7 +95,7 @@ test('with a user go their files, agents, sources, threads, entries and membersh
   assert.equal(await blobsAfterSweep(), before);
 });
 
-test('with a team go what it owns, and its memberships; its people stay', async () => {
+test('deleting a team deletes its resources and memberships, but not its people', async () => {
   const user = await provision.user(app);
   const team = await provision.team(app, { members: [[user, 'owner']] });
   const before = await blobsAfterSweep();
@@ -132,7 +132,7 @@ test('with an agent go its files, jobs, config entries, sources, installations a
   assert.equal(await blobsAfterSweep(), before - 0);
 });
 
-test('with an org goes what is org-level; what people, teams and agents own stays, without its org', async () => {
+test('deleting an org deletes org-level resources; those of people, teams and agents stay, without an org', async () => {
   const org = await post<Made & { logo: { url: string } }>('/orgs', { name: 'O', logo: picture });
   const resource: TestResource = { id: org.id, uuid: '' };
   const user = await post('/users', { email: 'org-life@example.test', org: resource.id, org_role: 'admin' });
@@ -164,7 +164,7 @@ test('with an org goes what is org-level; what people, teams and agents own stay
   }
 });
 
-test('with a sandbox goes everything inside it, and nothing of production', async () => {
+test('deleting a sandbox deletes everything in it, and nothing in production', async () => {
   const before = await blobsAfterSweep();
   const sandbox = await provision.sandbox(app);
   const here = { key: sandbox.secretKey };

@@ -119,7 +119,7 @@ test('numbers that overflow, U+0000, lone surrogates and deep nesting are 422 th
     await refused(422, 'invalid_parameters', 'POST', '/api/v1/users', { key, body: create(metadata) });
 });
 
-test('a bad value in a query is 422 on its name, and what text cannot be is too', async () => {
+test('an invalid value in a query is 422 on its name, also invalid text', async () => {
   for (const [field, query] of [
     ['page', 'page=0'],
     ['page', 'page=-1'],
@@ -165,7 +165,7 @@ test('a PATCH without any member changes nothing and is 200, with an empty objec
   }
 });
 
-test('every known path answers a method that it does not take with 405 and Allow, credentials or not', async () => {
+test('every known path returns 405 and Allow for other methods, credentials or not', async () => {
   const { routes } = server.server.api;
   const paths = new Set(routes.map(({ path }) => path.replace(/:\w+/g, 'x').replace('*', 'x')));
   for (const path of paths) {
@@ -233,7 +233,7 @@ test('a body that Content-Length says is too large is 413 before it comes, and o
   }
 });
 
-test('bad escapes in a path are 400, and what is not HTTP is answered in the one shape', async () => {
+test('bad escapes in a path are 400, and invalid HTTP gets the standard error shape', async () => {
   await refused(400, 'invalid_path', 'GET', '/api/v1/orgs/%zz', { key });
   await refused(400, 'invalid_path', 'GET', '/api/v1/config/a%', { key });
   const { host } = new URL(baseUrl);
@@ -246,7 +246,7 @@ test('bad escapes in a path are 400, and what is not HTTP is answered in the one
   assert.match(twoLengths, /^HTTP\/1\.1 4\d\d /);
 });
 
-test('HEAD answers as GET does, without a body', async () => {
+test('HEAD returns the same as GET, without a body', async () => {
   for (const path of ['/api/v1/orgs', '/healthz', '/api/v1/users', '/openapi.json']) {
     const [head, get] = [await api('HEAD', path, { key }), await api('GET', path, { key })];
     assert.deepEqual([head.status, head.text], [get.status, ''], path);
@@ -256,7 +256,7 @@ test('HEAD answers as GET does, without a body', async () => {
   assert.equal((await api('HEAD', '/api/v1/orgs/org_x', { key })).status, 404);
 });
 
-test('401 and 404 answers never say which of two reasons it was', async () => {
+test('401 and 404 responses never reveal which of two reasons applied', async () => {
   const unknown = await error('GET', '/api/v1/agents/agt_0000000000000000000000', { key });
   const shape = await error('GET', '/api/v1/agents/nobody', { key });
   const type = await error('GET', `/api/v1/agents/${member.id}`, { key });

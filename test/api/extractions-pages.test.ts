@@ -42,7 +42,7 @@ function extract(path: string, mode = 'link') {
   return extractUrl(server, app.secretKey, { url: `${site.origin}${path}`, mode });
 }
 
-test('an output of a page tells its type and what it states for programs', async () => {
+test('an output of a page has its type and the facts in its metadata', async () => {
   const { outputs } = await extract('/products/sea-anchor');
   assert.equal(outputs[0]?.page_type, 'product');
   assert.equal(outputs[0]?.truncated, false);

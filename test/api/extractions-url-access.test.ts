@@ -52,7 +52,7 @@ test('a job is seen by its owner and by servers of its app, and is 404 for every
   assert.equal((await server.api('GET', '/api/v1/extractions/ext_nonsense', { key: world.app.secretKey })).status, 404);
 });
 
-test('the list holds what the caller sees, newest first, without outputs', async () => {
+test('the list contains what the caller can see, newest first, without outputs', async () => {
   const app = await server.provision.app();
   const first = await extractUrl(server, app.secretKey, { url: `${site.origin}/`, mode: 'site' });
   const second = await extractUrl(server, app.secretKey, { url: `${site.origin}/missing`, mode: 'link' });
@@ -97,7 +97,7 @@ test('a removed job leaves the files that it wrote', async () => {
   assert.equal((await fetch(done.outputs[0]?.file?.url ?? '')).status, 200);
 });
 
-test('the stream shows every step up to the end, and an ended job at once', async () => {
+test('the stream shows every step up to the end, and an ended job immediately', async () => {
   const done = await extractUrl(server, world.app.secretKey, { url: `${site.origin}/`, mode: 'site' });
   const stream = await fetch(`${server.baseUrl}/api/v1/extractions/${done.id}/stream`, {
     headers: { 'x-api-key': world.app.secretKey },
@@ -108,7 +108,7 @@ test('the stream shows every step up to the end, and an ended job at once', asyn
   assert.deepEqual([data.state, data.progress.done, data.output_count], ['done', 3, 3]);
 });
 
-test('an agent owns what is extracted for it', async () => {
+test('extractions for an agent belong to it', async () => {
   const agent = await server.provision.agent(world.app, { user: world.member });
   const created = await create({ token: world.member.token }, { agent: agent.id });
   assert.equal(created.status, 202);

@@ -40,7 +40,7 @@ function paths(extraction: TestExtraction): string[] {
   return extraction.outputs.map((output) => new URL(output.source_url).pathname + new URL(output.source_url).search);
 }
 
-test('a link is one page as Markdown, accepted at once and done soon', async () => {
+test('a link is one page as Markdown, accepted immediately and done soon', async () => {
   const site = await siteOf({ '/a/post.html': html('A post', ['/b', '/c']) });
   const created = await server.api<TestExtraction>('POST', '/api/v1/extractions', {
     key: app.secretKey,
@@ -206,7 +206,7 @@ test('robots.txt is obeyed, with a reason for each page left out; a secret key m
   assert.equal(refused.status, 403);
 });
 
-test('robots.txt that cannot be had closes the site', async () => {
+test('an unavailable robots.txt closes the site', async () => {
   const site = await siteOf({ '/robots.txt': answers.status(503), '/': html('Home') });
   const closed = await extract(`${site.origin}/`);
   assert.deepEqual([closed.state, closed.error?.code], ['failed', 'robots_disallowed']);
@@ -347,7 +347,7 @@ test('wrong requests are 422 on the member, unsafe URLs on url, before anything 
   }
 });
 
-test('a sitemap of two gzip bytes and a deflated page with bytes after its end cost nobody anything', async () => {
+test('a sitemap of two gzip bytes and a deflated page with bytes after its end fail nothing else', async () => {
   const site = await siteOf({
     '/': html('Home', ['/page']),
     '/sitemap.xml': Buffer.from([0x1f, 0x8b]),

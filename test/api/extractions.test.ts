@@ -63,7 +63,7 @@ const extract = <T = Extraction>(body: object, who: ApiOptions = { key }) =>
 const config = <T = Config>(path: string, who: ApiOptions = { key }) => api<T>('GET', `/api/v1/config/${path}`, who);
 const contentOf = async ({ url }: FileBody) => (await fetch(url)).text();
 
-test('a document is done in the answer, with its output a whole file', async () => {
+test('the response has the finished document, with its output a whole file', async () => {
   const file = await upload('# Title\n\nSome text.', 'My report (final).md', 'text/markdown');
   const { status, body } = await extract({ file, destination_kind: 'storage', destination_path: '/a/./b//../c/' });
   assert.equal(status, 201);
@@ -378,7 +378,7 @@ test('hostile HTML and XML end in text or a clear 422, never in a crash', async 
   }
 });
 
-test('a parser that crashes is 422, one that hangs 504, and the server goes on', async () => {
+test('a crashing parser is 422, a hanging one 504, and the server keeps running', async () => {
   const file = await upload('text');
   const { parser } = services;
   const parse = parser.parse.bind(parser);

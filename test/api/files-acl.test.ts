@@ -32,7 +32,7 @@ const patch = <T = FileBody>(id: string, body: object, who: object = { key }) =>
 const sees = async (user: TestUser, file: FileBody) =>
   (await api('GET', `/api/v1/files/${file.id}`, { token: user.token })).status === 200;
 
-test('each kind of principal opens the file to whom it names and to nobody else', async () => {
+test('each kind of principal opens the file only to the callers that it names', async () => {
   const people = { admin, viewer, otherUser, loner };
   for (const [principal_type, principal, expected] of [
     ['user', loner.id, ['loner']],
@@ -81,7 +81,7 @@ test('grants replaces, add and remove patch, at upload and by PATCH', async () =
   assert.equal(await sees(loner, file), false);
 });
 
-test('what is wrong in an ACL is 422 on its member, at upload and by PATCH', async () => {
+test('an invalid ACL is 422 on its member, at upload and by PATCH', async () => {
   const file = await upload();
   const everyone = grant('everyone');
   for (const [acl, field] of [

@@ -63,7 +63,7 @@ for (const [name, url] of [
       assert.equal(answer.headers.get('content-range'), 'bytes */200000');
     });
 
-    test('are not sent again to whoever has them', async () => {
+    test('are not sent again to a client that has them', async () => {
       const answer = await get({ 'if-none-match': `W/"${file.checksum}"` });
       assert.equal(answer.status, 304);
       assert.equal(answer.headers.get('etag'), `"${file.checksum}"`);

@@ -125,7 +125,7 @@ test('a picture that is none is 422 on its member and changes nothing', async ()
   assert.equal((await db`select 1 from agents where name = 'never made'`).length, 0);
 });
 
-test('whatever is wrong with a capability, the answer is the same 404, byte for byte', async () => {
+test('every invalid capability gets the same 404, byte for byte', async () => {
   const agent = await api<Shown>('POST', '/api/v1/agents', { key, body: { name: 'A', profile_picture: picture() } });
   const avatar = new URL(agent.body.profile_picture?.url ?? '');
   const { body: shared } = await upload({ share: true });

@@ -93,7 +93,7 @@ test('the largest body fits; one byte more is 413, announced or not, and leaves 
   assert.equal(blobFiles().length, before);
 });
 
-test('what is wrong with a raw upload is refused, on its member', async () => {
+test('an invalid raw upload is refused on its member', async () => {
   assert.equal((await upload('x', { 'content-type': 'nonsense' })).status, 415);
   for (const type of ['a/b; c', 'text/plain;']) {
     const { status, body } = await upload<ErrorBody>('x', { 'content-type': type });
@@ -126,7 +126,7 @@ test('an upload that breaks off leaves nothing, neither row nor blob nor note', 
   assert.equal(afterwards.count, before.count);
 });
 
-test('an upload URL takes one file, once, of the size and digest that it was made for, until it expires', async () => {
+test('an upload URL accepts one file, once, of the declared size and digest, until it expires', async () => {
   type Link = { file: string; method: string; url: string; expires_at: string };
   const make = async (more: object = {}) => {
     const answer = await api<Link>('POST', '/api/v1/files/upload_urls', {
@@ -173,7 +173,7 @@ test('an upload URL takes one file, once, of the size and digest that it was mad
   assert.equal(blobFiles().length, files + 1);
 });
 
-test('blobs go with their rows, however those go: at once, or by the sweep after a cascade', async () => {
+test('blobs are deleted with their rows: immediately, or by the sweep after a cascade', async () => {
   const guest = await provision.user(app);
   const made = await api<FileBody>('POST', '/api/v1/files', {
     key: app.secretKey,

@@ -29,7 +29,7 @@ const text = (data = 'hello', more: object = {}) => ({
 const upload = (who: object, body: object = text()) => api<FileBody>('POST', '/api/v1/files', { ...who, body });
 const as = (user: { token: string }) => ({ token: user.token });
 
-test('an upload answers 201 with the file, and its URL gives the bytes', async () => {
+test('an upload returns 201 with the file, and its URL returns the bytes', async () => {
   const { status, body } = await upload(as(member));
   assert.equal(status, 201);
   assert.match(body.id, /^fil_[0-9A-Za-z]{22}$/);
@@ -110,7 +110,7 @@ test('data is base64 as RFC 4648 section 4 spells it, and nothing else', async (
   assert.equal((await (await fetch(empty.body.url)).arrayBuffer()).byteLength, 0);
 });
 
-test('a body that is not what the operation knows is 422 naming the member', async () => {
+test('an invalid body is 422 naming the member', async () => {
   for (const [body, field] of [
     [{ content_type: 'text/plain', data: '' }, 'filename'],
     [{ filename: 'a', data: '' }, 'content_type'],
@@ -139,7 +139,7 @@ test('an upload of 11 MiB fits', async () => {
   assert.ok(Buffer.from(await (await fetch(body.url)).arrayBuffer()).equals(bytes));
 });
 
-test('a filename is kept as given and reaches no header unescaped', async () => {
+test('a filename is stored as given and reaches no header unescaped', async () => {
   for (const filename of [
     '../../etc/passwd',
     'a"b\\c.txt',
@@ -157,7 +157,7 @@ test('a filename is kept as given and reaches no header unescaped', async () => 
   }
 });
 
-test('what a browser would run is a download in a sandbox', async () => {
+test('active content is served as a download in a sandbox', async () => {
   for (const content_type of [
     'text/html',
     'image/svg+xml',
@@ -187,7 +187,7 @@ test('an image has an image source with its size in pixels', async () => {
   assert.equal((await upload(secret)).body.image_source, undefined);
 });
 
-test('GET answers the file to those who see it and 404 to all others, as if absent', async () => {
+test('GET returns the file to callers who can see it, and 404 to all others', async () => {
   const { body: file } = await upload(as(member));
   for (const who of [as(member), secret, { token: app.developerToken, headers: { 'x-app': app.app.id } }])
     assert.equal((await api('GET', `/api/v1/files/${file.id}`, who)).status, 200);

@@ -39,7 +39,7 @@ test('a store in order has no findings, a blob that is being written among it', 
   assert.deepEqual(report, { files: 1, blobs: 2, findings: 0, unrepaired: 0 });
 });
 
-test('what is missing, changed or left over is found, and repaired as far as it can be', async () => {
+test('missing, changed and orphaned blobs are found, and repaired where possible', async () => {
   const later = new Date(Date.now() + 2 * 60 * 60 * 1_000);
   const [lost, longer, changed] = [await makeFile(), await makeFile(), await makeFile()];
   unlinkSync(lost.path);

@@ -18,7 +18,7 @@ test('an unknown path is 404 in the one shape of errors, with a request id', asy
   assert.deepEqual(Object.keys(body.error), ['type', 'code', 'message', 'fields', 'details']);
 });
 
-test('bytes that are no HTTP request are answered in the one error shape', async () => {
+test('invalid HTTP gets the standard error shape', async () => {
   const { hostname, port } = new URL(server.baseUrl);
   const socket = connect(Number(port), hostname);
   socket.end('NONSENSE\r\n\r\n');

@@ -72,7 +72,7 @@ test('a body that comes more slowly than 64 KiB a second after its first ten sec
   }
 });
 
-test('a body that keeps the pace is taken, however long it takes', async () => {
+test('a body that keeps the minimum speed is accepted, however long it takes', async () => {
   const body = JSON.stringify({ filename: 'a', content_type: 'text/plain', data: 'A'.repeat(2 * mebibyte) });
   const steady = begin('/api/v1/files', { 'x-api-key': app.secretKey }, body.length, 0);
   const step = mebibyte / 2;
@@ -85,7 +85,7 @@ test('a body that keeps the pace is taken, however long it takes', async () => {
   steady.destroy();
 });
 
-test('bodies under way share their memory: one app gets half of it, and others get what is left', async () => {
+test('bodies in transit share memory: one app gets half of it, and others get what is left', async () => {
   const headers = (key: string) => ({ 'x-api-key': key });
   const first = begin('/api/v1/files', headers(app.secretKey), 2 * mebibyte, 100);
   await until(() => held() === 2 * mebibyte);

@@ -19,7 +19,7 @@ const startPull = async (source: string) => {
   return answer.body.id;
 };
 
-test('a document that is deleted while its replacement is under way stays deleted', async () => {
+test('a document that is deleted during its replacement stays deleted', async () => {
   const source = await app.makeSource(org);
   for (let round = 0; round < 3; round++) {
     const document = await app.push(source, `Round ${round} of the walrus.`);
@@ -34,7 +34,7 @@ test('a document that is deleted while its replacement is under way stays delete
   }
 });
 
-test('a document that is deleted while a pull is under way stays deleted until the next pull', async () => {
+test('a document that is deleted during a pull stays deleted until the next pull', async () => {
   let version = 1;
   let held: { response: Parameters<SiteAnswer>[1] } | undefined;
   let holdNext = false;

@@ -25,7 +25,7 @@ const catchUp = () =>
     signal: new AbortController().signal,
   } as never);
 
-test('a service that speaks /v1/embeddings makes the vectors, and only changed chunks are embedded anew', async () => {
+test('a service that speaks /v1/embeddings makes the vectors, and only changed chunks are embedded again', async () => {
   const source = await app.makeSource(org);
   const section = (name: string) => `# ${name}\n\n${`A sentence about ${name}. `.repeat(150)}\n\n`;
   const document = await app.push(source, section('Iron') + section('Copper'));
@@ -55,7 +55,7 @@ test('while the embedder is down a push succeeds, says that vectors are pending,
   assert.equal(after.body.metadata.embedding, undefined);
 });
 
-test('documents of another model are embedded anew, and their old vectors go', async () => {
+test('documents of another model are embedded again, and their old vectors are deleted', async () => {
   const source = await app.makeSource(org);
   await app.push(source, 'Storks nest on roofs.');
   await server.db`update knowledge_vectors set model = 'older' where app_id = ${world.app.app.uuid}`;

@@ -87,7 +87,7 @@ test('a pull of a site adds what is new, leaves what is unchanged and removes wh
   }
 });
 
-test('a start page that cannot be had fails the pull with a reason and leaves the documents alone', async () => {
+test('an unavailable start page fails the pull with a reason and changes no document', async () => {
   let up = true;
   const site = await startSite({}, (_request, response) => {
     response.statusCode = up ? 200 : 404;
@@ -155,7 +155,7 @@ test('a schedule pulls an active source by itself, and never a paused one', asyn
   }
 });
 
-test('an inbound URL takes whatever is posted as a document, until its secret is replaced', async () => {
+test('an inbound URL stores each posted body as a document, until its secret is replaced', async () => {
   const agent = await server.provision.agent(world.app, { org: world.org });
   const installed = await app.send<{ id: string; inbound_url: string }>('POST', '/installations', {
     agent: agent.id,

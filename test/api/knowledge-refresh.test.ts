@@ -108,7 +108,7 @@ test('pages that exclude_paths or max_pages left out for a while get their docum
   }
 });
 
-test('raising max_pages or max_depth, or widening include_paths, brings what pages that are unchanged lead to', async () => {
+test('raising max_pages or max_depth, or widening include_paths, adds the pages that unchanged pages link to', async () => {
   const paths = names(20);
   const deep = {
     '/p0': html('Page /p0', ['/deep/1']),
@@ -159,7 +159,7 @@ test('a page that fails for a while keeps its document, and those of the pages t
   assert.deepEqual([stats.failed, stats.removed], [1, 0]);
 });
 
-test('a page that nothing leads to any more takes its document with it', async () => {
+test('the document of a page without links to it is deleted', async () => {
   const pages: Record<string, Page | string> = { '/': home(['/a', '/b']), '/a': html('A'), '/b': html('B') };
   const source = await startSource(pages);
   await source.pull();
@@ -169,7 +169,7 @@ test('a page that nothing leads to any more takes its document with it', async (
   assert.equal(stats.removed, 1);
 });
 
-test('a new title is taken over although the text is the same', async () => {
+test('a new title is stored although the text is the same', async () => {
   const pages: Record<string, Page | string> = { '/': html('Before') };
   const source = await startSource(pages);
   await source.pull();
@@ -178,7 +178,7 @@ test('a new title is taken over although the text is the same', async () => {
   assert.deepEqual(await source.titles(), ['After']);
 });
 
-test('a 304 of another page than the one that the ETag is of is not taken for an unchanged page', async () => {
+test('a 304 from another page than the ETag’s does not count as unchanged', async () => {
   const pages: Record<string, Page | string> = {
     '/': home(['/latest']),
     '/latest': { body: '', location: '/v1' },
@@ -193,7 +193,7 @@ test('a 304 of another page than the one that the ETag is of is not taken for an
   assert.deepEqual(await source.titles(), ['Home', 'Version 2']);
 });
 
-test('of twins the one that stays keeps its document, and takes over when the other goes', async () => {
+test('of two identical pages the remaining one keeps its document, and takes over when the other is removed', async () => {
   const twin = html('Twin', [], '<link rel="canonical" href="/twin">');
   const pages: Record<string, Page | string> = { '/': home(['/t1', '/t2']), '/t1': twin, '/t2': twin };
   const source = await startSource(pages);

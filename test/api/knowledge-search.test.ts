@@ -68,7 +68,7 @@ test('words are stemmed in the language that the source names', async () => {
   assert.equal((await find('Haus')).length, 1);
 });
 
-test('the built-in embedder finds what is misspelt', async () => {
+test('the built-in embedder finds misspelt words', async () => {
   const find = await library(['The architecture of cathedrals.', 'Fishing at the lake.']);
   assert.match((await find('architekture cathedrel', { mode: 'vector' }))[0] ?? '', /cathedrals/);
 });
@@ -115,7 +115,7 @@ test('filters on metadata, age and number are part of the search', async () => {
     );
 });
 
-test('what is wrong with a search is a 422 on its member', async () => {
+test('an invalid search is 422 on its member', async () => {
   const source = await app.makeSource(org);
   const field = async (body: Json) => {
     const answer = await app.send<ErrorBody>('POST', `/knowledge_sources/${source}/search`, { query: 'x', ...body });
@@ -131,7 +131,7 @@ test('what is wrong with a search is a 422 on its member', async () => {
   assert.deepEqual(await field({ limit: 3 }), [422, 'limit']);
 });
 
-test("explain tells the statistics, the terms and each hit's ranks", async () => {
+test("explain returns the statistics, the terms and each hit's ranks", async () => {
   const source = await app.makeSource(org);
   await app.push(source, 'Otters swim.');
   const { body } = await app.send<{ data: Json[]; explain: Json }>('POST', `/knowledge_sources/${source}/search`, {

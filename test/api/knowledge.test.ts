@@ -29,7 +29,7 @@ test('the kinds list names what can be created, each with a JSON Schema, and no 
   for (const kind of body.data) assert.equal(kind.payload_schema.type, 'object');
 });
 
-test('a source answers every member, null where it has no value', async () => {
+test('a source response has every member, null where it has no value', async () => {
   const { body, status } = await app.send<Json>('POST', '/knowledge_sources', { type: 'knowledge/documents', ...org });
   assert.equal(status, 201);
   assert.match(String(body.id), /^cso_/);
@@ -117,7 +117,7 @@ test('the list filters by type, owner, scope and search, newest first, with true
   assert.deepEqual(await refused('GET', '/knowledge_sources?owner_scope=mine', undefined), [422, 'owner_scope']);
 });
 
-test('who does not see a source gets 404 for everything about it; who may only see it gets 403 for changes', async () => {
+test('a source is 404 for callers who cannot see it, and its changes are 403 for callers who may only see it', async () => {
   const source = await app.makeSource(org);
   const document = await app.push(source, 'A secret of the organisation.');
   const operations: [string, string, unknown][] = [
@@ -158,7 +158,7 @@ test("an org admin sees and may delete the sources of the org's people", async (
   assert.equal((await admin.send('DELETE', `/knowledge_sources/${source}`)).status, 204);
 });
 
-test('ingest takes exactly one of content, file and pull, and only what fits the kind', async () => {
+test('ingest requires exactly one of content, file and pull, and only what the kind supports', async () => {
   const source = await app.makeSource(org);
   const path = `/knowledge_sources/${source}/ingest`;
   const content = { data: 'x' };
@@ -181,7 +181,7 @@ test('ingest takes exactly one of content, file and pull, and only what fits the
   assert.deepEqual(await refused('POST', `/knowledge_sources/${link}/ingest`, { pull: true }), [422, 'payload']);
 });
 
-test('a push succeeds within its answer, and names its document', async () => {
+test('the response of a push is a succeeded ingestion that names its document', async () => {
   const source = await app.makeSource(org);
   const { status, body } = await app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, {
     content: { data: 'Line one.\nLine two.\n', filename: 'notes.md' },
@@ -232,7 +232,7 @@ test('bytes that cannot be parsed fail the ingestion with a reason and leave eve
   assert.equal((await app.search(source, 'searchable')).length, 1);
 });
 
-test('a batch gives every item a result of its own', async () => {
+test('a batch has a result for every item', async () => {
   const source = await app.makeSource(org);
   const broken = {
     data: Buffer.from('%PDF-1.7 broken').toString('base64'),
@@ -316,7 +316,7 @@ test('documents are listed by beginning of title and by source, several at once'
   assert.deepEqual(await ids(`source=${one}&q=%25`), []);
 });
 
-test('an ingestion that is active is answered again, says so, and can be queued behind or refused', async () => {
+test('an active ingestion is returned and marked as such; a new one can queue behind it or be refused', async () => {
   const source = await app.makeSource(org);
   const [row] = await server.db<
     { appId: string; id: string }[]

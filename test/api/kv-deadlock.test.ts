@@ -6,7 +6,7 @@ const server = await startTestServer();
 after(() => server.close());
 const { db } = server;
 
-test('a write that crosses a transaction of several writes is done, not answered with 500', async () => {
+test('a write that conflicts with a transaction of several writes succeeds instead of failing with 500', async () => {
   const app = await server.provision.app();
   const user = await server.provision.user(app);
   const put = (key: string, value: string) =>

@@ -83,7 +83,7 @@ test('NUL and escapes that are not UTF-8 are 422 for every method', async () => 
   }
 });
 
-test('a key of 1,024 bytes is taken; a longer or empty one is 422 to write and 404 to look up', async () => {
+test('a key of 1,024 bytes is accepted; a longer or empty one is 422 to write and 404 to look up', async () => {
   const longest = 'ž'.repeat(512);
   assert.equal((await kv.send('PUT', path(encodeURIComponent(longest)), user.headers, { value: 'v' })).status, 200);
   assert.equal((await kv.send('GET', path(encodeURIComponent(longest)), user.headers)).body.key, longest);

@@ -63,7 +63,7 @@ test('servers and developers get pages over all users of the app, newest first, 
   assert.deepEqual([Object.hasOwn(bare, 'user_email'), Object.hasOwn(bare, 'user_name')], [false, false]);
 });
 
-test('more than 100 a page counts as 100; what is no page number is 422 on its name', async () => {
+test('more than 100 a page counts as 100; an invalid page number is 422 on its name', async () => {
   assert.equal((await list('?page_size=5000')).body.page_size, 100);
   for (const [query, field] of [
     ['?page=0', 'page'],
@@ -82,7 +82,7 @@ test('more than 100 a page counts as 100; what is no page number is 422 on its n
   assert.equal((await list('?page=2147483647&page_size=100')).body.total_entries, 28);
 });
 
-test('`user` filters by user; one of another app, or nobody, gives an empty page', async () => {
+test('`user` filters by user; one of another app, or an unknown one, returns an empty page', async () => {
   const own = await list(`?user=${ada.id}`);
   assert.deepEqual([usersOf(own), own.body.total_entries], [[ada.id], 7]);
   for (const id of [elsewhere.id, formatId('user', newUuid())]) {
@@ -145,7 +145,7 @@ test('filters together narrow each other', async () => {
   assert.equal((await list('?user_search=example&key=colour&page=2&page_size=3')).body.data.length, 1);
 });
 
-test('the total follows every creation and removal, also many at once', async () => {
+test('the total follows every creation and deletion, also concurrent ones', async () => {
   const users = await Promise.all(Array.from({ length: 8 }, () => kv.createUser(app)));
   const write = (key: string) => users.map((user) => kv.send('PUT', `/api/v1/kv/${key}`, user.headers, { value: 'v' }));
   await Promise.all(['a', 'b', 'c', 'a', 'b'].flatMap(write));

@@ -42,7 +42,7 @@ const operations: fc.Arbitrary<Operation> = fc.oneof(
   }),
 ) as fc.Arbitrary<Operation>;
 
-test('any sequence of operations answers as a map would', async () => {
+test('any sequence of operations behaves like a map', async () => {
   await fc.assert(fc.asyncProperty(fc.array(operations, { minLength: 5, maxLength: 40 }), runSequence), {
     numRuns: 25,
     endOnFailure: true,

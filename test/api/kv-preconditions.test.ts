@@ -42,7 +42,7 @@ test('If-None-Match: * writes only where nothing is', async () => {
   assert.equal((await get('fresh')).body.value, 'one');
 });
 
-test('of many conditional writes at once exactly one wins', async () => {
+test('of many concurrent conditional writes exactly one wins', async () => {
   const created = await Promise.all(
     Array.from({ length: 12 }, (_, i) => put('contested', `${i}`, { 'if-none-match': '*' })),
   );

@@ -22,7 +22,7 @@ test('keys and values up to the very last byte fit, one more is 422 quota_exceed
   assert.equal((await kv.send('GET', '/api/v1/kv/x', user.headers)).status, 404);
 });
 
-test('what is overwritten or deleted makes room', async () => {
+test('overwriting and deleting free quota', async () => {
   const user = await kv.createUser(app);
   await put(user.headers, 'a', userBytesMax - 1);
   assert.equal((await put(user.headers, 'a', userBytesMax)).status, 422);
@@ -47,7 +47,7 @@ test('POST and conditional writes are bound too', async () => {
   assert.equal((await kv.send('PUT', '/api/v1/kv/k', conditional, { value })).status, 422);
 });
 
-test('many writes of one user at once never pass the bound, and use all of it', async () => {
+test('many concurrent writes of one user never exceed the quota, and use all of it', async () => {
   const user = await kv.createUser(app);
   const answers = await Promise.all(Array.from({ length: 150 }, (_, i) => put(user.headers, `k${100 + i}`, 96)));
   const stored = answers.filter((answer) => answer.status === 200).length;
@@ -90,7 +90,7 @@ test('a write that has to wait keeps no write of another user waiting that came 
   assert.equal((await kv.send('GET', '/api/v1/kv/open', slow.headers)).body.value, 'xx');
 });
 
-test('a write that is refused takes none of those along that came with it', async () => {
+test('a refused write does not fail the writes batched with it', async () => {
   const users = await Promise.all(Array.from({ length: 8 }, () => kv.createUser(app)));
   const gone = await kv.createUser(app);
   await kv.send('DELETE', `/api/v1/users/${gone.id}`, app.secretKey);

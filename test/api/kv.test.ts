@@ -33,7 +33,7 @@ test('an end user writes, reads, overwrites and deletes an entry', async () => {
   assert.equal((await kv.send('DELETE', '/api/v1/kv/colour', user.headers)).status, 404);
 });
 
-test('POST creates with 200, and answers 422 already_exists when the key is taken', async () => {
+test('POST creates with 200, and returns 422 already_exists when the key exists', async () => {
   const body = { key: 'posted', value: 'one' };
   const first = await kv.send('POST', '/api/v1/kv', user.headers, body);
   assert.equal(first.status, 200);
@@ -67,7 +67,7 @@ test('developers and secret keys name the user: absent 400, malformed 422, of an
   assert.equal((await kv.send('PUT', '/api/v1/kv/named', app.secretKey, { value: 'v', user: 7 })).status, 422);
 });
 
-test('DELETE takes the user from the query too, and its alias', async () => {
+test('DELETE accepts the user in the query too, and its alias', async () => {
   await put('by-query', 'v');
   const alias = user.id.replace('usr_', 'user_');
   assert.equal((await kv.send('DELETE', `/api/v1/kv/by-query?user=${alias}`, app.secretKey)).status, 204);
@@ -138,7 +138,7 @@ test('every other method on a key is 405', async () => {
   assert.deepEqual([answer.status, answer.headers.allow], [405, 'DELETE, GET, HEAD, PUT']);
 });
 
-test('a deleted user takes their entries along', async () => {
+test('deleting a user deletes their entries', async () => {
   const leaving = await kv.createUser(app);
   await put('left', 'v', leaving.headers);
   const before = (await kv.send('GET', '/api/v1/kv', app.secretKey)).body.total_entries;

@@ -21,7 +21,7 @@ async function fill(user: { uuid: string }, count: number, bytes: number): Promi
     from generate_series(0, ${count - 1}) n, set_config('quarry.kv_user_bytes_max', '1000000000', true)`;
 }
 
-test('an end user’s list of tens of megabytes comes whole and in order, and holds up nobody', async () => {
+test('an end user’s list of tens of megabytes arrives complete and in order, and delays no other request', async () => {
   const user = await provision.user(app);
   await fill(user, 900, 64 * 1024);
   const other = await provision.user(app);

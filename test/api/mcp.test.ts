@@ -146,7 +146,7 @@ test('an old client calls tools and gets progress, too', async () => {
   assert.ok(progressed.every((share) => share < 1));
 });
 
-test('who sends no credential, or a wrong one, gets the API’s own 401', async () => {
+test('a missing or wrong credential gets the API’s own 401', async () => {
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
   for (const credential of [{}, { key: app.publishableKey }, { key: 'sk_wrongwrong' }, { token: 'garbage-garbage' }]) {
     const answer = await api<ErrorBody>('POST', '/mcp', { ...credential, body });
@@ -161,7 +161,7 @@ test('who sends no credential, or a wrong one, gets the API’s own 401', async 
   await ok(scoped, 'list_automations');
 });
 
-test('pages of other origins are refused, also those that have taken this machine’s address for their own', async () => {
+test('pages of other origins are refused, also those that resolve to this machine’s address', async () => {
   const send = (origin: string, host?: string) =>
     api<ErrorBody>('POST', '/mcp', {
       key: app.secretKey,
@@ -259,7 +259,7 @@ test('a page is extracted with progress, and a long one read on from where it st
   assert.doesNotMatch(whole, /\u{fffd}/u);
 });
 
-test('a site gives each page a number, and a job that goes on answers with its id', async () => {
+test('a site numbers its pages, and a job that continues returns its id', async () => {
   const whole = await ok(asKey, 'extract_url', { url: `${site.origin}/`, mode: 'site', max_pages: 5 });
   const outputs = whole.outputs as Structured[];
   assert.deepEqual(
@@ -430,7 +430,7 @@ test('many messages in one request are bounded', async () => {
   assert.deepEqual([many.status, many.body.error.fields[0]?.field], [422, 'body']);
 });
 
-test('what is no protocol at all is refused without harm', async () => {
+test('input that is not the protocol is refused without harm', async () => {
   const headers = { accept: 'application/json, text/event-stream' };
   for (const body of [{}, [], { jsonrpc: '2.0' }, 'null', '{', { jsonrpc: '2.0', id: 1, method: 'nothing/here' }]) {
     const answer = await api('POST', '/mcp', { key: app.secretKey, body, headers });
@@ -438,7 +438,7 @@ test('what is no protocol at all is refused without harm', async () => {
   }
 });
 
-test('a server that stops answers tools that wait with what they have', { timeout: 30_000 }, async () => {
+test('a stopping server returns partial results to waiting tools', { timeout: 30_000 }, async () => {
   const other = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
   const tenant = await other.provision.app();
   const client = new Client({ name: 'test', version: '1' });

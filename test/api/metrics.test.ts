@@ -45,7 +45,7 @@ test('jobs show how many wait, run, are for later and were given up, and for how
   assert.deepEqual(stuck.sort(), [0, 1]);
 });
 
-test('what is under way shows by state, with the age of the oldest', async () => {
+test('active work is shown by state, with the age of the oldest', async () => {
   const before = await measure();
   assert.equal(before.get('quarry_work{kind="extraction",state="running"}'), undefined);
   await db`insert into extractions (app_id, id, sandbox_id, kind, state, destination_kind, created_at)
@@ -96,7 +96,7 @@ test('a scrape asks the database once in a few seconds, however often it comes',
   assert.equal(looks, 1);
 });
 
-test('with a token in the settings, /metrics is for those who send it', async () => {
+test('with a token in the settings, /metrics requires it', async () => {
   const token = 'metrics-token-of-this-test';
   const closed = await startTestServer({ env: { QUARRY_METRICS_TOKEN: token }, beside: server });
   try {
@@ -109,7 +109,7 @@ test('with a token in the settings, /metrics is for those who send it', async ()
   }
 });
 
-test('/metrics answers while the database does not', async () => {
+test('/metrics responds while the database does not', async () => {
   const lost = await startTestServer({ beside: server, logLevel: 'fatal' });
   try {
     await lost.services.db.end({ timeout: 0 });

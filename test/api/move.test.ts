@@ -31,7 +31,7 @@ const moveOnce = () =>
     { cwd: projectRoot, env: { PATH: process.env.PATH, FROM_KEY: fromKey, TO_KEY: toKey } },
   );
 
-test('the script moves an app to another server by the public API, and what is there already only once', async () => {
+test('the script moves an app to another server by the public API, and repeats nothing that is already there', async () => {
   const org = await make('/orgs', { name: 'Org', slug: 'org' });
   const user = await make('/users', { email: 'ada@example.com', name: 'Ada', org: org.id, org_role: 'admin' });
   const team = await make('/teams', { name: 'Team', org: org.id });

@@ -61,7 +61,7 @@ async function bounded(quotas: Record<string, number>): Promise<TestApp> {
   return app;
 }
 
-test('files fit up to the very last byte, one more is 422 naming the quota, and what is deleted makes room', async () => {
+test('files fit up to the last byte, one more is 422 naming the quota, and deleting frees quota', async () => {
   const app = await bounded({ file_bytes: 1_000 });
   const first = await upload(app.secretKey, 600);
   assert.equal(first.status, 201);
@@ -91,7 +91,7 @@ test('nothing is left of a file that was refused', async () => {
   for await (const { key } of server.services.blobs.list()) assert.ok(!key.startsWith(app.app.uuid), key);
 });
 
-test('many uploads at once never pass the bound, and use all of it', async () => {
+test('many concurrent uploads never exceed the quota, and use all of it', async () => {
   const app = await bounded({ file_bytes: 1_000 });
   const answers = await Promise.all(Array.from({ length: 30 }, () => upload(app.secretKey, 100)));
   assert.equal(answers.filter(({ status }) => status === 201).length, 10);
@@ -141,7 +141,7 @@ test('documents are bound, the failed ingestion says why, and what goes with its
   assert.deepEqual((await usageOf(app.secretKey)).documents, { used: 0, limit: 3 });
 });
 
-test('a crawl that meets the bound of pages ends with the reason and keeps what it has; the next is refused', async () => {
+test('a crawl that reaches the page quota ends with the reason and keeps its pages; the next is refused', async () => {
   const app = await bounded({ pages: 5 });
   const crawled = await extractUrl(server, app.secretKey, { url: site.origin });
   assert.deepEqual([crawled.state, crawled.error?.code], ['failed', 'quota_exceeded']);
@@ -156,7 +156,7 @@ test('a crawl that meets the bound of pages ends with the reason and keeps what 
   assert.deepEqual([refused.status, refused.body.error.details.quota], [422, 'pages']);
 });
 
-test('a pull that meets a bound fails with the reason and keeps what it has', async () => {
+test('a pull that reaches a quota fails with the reason and keeps its documents', async () => {
   for (const [quota, used] of [
     ['pages', 5],
     ['documents', 5],
@@ -190,7 +190,7 @@ test('documents that are extracted count as a page each', async () => {
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 422, 422]);
 });
 
-test('apps and sandboxes have books of their own, and a sandbox that goes takes its own along', async () => {
+test('apps and sandboxes are counted separately, and deleting a sandbox deletes its counts', async () => {
   const app = await bounded({ file_bytes: 100 });
   const other = await bounded({ file_bytes: 100 });
   const sandbox = await provision.sandbox(app);
@@ -217,7 +217,7 @@ test('sandboxes are bound, so that they are no way around the other bounds', asy
   assert.equal((await create()).status, 201);
 });
 
-test('counts of days that are long over are swept away, those of today stay', async () => {
+test('old daily counts are deleted, those of today stay', async () => {
   const app = await provision.app();
   await db`select app_use(${app.app.uuid}, ${app.sandboxUuid}, 'pages', 5)`;
   await db`insert into app_usage (app_id, sandbox_id, measure, period, part, used)
@@ -248,7 +248,7 @@ test('developers may only tighten what the operator gives', async () => {
     assert.equal((await bound(app, wrong as Record<string, number>)).status, 422);
 });
 
-test('the books are what is there, and are mended when they are not', async () => {
+test('the counts match the stored rows, and are repaired when they do not', async () => {
   assert.deepEqual(await drift(false), []);
   const app = await provision.app();
   await upload(app.secretKey, 10);

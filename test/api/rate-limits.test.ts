@@ -67,7 +67,7 @@ test('429 says the group, the limit and when to come back, and the budget fills 
   assert.ok(half.passed <= perMinute / 2 + half.filled + 6, `${half.passed} passed after half a minute`);
 });
 
-test('each credential has its own budget: a second user, the keys and the developer go on', async () => {
+test('each credential has its own budget: a second user, the keys and the developer are not affected', async () => {
   const [tired, fresh] = [await provision.user(app), await provision.user(app)];
   await readMany(2 * perMinute, { token: tired.token });
   assert.equal((await read(first, { token: tired.token })).status, 429);
@@ -100,7 +100,7 @@ test('groups are counted apart, and a limit of 0 is none', async () => {
   }
 });
 
-test('what looks at no credential is not limited', async () => {
+test('routes without credentials are not limited', async () => {
   for (let i = 0; i < 2 * perMinute; i += 40)
     await Promise.all(
       Array.from({ length: 40 }, async () => assert.equal((await first.api('GET', '/healthz')).status, 200)),

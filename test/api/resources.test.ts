@@ -23,7 +23,7 @@ async function post<T = Made>(path: string, body: object, who: ApiOptions = { ke
 const text = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Text.').toString('base64') };
 const aliases = (kind: IdKind, id: string) => idPrefixes[kind].map((prefix) => `${prefix}_${id.split('_')[1]}`);
 
-test('every alias of an id is taken in a path, and the answer has the first', async () => {
+test('every alias of an id is accepted in a path, and the response has the first', async () => {
   const file = await post('/files', text);
   const extraction = await post('/extractions', { file: file.id, destination_kind: 'storage' });
   const sandbox = await post('/sandboxes', { name: 'S' });
@@ -70,7 +70,7 @@ test('every alias of an id is taken in a path, and the answer has the first', as
   }
 });
 
-test('every alias is taken in a body and a query; a wrong one is 422 on its member', async () => {
+test('every alias is accepted in a body and a query; a wrong one is 422 on its member', async () => {
   for (const alias of aliases('agent', agent.id)) {
     assert.equal((await post('/files', { ...text, agent: alias })).agent, agent.id);
     assert.equal((await api('GET', `/api/v1/files?agent=${alias}`, { key })).status, 200);
@@ -269,7 +269,7 @@ test('a member is one user or one agent; adding it twice is already_exists', asy
   assert.equal((await api('GET', `${members}/${added.body.id}`, { key })).status, 404);
 });
 
-test('minting a session answers 201 with a user; installations know their kinds', async () => {
+test('minting a session returns 201 with a user; installations know their kinds', async () => {
   const minted = await post(`/users/${member.id}/tokens`, {});
   assert.deepEqual(Object.keys(minted).sort(), [
     'access_token',
@@ -283,7 +283,7 @@ test('minting a session answers 201 with a user; installations know their kinds'
     assert.equal((await api('POST', '/api/v1/installations', { key, body: { agent: agent.id, kind } })).status, 422);
 });
 
-test('a picture must be declared an image, its data be base64; null takes it away', async () => {
+test('a picture must be declared an image, its data be base64; null removes it', async () => {
   const data = pixel.toString('base64');
   for (const [field, picture] of [
     ['profile_picture.mime_type', { data, filename: 'p.png', mime_type: 'text/html' }],

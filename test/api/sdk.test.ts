@@ -50,7 +50,7 @@ test('the client signs in, and refreshes by itself when the access token has exp
   now -= 4 * 3600 * 1000;
 });
 
-test('the client takes a wrong password and an unknown address as the same 401', async () => {
+test('the client gets the same 401 for a wrong password and an unknown address', async () => {
   const { email } = await newUser();
   for (const [address, secret] of [
     [email, 'wrong'],

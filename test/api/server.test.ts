@@ -8,7 +8,7 @@ before(async () => {
 });
 after(() => server.close());
 
-test('/healthz says that the process lives, /readyz that everything it needs answers', async () => {
+test('/healthz reports that the process is alive, /readyz that its dependencies respond', async () => {
   assert.deepEqual((await server.api('GET', '/healthz')).body, { status: 'ok' });
   assert.deepEqual((await server.api('GET', '/readyz')).body, {
     status: 'ready',
@@ -40,7 +40,7 @@ test('/metrics counts requests by route, never by path', async () => {
   assert.doesNotMatch(text, /org_nothing/);
 });
 
-test('the reference at /docs comes whole from this server, and no script may stand in the page', async () => {
+test('the reference at /docs is served completely by this server, without inline scripts', async () => {
   const page = await server.api('GET', '/docs/');
   assert.equal(page.status, 200);
   const policy = page.headers.get('content-security-policy') ?? '';

@@ -141,7 +141,7 @@ test('of many tries at one time as many fail as a window has places, and the res
   assert.equal(statuses.filter((status) => status === 429).length, 11);
 });
 
-test('an e-mail that nobody has is answered like one that somebody has: bytes, limits and time', async () => {
+test('an unknown e-mail gets the response of a known one: bytes, limits and time', async () => {
   laterHour();
   const known = await newUser();
   const unknown = 'nobody@example.test';
@@ -173,7 +173,7 @@ test('an e-mail that nobody has is answered like one that somebody has: bytes, l
   assert.deepEqual(refusals[0], refusals[1]);
 });
 
-test('attempts on an e-mail that nobody has leave its limit of a hundred an hour in force', async () => {
+test('attempts on an unknown e-mail count against its limit of a hundred an hour', async () => {
   laterHour();
   for (let failure = 0; failure < 20; failure++)
     await Promise.all(Array.from({ length: 5 }, () => login('ghost@example.test', 'wrong', newAddress())));

@@ -5,7 +5,7 @@ import { createTestDatabase } from '../support/database.ts';
 const [one, two] = await Promise.all([createTestDatabase(), createTestDatabase()]);
 after(() => Promise.all([one.drop(), two.drop()]));
 
-test('each test file works on a migrated database of its own', async () => {
+test('each test file has its own migrated database', async () => {
   await one.db`create table only_here (id int)`;
   const [here] = await one.db`select to_regclass('only_here') is not null as present`;
   const [there] = await two.db`

@@ -29,7 +29,7 @@ after(async () => {
 afterEach(() => it.closePages());
 const app = await loadApp(it.server);
 
-test('a document is uploaded and extracted, and its Markdown stands beside the original', async () => {
+test('a document is uploaded and extracted, and its Markdown is shown beside the original', async () => {
   const browser = await it.openAsDeveloper(app, '/console/extractions');
   await browser.getByText('No extraction yet').waitFor();
   await browser.getByLabel('Or a new one').setInputFiles({
@@ -46,7 +46,7 @@ test('a document is uploaded and extracted, and its Markdown stands beside the o
   await markdown.getByText('# Harbour report').waitFor();
 });
 
-test('a PDF stands beside its Markdown', async () => {
+test('a PDF is shown beside its Markdown', async () => {
   const report = [
     'Ships came and went with the tide all year, and the outer mole was mended in May.',
     'In June the new crane was tried with twenty tons, and it lifted them without a sound.',

@@ -9,7 +9,7 @@ after(() => it.close());
 afterEach(() => it.closePages());
 const app = await loadApp(it.server);
 
-test('files are uploaded, found, read, shared, given to others and deleted', async () => {
+test('files are uploaded, found, read, shared, transferred and deleted', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   await page.getByText('No files yet').waitFor();
   await it.picture(page, 'files-empty');
@@ -46,16 +46,16 @@ test('files are uploaded, found, read, shared, given to others and deleted', asy
   await page.getByRole('button', { name: 'Remove Everyone in the app' }).waitFor();
   await it.picture(page, 'file');
   await page.getByRole('button', { name: 'Remove Everyone in the app' }).click();
-  await page.getByText('Nobody besides its owner').waitFor();
+  await page.getByText('Only the owner has access').waitFor();
   await page.getByRole('switch').click();
   await link.waitFor({ state: 'detached' });
   assert.equal((await fetch(url)).status, 404);
 
   await page.getByRole('link', { name: '← Files' }).click();
   await page.getByRole('link', { name: 'notes.md' }).first().click();
-  await page.getByRole('heading', { name: 'Notes' }).waitFor();
+  await page.getByRole('heading', { name: 'Notes', exact: true }).waitFor();
   await page.getByText('<script>alert(1)</script>').waitFor();
-  await page.getByText('Only images can be shared').waitFor();
+  await page.getByText('Only images can have a public link').waitFor();
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('button', { name: 'Delete the file' }).click();
   await rows.nth(1).waitFor();

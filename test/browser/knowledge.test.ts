@@ -85,7 +85,7 @@ test('a source is made, fed, browsed and searched, and each hit says why it rank
   await page.getByLabel('Mode').selectOption('fulltext');
   await page.getByLabel('Filter').fill('{"year": {"lt": 2000}}');
   await page.getByRole('button', { name: 'Search' }).click();
-  await page.getByText('Nothing fits').waitFor();
+  await page.getByText('No results').waitFor();
   await page.getByLabel('Filter').fill('{"year": 2026');
   await page.getByRole('button', { name: 'Search' }).click();
   await page.getByRole('alert').getByText('This is not JSON').waitFor();

@@ -11,14 +11,14 @@ const app = await loadApp(it.server);
 const user = await provision.user(app);
 await db`update users set email = 'ada@harbour.example' where id = ${user.uuid}`;
 
-test('entries are written, found, changed and deleted; a change that somebody else made is not overwritten unseen', async () => {
+test('entries are written, found, changed and deleted; a concurrent change is not overwritten silently', async () => {
   const page = await it.openAsDeveloper(app, '/console/kv');
   await page.getByRole('button', { name: 'Write the first entry' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('User').selectOption({ label: 'ada@harbour.example' });
   await dialog.getByLabel('Key').fill('ships/alba?50%');
   await dialog.getByLabel('Value').fill('{"metres":90}');
-  await dialog.getByRole('button', { name: 'Lay out the JSON' }).click();
+  await dialog.getByRole('button', { name: 'Format the JSON' }).click();
   await dialog.getByRole('button', { name: 'Create' }).click();
   await page.getByRole('button', { name: 'ships/alba?50%', exact: true }).waitFor();
   for (const key of ['ships/boreas', 'settings/theme'])
@@ -52,7 +52,7 @@ test('a key is made and shown once, opens the app, and after its end does not', 
   await page.getByRole('button', { name: 'New key' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name', { exact: true }).fill('Nightly import');
-  await dialog.getByRole('button', { name: 'Make the key' }).click();
+  await dialog.getByRole('button', { name: 'Create the key' }).click();
   const key = await dialog.getByLabel('The new key').inputValue();
   assert.match(key, /^sk_/);
   await dialog.getByRole('button', { name: 'Copy' }).click();
@@ -72,10 +72,10 @@ test('a key is made and shown once, opens the app, and after its end does not', 
 test('a personal token of a user is made, shown once and revoked', async () => {
   const page = await it.openAsDeveloper(app, '/console/keys');
   await page.getByLabel('Whose tokens').selectOption({ label: 'ada@harbour.example' });
-  await page.getByRole('button', { name: 'Make a token' }).click();
+  await page.getByRole('button', { name: 'Create a token' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name').fill('Laptop');
-  await dialog.getByRole('button', { name: 'Make the token' }).click();
+  await dialog.getByRole('button', { name: 'Create the token' }).click();
   const token = await dialog.getByLabel('The new token').inputValue();
   assert.equal((await api<{ id: string }>('GET', '/api/v1/users/me', { token })).body.id, user.id);
   await dialog.getByRole('button', { name: 'I have copied it' }).click();

@@ -154,7 +154,7 @@ test('on every page text stands out as WCAG AA asks for, each control has a name
   }
 });
 
-test('the system’s dark mode is followed, as readable as the light one; the switch overrules it and is remembered', async () => {
+test('the system’s dark mode is followed, as readable as the light one; the switch overrides it and is stored', async () => {
   const page = await it.openAsDeveloper(app, '/console/files', 'desktop', { colorScheme: 'dark' });
   const ground = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
   assert.equal(await ground(), 'rgb(17, 21, 20)');

@@ -84,8 +84,8 @@ test('a user works with what is theirs: files, a source, entries, tokens, and an
   await page.getByText('"Berth 7"').first().waitFor();
 
   await page.getByRole('link', { name: 'Keys and tokens' }).click();
-  await page.getByRole('button', { name: 'Make a token' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Make the token' }).click();
+  await page.getByRole('button', { name: 'Create a token' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create the token' }).click();
   const token = await page.getByRole('textbox', { name: 'The new token' }).inputValue();
   assert.equal((await api<{ id: string }>('GET', '/api/v1/users/me', { token })).body.id, user.id);
 });
@@ -112,7 +112,7 @@ test('a session that was ended elsewhere leads back to signing in, and on to the
   await page.getByText('No sources yet').waitFor();
   await db`delete from console_developer_sessions`;
   await page.getByRole('link', { name: 'Key-value' }).click();
-  await page.getByText('Your session is over').waitFor();
+  await page.getByText('Your session has ended').waitFor();
   await page.getByLabel('Developer token', { exact: true }).fill(app.developerToken);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'Key-value' }).waitFor();
@@ -122,7 +122,7 @@ test('a developer without an app is led to their first one', async () => {
   const lonely = await provision.app();
   await db`delete from apps where id = ${lonely.app.uuid}`;
   const page = await it.openAsDeveloper(lonely, '/console');
-  await page.getByText('Make your first app').waitFor();
+  await page.getByText('Create your first app').waitFor();
   await page.getByLabel('Name').fill('Lighthouse');
   await page.getByRole('button', { name: 'Create the app' }).click();
   await page.getByText('No files yet').waitFor();

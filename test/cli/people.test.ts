@@ -56,7 +56,7 @@ test('--version prints the version, and nothing else', async () => {
   assert.deepEqual([ran.code, ran.stdout, ran.stderr], [0, `${packageFile.version}\n`, '']);
 });
 
-test('a reader that goes away ends no command with an error', async () => {
+test('a closed pipe ends no command with an error', async () => {
   const { child, ended } = startQuarry(['openapi'], { env });
   child.stdout.destroy();
   const ran = await ended;
@@ -82,7 +82,7 @@ test('upload streams files from disk, and names each by its id', async () => {
   assert.deepEqual([piped[0]?.filename, piped[0]?.content_type, piped[0]?.size], ['piped.md', 'text/markdown', 7]);
 });
 
-test('upload puts up what it can when the server refuses one', async () => {
+test('upload continues with the other files when the server refuses one', async () => {
   const image = write('p.txt', 'no image');
   const ran = await quarry(['upload', image, image, '--share']);
   assert.equal(ran.code, 1);
@@ -123,7 +123,7 @@ test('extract reads a page, and a site page by page or into a directory', async 
   assert.match(gone.stderr, /ext_\w+ failed: /);
 });
 
-test('Ctrl-C ends the wait quietly and says what goes on', { timeout: 60_000 }, async () => {
+test('Ctrl-C ends the wait quietly and says what continues', { timeout: 60_000 }, async () => {
   const slow = await startSite({ '/': answers.silent });
   const { child, ended } = startQuarry(['extract', `${slow.origin}/`], { env });
   await slow.asked('/');
@@ -149,7 +149,7 @@ test('Ctrl-C ends a wait for input, too', { timeout: 60_000 }, async () => {
   assert.deepEqual([code, out, err], [130, '', '']);
 });
 
-test('ingest takes files, standard input and pages; search finds them, for a source and for an agent', async () => {
+test('ingest accepts files, standard input and pages; search finds them, for a source and for an agent', async () => {
   const agent = await provision.agent(app, { org });
   const made = await server.api<{ id: string }>('POST', '/api/v1/knowledge_sources', {
     key: app.secretKey,
@@ -187,7 +187,7 @@ test('ingest takes files, standard input and pages; search finds them, for a sou
   assert.deepEqual([none.code, none.stdout, none.stderr], [0, '', 'No results.\n']);
 });
 
-test('ingest says when a source cannot be ingested into, and pulls what it is told to pull', async () => {
+test('ingest says when a source cannot be ingested into, and pulls on request', async () => {
   const bad = await quarry(['ingest', 'cso_0000000000000000000000', write('x.txt', 'x')]);
   assert.equal(bad.code, 1);
   assert.match(bad.stderr, /^404: /);
@@ -336,7 +336,7 @@ test('wrong use exits with 2 and says what to do; nothing is sent', async () => 
   assert.match(lost.stderr, /No server is configured/);
 });
 
-test('a server that is not there is said in one line, with what to do', async () => {
+test('an unreachable server is reported in one line, with what to do', async () => {
   const ran = await quarry(['kv', 'list', '--url', 'http://127.0.0.1:9']);
   assert.equal(ran.code, 1);
   assert.match(ran.stderr, /^No server responds at http:\/\/127\.0\.0\.1:9 \(ECONNREFUSED\)\. .*npm start.*\n$/);

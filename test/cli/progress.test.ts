@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { formatBytes, Progress } from '../../src/cli/progress.ts';
 
-test('a progress line replaces itself on a terminal, keeps to its width and goes away', () => {
+test('a progress line replaces itself on a terminal, keeps to its width and is removed at the end', () => {
   let written = '';
   const progress = new Progress({ isTTY: true, columns: 40, write: (text) => (written += text) });
   progress.show('2 of 4 pages', 0.5);

@@ -64,7 +64,7 @@ async function write(baseUrl: string, key: string, user: string, name: string, a
   }
 }
 
-test('a backup taken under load restores to a server that has everything acknowledged before, and goes on', async () => {
+test('a backup taken under load restores to a working server that has everything acknowledged before', async () => {
   const [dataDir, restoredDir, backup] = [join(root, 'a'), join(root, 'b'), join(root, 'backup')];
   const serve = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {

@@ -24,7 +24,7 @@ const env = {
   QUARRY_PARSE_WORKERS: '1',
 };
 
-test('a crawl goes on by itself after everything was killed, and ends with every page exactly once', async () => {
+test('a crawl resumes by itself after everything was killed, and ends with every page exactly once', async () => {
   let serve = await startServe(env);
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;

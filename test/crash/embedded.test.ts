@@ -99,7 +99,7 @@ test('a first start makes a durable UTF-8 database, a later start finds what was
   assert.deepEqual([...rows], [{ text: 'žluť', upper: 'ŽLUŤ' }]);
 });
 
-test('nobody but the server can enter the socket directory', async () => {
+test('only the server can enter the socket directory', async () => {
   const server = await startEmbeddedPostgres({ dataDir: join(root, 'private'), log });
   const mode = statSync(server.address.host).mode & 0o777;
   await server.stop();
@@ -177,7 +177,7 @@ test('a pid file whose number now belongs to another program does not prevent th
   await second.stop();
 });
 
-test('a cluster whose making was cut off is made anew', async () => {
+test('a cluster whose creation was interrupted is created again', async () => {
   const dataDir = join(root, 'half');
   const unfinished = join(dataDir, 'postgres', 'unfinished-1-1');
   mkdirSync(unfinished, { recursive: true });

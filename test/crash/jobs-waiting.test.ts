@@ -145,7 +145,7 @@ test('a job that waits outside when its process stops is given back and not coun
   assert.equal(await attempt.promise, 1);
 });
 
-test('an app has as many jobs waiting outside as its share, and other apps go on', async () => {
+test('an app may have its share of jobs waiting outside, and other apps are not delayed', async () => {
   const waiting: string[] = [];
   const all = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
@@ -175,7 +175,7 @@ test('an app has as many jobs waiting outside as its share, and other apps go on
   gate.resolve();
 });
 
-test('a job that throws what nobody can catch ends no process, and is set aside the third time', async () => {
+test('an uncaught exception in a job ends no process, and the third one sets the job aside', async () => {
   const worker = spawnWorker();
   await addJob(database.db, 'throws', {});
   for (let crash = 1; crash <= 3; crash++) {

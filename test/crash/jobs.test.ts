@@ -42,7 +42,7 @@ test('the job of a worker that was killed runs elsewhere within seconds', async 
   assert.deepEqual(await ran.promise, { payload: { number: 7 }, attempt: 2 });
 });
 
-test('a worker that lives keeps its job, however long that takes', async () => {
+test('a live worker keeps its job, however long it takes', async () => {
   const begun = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<void>();
   let runs = 0;
@@ -86,7 +86,7 @@ test('a job that is running when its process stops is given back and not counted
   assert.equal(await attempt.promise, 1);
 });
 
-test('a job that does not finish in the time it is given is given back', async () => {
+test('a job that does not finish before the shutdown deadline is given back', async () => {
   const begun = Promise.withResolvers<void>();
   const first = await start({
     deaf: async () => {

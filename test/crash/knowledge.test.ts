@@ -16,7 +16,7 @@ const rounds = Number(process.env.CRASH_ROUNDS ?? 3);
 const documentsPerRound = 40;
 const env = { QUARRY_DATA_DIR: dataDir, QUARRY_PARSE_WORKERS: '1' };
 
-test('an ingestion whose server is killed goes on where it was: every document once, none half', async () => {
+test('an ingestion resumes after its server is killed: every document once, none partial', async () => {
   let server = await startServe(env);
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;

@@ -96,7 +96,7 @@ test('SIGTERM to npm start ends everything in order and leaves no process', asyn
   assert.ok(!existsSync(join(findCluster(dataDir), 'postmaster.pid')), 'PostgreSQL shut down in order');
 });
 
-test('a request that is under way is answered before the server stops', async () => {
+test('the server finishes active requests before it stops', async () => {
   const dataDir = newDataDir();
   const server = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const { secret_key: key } = credentials(dataDir);
@@ -116,7 +116,7 @@ test('a request that is under way is answered before the server stops', async ()
   assert.equal(await stopped, 0);
 });
 
-test('a second signal ends at once, its PostgreSQL too', async () => {
+test('a second signal ends the server and its PostgreSQL immediately', async () => {
   const dataDir = newDataDir();
   const server = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const postgres = postgresPid(dataDir);
@@ -181,7 +181,7 @@ test('commands work beside a running server, which a second server on the direct
   assert.equal(await server.stop('SIGINT'), 0);
 });
 
-test('a port that is taken is said in words, and the failed start leaves nothing running', async () => {
+test('a port in use is reported, and the failed start leaves nothing running', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const address = taken.address();
@@ -196,7 +196,7 @@ test('a port that is taken is said in words, and the failed start leaves nothing
   taken.close();
 });
 
-test('every mistake in the settings is told at once, before anything starts', async () => {
+test('every mistake in the settings is reported together, before anything starts', async () => {
   const dataDir = newDataDir();
   const child = spawn(node, [mainFile, 'serve'], {
     env: environment({ QUARRY_DATA_DIR: dataDir, PORT: 'eighty', QUARRY_DB_POOL: '1' }),

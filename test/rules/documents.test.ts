@@ -84,7 +84,7 @@ function brokenLinks(document: string, markdown: string): string[] {
     .map(([link]) => `${document}: ${link}`);
 }
 
-test('every decision has a number of its own', () => {
+test('every decision has a unique number', () => {
   const names = readdirSync(join(projectRoot, 'docs/decisions'));
   for (const name of names) assert.match(name, /^\d{4}-[a-z0-9-]+\.md$/);
   assert.deepEqual(repeatedNumbers(names), [], 'Give the newer decision the next free number.');

@@ -71,7 +71,7 @@ function fault(operation: Operation, tags: Set<string>): string | undefined {
   return undefined;
 }
 
-test('every operation has an id of its own, a summary, a known tag, named callers and schemas', () => {
+test('every operation has a unique id, a summary, a known tag, named callers and schemas', () => {
   const ids = operations().map(({ operation }) => operation.operationId);
   assert.equal(new Set(ids).size, ids.length, 'Two operations share an id.');
   const tags = new Set(served.tags.map((tag) => tag.name));

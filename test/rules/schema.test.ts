@@ -51,7 +51,7 @@ test('the header of a store names the triggers of its tables', async () => {
   );
 });
 
-test('the rule finds a trigger that no header names, or that stands at another table', () => {
+test('the rule finds a trigger that no header names, or that is on another table', () => {
   const triggers = [
     { table: 'files', name: 'files_counted' },
     { table: 'users', name: 'users_changed' },

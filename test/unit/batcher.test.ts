@@ -45,7 +45,7 @@ test('groups never share a batch, nor wait for each other', async () => {
   );
 });
 
-test('while the batches of a group are under way, the rest gathers for the next', async () => {
+test('while the batches of a group run, further items wait for the next', async () => {
   const { batcher, batches, turn } = heldBatcher({ batchesMax: 1 });
   const first = batcher.add('g', 'a');
   await turn();

@@ -60,7 +60,7 @@ for (const [name, open] of [
     });
     after(() => opened.close());
 
-    test('gives back the bytes it was given, with their size and checksum', async () => {
+    test('returns the stored bytes, with their size and checksum', async () => {
       for (const size of [0, 1, 70_000]) {
         const bytes = randomBytes(size);
         const key = newKey();
@@ -71,7 +71,7 @@ for (const [name, open] of [
       }
     });
 
-    test('takes a stream of any length, in more than one part', async () => {
+    test('stores a stream of any length, in several parts', async () => {
       for (const size of [0, 5, 20 * 1024 * 1024 + 3]) {
         const bytes = randomBytes(size);
         const key = newKey();
@@ -201,7 +201,7 @@ test('on disk an interrupted write leaves a temporary file at most, which a swee
   assert.deepEqual(await readdir(join(directory, 'tmp')), ['young']);
 });
 
-test('an S3 URL signed beforehand gives the bytes, and asks for the type and the name that were given', async (t) => {
+test('a presigned S3 URL returns the bytes, with the requested type and name', async (t) => {
   const { store, close } = await openS3();
   t.after(close);
   const key = newKey();

@@ -14,7 +14,7 @@ test('both algorithms are read, and others beside them passed over', () => {
   );
 });
 
-test('a header that cannot be checked is not taken for one that can', () => {
+test('an invalid conditional header is ignored', () => {
   for (const header of [
     '',
     'sha-256',

@@ -18,7 +18,7 @@ test('of the ticks that were missed only the latest is made up', () => {
   assert.equal(hourly('2026-01-01T01:00:00Z', '2026-01-01T01:00:30Z'), undefined);
 });
 
-test('what is no five-field schedule or time zone is refused in words', () => {
+test('an invalid schedule or time zone is refused with the reason', () => {
   for (const schedule of ['', '* * * *', '* * * * * *', '61 * * * *', 'every day at noon ok'])
     assert.throws(() => checkSchedule(schedule, 'UTC'), ScheduleError, schedule);
   assert.throws(() => checkSchedule('* * * * *', 'Mars/Olympus'), /time zone/);

@@ -80,7 +80,7 @@ test('200 candidates by Hamming distance hold at least 95 of the 100 nearest, fo
   assert.ok(found / wanted >= 0.95, `${found / wanted}`);
 });
 
-test('a service is tried again when it may recover, and not when it refuses or answers nonsense', async () => {
+test('a service is tried again when it may recover, and not when it refuses or returns nonsense', async () => {
   const waits: number[] = [];
   const sleep = async (ms: number) => {
     waits.push(ms);
@@ -145,7 +145,7 @@ test('an app that embeds a library keeps no other app waiting for its vectors', 
   assert.equal((await Promise.all(library)).length, 50);
 });
 
-test('what a service compresses, or sends too much of, is refused and nothing is decompressed', async () => {
+test('a compressed or oversized response of a service is refused without decompression', async () => {
   let respond: (response: ServerResponse) => void = () => {};
   const server = createServer((request, response) => {
     assert.equal(request.headers['accept-encoding'], 'identity');

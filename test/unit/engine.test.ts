@@ -29,7 +29,7 @@ test('nodes follow each other, and the last output is the result', async () => {
   assert.deepEqual(run.state.outputs, { a: 'a', b: 'b' });
 });
 
-test('complete and fail end the run with what they say', () => {
+test('complete and fail end the run with their result and error', () => {
   const completed = new Simulation(graphOf({ id: 'a', kind: 'complete', result: { x: 1 } }));
   completed.results.set('a', { x: 1 });
   completed.drive();
@@ -83,7 +83,7 @@ test('a failed node is tried again after growing waits, under one command, then 
   assert.equal(run.state.status, 'completed');
 });
 
-test('a retry that succeeds goes on as if nothing had been', () => {
+test('a successful retry continues as if nothing had failed', () => {
   const run = new Simulation(graphOf(step('a', { retry: { max_attempts: 2 } })));
   run.failures.set('a', [boom]);
   run.drive();
@@ -193,7 +193,7 @@ test('for_each of nothing gives an empty list', () => {
   assert.deepEqual(run.last().record.payload, []);
 });
 
-test('a failure inside fails the whole at once, and the others count no more', () => {
+test('a nested failure fails the whole node immediately, and the others no longer count', () => {
   const run = new Simulation(
     graphOf(
       { id: 'p', kind: 'parallel', on_error: 'b', nodes: [step('x'), { id: 'w', kind: 'wait', seconds: 1_000 }] },
@@ -208,7 +208,7 @@ test('a failure inside fails the whole at once, and the others count no more', (
   assert.equal(run.state.active.size, 0);
 });
 
-test('a fan-out may stand in a fan-out', () => {
+test('fan-outs may be nested', () => {
   const inner = { id: 'inner', kind: 'parallel', nodes: [step('x'), step('y')] };
   const run = new Simulation(graphOf({ id: 'outer', kind: 'for_each', items: 'x', node: inner }));
   run.items.set('outer', [1, 2]);

@@ -55,7 +55,7 @@ test('a whole expression keeps its type, others become text', async () => {
   assert.equal(await resolve('{{$.tags}}!'), '["a","b"]!');
 });
 
-test('an expression may hold braces of its own', async () => {
+test('an expression may contain braces', async () => {
   assert.deepEqual(await resolve('{{ {"a":{"b":$.bug}} }}'), { a: { b: 7 } });
   assert.deepEqual(await resolve('{{{"a":{"b":1}}}}'), { a: { b: 1 } });
   assert.equal(await resolve('{{$.bug}} and {{"}}"}}'), '7 and }}');
@@ -68,7 +68,7 @@ test('all outputs at once do not grow afterwards', () => {
   assert.deepEqual(value, { a: 1 });
 });
 
-test('what does not parse says where', () => {
+test('a syntax error has its position', () => {
   assert.throws(() => parseTemplate('a {{1 +}} b'), ExpressionSyntaxError);
   assert.throws(() => parseTemplate('a {{b'), /without }}/);
   assert.throws(() => parseTemplate('{{}}'), /empty/);
@@ -130,7 +130,7 @@ test('an expression that a bound has ended says so, one that is wrong does not',
   assert.equal(await limitOf('1 + "a"'), false);
 });
 
-test('many expressions at once are all answered', async () => {
+test('many concurrent expressions are all evaluated', async () => {
   const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => evaluate(`$sum([${n}, 1])`)));
   assert.deepEqual(
     answers,
@@ -138,7 +138,7 @@ test('many expressions at once are all answered', async () => {
   );
 });
 
-test('the fast path gives what JSONata gives', async () => {
+test('the fast path returns what JSONata returns', async () => {
   const leaf = fc.oneof(fc.integer(), fc.string(), fc.boolean(), fc.constant(null));
   const value = fc.letrec((tie) => ({
     value: fc.oneof({ depthSize: 'small' }, leaf, tie('array'), tie('object')),

@@ -38,7 +38,7 @@ test('a turn that ends goes to the app that has the fewest requests open', async
   await more.turn;
 });
 
-test('who gives up while waiting takes no turn', async () => {
+test('a request that is aborted while it waits uses no turn', async () => {
   const turns = new Turns({ ...bounds, requestsMax: 1 });
   const first = await taken(turns, 'a', 'x');
   const stop = new AbortController();

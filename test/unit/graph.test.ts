@@ -109,7 +109,7 @@ test('an unknown kind is named together with the known ones', () => {
   assert.match(problem ?? '', /^nodes\.0\.kind \(a\) must be one of trigger, .*fail, not "telepathy"$/);
 });
 
-test('a template may stand where a number or a word of a list must', () => {
+test('a template may replace a number or an enumerated value', () => {
   assert.deepEqual(
     problems(
       graphOf(

@@ -104,7 +104,7 @@ test('a name that resolves to a private address is never connected to', async ()
   assert.equal(seen.length, before);
 });
 
-test('a name that rebinds between check and connection gains nothing: it is asked once and the answer is pinned', async () => {
+test('a name that rebinds between check and connection has no effect: it is resolved once and the address is pinned', async () => {
   let asked = 0;
   const fetcher = fetcherWith({
     resolve: async () => (asked++ === 0 ? ['127.0.0.2'] : ['127.0.0.1']),
@@ -123,7 +123,7 @@ test('an address in the URL is judged without asking a resolver', async () => {
     await assert.rejects(text(fetcher, url), failsWith('unsafe_url'));
 });
 
-test('each redirect is checked anew', async () => {
+test('each redirect is checked again', async () => {
   const fetcher = fetcherWith();
   await assert.rejects(text(fetcher, '/inside'), failsWith('unsafe_url'));
   await assert.rejects(text(fetcher, '/named-inside'), failsWith('unsafe_address'));
@@ -153,7 +153,7 @@ test('a redirect can be handed back or refused by the caller', async () => {
   refused.discard();
 });
 
-test('a redirect to another origin takes neither the body nor a header of the caller along, nor does one back', async () => {
+test('a redirect to another origin carries neither the body nor a header of the caller, nor does a redirect back', async () => {
   const fetcher = fetcherWith();
   const headers = { Authorization: 'Bearer x', 'X-Api-Key': 'secret', cookie: 'a=b', 'x-mine': 'y', accept: 'text/x' };
   for (const path of ['/elsewhere', '/elsewhere-307', '/there-and-back']) {
@@ -188,7 +188,7 @@ test('silence is bounded by the deadline, before and inside the body', async () 
   await assert.rejects(text(hung, '/plain', { timeoutMs: 60 }), failsWith('timeout'));
 });
 
-test('a cut answer, a closed port and an unknown name are told apart', async () => {
+test('a truncated response, a closed port and an unknown name are distinguished', async () => {
   await assert.rejects(text(fetcherWith(), '/cut'), failsWith('bad_response'));
   await assert.rejects(text(fetcherWith(), 'http://site.test:9/'), failsWith('unsafe_url'));
   await assert.rejects(text(fetcherWith(), 'http://site.test:2/'), failsWith('connect_failed'));

@@ -181,7 +181,7 @@ test('a host that asks for a pause gets it from all processes together, one requ
   assert.ok((starts.at(-1) ?? 0) - startedAt >= 5 * 40 - 1);
 });
 
-test('what a dead process had is free when its lease ends, and not before', async () => {
+test('a dead process’s share is free when its lease ends, and not before', async () => {
   const ledger = new Ledger();
   const requests = new Requests();
   const dying = ledger.of('dying');
@@ -220,7 +220,7 @@ test('where processes outnumber slots, each gets one in turn', () => {
   assert.ok(Math.min(...counts) >= 0.8 * Math.max(...counts), counts.join(', '));
 });
 
-test('an equal part of the slots is everyone’s, and what one does not want is the others’', () => {
+test('each process gets an equal part of the slots, and the others get what it does not need', () => {
   let shares: Shares = {};
   const settle = (wanted: Record<string, number>): Record<string, number> => {
     const allowed: Record<string, number> = {};

@@ -104,7 +104,7 @@ test('the nearest rows have the smallest distances', () => {
   );
 });
 
-test('a phrase stands where its words follow one another', () => {
+test('a phrase matches where its words follow one another', () => {
   assert.ok(containsPhrase([[1, 5], [6], [7]]));
   assert.ok(!containsPhrase([[1, 5], [7], [6]]));
   assert.ok(!containsPhrase([[1], []]));

@@ -46,7 +46,7 @@ test('lanes that wait for one slot take turns by what they have used', () => {
   assert.equal(order.length, 20);
 });
 
-test('a lane that comes back has no credit for the time that it was away', () => {
+test('a returning lane has no credit for the time that it was idle', () => {
   const lanes = lanesOf(2);
   lanes.fill('busy', 10);
   for (let n = 0; n < 5; n++) {
@@ -62,7 +62,7 @@ test('a lane that comes back has no credit for the time that it was away', () =>
   assert.deepEqual(order.slice(0, 4).sort(), ['busy', 'busy', 'late', 'late']);
 });
 
-test('a lane fills half of the queue at most, and what does not want to wait leaves it', () => {
+test('a lane fills half of the queue at most, and an entry can leave it before its turn', () => {
   const lanes = lanesOf(2, 8);
   for (let n = 0; n < 20; n++) lanes.add('busy', `b${n}`);
   assert.equal(lanes.waiting, 4);

@@ -19,7 +19,7 @@ const task = (run: (signal: AbortSignal) => Promise<string>, describe = (error: 
   describe: (error: unknown) => ({ code: 'x', message: describe(error) }),
 });
 
-test('a result, an error and a fault are told apart, and none is lost', async () => {
+test('a result, an error and a fault are distinguished, and none is lost', async () => {
   const { work } = makeWork();
   const outcomes = [];
   const fails = () => Promise.reject(new Error('no'));
@@ -41,7 +41,7 @@ test('a result, an error and a fault are told apart, and none is lost', async ()
   assert.equal(work.isBusy, false);
 });
 
-test('work that takes longer than it may fails with its timeout', async () => {
+test('work that exceeds its timeout fails', async () => {
   const { work } = makeWork();
   const hangs = (signal: AbortSignal) =>
     new Promise<string>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
@@ -52,7 +52,7 @@ test('work that takes longer than it may fails with its timeout', async () => {
   });
 });
 
-test('a timeout of 30 days is not taken for one of no time', async () => {
+test('a timeout of 30 days does not overflow to zero', async () => {
   const { work } = makeWork();
   const answers = () => new Promise<string>((resolve) => setTimeout(() => resolve('late'), 50));
   work.launch({ ...task(answers), timeoutSeconds: 30 * 24 * 3_600 });

@@ -54,7 +54,7 @@ test('every row of a page builder is kept, and bodies in several containers are 
   includes(read(split).markdown, ['first number 1', 'second number 2', 'third number 2'], ['Buy a boat']);
 });
 
-test('a line that points elsewhere goes, and what follows it stays', () => {
+test('a line that points elsewhere is removed, and the text after it stays', () => {
   const { markdown } = read(
     article(`${paragraphs('pier', 2)}<p><strong>Read also:</strong> <a href="/x">Another harbour that you must see</a></p>
       ${paragraphs('quay', 2)}<div>Related</div>${paragraphs('mole', 2)}`),
@@ -157,7 +157,7 @@ test('a collection keeps every card with its price, without filters', () => {
   includes(page.markdown, ['# Anchors', 'Alder anchor', '$10.00', 'Pine anchor', '$25.00'], ['Steel', '© Shop']);
 });
 
-test('a product is read with what it states for programs, also where the page shows only that', () => {
+test('a product is read with the facts in its metadata, also where the page shows only those', () => {
   const data = {
     '@type': 'Product',
     name: 'Sea anchor',
@@ -242,7 +242,7 @@ test('a page that only its scripts can draw says so; one that carries its text a
   assert.equal(read('<html><body></body></html>').needsBrowser, false, 'an empty page without scripts is only empty');
 });
 
-test('what an article states of author and dates is told', () => {
+test('an article’s stated author and dates are returned', () => {
   const data = {
     '@graph': [
       { '@type': 'WebSite', name: 'Site' },

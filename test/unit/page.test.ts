@@ -14,7 +14,7 @@ function article(inner: string): string {
   return `<html><head><title>The old harbour | Site</title></head><body><nav><a href="/">Home</a></nav><article><h1>The old harbour</h1><p>${prose}</p>${inner}<p>${prose}</p></article><footer>© Site, all rights reserved</footer></body></html>`;
 }
 
-test('the main text stays, and what surrounds it goes', () => {
+test('the main text is kept, and its surroundings are removed', () => {
   const page = parse(
     `<html lang="en-GB"><head><title>The old harbour | Site</title><meta name="description" content="On harbours."><meta property="article:published_time" content="2024-03-01T10:00:00+01:00"><link rel="canonical" href="/blog/post"></head>
     <body><div class="cookie-banner">We use cookies, accept all of them, please.</div><header><nav><ul><li><a href="/">Home</a></li></ul></nav></header>

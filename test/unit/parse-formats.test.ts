@@ -51,7 +51,7 @@ test('a Word document keeps numbered lists and emphasis', async () => {
   assert.match(markdown, /^1\. Aurora\n2\. Boreas$/m);
 });
 
-test('an e-book is read in the order of its spine and tells its metadata', async () => {
+test('an e-book is read in the order of its spine, with its metadata', async () => {
   const book = sampleDocuments().find((one) => one.filename === 'sample.epub');
   assert.ok(book);
   const { markdown, title, language, author } = await parse(book.bytes);

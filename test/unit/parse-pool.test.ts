@@ -105,7 +105,7 @@ test('a parser process of a server that is root runs as another user without rig
   assert.match(status, capability);
 });
 
-test('a parser process has a network of its own, which reaches nothing', {
+test('a parser process has its own network, which reaches nothing', {
   skip: confinement.network ? false : 'no network namespaces for this user',
 }, async () => {
   const { pid, interfaces } = await pool.run<Place>('page', { bytes: Buffer.from('place') });
@@ -123,7 +123,7 @@ test('an aborted task frees its process and gives the reason of the signal', asy
   await assertStillServes();
 });
 
-test('a signal that outlives many tasks keeps nothing of them', async () => {
+test('a long-lived signal keeps no reference to finished tasks', async () => {
   const { signal } = new AbortController();
   await Promise.all(Array.from({ length: 20 }, () => pool.run('page', { bytes: Buffer.from('echo') }, { signal })));
   assert.equal(getEventListeners(signal, 'abort').length, 0);

@@ -30,7 +30,7 @@ test('a range outside the body cannot be satisfied', () => {
   assert.deepEqual(parseRange('bytes=0-', 0), { kind: 'unsatisfiable' });
 });
 
-test('what is no single range of bytes is answered with the whole body', () => {
+test('anything but a single byte range gets the whole body', () => {
   for (const header of [
     undefined,
     '',
@@ -63,7 +63,7 @@ test('the date counts only where no tag was sent', () => {
   assert.ok(!isNotModified({ 'if-modified-since': same, 'if-none-match': '"other"' }, validators));
 });
 
-test('a range is answered only while the body is the one that If-Range names', () => {
+test('a range is served only while the body matches If-Range', () => {
   assert.ok(isRangeCurrent(undefined, validators));
   assert.ok(isRangeCurrent('"abc"', validators));
   assert.ok(isRangeCurrent('Fri, 02 Jan 2026 03:04:05 GMT', validators));

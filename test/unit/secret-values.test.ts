@@ -43,7 +43,7 @@ test('a secret is found as it is, encoded, in keys and as a number', () => {
   assert.deepEqual(values.namesIn(held).sort(), ['PIN', 'SHORT', 'TOKEN']);
 });
 
-test('what only looks redacted is left as it is', () => {
+test('values that only look redacted are unchanged', () => {
   const echo = { said: '[redacted] and [redacted]', '[redacted]': 1 };
   assert.deepEqual(throughTheDatabase({ ...echo, token }).value, { ...echo, token });
   assert.equal(values.redact(echo).value, echo);

@@ -75,7 +75,7 @@ test('a long line cut by the pieces that are read is one entry', async () => {
   assert.equal((await parseSitemap(Buffer.from(xml), 5)).length, 5);
 });
 
-test('the address of a picture before that of the page is not taken for the page', async () => {
+test('a picture’s address before the page’s is not mistaken for the page', async () => {
   const { urls } = await walk({
     '/sitemap.xml':
       '<urlset><url><image:image><image:loc>/a.png</image:loc></image:image><loc>/a</loc></url><url><loc>/b</loc></url></urlset>',

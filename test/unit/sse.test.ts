@@ -104,7 +104,7 @@ test('events, heartbeats and the end come in their order, and a change is loaded
   assert.equal(hub.size, 0);
 });
 
-test('a reader that takes nothing holds one event at most, and is cut', async () => {
+test('a stalled reader holds one event at most, and is disconnected', async () => {
   state.ended = false;
   responses = [];
   const stream = await open('/a');
@@ -155,7 +155,7 @@ async function readUntil(stream: IncomingMessage, what: string): Promise<() => s
   return () => text;
 }
 
-test('what was missed is brought in order, then what comes, and nothing twice', async () => {
+test('missed changes come in order, then new ones, and none twice', async () => {
   past.clear();
   Object.assign(state, { version: 0, gone: false });
   become(5);
@@ -181,7 +181,7 @@ test('what was missed is brought in order, then what comes, and nothing twice', 
   );
 });
 
-test('what is not kept any more is said, and the present state comes', async () => {
+test('changes that are no longer kept are reported, followed by the current state', async () => {
   past.clear();
   Object.assign(state, { version: 0 });
   become(9, true);

@@ -8,7 +8,7 @@ type Part<K extends OperationName, P extends 'path' | 'query' | 'body'> = Operat
 type Nothing = Record<never, never>;
 type Optional<T> = undefined extends T ? true : Nothing extends T ? true : false;
 
-/** What an operation takes; parts without required members may be left out. */
+/** The input of an operation. Parts without required members are optional. */
 type Input<K extends OperationName> = {
   [P in 'path' | 'query' | 'body' as Optional<Part<K, P>> extends true ? never : P]: Part<K, P>;
 } & {
@@ -17,7 +17,7 @@ type Input<K extends OperationName> = {
 
 type Arguments<K extends OperationName> = Nothing extends Input<K> ? [input?: Input<K>] : [input: Input<K>];
 
-/** What the API says about a request that it refused, or that never reached it (`status` 0). */
+/** The API's error, or a network error (`status` 0). */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -38,7 +38,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The session that requests go out by, and where they go inside it. Set by the session's provider alone. */
+/** The session and place of all requests. Only the session's provider sets it. */
 export const connection: {
   csrf: string | undefined;
   app: string | undefined;
@@ -46,7 +46,7 @@ export const connection: {
   onSignedOut: () => void;
 } = { csrf: undefined, app: undefined, sandbox: undefined, onSignedOut: () => {} };
 
-/** The headers of a request. Developer paths name the app themselves, and speak of all of its sandboxes. */
+/** The headers of a request. Developer paths contain the app and cover all of its sandboxes. */
 export function sessionHeaders(path: string): Record<string, string> {
   const csrf = connection.csrf === undefined ? {} : { 'x-quarry-csrf': connection.csrf };
   if (!path.startsWith('/api/')) return csrf;
@@ -57,12 +57,12 @@ export function sessionHeaders(path: string): Record<string, string> {
   };
 }
 
-/** Calls an operation. Answers its body; throws ApiError for everything else. */
+/** Calls an operation and returns its body. Throws ApiError for everything else. */
 export async function call<K extends OperationName>(operation: K, ...[input]: Arguments<K>): Promise<Answer<K>> {
   return (await exchange(operation, ...([input] as Arguments<K>))).data;
 }
 
-/** The same with the answer's ETag. */
+/** The same, with the ETag of the response. */
 export async function exchange<K extends OperationName>(
   operation: K,
   ...[input]: Arguments<K>
@@ -91,14 +91,14 @@ export async function exchange<K extends OperationName>(
   throw readError(response.status, text, response.headers.get('x-request-id') ?? undefined);
 }
 
-/** The error of an answer's text. Tells the session's provider when the session is over. */
+/** Parses an error response. Notifies the session's provider when the session has ended. */
 export function readError(status: number, text: string, requestId?: string): ApiError {
   if (status === 401 && connection.csrf !== undefined) connection.onSignedOut();
   try {
     const { error } = JSON.parse(text) as { error: { code: string; message: string; fields?: [] } };
     return new ApiError(status, error, requestId);
   } catch {
-    const message = `The server answered ${status} and nothing that the console understands.`;
+    const message = `The server returned ${status} with an unknown response.`;
     return new ApiError(status, { code: 'internal_error', message }, requestId);
   }
 }
@@ -106,7 +106,7 @@ export function readError(status: number, text: string, requestId?: string): Api
 export const unreachable = () =>
   new ApiError(0, {
     code: 'unavailable',
-    message: 'The server cannot be reached. Check that it runs, then try again.',
+    message: 'Cannot reach the server. Check that it is running, then try again.',
   });
 
 async function send(url: string, init: RequestInit): Promise<Response> {

@@ -1,9 +1,9 @@
 import { sessionHeaders } from './client.ts';
 
 /**
- * Reads Server-Sent Events by fetch, which unlike EventSource sends headers. Comes back after a break until `signal`
- * ends it or `onData` answers true.
- * @param onData takes the JSON of each event; answers true when nothing more is to come
+ * Reads Server-Sent Events with fetch, which unlike EventSource sends headers. Reconnects until `signal` aborts or
+ * `onData` returns true.
+ * @param onData receives the JSON of each event; returns true after the last one
  */
 export async function readEvents<T>(url: string, onData: (data: T) => boolean, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted && failures < attemptsMax; ) {

@@ -2,8 +2,8 @@ import { readError, sessionHeaders, unreachable, urlOf } from './client.ts';
 import type { File as StoredFile } from './generated.ts';
 
 /**
- * Sends a file as it is, by XMLHttpRequest because that alone tells how much has gone out.
- * @param onProgress the part that has gone out, from 0 to 1
+ * Sends a file with XMLHttpRequest, because only that reports upload progress.
+ * @param onProgress the part that was sent, from 0 to 1
  */
 export function uploadFile(
   file: File,
@@ -25,13 +25,13 @@ export function uploadFile(
         reject(readError(request.status, request.responseText, request.getResponseHeader('x-request-id') ?? undefined));
     };
     request.onerror = () => reject(unreachable());
-    request.onabort = () => reject(new DOMException('The upload was stopped.', 'AbortError'));
+    request.onabort = () => reject(new DOMException('The upload was cancelled.', 'AbortError'));
     signal.addEventListener('abort', () => request.abort(), { once: true });
     request.send(file);
   });
 }
 
-/** Types that browsers do not know by the ending. */
+/** Types whose extension browsers do not know. */
 function guessType(name: string): string {
   const ending = name.toLowerCase().split('.').at(-1) ?? '';
   return (

@@ -2,7 +2,7 @@ import { type ButtonHTMLAttributes, type ReactNode, useId, useState } from 'reac
 import type { ApiError } from '../api/client.ts';
 import type { Loaded } from './use-load.ts';
 
-/** A button; `busy` keeps it from being pressed twice. */
+/** A button; `busy` prevents a second click. */
 export function Button({
   kind = 'plain',
   busy = false,
@@ -22,7 +22,7 @@ export function Button({
   );
 }
 
-/** What went wrong, and what to do about it. */
+/** An error, with advice. */
 export function ErrorNotice({ error, onRetry }: { error: ApiError | undefined; onRetry?: (() => void) | undefined }) {
   if (!error) return null;
   const [first] = error.fields;
@@ -43,7 +43,7 @@ export function ErrorNotice({ error, onRetry }: { error: ApiError | undefined; o
       ) : null}
       {error.requestId !== undefined && error.status >= 500 ? (
         <p className="faint">
-          For the server’s log: <code>{error.requestId}</code>
+          Request id: <code>{error.requestId}</code>
         </p>
       ) : null}
       {onRetry ? (
@@ -56,17 +56,17 @@ export function ErrorNotice({ error, onRetry }: { error: ApiError | undefined; o
 }
 
 function titleOf({ status, code }: ApiError): string {
-  if (code === 'rate_limited') return 'Too fast.';
-  if (code === 'quota_exceeded') return 'The limit is reached.';
-  if (status === 0) return 'That did not work.';
+  if (code === 'rate_limited') return 'Too many requests.';
+  if (code === 'quota_exceeded') return 'The limit was reached.';
+  if (status === 0) return 'The request failed.';
   if (status === 403) return 'Not allowed.';
   if (status === 404) return 'Not found.';
   if (status === 422) return 'Please correct this.';
-  if (status >= 500) return 'The server failed.';
-  return 'That did not work.';
+  if (status >= 500) return 'The server reported an error.';
+  return 'The request failed.';
 }
 
-/** The thing that was loaded; before that a placeholder, and the error with a way to try again. */
+/** The loaded data; before that a placeholder, or the error with a button to retry. */
 export function Shown<T>({ loaded, children }: { loaded: Loaded<T>; children: (data: T) => ReactNode }) {
   const { data, error, loading, reload } = loaded;
   return (
@@ -88,7 +88,7 @@ function Skeleton() {
   );
 }
 
-/** Says what will stand here, and teaches the first step. */
+/** An empty state: explains what appears here and the first step. */
 export function Empty({ title, children, action }: { title: string; children: ReactNode; action?: ReactNode }) {
   return (
     <div className="empty">
@@ -102,7 +102,7 @@ export function Empty({ title, children, action }: { title: string; children: Re
   );
 }
 
-/** A heading, what the page is for in one line, and its actions. */
+/** A heading, a one-line description and the actions of a page. */
 export function PageHead({ title, lead, children }: { title: ReactNode; lead?: ReactNode; children?: ReactNode }) {
   return (
     <header className="page-head">
@@ -121,12 +121,12 @@ const tones: Record<string, string> = {
   ...{ failed: 'bad', cancelled: 'quiet', paused: 'quiet', revoked: 'quiet' },
 };
 
-/** A state in a word and a colour. */
+/** A state as a coloured label. */
 export function State({ value, label }: { value: string; label?: string }) {
   return <span className={`state ${tones[value] ?? 'quiet'}`}>{label ?? value.replaceAll('_', ' ')}</span>;
 }
 
-/** A label with its control, a hint, and what the API said about it. */
+/** A label with its control, a hint and the API's error. */
 export function Field({
   label,
   hint,
@@ -158,7 +158,7 @@ export function Field({
 
 type Column = string | { name: string; look: 'number' | 'hidden' };
 
-/** A list: its columns by name, and its rows. On a phone each row becomes a card. */
+/** A table. On a phone, each row becomes a card. */
 export function Table({ columns, children }: { columns: Column[]; children: ReactNode }) {
   return (
     <table className="list">
@@ -179,7 +179,7 @@ export function Table({ columns, children }: { columns: Column[]; children: Reac
   );
 }
 
-/** A field for JSON and other text that is read letter by letter. */
+/** A field for JSON and other code. */
 export function CodeField({
   label,
   hint,
@@ -213,16 +213,16 @@ export function CodeField({
   );
 }
 
-/** What the API said about one member of the body. */
+/** The API's error for one member of the body. */
 export function fieldError(error: ApiError | undefined, ...names: string[]): string | undefined {
   return error?.fields.find(({ field }) => names.includes(field))?.message;
 }
 
-/** Copies a text, and says so. */
+/** Copies a text and confirms it. */
 export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
   const [copied, setCopied] = useState(false);
   async function copy() {
-    // Without https there is no clipboard of its own to write to; what is selected can still be copied.
+    // Without https, the clipboard API is not available, but a selection can be copied.
     if (navigator.clipboard) await navigator.clipboard.writeText(text);
     else copySelected(text);
     setCopied(true);
@@ -244,7 +244,7 @@ function copySelected(text: string): void {
   area.remove();
 }
 
-/** Where one is in a list of pages. */
+/** Pagination. */
 export function Pager({
   page,
   onPage,
@@ -295,12 +295,12 @@ export function Switch({
   );
 }
 
-/** JSON for people. */
+/** Formatted JSON. */
 export function Json({ value }: { value: unknown }) {
   return <Code text={JSON.stringify(value, null, 2)} />;
 }
 
-/** Text as it is. */
+/** Preformatted text. */
 export function Code({ text }: { text: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
@@ -310,7 +310,7 @@ export function Code({ text }: { text: string }) {
   );
 }
 
-/** A part of 1 as a bar. Without `part` it only says that something goes on. */
+/** A progress bar. Without `part`, it is indeterminate. */
 export function Progress({ part, label }: { part?: number | undefined; label: string }) {
   return <progress aria-label={label} {...(part === undefined ? {} : { value: part, max: 1 })} />;
 }
@@ -330,7 +330,7 @@ export function bytes(size: number): string {
   return `${unit === 0 ? value : value.toFixed(value < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
-/** A moment as people say it, with the exact one behind it. */
+/** A relative time, with the exact time as a tooltip. */
 export function Time({ at }: { at: string | null | undefined }) {
   if (!at) return <span className="faint">–</span>;
   const date = new Date(at);

@@ -2,7 +2,7 @@ import { type FormEvent, type ReactNode, useLayoutEffect, useRef } from 'react';
 import type { ApiError } from '../api/client.ts';
 import { Button, ErrorNotice } from './basics.tsx';
 
-/** A modal dialog: the browser's own, which keeps the focus inside and closes by Escape. */
+/** A modal dialog: the browser's own, which traps the focus and closes on Escape. */
 export function Dialog({
   title,
   onClose,
@@ -15,7 +15,7 @@ export function Dialog({
   wide?: boolean;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  // Before the element goes: only then does the browser give the focus back to where it was.
+  // Before the element is removed: only then does the browser restore the focus.
   useLayoutEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
@@ -42,7 +42,7 @@ export function Dialog({
   );
 }
 
-/** A form with its buttons: what the API refuses is shown above them. */
+/** A form with its buttons, and the API's error above them. */
 export function Form({
   onSubmit,
   onCancel,
@@ -78,7 +78,7 @@ export function Form({
   );
 }
 
-/** Asks before something that cannot be taken back. */
+/** Asks for confirmation before an action that cannot be undone. */
 export function Confirm({
   title,
   children,

@@ -1,4 +1,4 @@
-/** Reads the JSON object that a person typed. Throws with the place of the mistake. */
+/** Parses a typed JSON object. Throws with the position of the error. */
 export function parseObject(text: string): Record<string, unknown> {
   const value = parseJson(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value))

@@ -4,7 +4,7 @@ import remarkGfm from 'remark-gfm';
 
 type Node = { type: string; value?: string; children?: Node[]; data?: { hProperties: Record<string, string> } };
 
-/** Extractions mark where a page begins by a comment: a line across that says so. Other comments are not for readers. */
+/** Turns the page comments of extractions into labelled rules, and hides other comments. */
 function showPageMarks() {
   const change = (node: Node): void => {
     node.children = node.children?.flatMap((child) => {
@@ -22,7 +22,7 @@ function showPageMarks() {
 
 const plugins = [remarkGfm, showPageMarks];
 
-/** Documents come from anywhere: images elsewhere are named but not fetched, links tell nobody where they were read. */
+/** Documents are untrusted: external images are named but not fetched, and links send no referrer. */
 const components: Components = {
   img: ({ alt, src }) => <span className="faint">[image: {alt || String(src ?? '')}]</span>,
   a: ({ children, href }) => (
@@ -37,7 +37,7 @@ const components: Components = {
   ),
 };
 
-/** Markdown as React elements; HTML in it stays text. */
+/** Markdown as React elements. HTML in it is shown as text. */
 export const MarkdownText = memo(({ text }: { text: string }) => (
   <div className="markdown">
     <Markdown remarkPlugins={plugins} components={components}>

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'react';
 export type Theme = 'auto' | 'light' | 'dark';
 const storageKey = 'quarry.theme';
 
-/** Light, dark, or as the system has it; remembered in this browser. */
+/** Light, dark or the system's theme; stored in this browser. */
 export function useTheme(): [Theme, (theme: Theme) => void] {
   const [theme, setTheme] = useState<Theme>(remembered);
   useEffect(() => {
@@ -23,5 +23,5 @@ function apply(theme: Theme): void {
   else document.documentElement.dataset.theme = theme;
 }
 
-// Before anything is drawn, so that nothing flashes.
+// Before the first paint, to avoid a flash.
 apply(remembered());

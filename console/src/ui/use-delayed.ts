@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 
 const typingMs = 200;
 
-/** The value once it has rested, for searches while somebody types. */
+/** Debounces a value, for searches while typing. */
 export function useDelayed<T>(value: T): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {

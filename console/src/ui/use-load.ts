@@ -5,15 +5,15 @@ export type Loaded<T> = {
   data: T | undefined;
   error: ApiError | undefined;
   loading: boolean;
-  /** Loads again; what is there stays until the answer comes. */
+  /** Loads again, and keeps the current data until the response arrives. */
   reload: () => void;
-  /** Puts something in the place of what was loaded. */
+  /** Replaces the loaded data. */
   replace: (data: T) => void;
 };
 
 /**
- * Loads when the component appears and whenever `key` changes; answers that come too late are dropped.
- * @param again milliseconds after which this answer is to be loaded anew; undefined when it will not change
+ * Loads when the component mounts and whenever `key` changes. Outdated responses are dropped.
+ * @param again milliseconds after which to load again; undefined when the data will not change
  */
 export function useLoad<T>(key: string, load: () => Promise<T>, again?: (data: T) => number | undefined): Loaded<T> {
   const [state, setState] = useState<{ key: string; data?: T; error?: ApiError }>({ key });
@@ -21,7 +21,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>, again?: (data: T
   const latest = useRef({ load, again });
   latest.current = { load, again };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: turn asks for the same thing once more
+  // biome-ignore lint/correctness/useExhaustiveDependencies: turn triggers a reload
   useEffect(() => {
     let current = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -32,7 +32,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>, again?: (data: T
           if (!current) return;
           setState({ key, data });
           const ms = latest.current.again?.(data);
-          // Things that take long are asked after more and more seldom.
+          // Poll long-running work less and less often.
           if (ms !== undefined) timer = setTimeout(run, Math.min(ms * 1.2 ** round++, slowestMs));
         },
         (error: unknown) => {
@@ -68,7 +68,7 @@ type Action<A extends unknown[]> = {
   clear: () => void;
 };
 
-/** Something that a person sets off: says whether it is under way and what went wrong. `run` answers whether it worked. */
+/** An action of the user, with its busy state and error. `run` returns whether it succeeded. */
 export function useAction<A extends unknown[]>(perform: (...given: A) => Promise<unknown>): Action<A> {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError>();

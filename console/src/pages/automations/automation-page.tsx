@@ -11,7 +11,7 @@ import { InvokeForm, suggestPayload } from './invoke-form.tsx';
 
 const livePollMs = 1_000;
 
-/** One automation: its graph, its runs as they go on, and the ways to start and change it. */
+/** One automation: its graph, its runs, and the actions to start and change it. */
 export function AutomationPage({ id }: { id: string }) {
   const path = { automation: id };
   const automation = useLoad(id, () => call('GET /api/v1/automations/{automation}', { path }));
@@ -90,7 +90,7 @@ export function AutomationPage({ id }: { id: string }) {
                     if (await remove.run()) navigate('/runs');
                   }}
                 >
-                  Its runs and their journals go with it. This cannot be taken back.
+                  This also deletes its runs and their journals. It cannot be undone.
                 </Confirm>
               ) : null}
             </>
@@ -102,9 +102,9 @@ export function AutomationPage({ id }: { id: string }) {
 }
 
 function startsWhen({ type, schedule, timezone, trigger }: Automation): string {
-  if (type === 'scheduled') return `Runs by the schedule ${schedule} (${timezone})`;
+  if (type === 'scheduled') return `Runs on the schedule ${schedule} (${timezone})`;
   if (type === 'trigger') return `Runs on every ${trigger}`;
-  return 'Runs when it is invoked';
+  return 'Runs when invoked';
 }
 
 function Runs({ automation }: { automation: Automation }) {
@@ -142,10 +142,10 @@ function Runs({ automation }: { automation: Automation }) {
           list.data.length === 0 ? (
             <Empty title="No runs here">
               {automation.status !== 'running'
-                ? 'Activate the automation first; only then it may run.'
+                ? 'Activate the automation first. A paused automation does not run.'
                 : automation.type === 'invoked'
                   ? 'Press “Run…” to start the first one.'
-                  : 'The next one appears here by itself.'}
+                  : 'The next one appears here automatically.'}
             </Empty>
           ) : (
             <>
@@ -176,7 +176,7 @@ function Runs({ automation }: { automation: Automation }) {
   );
 }
 
-/** How long a run took, or has taken so far. */
+/** The duration of a run so far. */
 export function took({ started_at, completed_at }: AutomationRun): string {
   if (started_at === undefined) return '–';
   const ms = (completed_at === undefined ? Date.now() : Date.parse(completed_at)) - Date.parse(started_at);
@@ -213,7 +213,7 @@ function Edit({
       <Form submit="Save" busy={save.busy} error={save.error} onSubmit={() => save.run()} onCancel={onClose}>
         <CodeField
           label="Definition"
-          hint="Runs under way go on by the graph that they began with."
+          hint="Active runs continue with the graph that they started with."
           rows={20}
           value={text}
           onChange={setText}

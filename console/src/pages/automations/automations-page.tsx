@@ -35,7 +35,7 @@ const example = {
   },
 };
 
-/** All automations for who manages them; for end users the ones whose name they know. */
+/** All automations for developers; for end users, those whose name they know. */
 export function AutomationsPage() {
   const { isDeveloper } = useSession();
   return isDeveloper ? <Managed /> : <ForUsers />;
@@ -52,7 +52,7 @@ function Managed() {
   );
   return (
     <>
-      <PageHead title="Automations" lead="Graphs of steps that run when invoked, by a schedule, or by an event.">
+      <PageHead title="Automations" lead="Graphs of steps that run when invoked, on a schedule, or on an event.">
         <Button kind="primary" onClick={() => setCreating(true)}>
           New automation
         </Button>
@@ -83,7 +83,7 @@ function Managed() {
                 </Button>
               }
             >
-              An automation is a JSON file: steps, and which follows on which. The example greets somebody.
+              An automation is a JSON file that defines steps and their order. The example returns a greeting.
             </Empty>
           ) : (
             <>
@@ -141,14 +141,14 @@ function NewAutomation({ onClose }: { onClose: () => void }) {
         />
         <label className="check">
           <input type="checkbox" checked={activate} onChange={(event) => setActivate(event.target.checked)} />
-          Activate it, so that it may run
+          Activate it
         </label>
       </Form>
     </Dialog>
   );
 }
 
-/** End users may not list automations, but invoke those that allow it and read their own runs. */
+/** End users cannot list automations, but can invoke those that allow it and read their own runs. */
 function ForUsers() {
   const [automation, setAutomation] = useState('');
   const [run, setRun] = useState('');
@@ -159,11 +159,11 @@ function ForUsers() {
   });
   return (
     <>
-      <PageHead title="Automations" lead="Start one that you were told of, and see how it goes." />
+      <PageHead title="Automations" lead="Start an automation by its name, and follow its run." />
       <div className="stack">
         <section className="card">
           <h2>Start an automation</h2>
-          <Field label="Name or id" hint="Its lookup key or its id (aut_…), from whoever runs the app.">
+          <Field label="Name or id" hint="Its lookup key or id (aut_…). The developer of the app can give it to you.">
             {(id, described) => (
               <input
                 id={id}
@@ -177,7 +177,7 @@ function ForUsers() {
           <InvokeForm automation={automation.trim()} onRun={(made) => navigate(`/runs/${made.id}`)} />
         </section>
         <section className="card">
-          <h2>Look at a run</h2>
+          <h2>View a run</h2>
           <Form submit="Open the run" busy={open.busy} error={open.error} onSubmit={() => open.run()}>
             <Field label="Id of the run" error={fieldError(open.error, 'automation_run')}>
               {(id, described) => (

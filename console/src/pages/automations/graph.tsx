@@ -1,14 +1,14 @@
 import { Empty } from '../../ui/basics.tsx';
 import { layOut, nodeHeight, nodeWidth, type Placed, type Routed } from './layout.ts';
 
-/** What has become of a node in a run. */
+/** The state of a node in a run. */
 export type NodeState = 'idle' | 'running' | 'waiting' | 'done' | 'failed';
 
 const stateWords: Record<NodeState, string> = {
   ...{ idle: 'not reached', running: 'running', waiting: 'waiting', done: 'done', failed: 'failed' },
 };
 
-/** The graph of a workflow; in a run each node shows its state and can be chosen. */
+/** The graph of a workflow. In a run, each node shows its state and can be selected. */
 export function Graph({
   workflow,
   states,
@@ -144,7 +144,7 @@ function Edge({
   );
 }
 
-/** A way back runs round the side. */
+/** A back edge is drawn around the side. */
 function EdgeBack({ kind, from, to }: { kind: string; from: Placed; to: Placed }) {
   const side = Math.max(from.x, to.x) + nodeWidth + 24;
   const [startX, startY] = [from.x + nodeWidth, from.y + nodeHeight / 2];

@@ -6,7 +6,7 @@ import { Form } from '../../ui/dialog.tsx';
 import { parseObject } from '../../ui/json.ts';
 import { useAction } from '../../ui/use-load.ts';
 
-/** Starts a run with a payload of JSON. */
+/** Starts a run with a JSON payload. */
 export function InvokeForm({
   automation,
   suggestion = '{}',
@@ -25,7 +25,7 @@ export function InvokeForm({
     <Form submit="Run it" busy={invoke.busy} error={invoke.error} onSubmit={() => invoke.run()}>
       <CodeField
         label="Payload"
-        hint="A JSON object: what the run gets as its input."
+        hint="A JSON object: the input of the run."
         rows={4}
         value={payload}
         onChange={setPayload}
@@ -34,7 +34,7 @@ export function InvokeForm({
   );
 }
 
-/** A payload with every member that the input schema asks for. */
+/** An example payload with every required member of the input schema. */
 export function suggestPayload(schema: Record<string, unknown> | null): string {
   const properties = (schema?.properties ?? {}) as Record<string, { type?: string; default?: unknown }>;
   const blank = { string: '', integer: 0, number: 0, boolean: false, array: [], object: {} } as Record<string, unknown>;

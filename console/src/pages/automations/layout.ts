@@ -1,4 +1,4 @@
-/** A node of a workflow graph as definitions have it; only what a drawing needs. */
+/** The parts of a node in a workflow definition that the drawing needs. */
 export type GraphNode = {
   id: string;
   kind: string;
@@ -10,7 +10,7 @@ export type GraphNode = {
 };
 type GraphEdge = { from: string; to: string; kind: 'success' | 'error' | 'true' | 'false' | 'timeout' };
 export type Placed = { node: GraphNode; x: number; y: number };
-/** An edge, and where it passes the rows between its ends. */
+/** An edge, with its positions in the rows between its ends. */
 export type Routed = { edge: GraphEdge; through: { x: number; y: number }[] };
 type Layout = { placed: Placed[]; edges: Routed[]; width: number; height: number };
 
@@ -18,14 +18,14 @@ export const nodeWidth = 180;
 export const nodeHeight = 52;
 const gapX = 36;
 const gapY = 46;
-/** What an edge takes of a row that it passes. */
+/** The width of an edge in a row that it passes. */
 const passWidth = 20;
 
 type Cell = { name: string; width: number; node?: GraphNode };
 
 /**
- * Nodes in rows by their longest way from the start (edges back are not followed), each row ordered by where its
- * predecessors stand; an edge over several rows keeps a place in each: the layered drawing of Sugiyama.
+ * Sugiyama's layered drawing: nodes are in rows by their longest path from the start (without back edges), each row is
+ * ordered by the position of its predecessors, and an edge over several rows has a position in each.
  */
 export function layOut(workflow: Record<string, unknown> | null): Layout {
   const nodes = (Array.isArray(workflow?.nodes) ? workflow.nodes : []) as GraphNode[];
@@ -95,7 +95,7 @@ function rowsByLongestWay(nodes: GraphNode[], edges: GraphEdge[], start: string)
   const next = new Map(nodes.map(({ id }) => [id, edges.filter(({ from }) => from === id).map(({ to }) => to)]));
   const back = edgesBack(next, start);
   const rows = new Map<string, number>([[start, 0]]);
-  // No way without an edge back is longer than there are nodes.
+  // A path without back edges is not longer than the number of nodes.
   for (let round = 0; round < nodes.length; round++) {
     let moved = false;
     for (const [from, tos] of next)
@@ -110,7 +110,7 @@ function rowsByLongestWay(nodes: GraphNode[], edges: GraphEdge[], start: string)
   return rows;
 }
 
-/** Edges that lead to a node on the way to them. */
+/** Edges to a node on the current path. */
 function edgesBack(next: Map<string, string[]>, start: string): Set<string> {
   const back = new Set<string>();
   const done = new Set<string>();

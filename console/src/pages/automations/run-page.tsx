@@ -17,13 +17,13 @@ const entriesShown = 200;
 
 const isOver = ({ status }: AutomationRun) => ['completed', 'failed', 'cancelled'].includes(status);
 
-/** One run as it goes on: its status, the graph with the state of each node, and the journal. */
+/** One run, live: its status, the graph with the state of each node, and the journal. */
 export function RunPage({ id }: { id: string }) {
   const path = { automation_run: id };
   const run = useLoad(
     id,
     () => call('GET /api/v1/automation_runs/{automation_run}', { path }),
-    // Only invoked runs have a stream; the others are asked after.
+    // Only invoked runs have a stream; the others are polled.
     (found) => (found.type !== 'invoked' && !isOver(found) ? journalPollMs : undefined),
   );
   const { data, replace } = run;
@@ -60,7 +60,7 @@ type Journal = {
   error: ReturnType<typeof asApiError> | undefined;
 };
 
-/** The journal from its beginning, read on from where it was whenever the run has changed or still goes on. */
+/** The journal from its beginning. Reads further entries whenever the run has changed or is active. */
 function useJournal(run: string, change: string | undefined): Journal {
   const [state, setState] = useState<Journal>({ about: undefined, entries: [], error: undefined });
   const known = useRef<WorkflowJournalEntry[]>([]);
@@ -166,8 +166,8 @@ function RunBody({
           </p>
           {run.error.node_id === undefined ? null : (
             <p>
-              In the node <code>{run.error.node_id}</code>. Its entries in the journal say with what it was called;
-              correct the automation and run it again.
+              In the node <code>{run.error.node_id}</code>. Its journal entries show its input; correct the automation
+              and run it again.
             </p>
           )}
         </div>
@@ -186,7 +186,7 @@ function RunBody({
           <section className="card">
             <h2>Result</h2>
             {run.result === undefined ? (
-              <p className="faint">{over ? 'None.' : 'Comes when the run is completed.'}</p>
+              <p className="faint">{over ? 'None.' : 'Available when the run is completed.'}</p>
             ) : (
               <Json value={run.result} />
             )}
@@ -205,7 +205,7 @@ function RunBody({
             if (await cancel.run()) setAsking(undefined);
           }}
         >
-          Steps that are done stay done; no further one begins.
+          Completed steps are not undone. No further step starts.
         </Confirm>
       ) : null}
       {asking === 'signal' ? (
@@ -238,14 +238,14 @@ function Signal({
   return (
     <Dialog title="Send a signal" onClose={onClose}>
       <Form submit="Send" busy={send.busy} error={send.error} onSubmit={() => send.run()} onCancel={onClose}>
-        <Field label="Name" hint="What a wait_for_signal node of the graph waits for.">
+        <Field label="Name" hint="The signal that a wait_for_signal node waits for.">
           {(id, described) => (
             <input id={id} {...described} required value={name} onChange={(event) => setName(event.target.value)} />
           )}
         </Field>
         <CodeField
           label="Payload"
-          hint="JSON; it becomes the output of the node."
+          hint="JSON: the output of the node."
           rows={4}
           value={payload}
           onChange={setPayload}
@@ -266,10 +266,10 @@ function Timeline({ journal, node, onAll }: { journal: Journal; node: string | u
       </div>
       <ErrorNotice error={journal.error} />
       {entries.length === 0 && journal.about !== undefined ? (
-        <Empty title="Nothing as yet">
+        <Empty title="No entries yet">
           {journal.about === null
-            ? 'Runs that a program of yours works have no journal.'
-            : 'Entries appear as they are written.'}
+            ? 'Runs that an external worker executes have no journal.'
+            : 'Entries appear here as they are written.'}
         </Empty>
       ) : null}
       <ol className="journal">
@@ -312,12 +312,12 @@ function toneOf(type: string): string {
   return /completed|received|fired|ended/.test(type) ? 'good' : 'active';
 }
 
-/** The state of each node by the journal's last word on it. */
+/** The state of each node, from its last journal entry. */
 function nodeStates(entries: WorkflowJournalEntry[]): Map<string, NodeState> {
   const states = new Map<string, NodeState>();
   for (const { node_id, type, record } of entries) {
     if (node_id === undefined) continue;
-    // Nodes inside another are not drawn; their place is that other's.
+    // Nodes inside another node are not drawn; the outer node stands for them.
     if ((record.metadata as { parent_command_id?: string } | undefined)?.parent_command_id !== undefined) continue;
     const state = stateAfter[type];
     if (state !== undefined) states.set(node_id, state);
@@ -336,7 +336,7 @@ const stateAfter: Record<string, NodeState> = {
   signal_timed_out: 'failed',
 };
 
-/** Names of signals that the run waits for now. */
+/** Names of the signals that the run is waiting for. */
 function awaitedSignals(entries: WorkflowJournalEntry[]): string[] {
   const waiting = new Map<string, string>();
   for (const { type, command_id = '', record } of entries) {

@@ -11,7 +11,7 @@ import { Preview, readContents } from '../files/preview.tsx';
 
 const firstPollMs = 400;
 
-/** One extraction: how far it is, and what it has read beside what it was read from. */
+/** One extraction: its progress, and its outputs beside the originals. */
 export function ExtractionPage({ id }: { id: string }) {
   const loaded = useLoad(
     id,

@@ -15,7 +15,7 @@ const kinds: Record<Kind, string> = {
   everyone: 'Everyone in the app',
 };
 
-/** Who else may read or change the file. Each change is saved at once. */
+/** Who else may read or change the file. Each change is saved immediately. */
 export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (file: StoredFile) => void }) {
   const grants = file.acl?.grants ?? [];
   const [kind, setKind] = useState<Kind>('user');
@@ -32,7 +32,7 @@ export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (fil
 
   return (
     <>
-      {grants.length === 0 ? <p className="faint">Nobody besides its owner, as yet.</p> : null}
+      {grants.length === 0 ? <p className="faint">Only the owner has access.</p> : null}
       <ul className="grants">
         {grants.map((grant) => (
           <li key={`${grant.principal_type}/${grant.principal}`}>
@@ -142,7 +142,7 @@ function patch(
   return call('PATCH /api/v1/files/{file}', { path: { file }, body: { acl } });
 }
 
-/** Whom one may choose from: those that one sees. An id can always be typed. */
+/** Suggests visible principals. An id can always be typed. */
 function usePeople(kind: Kind): { value: string; label: string }[] {
   const { isDeveloper } = useSession();
   const query = { page_size: 100 };

@@ -1,10 +1,10 @@
 import { call } from '../../api/client.ts';
 import { useLoad } from '../../ui/use-load.ts';
 
-/** Names that were asked for, by id: a file that is renamed shows its new name after the page is loaded anew. */
+/** Names cached by id. A renamed file shows its new name after a page reload. */
 const names = new Map<string, Promise<string>>();
 
-/** What a file is called; its id when it is gone. */
+/** The name of a file, or its id if it was deleted. */
 export function FileName({ id }: { id: string }) {
   const { data } = useLoad(id, () => findName(id));
   return <>{data ?? '…'}</>;

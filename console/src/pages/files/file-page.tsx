@@ -8,7 +8,7 @@ import { useAction, useLoad } from '../../ui/use-load.ts';
 import { AclEditor } from './acl-editor.tsx';
 import { Preview } from './preview.tsx';
 
-/** One file: what it holds, who may see it, and what can be done with it. */
+/** One file: its contents, access list and actions. */
 export function FilePage({ id }: { id: string }) {
   const loaded = useLoad(id, () => call('GET /api/v1/files/{file}', { path: { file: id } }));
   const [, navigate] = useLocation();
@@ -52,7 +52,7 @@ export function FilePage({ id }: { id: string }) {
                   {file.acl ? (
                     <AclEditor file={file} onChange={loaded.replace} />
                   ) : (
-                    <p className="faint">Only who owns the file sees and changes who else may read it.</p>
+                    <p className="faint">Only the owner of the file can see and change who has access.</p>
                   )}
                 </section>
                 <Details file={file} />
@@ -69,7 +69,7 @@ export function FilePage({ id }: { id: string }) {
                   if (await remove.run()) navigate('/files');
                 }}
               >
-                Its contents, links to it and access lists go with it. This cannot be taken back.
+                This also deletes its contents, links and access list. It cannot be undone.
               </Confirm>
             ) : null}
             {asking === 'rename' ? (
@@ -116,12 +116,12 @@ function Sharing({ file, onChange }: { file: StoredFile; onChange: (file: Stored
     <section className="card">
       <h2>Public link</h2>
       <Switch
-        label="Anyone with the link may see it"
+        label="Anyone with the link can view it"
         checked={file.shared}
         disabled={share.busy || (!isImage && !file.shared)}
         onChange={(shared) => share.run(shared)}
       />
-      {isImage ? null : <p className="hint">Only images can be shared by a public link. Give others access below.</p>}
+      {isImage ? null : <p className="hint">Only images can have a public link. Give others access below.</p>}
       {file.share_url === undefined ? null : (
         <div className="with-button">
           <input readOnly aria-label="Public link" value={file.share_url} onFocus={(event) => event.target.select()} />

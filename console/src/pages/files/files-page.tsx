@@ -7,7 +7,7 @@ import { useDelayed } from '../../ui/use-delayed.ts';
 import { useLoad } from '../../ui/use-load.ts';
 import { Uploads, useUploads } from './uploads.tsx';
 
-/** All files that one may see, and the place to drop new ones. */
+/** All visible files, and the drop zone for new ones. */
 export function FilesPage() {
   const { place, isDeveloper } = useSession();
   const [search, setSearch] = useState('');
@@ -76,15 +76,12 @@ export function FilesPage() {
           list.data.length === 0 ? (
             wanted === '' ? (
               <Empty title="No files yet">
-                Drop a PDF, a picture or any other file above. What you upload can be read, shared, extracted as
-                Markdown and made searchable.
+                Drop a PDF, a picture or any other file above. You can then preview it, share it, extract it as Markdown
+                and make it searchable.
               </Empty>
             ) : (
-              <Empty
-                title="No file has that in its name"
-                action={<Button onClick={() => setSearch('')}>Show all</Button>}
-              >
-                The search looks at file names alone.
+              <Empty title="No matching files" action={<Button onClick={() => setSearch('')}>Show all</Button>}>
+                The search covers only file names.
               </Empty>
             )
           ) : (

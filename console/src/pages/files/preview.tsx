@@ -8,7 +8,7 @@ import { useLoad } from '../../ui/use-load.ts';
 const textBytesMax = 512 * 1024;
 const pdfBytesMax = 30 * 1024 * 1024;
 
-/** What a file holds, where a browser can show it without running anything of it. */
+/** A preview of types that a browser can show without executing them. */
 export function Preview({ file }: { file: StoredFile }) {
   const type = (file.content_type.split(';')[0] ?? '').trim().toLowerCase();
   if (type.startsWith('image/')) return <ImagePreview file={file} />;
@@ -20,7 +20,7 @@ export function Preview({ file }: { file: StoredFile }) {
 function NoPreview() {
   return (
     <Empty title="No preview">
-      Browsers cannot show this type. Download it, or extract its text to read it as Markdown.
+      Browsers cannot show this type. Download the file, or extract its text as Markdown.
     </Empty>
   );
 }
@@ -35,15 +35,15 @@ function isText(type: string): boolean {
   return type.startsWith('text/') || /^application\/(.+\+)?(json|xml|yaml|x-ndjson|javascript|sql|toml)$/.test(type);
 }
 
-/** Reads the contents by the signed URL; `limit` bytes of them at most. */
+/** Reads the contents from the signed URL, at most `limit` bytes. */
 export async function readContents(file: StoredFile, limit?: number): Promise<Response> {
   const range: Record<string, string> =
     limit !== undefined && file.size > limit ? { range: `bytes=0-${limit - 1}` } : {};
   const response = await fetch(file.url, { headers: range }).catch(() => undefined);
   if (response?.ok) return response;
   const message = response
-    ? `The contents answered ${response.status}.`
-    : 'The browser may not read the store of files. Its CORS rules have to allow this page.';
+    ? `The contents could not be loaded (${response.status}).`
+    : 'The browser may not read the file store. Its CORS rules must allow this page.';
   throw new ApiError(0, { code: 'unavailable', message });
 }
 
@@ -55,7 +55,7 @@ function TextPreview({ file, markdown }: { file: StoredFile; markdown: boolean }
         <>
           {file.size > textBytesMax ? (
             <p className="notice">
-              The first {bytes(textBytesMax)} of {bytes(file.size)}. Download the file to read it all.
+              The first {bytes(textBytesMax)} of {bytes(file.size)}. Download the file to read the rest.
             </p>
           ) : null}
           {text === '' ? <p className="faint">The file is empty.</p> : null}
@@ -66,7 +66,7 @@ function TextPreview({ file, markdown }: { file: StoredFile; markdown: boolean }
   );
 }
 
-/** PDF in the browser's own viewer, out of this page's memory: the bytes themselves may be shown in no frame. */
+/** Shows a PDF in the browser's viewer from memory: the file's URL itself cannot be framed. */
 function PdfPreview({ file }: { file: StoredFile }) {
   const [url, setUrl] = useState<string>();
   const small = file.size <= pdfBytesMax;

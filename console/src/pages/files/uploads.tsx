@@ -9,14 +9,14 @@ import { asApiError } from '../../ui/use-load.ts';
 type Upload = {
   id: number;
   file: File;
-  /** From 0 to 1; at 1 the server still writes it down. */
+  /** From 0 to 1; at 1 the server is still storing the file. */
   part: number;
   stop: () => void;
   done?: StoredFile;
   error?: ApiError;
 };
 
-/** Uploads under way, a few at a time. `onDone` is told of each that has arrived. */
+/** Runs uploads, a few at a time. `onDone` is called for each finished upload. */
 export function useUploads(query: { org?: string | undefined }, onDone: (file: StoredFile) => void) {
   const [list, setList] = useState<Upload[]>([]);
   const waiting = useRef<(() => void)[]>([]);
@@ -59,7 +59,7 @@ export function useUploads(query: { org?: string | undefined }, onDone: (file: S
 
 const atOnce = 3;
 
-/** How each upload stands. */
+/** The state of each upload. */
 export function Uploads({ uploads: { list, add, remove } }: { uploads: ReturnType<typeof useUploads> }) {
   if (list.length === 0) return null;
   return (

@@ -27,9 +27,7 @@ export function KeysPage() {
     <>
       <PageHead
         title="Keys and tokens"
-        lead={
-          isDeveloper ? 'What programs and users sign their requests with.' : 'What your own programs sign in with.'
-        }
+        lead={isDeveloper ? 'Credentials for programs and users.' : 'Credentials for your own programs.'}
       />
       {isDeveloper ? <Keys /> : null}
       <section>
@@ -69,12 +67,12 @@ function Keys() {
       <Shown loaded={keys}>
         {(list) =>
           list.data.length === 0 ? (
-            <Empty title="No keys yet" action={<Button onClick={() => setCreating(true)}>Make the first key</Button>}>
+            <Empty title="No keys yet" action={<Button onClick={() => setCreating(true)}>Create the first key</Button>}>
               A secret key opens all of the app, for your server. A publishable key only lets users sign in.
             </Empty>
           ) : (
             <>
-              <Table columns={['Key', 'Name', 'Type', 'Made', 'Last used', { name: 'Actions', look: 'hidden' }]}>
+              <Table columns={['Key', 'Name', 'Type', 'Created', 'Last used', { name: 'Actions', look: 'hidden' }]}>
                 {list.data.map((key) => (
                   <tr key={key.id} className={key.revoked_at === undefined ? '' : 'over'}>
                     <td className="main">
@@ -122,7 +120,7 @@ function Keys() {
           onConfirm={() => revoke.run(revoking)}
           onClose={() => setRevoking(undefined)}
         >
-          Whatever still uses it is refused from now on. This cannot be taken back.
+          Requests with this key fail from now on. This cannot be undone.
         </Confirm>
       ) : null}
     </section>
@@ -141,7 +139,7 @@ function NewKey({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="New key" onClose={onClose}>
       <Form
-        submit="Make the key"
+        submit="Create the key"
         busy={create.busy}
         error={create.error}
         onSubmit={() => create.run()}
@@ -149,7 +147,7 @@ function NewKey({ onClose }: { onClose: () => void }) {
       >
         <Field
           label="Name"
-          hint="What it is for, so that you dare to revoke it later."
+          hint="What the key is for, so that you know when to revoke it."
           error={fieldError(create.error, 'name')}
         >
           {(id, described) => (
@@ -162,14 +160,16 @@ function NewKey({ onClose }: { onClose: () => void }) {
             <input type="radio" name="type" checked={type === 'secret'} onChange={() => setType('secret')} />
             <span>
               <strong>Secret</strong>
-              <span className="hint">Opens all of the app. For servers; never put it into a page or an app.</span>
+              <span className="hint">
+                Full access to the app. For servers only: never put it into a web page or mobile app.
+              </span>
             </span>
           </label>
           <label>
             <input type="radio" name="type" checked={type === 'publishable'} onChange={() => setType('publishable')} />
             <span>
               <strong>Publishable</strong>
-              <span className="hint">Names the app and lets its users sign in, nothing else.</span>
+              <span className="hint">Identifies the app and only lets its users sign in.</span>
             </span>
           </label>
         </fieldset>
@@ -178,11 +178,11 @@ function NewKey({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** The only time that a secret is seen. */
+/** Shows a secret once. */
 function ShownOnce({ title, secret, onClose }: { title: string; secret: string; onClose: () => void }) {
   return (
     <Dialog title={title} onClose={onClose}>
-      <p className="notice">Copy it now: it is shown this once, and kept nowhere in this form.</p>
+      <p className="notice">Copy it now. It is not shown again.</p>
       <div className="with-button">
         <input readOnly aria-label={title} className="code" value={secret} onFocus={(event) => event.target.select()} />
         <Copy text={secret} />
@@ -210,12 +210,12 @@ function Tokens({ user }: { user: string }) {
       <Shown loaded={tokens}>
         {({ data }) =>
           data.length === 0 ? (
-            <Empty title="No tokens yet" action={<Button onClick={() => setCreating(true)}>Make a token</Button>}>
+            <Empty title="No tokens yet" action={<Button onClick={() => setCreating(true)}>Create a token</Button>}>
               A personal token lets a script or a tool act as the user, until it expires or is revoked.
             </Empty>
           ) : (
             <>
-              <Table columns={['Name', 'Made', 'Last used', 'Expires', { name: 'Actions', look: 'hidden' }]}>
+              <Table columns={['Name', 'Created', 'Last used', 'Expires', { name: 'Actions', look: 'hidden' }]}>
                 {data.map((token) => (
                   <tr key={token.id} className={token.revoked_at === undefined ? '' : 'over'}>
                     <td className="main">{token.name ?? <code>{token.id}</code>}</td>
@@ -284,7 +284,7 @@ function NewToken({ user, onClose }: { user: string; onClose: () => void }) {
   return (
     <Dialog title="New personal token" onClose={onClose}>
       <Form
-        submit="Make the token"
+        submit="Create the token"
         busy={create.busy}
         error={create.error}
         onSubmit={() => create.run()}

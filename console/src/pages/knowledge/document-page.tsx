@@ -68,7 +68,7 @@ export function DocumentPage({ id }: { id: string }) {
                 if (await remove.run()) navigate(`/knowledge/${found.source}`);
               }}
             >
-              Searches will not find it any more. A source that reads the web takes it in again with its next pull.
+              Searches no longer find it. A source that reads the web ingests it again with its next pull.
             </Confirm>
           ) : null}
         </>

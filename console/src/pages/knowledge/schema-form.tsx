@@ -1,7 +1,7 @@
 import type { ApiError } from '../../api/client.ts';
 import { Field, fieldError } from '../../ui/basics.tsx';
 
-/** What a person has typed, by member; text until it is read by the schema. */
+/** The typed values by member, as text until parsed by the schema. */
 type Typed = Record<string, string | boolean>;
 export const emptyPayload: Typed = {};
 
@@ -94,7 +94,7 @@ export function SchemaFields({
   ));
 }
 
-/** The payload that was typed, with the types that the schema has; what was left empty is left out. */
+/** The payload with the types of the schema. Empty fields are omitted. */
 export function readPayload(schema: Record<string, unknown>, values: Typed): Record<string, unknown> {
   const entries = membersOf(schema).flatMap(([name, { type }]): [string, unknown][] => {
     const value = values[name];

@@ -18,7 +18,7 @@ type Explained = {
 type Why = { fulltext_rank?: number; fulltext_score?: number; vector_rank?: number; similarity?: number };
 type Found = { hits: SearchHit[]; explain: Explained; mode: Mode };
 
-/** A search as an agent would make it, with the reasons for each hit. */
+/** A search as an agent sends it, with an explanation of each hit. */
 export function SearchPlayground({ source }: { source: string }) {
   const [query, setQuery] = useState('');
   const [mode, setMode] = useState<Mode>('hybrid');
@@ -100,7 +100,7 @@ export function SearchPlayground({ source }: { source: string }) {
 
 const modeHints: Record<Mode, string> = {
   hybrid: 'Both rankings, fused by rank.',
-  fulltext: 'BM25 over the words.',
+  fulltext: 'BM25 ranking of the words.',
   vector: 'Cosine similarity of vectors.',
 };
 
@@ -129,7 +129,7 @@ function Results({ found: { hits, explain } }: { found: Found }) {
         </p>
       )}
       {hits.length === 0 ? (
-        <Empty title="Nothing fits">Try other words, the mode “Vectors”, or no filter.</Empty>
+        <Empty title="No results">Try other words, the mode “Vectors”, or no filter.</Empty>
       ) : (
         <ol className="hits">
           {hits.map((hit, at) => (
@@ -181,7 +181,7 @@ function Reason({
   value: number | undefined;
   unit: string;
 }) {
-  if (rank === undefined) return <State value="quiet" label={`${name}: not found by it`} />;
+  if (rank === undefined) return <State value="quiet" label={`${name}: no match`} />;
   return (
     <State
       value="active"

@@ -30,7 +30,7 @@ const firstPollMs = 400;
 const tabs = ['documents', 'search', 'ingestions', 'settings'] as const;
 type Tab = (typeof tabs)[number];
 
-/** One source: its documents, a search over them, how they came in, and its settings. */
+/** One source: its documents, a search over them, its ingestions, and its settings. */
 export function SourcePage({ id }: { id: string }) {
   const source = useLoad(id, () => call('GET /api/v1/knowledge_sources/{source}', { path: { source: id } }));
   const [params, setParams] = useSearchParams();
@@ -68,7 +68,7 @@ function SourceBody({
   const [adding, setAdding] = useState(false);
   const path = { source: source.id };
   const pushed = source.type === 'knowledge/documents';
-  // The newest ingestion is watched as long as it goes on; documents and the history follow it.
+  // Polls the newest ingestion while it is active, and reloads documents and history.
   const newest = useLoad(
     source.id,
     () => call('GET /api/v1/knowledge_sources/{source}/ingestions', { path, query: { page_size: 1 } }),
@@ -141,11 +141,11 @@ function Watched({ ingestion }: { ingestion: KnowledgeIngestion }) {
         <p>
           <strong>The last ingestion failed.</strong> {String(error?.message ?? '')}
         </p>
-        <p>Correct what it names under Settings or in the document, then start it again.</p>
+        <p>Correct the problem under Settings or in the document, then start it again.</p>
       </div>
     );
   return (
-    <section className="card" aria-live="polite" aria-label="Ingestion under way">
+    <section className="card" aria-live="polite" aria-label="Ingestion in progress">
       <Progress label="Ingestion" />
       <p className="faint">
         <State value={status} /> {statsText(stats)}
@@ -185,7 +185,7 @@ function Documents({ source, onAdd }: { source: KnowledgeSource; onAdd: (() => v
         {(list) =>
           list.data.length === 0 ? (
             <Empty
-              title={q === '' ? 'No documents yet' : 'No title begins so'}
+              title={q === '' ? 'No documents yet' : 'No matching documents'}
               action={
                 onAdd && q === '' ? (
                   <Button kind="primary" onClick={onAdd}>
@@ -238,12 +238,10 @@ function Ingestions({ source }: { source: string }) {
     <Shown loaded={ingestions}>
       {(list) =>
         list.data.length === 0 ? (
-          <Empty title="Nothing has been ingested yet">
-            Each push and each pull is listed here, with what came of it.
-          </Empty>
+          <Empty title="Nothing has been ingested yet">Each push and each pull is listed here with its result.</Empty>
         ) : (
           <>
-            <Table columns={['Ingestion', 'Status', 'What came of it', 'Started']}>
+            <Table columns={['Ingestion', 'Status', 'Result', 'Started']}>
               {list.data.map((one) => (
                 <tr key={one.id}>
                   <td className="main">
@@ -289,7 +287,7 @@ function Settings({ source, onChange }: { source: KnowledgeSource; onChange: (so
         <Form submit="Save" busy={save.busy} error={save.error} onSubmit={() => save.run()}>
           <CodeField
             label="Payload"
-            hint="What the source reads and how, as JSON."
+            hint="What the source reads, and how, as JSON."
             rows={8}
             value={payload}
             onChange={setPayload}
@@ -297,8 +295,8 @@ function Settings({ source, onChange }: { source: KnowledgeSource; onChange: (so
         </Form>
       </section>
       <section className="card">
-        <h2>{source.state === 'active' ? 'Pause' : 'Go on'}</h2>
-        <p className="hint">A paused source starts nothing by itself; what it holds can still be searched.</p>
+        <h2>{source.state === 'active' ? 'Pause' : 'Resume'}</h2>
+        <p className="hint">A paused source starts no ingestions. Its documents can still be searched.</p>
         <ErrorNotice error={pause.error} />
         <Button busy={pause.busy} onClick={() => pause.run()}>
           {source.state === 'active' ? 'Pause the source' : 'Activate the source'}
@@ -310,7 +308,7 @@ function Settings({ source, onChange }: { source: KnowledgeSource; onChange: (so
       </section>
       <section className="card">
         <h2>Delete</h2>
-        <p className="hint">Its documents and the history of its ingestions go with it.</p>
+        <p className="hint">This also deletes its documents and the history of its ingestions.</p>
         <Button kind="danger" onClick={() => setAsking(true)}>
           Delete the source
         </Button>
@@ -326,7 +324,7 @@ function Settings({ source, onChange }: { source: KnowledgeSource; onChange: (so
             if (await remove.run()) navigate('/knowledge');
           }}
         >
-          All of its documents go with it, and nothing of it can be searched any more. This cannot be taken back.
+          This also deletes all of its documents. It cannot be undone.
         </Confirm>
       ) : null}
     </div>
@@ -385,7 +383,7 @@ function AddDocument({ source, onAdded, onClose }: { source: string; onAdded: ()
             )}
           </Field>
         ) : (
-          <Field label="File" hint="Upload it under Files first, when it is not in the list.">
+          <Field label="File" hint="If the file is not in the list, upload it under Files first.">
             {(id, described) => (
               <select id={id} {...described} required value={file} onChange={(event) => setFile(event.target.value)}>
                 <option value="">Choose a file</option>
@@ -398,7 +396,7 @@ function AddDocument({ source, onAdded, onClose }: { source: string; onAdded: ()
             )}
           </Field>
         )}
-        <Field label="Metadata" hint="A JSON object; searches can filter by it.">
+        <Field label="Metadata" hint="A JSON object for search filters.">
           {(id, described) => (
             <input
               id={id}

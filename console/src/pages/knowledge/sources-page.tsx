@@ -22,7 +22,7 @@ import { emptyPayload, readPayload, SchemaFields } from './schema-form.tsx';
 
 type Kind = Item<'GET /api/v1/knowledge_sources/kinds'>;
 
-/** All knowledge sources, and the way to a new one. */
+/** All knowledge sources, and the form for a new one. */
 export function SourcesPage() {
   const { place, isDeveloper } = useSession();
   const [page, setPage] = useState(1);
@@ -100,7 +100,7 @@ export function SourcesPage() {
   );
 }
 
-/** A source has no name of its own: what its metadata calls it, what it reads, or its id. */
+/** A source has no name: shows the name in its metadata, what it reads, or its id. */
 export function sourceName(source: KnowledgeSource): string {
   const name = source.metadata?.name ?? source.payload?.url ?? source.payload?.file;
   return typeof name === 'string' ? name : source.id;
@@ -158,7 +158,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
             </label>
           ))}
         </fieldset>
-        <Field label="Name" hint="For people; it is kept in the metadata.">
+        <Field label="Name" hint="Shown in the console. Stored in the metadata.">
           {(id, described) => (
             <input id={id} {...described} value={name} onChange={(event) => setName(event.target.value)} />
           )}
@@ -203,7 +203,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
   );
 }
 
-/** A source needs an owner, and a new app has nobody yet. */
+/** A source needs an owner, and a new app has none yet. */
 function FirstOrg({ onMade }: { onMade: (org: string) => void }) {
   const { addOrg } = useSession();
   const [name, setName] = useState('');

@@ -9,7 +9,7 @@ import { useAction, useLoad } from '../../ui/use-load.ts';
 type Entry = Item<'GET /api/v1/kv'>;
 type Asking = { kind: 'new' } | { kind: 'edit' | 'delete'; entry: Entry };
 
-/** Entries of all users for who runs the app, one's own for an end user. */
+/** Entries of all users for developers, and their own for end users. */
 export function KvPage() {
   const { isDeveloper } = useSession();
   const [prefix, setPrefix] = useState('');
@@ -27,7 +27,7 @@ export function KvPage() {
   }
   return (
     <>
-      <PageHead title="Key-value" lead="Small things that agents and automations remember, for each user.">
+      <PageHead title="Key-value" lead="Small values that agents and automations store for each user.">
         <Button kind="primary" onClick={() => setAsking({ kind: 'new' })}>
           New entry
         </Button>
@@ -62,7 +62,7 @@ export function KvPage() {
           if (found.length === 0)
             return (
               <Empty
-                title={key === '' && user === '' ? 'No entries yet' : 'No entry fits'}
+                title={key === '' && user === '' ? 'No entries yet' : 'No matching entries'}
                 action={
                   key === '' && user === '' ? (
                     <Button kind="primary" onClick={() => setAsking({ kind: 'new' })}>
@@ -71,7 +71,7 @@ export function KvPage() {
                   ) : undefined
                 }
               >
-                An entry is a key and a text, most often JSON. Each belongs to one user.
+                An entry is a key with a text, often JSON. Each entry belongs to one user.
               </Empty>
             );
           return (
@@ -207,14 +207,14 @@ function ValueField({ value, onChange }: { value: string; onChange: (value: stri
       />
       {problem === undefined ? (
         <Button kind="quiet" onClick={() => onChange(JSON.stringify(JSON.parse(value), null, 2))}>
-          Lay out the JSON
+          Format the JSON
         </Button>
       ) : null}
     </>
   );
 }
 
-/** Why a text that looks like JSON is none; empty for other text, undefined for JSON. */
+/** Why text that looks like JSON is invalid; empty for other text, undefined for JSON. */
 function jsonProblem(text: string): string | undefined {
   if (!/^\s*[[{"\d-]/.test(text)) return '';
   try {
@@ -243,7 +243,7 @@ function EditEntry({ entry, onClose }: { entry: Entry; onClose: (changed: boolea
 
 type Conflict = { value: string | undefined; etag: string | undefined };
 
-/** Saves only over what was opened; what somebody else has written since is shown beside one's own. */
+/** Saves only over the version that was opened. A newer value is shown beside the edited one. */
 function EditForm({
   path,
   whose,
@@ -343,7 +343,7 @@ function DeleteEntry({ entry, onClose }: { entry: Entry; onClose: (changed: bool
       onConfirm={() => remove.run()}
       onClose={() => onClose(false)}
     >
-      Its value is gone then. This cannot be taken back.
+      This also deletes its value. It cannot be undone.
     </Confirm>
   );
 }

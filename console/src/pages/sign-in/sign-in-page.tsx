@@ -8,7 +8,7 @@ import { useAction } from '../../ui/use-load.ts';
 
 const keyStorage = 'quarry.publishable-key';
 
-/** The two ways in. A link with `?key=pk_…` brings users the key of their app. */
+/** Sign-in for developers and users. A link with `?key=pk_…` presets the key of the app. */
 export function SignIn({
   onSignedIn,
   notice,
@@ -115,7 +115,7 @@ export function SignIn({
               </Field>
               <Field
                 label="Publishable key of the app"
-                hint="It names the app that you belong to. Whoever runs the app can give you a link that holds it."
+                hint="It identifies your app. The developer of the app can give you a link that contains it."
                 error={fieldError(signIn.error, 'publishable_key')}
               >
                 {(id, described) => (
