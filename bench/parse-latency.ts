@@ -1,7 +1,7 @@
 /**
  * Whether parsing keeps other requests waiting, in one run:
  *   node bench/parse-latency.ts [FILE…] [--seconds 8] [--rounds 3]
- * The p99 of a key-value GET at a steady 200 requests/s, while nothing else goes on and while both parser processes of
+ * The p99 of a key-value GET at a steady 200 requests/s, while the machine is otherwise idle and while both parser processes of
  * a whole server are kept busy with documents. Without files, two small PDFs of this project's.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

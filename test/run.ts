@@ -121,7 +121,7 @@ async function removeLeftovers(): Promise<void> {
       rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
       lock.release();
     } catch {
-      // Another run that goes on, or another user's.
+      // Another active run, or another user's.
     }
   }
 }

@@ -48,7 +48,7 @@ export async function insertCrawl(db: Db, crawl: NewCrawl): Promise<void> {
     values (${appId}, ${id}, ${hashUrl(settings.startUrl)}, ${settings.startUrl}, 0, 'queued')`;
 }
 
-/** Takes the crawl up: whoever worked on it before can commit nothing more. Undefined when it is gone. */
+/** Takes over the crawl: an earlier worker can commit nothing more. Undefined when it is gone. */
 export async function takeCrawl(db: Db, appId: string, id: string): Promise<Crawl | undefined> {
   const [row] = await db<Crawl[]>`
     update crawls set epoch = epoch + 1

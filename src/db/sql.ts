@@ -34,7 +34,7 @@ export class Statement<Rows extends readonly unknown[] = Row[]> implements Promi
     this.args = args;
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: a statement is a promise that starts when somebody waits for it.
+  // biome-ignore lint/suspicious/noThenProperty: a statement is a promise that starts when it is awaited.
   then<Value = Result<Rows>, Failure = never>(
     onValue?: ((rows: Result<Rows>) => Value | PromiseLike<Value>) | null,
     onFailure?: ((reason: unknown) => Failure | PromiseLike<Failure>) | null,

@@ -58,7 +58,7 @@ test('a secret in an output is there for later nodes, and nowhere to be read', a
   const run = await client.runGraph(
     graphOf(
       { id: 'a', kind: 'transform', value: { auth: ['Bearer {{$secrets.TOKEN}}'] }, on_success: 'w' },
-      // Whoever goes on after the wait has the journal alone.
+      // After the wait only the journal is left.
       { id: 'w', kind: 'wait', seconds: 0.1, on_success: 'k' },
       { id: 'k', kind: 'kv_set', user: user.id, key: 'a', value: '{{$nodes.a.auth[0]}}', on_success: 'h' },
       {

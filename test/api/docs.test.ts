@@ -33,7 +33,7 @@ const pages = [
   'docs/mcp.md',
   'docs/self-hosting.md',
 ];
-/** What every other page goes on from, as each of them says. */
+/** What every other page continues from, as each of them says. */
 const opening = stepsOf(readPage('docs/quickstart.md')).filter(({ heading }) =>
   ['Your shell', 'A user'].includes(heading),
 );

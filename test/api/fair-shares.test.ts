@@ -43,7 +43,7 @@ test('an expression that its deadline ended fails the run without a retry', asyn
   ]);
 });
 
-/** A run that has had one child and waits for a signal before it goes on to `next`. */
+/** A run that has had one child and waits for a signal before it continues to `next`. */
 async function startTree(...next: Record<string, unknown>[]) {
   const child = await client.automation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
   const call = { kind: 'run_automation', automation: child.id };
