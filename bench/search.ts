@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { packVector, signCode } from '../src/content/embed/codes.ts';
 import { normalize } from '../src/content/embed/embedder.ts';
+import { inLanes } from '../src/content/embed/in-lanes.ts';
 import { lexicalEmbedder } from '../src/content/embed/lexical.ts';
 import { PostingsBuilder, packBundle } from '../src/content/postings.ts';
 import type { PreparedText } from '../src/content/prepare.ts';
@@ -194,7 +195,7 @@ try {
   console.log(
     `copied to ${sourceCount} sources in ${((performance.now() - start) / 1000).toFixed(1)} s, database ${size?.size}`,
   );
-  const index = openSearchIndex(db, embedder, 256 * 1024 * 1024);
+  const index = openSearchIndex(db, inLanes(embedder), 256 * 1024 * 1024);
   const request = (mode: SearchMode, documents?: Parameters<typeof index.search>[0]['documents']) => ({
     appId,
     sources: db`s.id = ${first}`,
@@ -210,7 +211,7 @@ try {
     console.log(`${mode} first search ${(performance.now() - start).toFixed(1)} ms`);
     for (const concurrency of [1, 8]) await measure(mode, concurrency, () => index.search(request(mode)));
   }
-  const cold = () => openSearchIndex(db, embedder, 1_000);
+  const cold = () => openSearchIndex(db, inLanes(embedder), 1_000);
   for (const concurrency of [1, 8])
     await measure('fulltext, nothing cached', concurrency, () => cold().search(request('fulltext')));
   for (const concurrency of [1, 8])

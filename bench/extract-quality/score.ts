@@ -39,7 +39,7 @@ function tokens(text: string): string[] {
 }
 
 /** Markdown without its syntax, link targets, pictures and HTML tags. */
-function stripMarkdown(markdown: string): string {
+export function stripMarkdown(markdown: string): string {
   let text = markdown
     .replaceAll('\r\n', '\n')
     .replace(/^---\n[\s\S]*?\n---\n/, '')

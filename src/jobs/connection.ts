@@ -7,7 +7,7 @@ import type { Logger } from '../log.ts';
 export function openJobPool(target: DatabaseTarget, size: number, log: Logger): pg.Pool {
   const pool = new pg.Pool({ ...pgConnection(target), max: size, application_name: 'quarry-jobs' });
   const report = (error: Error) => log.warn({ err: error }, 'A database connection of the job queue was lost');
-  // Without a listener either event would end the process; the library connects anew by itself.
+  // Without a listener either event would end the process; the library reconnects by itself.
   pool.on('error', report);
   pool.on('connect', (client) => client.on('error', report));
   return pool;

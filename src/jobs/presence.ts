@@ -14,7 +14,7 @@ const reconnectMs = 500;
 /**
  * Shows that the worker pool `poolId` lives, by a session lock that the database drops the moment its process dies, and
  * frees the jobs of pools whose lock is gone. A pool counts as dead when two looks in a row miss its lock, so that one
- * that is just starting or connecting anew keeps its jobs.
+ * that is starting or reconnecting keeps its jobs.
  */
 export class Presence {
   readonly #target: DatabaseTarget;

@@ -17,7 +17,7 @@ export type JobContext = {
   /** 1 at the first try. */
   attempt: number;
   isLastAttempt: boolean;
-  /** Aborted when this process stops: keep what is done and throw, and the job goes on elsewhere, not counted as failed. */
+  /** Aborted when this process stops: keep what is done and throw, and the job resumes elsewhere and does not count as failed. */
   signal: AbortSignal;
   log: Logger;
   /**
@@ -129,7 +129,7 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
   let giveBack = (): void => {};
   const waitOutside: WaitOutside = async (wait) => {
     const waited = wait();
-    // Whoever asked hears of a failure below, after the job has left its place.
+    // The caller learns of a failure below, after the job has left its place.
     waited.catch(() => {});
     if (!isOutside) {
       isOutside = await held.detach().catch(() => false);
@@ -217,7 +217,7 @@ function describe(job: Job): { jobId: string; attempt: number; isLastAttempt: bo
 }
 
 /**
- * The next turn of a recurring task. Its key is the task's name, so there is one job for it whoever adds it, and its
+ * The next turn of a recurring task. Its key is the task's name, so there is one job for it however many processes add it, and its
  * time is a multiple of the period by the database's clock, so every process means the same turn.
  */
 async function addNext(pool: pg.Pool, { task, everySeconds }: Recurring): Promise<void> {

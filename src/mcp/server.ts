@@ -20,7 +20,7 @@ const byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
 const instructions = `Knowledge, text extraction, key-value storage and automations of a Quarry server, with the rights of your credential.
 Search before you read: search_knowledge gives passages with their lines, read_document gives the text around them.
 Long texts come in parts: when an answer has next_offset, call again with it as offset.
-Work that takes longer than you wait for answers with an id; read_extraction and read_run show how it goes on.`;
+Work that takes longer than you wait returns an id; read_extraction and read_run show its progress.`;
 
 export type McpContext = Omit<ToolContext, 'report'> & {
   /** Called with unexpected errors. */

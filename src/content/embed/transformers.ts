@@ -13,7 +13,7 @@ type Extractor = (
   options: { pooling: 'mean'; normalize: boolean },
 ) => Promise<{ dims: number[]; data: ArrayLike<number> }>;
 
-/** Not a dependency of the project: whoever wants a local model installs it beside (`npm install @huggingface/transformers`). */
+/** Not a dependency of the project. To use a local model, install it too (`npm install @huggingface/transformers`). */
 const packageName = '@huggingface/transformers';
 
 /** A local ONNX model, loaded at the first text. */

@@ -89,7 +89,7 @@ function Running({ extraction: { progress, kind } }: { extraction: Extraction })
 const advice: Record<string, string> = {
   fetch_failed: 'Check that the address is right and reachable from the server, then start it again.',
   unsupported_content: 'This kind of content cannot be read. Try another form of it, such as PDF or HTML.',
-  extraction_failed: 'The document may be damaged. Open it and save it anew, then try again.',
+  extraction_failed: 'The document may be damaged. Open it, save a new copy, then try again.',
   timeout: 'It took too long. Try a smaller document, or raise QUARRY_PARSE_SECONDS.',
   internal_error: 'Something went wrong on the server; its log says what.',
 };
