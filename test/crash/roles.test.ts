@@ -132,6 +132,6 @@ test('another root secret than the database was made with is refused', async () 
 });
 
 test('roles without an external database are refused with the reason', async () => {
-  assert.match(await refusal({ QUARRY_DATA_DIR: dataDir }, ['--only', 'http']), /needs DATABASE_URL/);
+  assert.match(await refusal({ QUARRY_DATA_DIR: dataDir }, ['--only', 'http']), /requires DATABASE_URL/);
   assert.match(await refusal(settings(), ['--only', 'worker']), /QUARRY_PUBLIC_URL is required/);
 });
