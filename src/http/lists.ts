@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
 
-/** The members of a list response besides its items. */
+/** The members of a list response other than its items. */
 type Rest = Record<string, unknown>;
 
 /** Lists with less text are sent whole; longer ones are streamed, chunk by chunk as the client reads. */

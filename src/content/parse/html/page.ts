@@ -69,7 +69,7 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
   };
 }
 
-/** The part of a page's result that outputs show besides its text. */
+/** The part of a page's result that outputs show in addition to its text. */
 export function reportPage({ pageType, structured }: ParsedPage): PageReport {
   return { page_type: pageType, structured };
 }

@@ -6,7 +6,7 @@ const pieceBytes = 64 * 1024;
 /**
  * Entries of one sitemap, at most `entriesMax`: XML (urlset or sitemapindex) or plain text with one URL per line, gzipped
  * or not. A forward scan for the few relevant elements, not an XML parser: it expands no entities, tracks no nesting, and
- * holds one entry in memory besides the text. A damaged or oversized sitemap ends early.
+ * holds one entry in memory in addition to the text. A damaged or oversized sitemap ends early.
  */
 export async function parseSitemap(bytes: Uint8Array, entriesMax: number): Promise<SitemapEntry[]> {
   const isGzipped = bytes[0] === 0x1f && bytes[1] === 0x8b;
