@@ -2,7 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import packageFile from '../../package.json' with { type: 'json' };
 import { redact } from '../log.ts';
 import type { AutomationsOptions } from './automations.ts';
-import { RefusedError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './client.ts';
 import { describeError } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
 
@@ -18,7 +18,7 @@ export async function runCommand(args: string[]): Promise<number> {
     return exitCode();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const known = error instanceof UsageError || error instanceof RefusedError;
+    const known = error instanceof UsageError || error instanceof ApiError;
     process.stderr.write(`${known ? redact(error.message) : describeError(error)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }

@@ -33,7 +33,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     await services.startWorkers(server.work);
     services.setReady();
     services.parser.warm();
-    process.stdout.write(isWorker ? workerGreeting(url) : greeting(url, services.baseUrl(), credentials));
+    process.stdout.write(isWorker ? workerStartMessage(url) : startMessage(url, services.baseUrl(), credentials));
     const reason = await Promise.race([stop.asked, services.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
@@ -81,7 +81,7 @@ async function prepareCredentials({ db, secrets, config, baseUrl }: Services): P
   return credentialsPath(config.dataDir);
 }
 
-function greeting(url: string, baseUrl: string, credentials: string | undefined): string {
+function startMessage(url: string, baseUrl: string, credentials: string | undefined): string {
   return [
     `Quarry listens on ${url}`,
     `Console            ${baseUrl}/console`,
@@ -91,6 +91,6 @@ function greeting(url: string, baseUrl: string, credentials: string | undefined)
   ].join('\n');
 }
 
-function workerGreeting(url: string): string {
+function workerStartMessage(url: string): string {
   return `Quarry runs background jobs\nHealth and metrics ${url}/readyz ${url}/metrics\n`;
 }

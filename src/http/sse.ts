@@ -254,7 +254,7 @@ export class StreamHub {
   /** Sends a stream the versions it lacks, as far as its reader accepts them now. `frames` are shared by all streams. */
   #sendChanges(stream: Stream, event: string, snapshot: Snapshot, frames: Map<number, string>): void {
     const { response } = stream;
-    const { updates, note } = missedBy(stream, snapshot);
+    const { updates, note } = updatesFor(stream, snapshot);
     for (const [index, { version, data }] of updates.entries()) {
       if (response.writableNeedDrain) {
         stream.behind = true;
@@ -319,7 +319,7 @@ export class StreamHub {
 }
 
 /** The versions to send to a stream now, and a comment before them. A new stream always gets the current state. */
-function missedBy(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
+function updatesFor(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
   const { version: had, fresh } = stream;
   if (had !== undefined && snapshot.version > had + 1 && snapshot.since) {
     const updates = snapshot.since(had);
