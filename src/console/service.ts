@@ -7,7 +7,7 @@ import { AppError, type FieldError } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
-import { newSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
+import { generateSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
 import type { UserService } from '../users/service.ts';
 import type { signInSchema } from './schema.ts';
 import * as store from './store.ts';
@@ -62,11 +62,11 @@ export function createConsoleService(deps: ConsoleDeps) {
 
     /** Opens a session. Returns its cookie value and its visible data. 401 and 429 as in auth/login. */
     async signIn(body: Static<typeof signInSchema>, address: string, noteActor: (actor: AuditActor) => void) {
-      const way = readWayIn(body);
+      const method = readSignInMethod(body);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
-      if (way.kind === 'developer') {
-        const value = newSessionValue();
-        const row = { digest: digest(value), tokenDigest: digest(way.token), expiresAt };
+      if (method.kind === 'developer') {
+        const value = generateSessionValue();
+        const row = { digest: digest(value), tokenDigest: digest(method.token), expiresAt };
         await auth.attemptFrom(address, async () => {
           if (!(await store.insertDeveloperSession(db, row)))
             throw new AppError('invalid_credentials', 'The developer token is unknown or revoked.');
@@ -78,7 +78,7 @@ export function createConsoleService(deps: ConsoleDeps) {
         return { value, session: await describe(value, session) };
       }
       const { identity: scope } = await credentials.identify({
-        apiKey: way.key,
+        apiKey: method.key,
         authorization: undefined,
         app: undefined,
         sandbox: undefined,
@@ -87,8 +87,8 @@ export function createConsoleService(deps: ConsoleDeps) {
         throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
       const { appId, sandboxId, keyId } = scope;
       noteActor({ scopes: [{ appId, sandboxId }], kind: 'publishable_key', id: keyId, credential: 'publishable_key' });
-      const { userId, epoch } = await auth.checkPassword(scope, address, way.email, way.password);
-      const value = newSessionValue(scope.appId);
+      const { userId, epoch } = await auth.checkPassword(scope, address, method.email, method.password);
+      const value = generateSessionValue(scope.appId);
       await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, epoch, expiresAt });
       return { value, session: await get(value) };
     },
@@ -106,9 +106,11 @@ export function createConsoleService(deps: ConsoleDeps) {
   };
 }
 
-type WayIn = { kind: 'developer'; token: string } | { kind: 'user'; key: string; email: string; password: string };
+type SignInMethod =
+  | { kind: 'developer'; token: string }
+  | { kind: 'user'; key: string; email: string; password: string };
 
-function readWayIn(body: Static<typeof signInSchema>): WayIn {
+function readSignInMethod(body: Static<typeof signInSchema>): SignInMethod {
   const { developer_token: token, publishable_key: key, email, password } = body;
   if (token !== undefined) {
     const extra = Object.keys(body).filter((member) => member !== 'developer_token');
