@@ -5,6 +5,7 @@ import { killEmbeddedPostgres } from '../db/embedded.ts';
 import { createLogger } from '../log.ts';
 import { createServer, type QuarryServer } from '../server.ts';
 import { createServices, type Services } from '../services.ts';
+import { greeting, maySignInByLink } from './greeting.ts';
 
 /** Serves until a signal arrives or the embedded database exits. */
 export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
@@ -33,7 +34,9 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     await services.startWorkers(server.work);
     services.setReady();
     services.parser.warm();
-    process.stdout.write(isWorker ? workerGreeting(url) : greeting(url, services.baseUrl(), credentials));
+    const signInCode = isWorker ? undefined : createSignInCode(services, server);
+    const shown = { url, baseUrl: services.baseUrl(), credentials, signInCode };
+    process.stdout.write(isWorker ? workerGreeting(url) : greeting(shown));
     const reason = await Promise.race([stop.asked, services.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
@@ -81,14 +84,12 @@ async function prepareCredentials({ db, secrets, config, baseUrl }: Services): P
   return credentialsPath(config.dataDir);
 }
 
-function greeting(url: string, baseUrl: string, credentials: string | undefined): string {
-  return [
-    `Quarry listens on ${url}`,
-    `Console            ${baseUrl}/console`,
-    `API reference      ${baseUrl}/docs`,
-    `Credentials        ${credentials ?? 'create new ones with `quarry credentials`'}`,
-    '',
-  ].join('\n');
+/** For the link that signs in once; it is printed and nowhere else. */
+function createSignInCode({ config, baseUrl }: Services, server: QuarryServer): string | undefined {
+  const isTerminal = process.stdout.isTTY === true;
+  if (!maySignInByLink({ isTerminal, host: config.host, baseUrl: baseUrl() })) return undefined;
+  const token = findCredentialsFile(config.dataDir)?.developer_token;
+  return token === undefined ? undefined : server.createSignInCode(token);
 }
 
 function workerGreeting(url: string): string {

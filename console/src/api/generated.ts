@@ -254,7 +254,7 @@ export type Operations = {
   'DELETE /api/v1/secrets/{name}': { path: { name: string }; query: undefined; body: undefined; answer: undefined };
   'PUT /protected/api/v1/developer/apps/{app}/secrets/{name}': { path: { name: string }; query: undefined; body: { value: string }; answer: AppSecret };
   'DELETE /protected/api/v1/developer/apps/{app}/secrets/{name}': { path: { name: string }; query: undefined; body: undefined; answer: undefined };
-  'POST /console/session': { path: undefined; query: undefined; body: { publishable_key?: string; email?: string; password?: string; developer_token?: string }; answer: ConsoleSession };
+  'POST /console/session': { path: undefined; query: undefined; body: { publishable_key?: string; email?: string; password?: string; developer_token?: string; sign_in_code?: string }; answer: ConsoleSession };
   'GET /console/session': { path: undefined; query: undefined; body: undefined; answer: ConsoleSession };
   'DELETE /console/session': { path: undefined; query: undefined; body: undefined; answer: undefined };
   'POST /mcp': { path: undefined; query: undefined; body: undefined; answer: unknown };
