@@ -1,7 +1,7 @@
 import { type Database, production } from '../../src/db/database.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import { mintAccessToken } from '../../src/tenancy/access-tokens.ts';
-import { digest, newCredential, Secrets } from '../../src/tenancy/secrets.ts';
+import { digest, generateCredential, Secrets } from '../../src/tenancy/secrets.ts';
 
 export const benchSecret = 'a-root-secret-that-only-this-benchmark-uses';
 const entriesOfUser = 10_000;
@@ -19,7 +19,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
   await db`create table bare_entries (key text primary key, value text not null) with (fillfactor = 85)`;
   await db`insert into bare_entries select key, value from kv_entries where app_id = ${appId}`;
   await db`vacuum analyze`;
-  const secretKey = newCredential('sk');
+  const secretKey = generateCredential('sk');
   await db`insert into api_keys (app_id, id, sandbox_id, type, digest, hint)
     values (${appId}, ${newUuid()}, ${production}, 'secret', ${digest(secretKey)}, 'sk_')`;
   const token = await mintAccessToken(new Secrets(benchSecret), { appId, sandboxId: production, userId }, new Date());

@@ -14,7 +14,7 @@ import {
   type CredentialUse,
   endAuditEntry,
   insertAuditEntries,
-  putFailedAttempts,
+  upsertFailedAttempts,
 } from './store.ts';
 
 type AuditLogDeps = {
@@ -79,15 +79,15 @@ export class AuditLog implements Auditor {
       const by = request.auditNote?.actor ?? actor;
       return by && this.#end(mode, beginEntries(request, by, this.#deps.clock.now()), request, status, resource);
     };
-    let answer: Awaited<T>;
+    let result: Awaited<T>;
     try {
-      answer = await change();
+      result = await change();
     } catch (error) {
       await end(statusOf(error, request), resourceInPath(request));
       throw error;
     }
-    await end(reply.statusCode, resourceOf(answer, request));
-    return answer;
+    await end(reply.statusCode, findResourceId(result, request));
+    return result;
   }
 
   count({ identity, credential }: Identified, status: number): void {
@@ -218,10 +218,10 @@ export class AuditLog implements Auditor {
   }
 
   async #flushFailures(): Promise<void> {
-    const entries = this.#failures.takeUnwritten();
+    const entries = this.#failures.takeUnsaved();
     for (let from = 0; from < entries.length; from += entriesBatchMax)
       try {
-        await putFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax));
+        await upsertFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax));
       } catch (error) {
         this.#deps.log.warn({ err: error, entries: entries.length - from }, 'Could not count failed attempts');
         return;
@@ -308,8 +308,8 @@ function resourceInPath(request: FastifyRequest): string | null {
 }
 
 /** The id of the resource created or changed, otherwise the one named in the path. */
-function resourceOf(answer: unknown, request: FastifyRequest): string | null {
-  const { id, user, ingestion } = (answer ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
+function findResourceId(result: unknown, request: FastifyRequest): string | null {
+  const { id, user, ingestion } = (result ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
   const made = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;
   if (typeof made === 'string' && idPattern.test(made)) return made;
   return resourceInPath(request);

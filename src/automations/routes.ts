@@ -22,7 +22,7 @@ import {
   automationSchema,
   automationUpdateSchema,
   claimSchema,
-  eventAnswerSchema,
+  eventResponseSchema,
   eventSchema,
   invokeSchema,
   journalPageSchema,
@@ -32,9 +32,9 @@ import {
   listVisibleRunsQuery,
   runPageSchema,
   runSchema,
-  secretAnswerSchema,
   secretListSchema,
   secretPutSchema,
+  secretResponseSchema,
   signalSchema,
   statusSchema,
   workflowVersionSchema,
@@ -276,7 +276,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     summary: 'Emit an event that may start automations',
     body: eventSchema,
     budget: bodyBudgets.map,
-    responses: { 201: eventAnswerSchema },
+    responses: { 201: eventResponseSchema },
     async handler({ caller, body }) {
       return { id: formatId('event', await runs.emit(caller, body.name, body.payload)), name: body.name };
     },
@@ -338,7 +338,7 @@ function registerSecrets(api: Api, { automations }: AutomationRouteDeps): void {
     summary: 'Set a secret that graphs read as `$secrets.NAME`',
     params,
     body: secretPutSchema,
-    responses: { 200: ref(secretAnswerSchema) },
+    responses: { 200: ref(secretResponseSchema) },
     handler: async ({ caller, params: given, body }) =>
       presentSecret(await automations.putSecret(caller, given.name, body.value)),
   });

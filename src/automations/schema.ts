@@ -132,7 +132,7 @@ export const runSchema = Type.Object(
 );
 
 const { payload: _payload, participants: _participants, result: _result, ...summary } = runSchema.properties;
-export const runSummarySchema = Type.Object(
+const runSummarySchema = Type.Object(
   {
     ...summary,
     automation_name: Type.String(),
@@ -243,14 +243,14 @@ export const statusSchema = strict({
   error: Type.Optional(strict({ code: bounded(200), message: Type.String({ maxLength: 10_000 }) })),
 });
 export const eventSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
-export const eventAnswerSchema = Type.Object({
+export const eventResponseSchema = Type.Object({
   id: Type.String({ description: 'evt_…' }),
   name: Type.String(),
 });
 
-export const secretAnswerSchema = Type.Object(
+export const secretResponseSchema = Type.Object(
   { name: Type.String(), created_at: Type.String(), updated_at: Type.String() },
   { $id: 'AppSecret', description: 'A value for `$secrets` in graphs; it cannot be read back.' },
 );
 export const secretPutSchema = strict({ value: Type.String({ minLength: 1, maxLength: 16_384 }) });
-export const secretListSchema = Type.Object({ data: Type.Array(ref(secretAnswerSchema)) });
+export const secretListSchema = Type.Object({ data: Type.Array(ref(secretResponseSchema)) });

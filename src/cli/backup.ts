@@ -9,7 +9,7 @@ import { openBlobStore } from '../blob/open.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { createLogger } from '../log.ts';
-import { findSecret, keepSecret } from '../services.ts';
+import { findSecret, saveSecret } from '../services.ts';
 import { Secrets } from '../tenancy/secrets.ts';
 import { withDatabase } from './with-database.ts';
 
@@ -63,7 +63,7 @@ export async function restore(directory: string, { reuseBlobs }: { reuseBlobs?: 
             throw new BackupError(
               'Neither the backup nor this server has a root secret. Set QUARRY_SECRET to the one that it was taken with, or put its file "secret" into the data directory.',
             );
-          keepSecret(config.dataDir, archived);
+          saveSecret(config.dataDir, archived);
           return new Secrets(archived);
         },
       }),

@@ -65,7 +65,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
     }
   }
 
-  async function answerOf<T>(response: Dispatcher.ResponseData): Promise<T> {
+  async function readResponse<T>(response: Dispatcher.ResponseData): Promise<T> {
     const text = await response.body.text();
     if (response.statusCode >= 400) throw refusal(response.statusCode, text);
     return (text === '' ? undefined : JSON.parse(text)) as T;
@@ -75,7 +75,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
     async send<T>(method: string, path: string, { query, body }: SendOptions = {}) {
       const json = body === undefined ? {} : { 'content-type': 'application/json' };
       const more = body === undefined ? {} : { body: JSON.stringify(body) };
-      return answerOf<T>(await open(method, withQuery(path, query), { headers: { ...headers, ...json }, ...more }));
+      return readResponse<T>(await open(method, withQuery(path, query), { headers: { ...headers, ...json }, ...more }));
     },
 
     async upload<T>(path: string, upload: Upload) {
@@ -84,7 +84,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
         headers: { ...headers, ...upload.headers, ...length },
         body: upload.body as never,
       });
-      return answerOf<T>(response);
+      return readResponse<T>(response);
     },
 
     async *events(path: string) {

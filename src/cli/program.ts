@@ -3,7 +3,7 @@ import packageFile from '../../package.json' with { type: 'json' };
 import { redact } from '../log.ts';
 import type { AutomationsOptions } from './automations.ts';
 import { RefusedError, UsageError } from './client.ts';
-import { explain } from './explain.ts';
+import { describeError } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
 
 /** Runs one `quarry` command. Returns the exit code: 0, 1 when it failed, 2 for a usage error. */
@@ -19,7 +19,7 @@ export async function runCommand(args: string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const known = error instanceof UsageError || error instanceof RefusedError;
-    process.stderr.write(`${known ? redact(error.message) : explain(error)}\n`);
+    process.stderr.write(`${known ? redact(error.message) : describeError(error)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
 }

@@ -2,8 +2,8 @@ import { readConfig } from '../config.ts';
 import { production } from '../db/database.ts';
 import { parseId } from '../ids.ts';
 import { createLogger } from '../log.ts';
-import { boundless, type Measure, measures } from '../tenancy/quotas.ts';
-import { readUsage, setOperatorBound } from '../usage/store.ts';
+import { type Measure, measures, noLimit } from '../tenancy/quotas.ts';
+import { readUsage, setOperatorLimit } from '../usage/store.ts';
 import { withDatabase } from './with-database.ts';
 
 type QuotaOptions = Record<string, string | boolean | undefined>;
@@ -30,15 +30,15 @@ export async function run(app: string, options: QuotaOptions): Promise<number> {
       return 1;
     }
     await db.begin(async (tx) => {
-      for (const [measure, bound] of changes) await setOperatorBound(tx, appId, measure, bound);
+      for (const [measure, bound] of changes) await setOperatorLimit(tx, appId, measure, bound);
     });
     const usage = await readUsage(db, { appId, sandboxId: production });
     if (options.json === true) {
-      const shown = usage.map(({ measure, used, bound }) => [measure, { used, limit: shownBound(bound) }]);
+      const shown = usage.map(({ measure, used, bound }) => [measure, { used, limit: presentLimit(bound) }]);
       process.stdout.write(`${JSON.stringify(Object.fromEntries(shown))}\n`);
     } else
       for (const { measure, used, bound } of usage)
-        process.stdout.write(`${measure.padEnd(10)} ${used} of ${shownBound(bound) ?? 'no limit'}\n`);
+        process.stdout.write(`${measure.padEnd(10)} ${used} of ${presentLimit(bound) ?? 'no limit'}\n`);
     return 0;
   });
 }
@@ -46,13 +46,13 @@ export async function run(app: string, options: QuotaOptions): Promise<number> {
 /** A number, or null for the default; undefined for anything else. */
 function readBound(text: string): number | null | undefined {
   if (text === 'default') return null;
-  if (text === 'none') return boundless;
+  if (text === 'none') return noLimit;
   const bound = Number(text);
-  return /^\d+$/.test(text) && bound <= boundless ? bound : undefined;
+  return /^\d+$/.test(text) && bound <= noLimit ? bound : undefined;
 }
 
-function shownBound(bound: number | null): number | null {
-  return bound === boundless ? null : bound;
+function presentLimit(bound: number | null): number | null {
+  return bound === noLimit ? null : bound;
 }
 
 function wrong(message: string): number {

@@ -1,4 +1,4 @@
-import { bootstrapIfEmpty, opensStoredKeys, rewrapKeys } from '../apps/bootstrap.ts';
+import { bootstrapIfEmpty, rewrapKeys, unwrapsStoredKeys } from '../apps/bootstrap.ts';
 import { ConfigError, readConfig, unknownSettings } from '../config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from '../credentials-file.ts';
 import { killEmbeddedPostgres } from '../db/embedded.ts';
@@ -19,7 +19,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   const services = await createServices(config, log);
   let server: QuarryServer | undefined;
   try {
-    if (!(await opensStoredKeys(services.db, services.secrets)))
+    if (!(await unwrapsStoredKeys(services.db, services.secrets)))
       throw new ConfigError([
         'the root secret is not the one that this database was created with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
       ]);
@@ -74,10 +74,10 @@ function forceExit(dataDir: string): void {
 
 /** Creates the first credentials of an empty database; otherwise updates the base URL in the file. */
 async function prepareCredentials({ db, secrets, config, baseUrl }: Services): Promise<string | undefined> {
-  const made = await bootstrapIfEmpty(db, secrets, (credentials) =>
+  const created = await bootstrapIfEmpty(db, secrets, (credentials) =>
     writeCredentialsFile(config.dataDir, credentialsFile(baseUrl(), credentials)),
   );
-  if (made) return credentialsPath(config.dataDir);
+  if (created) return credentialsPath(config.dataDir);
   const existing = findCredentialsFile(config.dataDir);
   if (existing === undefined) return undefined;
   if (existing.base_url !== baseUrl()) writeCredentialsFile(config.dataDir, { ...existing, base_url: baseUrl() });

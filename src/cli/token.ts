@@ -18,16 +18,16 @@ export async function user(session: Session, named: string): Promise<number> {
 
 /** `quarry token key`: creates an API key and shows it once. */
 export async function key(session: Session, { publishable, name, inSandbox }: KeyOptions): Promise<number> {
-  const made = await session.client.send<Key>('POST', '/keys', {
+  const created = await session.client.send<Key>('POST', '/keys', {
     body: {
       type: publishable ? 'publishable' : 'secret',
       ...(name === undefined ? {} : { name }),
       ...(inSandbox === undefined ? {} : { sandbox: inSandbox }),
     },
   });
-  await session.print(session.json ? jsonLine(made) : `${made.full_key}\n`);
+  await session.print(session.json ? jsonLine(created) : `${created.full_key}\n`);
   if (!session.json)
-    session.say(`${made.id}: the key is not shown again. Revoke it with \`quarry token revoke ${made.id}\`.`);
+    session.say(`${created.id}: the key is not shown again. Revoke it with \`quarry token revoke ${created.id}\`.`);
   return 0;
 }
 

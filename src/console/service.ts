@@ -7,7 +7,7 @@ import { AppError, type FieldError } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
-import { newSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
+import { generateSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
 import type { UserService } from '../users/service.ts';
 import type { signInSchema } from './schema.ts';
 import { createSignInLinks } from './sign-in-links.ts';
@@ -66,12 +66,12 @@ export function createConsoleService(deps: ConsoleDeps) {
 
     /** Opens a session. Returns its cookie value and its visible data. 401 and 429 as in auth/login. */
     async signIn(body: Static<typeof signInSchema>, address: string, noteActor: (actor: AuditActor) => void) {
-      const way = readWayIn(body);
+      const method = readSignInMethod(body);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
-      if (way.kind !== 'user') {
-        const value = newSessionValue();
+      if (method.kind !== 'user') {
+        const value = generateSessionValue();
         await auth.attemptFrom(address, async () => {
-          const token = way.kind === 'developer' ? way.token : links.take(way.code);
+          const token = method.kind === 'developer' ? method.token : links.take(method.code);
           if (token === undefined)
             throw new AppError('invalid_credentials', 'The sign-in link was used before or is too old.');
           const row = { digest: digest(value), tokenDigest: digest(token), expiresAt };
@@ -85,7 +85,7 @@ export function createConsoleService(deps: ConsoleDeps) {
         return { value, session: await describe(value, session) };
       }
       const { identity: scope } = await credentials.identify({
-        apiKey: way.key,
+        apiKey: method.key,
         authorization: undefined,
         app: undefined,
         sandbox: undefined,
@@ -94,8 +94,8 @@ export function createConsoleService(deps: ConsoleDeps) {
         throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
       const { appId, sandboxId, keyId } = scope;
       noteActor({ scopes: [{ appId, sandboxId }], kind: 'publishable_key', id: keyId, credential: 'publishable_key' });
-      const { userId, epoch } = await auth.checkPassword(scope, address, way.email, way.password);
-      const value = newSessionValue(scope.appId);
+      const { userId, epoch } = await auth.checkPassword(scope, address, method.email, method.password);
+      const value = generateSessionValue(scope.appId);
       await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, epoch, expiresAt });
       return { value, session: await get(value) };
     },
@@ -113,12 +113,12 @@ export function createConsoleService(deps: ConsoleDeps) {
   };
 }
 
-type WayIn =
+type SignInMethod =
   | { kind: 'developer'; token: string }
   | { kind: 'link'; code: string }
   | { kind: 'user'; key: string; email: string; password: string };
 
-function readWayIn(body: Static<typeof signInSchema>): WayIn {
+function readSignInMethod(body: Static<typeof signInSchema>): SignInMethod {
   const { developer_token: token, sign_in_code: code, publishable_key: key, email, password } = body;
   for (const alone of ['developer_token', 'sign_in_code'] as const) {
     if (body[alone] === undefined) continue;

@@ -5,8 +5,6 @@ import { digest } from '../tenancy/secrets.ts';
 const lifetimeMs = 10 * 60_000;
 const linksMax = 10;
 
-export type SignInLinks = ReturnType<typeof createSignInLinks>;
-
 /**
  * Codes that sign one browser in as a developer, once. They live in the memory of this process alone, as digests, and
  * end with it: the link is printed for the person who has just started the process.

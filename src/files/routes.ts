@@ -25,7 +25,7 @@ import {
   uploadLinkCreateSchema,
   uploadLinkSchema,
 } from './schema.ts';
-import type { FileDeps, FileService, SeenFile } from './service.ts';
+import type { FileDeps, FileService, VisibleFile } from './service.ts';
 import type { FileRow } from './store.ts';
 
 const tag = 'Files';
@@ -36,7 +36,7 @@ type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: Fi
 
 export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;
-  const present = ({ file, grants }: SeenFile) => presentFile(deps, file, clock.now(), grants);
+  const present = ({ file, grants }: VisibleFile) => presentFile(deps, file, clock.now(), grants);
 
   api.app(everyCaller, {
     method: 'POST',
@@ -109,7 +109,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
 function registerUploadRoutes(
   api: Api,
   { files, baseUrl }: FileRouteDeps,
-  present: (seen: SeenFile) => Promise<unknown>,
+  present: (seen: VisibleFile) => Promise<unknown>,
 ): void {
   const digest = Type.Optional(
     Type.String({ description: 'RFC 9530, sha-256 or sha-512. The upload fails unless the bytes match.' }),

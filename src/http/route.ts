@@ -219,20 +219,20 @@ export class Api {
               request,
               reply,
             });
-          const answer =
+          const result =
             audit === undefined || wanted === undefined
               ? await handle()
               : await audit.audited(wanted, request, reply, handle);
           if (reply.sent) return reply;
-          if (itemSchema === undefined) return answer;
-          const { data, ...rest } = answer as { data: Iterable<unknown> | AsyncIterable<unknown> };
+          if (itemSchema === undefined) return result;
+          const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
           return sendList(reply, itemSchema, data, rest);
         },
       });
     if (definition.rawBody === undefined) add(this.#fastify);
     else
       this.#fastify.register(async (inner) => {
-        leaveBodiesAlone(inner);
+        disableBodyParsing(inner);
         add(inner);
       });
   }
@@ -262,7 +262,7 @@ function auditModeOf(
 }
 
 /** In this context no parser reads the body, whatever its type. */
-function leaveBodiesAlone(fastify: FastifyInstance): void {
+function disableBodyParsing(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser('*', (_request, _body, done) => done(null, undefined));
 }

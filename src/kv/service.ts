@@ -6,7 +6,7 @@ import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { stringProblem } from '../http/unicode.ts';
 import { newUuid, parseId } from '../ids.ts';
-import { type Caller, type Scope, seesWholeApp, type UserCaller } from '../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, type Scope, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
 import { requireKey } from './keys.ts';
 import type { Precondition } from './precondition.ts';
@@ -130,7 +130,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       filter: KvListFilter,
       page: PageRequest,
     ): Promise<{ entries: AsyncIterable<KvListEntry>; total: number }> {
-      if (!seesWholeApp(caller)) throw notFound();
+      if (!canSeeWholeApp(caller)) throw notFound();
       const userId = filter.user === undefined ? undefined : fieldId('user', 'user', filter.user);
       const userSearch = filter.user_search || undefined;
       const keys = filter.key ? { from: filter.key, before: firstTextAfterPrefix(filter.key) } : undefined;
@@ -253,7 +253,7 @@ const quotaExceeded = 'QK001';
 function targetOwner(caller: Caller, user: unknown): KvOwner {
   const { appId, sandboxId } = caller;
   if (caller.kind === 'user') return { appId, sandboxId, userId: caller.userId };
-  if (!seesWholeApp(caller)) throw new AppError('not_found', 'An agent has no key-value entries.');
+  if (!canSeeWholeApp(caller)) throw new AppError('not_found', 'An agent has no key-value entries.');
   if (user === undefined) throw new AppError('user_required', 'Name the owner of the entry in `user`.');
   const userId = typeof user === 'string' && stringProblem(user) === undefined ? parseId('user', user) : undefined;
   if (userId === undefined) throw invalidField('user', 'is not an id of the right type');

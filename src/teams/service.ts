@@ -3,7 +3,7 @@ import { type Database, isUniqueViolation } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid, parseId } from '../ids.ts';
-import { type Caller, seesWholeApp, type TeamRole } from '../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, type TeamRole } from '../tenancy/caller.ts';
 import { findNamedOwners, pathId } from '../tenancy/references.ts';
 import type { memberCreateSchema, memberRemoveSchema, teamCreateSchema, teamUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
@@ -143,7 +143,7 @@ export function createTeamService({ db }: { db: Database }) {
  * An admin of the team can neither add nor change an owner: `memberRole` is the role granted or removed.
  */
 function requireManages(caller: Caller, team: store.TeamRow, memberRole?: TeamRole): void {
-  if (seesWholeApp(caller)) return;
+  if (canSeeWholeApp(caller)) return;
   const role = caller.teams.get(team.id);
   const orgAdmin =
     caller.kind === 'user' && caller.orgRole === 'admin' && team.orgId !== null && caller.orgId === team.orgId;

@@ -10,7 +10,7 @@ export const measures = ['file_bytes', 'documents', 'pages', 'sandboxes'] as con
 export type Measure = (typeof measures)[number];
 
 /** The limit of an app without one. */
-export const boundless = Number.MAX_SAFE_INTEGER;
+export const noLimit = Number.MAX_SAFE_INTEGER;
 
 /** SQLSTATE raised by `app_use`. */
 const quotaPassed = 'QA001';
@@ -21,7 +21,7 @@ export async function usePages(tx: Db, { appId, sandboxId }: Scope, pages: numbe
 }
 
 /** 422 `quota_exceeded` when the quota is used up, to fail early. Counts nothing. */
-export async function requireRoom(db: Db, { appId, sandboxId }: Scope, measure: Measure): Promise<void> {
+export async function requireQuotaLeft(db: Db, { appId, sandboxId }: Scope, measure: Measure): Promise<void> {
   const [row] = await db<{ limit: number; used: number }[]>`
     select bound as limit, app_used(${appId}, ${sandboxId}, ${measure}) as used
     from quota_bound(${appId}, ${measure}) bound

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { BackupError } from '../../src/backup/error.ts';
-import { readManifest, writtenManifest } from '../../src/backup/manifest.ts';
+import { formatManifest, readManifest } from '../../src/backup/manifest.ts';
 import { Progress } from '../../src/backup/progress.ts';
 import { type RestoreOptions, restoreBackup } from '../../src/backup/restore.ts';
 import { type BackupDeps, takeBackup } from '../../src/backup/take.ts';
@@ -300,7 +300,7 @@ test('another root secret, a newer release and a database in use are refused bef
   cpSync(whole, newer, { recursive: true });
   const manifest = await readManifest(newer);
   manifest.migrations.push({ version: 9_999, name: '9999_later.sql', checksum: '' });
-  const { text, sum } = writtenManifest(manifest);
+  const { text, sum } = formatManifest(manifest);
   writeFileSync(join(newer, 'manifest.json'), text);
   writeFileSync(join(newer, 'manifest.sha256'), sum);
   await assert.rejects(restore(newer, empty), /from a newer release/);
@@ -319,7 +319,7 @@ test('a backup from before the first release, with other migrations and without 
   const checksum = '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
   const writeWith = (count: number) => {
     const migrations = Array.from({ length: count }, (_, n) => ({ version: n + 1, name: `${n + 1}`, checksum }));
-    const { text, sum } = writtenManifest({ ...old, migrations });
+    const { text, sum } = formatManifest({ ...old, migrations });
     writeFileSync(join(from, 'manifest.json'), text);
     writeFileSync(join(from, 'manifest.sha256'), sum);
   };

@@ -4,19 +4,19 @@ import { systemClock } from '../../src/clock.ts';
 import { createFetcher } from '../../src/content/fetch/guarded-fetch.ts';
 import { type EngineDeps, runCrawlTurn } from '../../src/crawls/engine.ts';
 import { HostGate } from '../../src/crawls/host-gate.ts';
-import { hostLedger } from '../../src/crawls/host-store.ts';
+import { createHostLedger } from '../../src/crawls/host-store.ts';
 import { insertCrawl, takeCrawl } from '../../src/crawls/store.ts';
 import type { CrawledPage, CrawlSettings, CrawlSink, CrawlVerdict, FailedPage } from '../../src/crawls/types.ts';
 import { newUuid } from '../../src/ids.ts';
-import { Places } from '../../src/jobs/places.ts';
+import { WorkSlots } from '../../src/jobs/work-slots.ts';
 import { createLogger } from '../../src/log.ts';
 import { ended, extractUrl, type TestExtraction } from '../support/extractions.ts';
 import {
   answers,
   type FixtureSite,
   html,
-  type SiteAnswer,
   type SitePages,
+  type SiteResponse,
   startSite,
 } from '../support/fixture-site.ts';
 import type { TestApp } from '../support/provisioner.ts';
@@ -40,7 +40,7 @@ after(async () => {
   for (const site of sites) await site.close();
 });
 
-async function siteOf(pages: SitePages, fallback?: SiteAnswer): Promise<FixtureSite> {
+async function siteOf(pages: SitePages, fallback?: SiteResponse): Promise<FixtureSite> {
   const site = await startSite(pages, fallback);
   sites.push(site);
   return site;
@@ -95,7 +95,7 @@ async function crawl(
 function turn(id: string, sink: Memory) {
   const { parser } = server.services;
   const log = createLogger('silent');
-  const gate = new HostGate(hostLedger(server.db, newUuid()), { concurrencyMax: 4, delayMs: 0, log });
+  const gate = new HostGate(createHostLedger(server.db, newUuid()), { concurrencyMax: 4, delayMs: 0, log });
   const sinks = new Map<string, CrawlSink>([['memory', sink as unknown as CrawlSink]]);
   const deps: EngineDeps = {
     db: server.db,
@@ -104,7 +104,7 @@ function turn(id: string, sink: Memory) {
     fetcher,
     parser,
     gate,
-    places: new Places(16),
+    workSlots: new WorkSlots(16),
     sinks,
     concurrency: 4,
   };
@@ -118,7 +118,7 @@ function turn(id: string, sink: Memory) {
 test('a second crawl of a collection requests only changes, and reports new, changed, unchanged and gone pages', async () => {
   const asked: string[] = [];
   const tagged =
-    (tag: string, body: string): SiteAnswer =>
+    (tag: string, body: string): SiteResponse =>
     (request, response) => {
       if (request.headers['if-none-match'] === tag) {
         asked.push(tag);
@@ -204,7 +204,7 @@ test('a crawl that another worker took over commits nothing more', async () => {
     '/': html('Home', ['/hold']),
     '/hold': (_request, response) => void held.resolve(response),
   });
-  const held = Promise.withResolvers<Parameters<SiteAnswer>[1]>();
+  const held = Promise.withResolvers<Parameters<SiteResponse>[1]>();
   const sink = new Memory();
   const id = newUuid();
   await insertCrawl(server.db, {

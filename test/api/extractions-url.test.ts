@@ -6,8 +6,8 @@ import {
   answers,
   type FixtureSite,
   html,
-  type SiteAnswer,
   type SitePages,
+  type SiteResponse,
   startSite,
 } from '../support/fixture-site.ts';
 import type { TestApp } from '../support/provisioner.ts';
@@ -26,7 +26,7 @@ after(async () => {
   for (const site of sites) await site.close();
 });
 
-async function siteOf(pages: SitePages, fallback?: SiteAnswer): Promise<FixtureSite> {
+async function siteOf(pages: SitePages, fallback?: SiteResponse): Promise<FixtureSite> {
   const site = await startSite(pages, fallback);
   sites.push(site);
   return site;

@@ -8,7 +8,7 @@ import { strToU8, zipSync } from 'fflate';
 import { ParseError, type ParseFailure } from '../../src/content/parse/types.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import type { FileBody } from '../support/files.ts';
-import { type ApiAnswer, type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
+import { type ApiOptions, type ApiResponse, type ErrorBody, startTestServer } from '../support/server.ts';
 
 /** Document extractions: the rules of the request, where outputs go, and every way in which a document can fail. */
 
@@ -156,13 +156,13 @@ test('a job belongs to its agent, else to the calling user, else to the org that
     org: await extract({ file: mine, destination_kind: 'storage', org: org.id }),
     app: await extract({ file: mine, destination_kind: 'storage' }),
   };
-  const file = (job: ApiAnswer<Extraction>) => job.body.outputs[0]?.file;
+  const file = (job: ApiResponse<Extraction>) => job.body.outputs[0]?.file;
   assert.deepEqual([jobs.agent.body.agent, jobs.agent.body.org], [agent.id, org.id]);
   assert.deepEqual([file(jobs.agent)?.agent, file(jobs.agent)?.user], [agent.id, undefined]);
   assert.deepEqual([jobs.user.body.agent, jobs.user.body.org, file(jobs.user)?.user], [undefined, org.id, member.id]);
   assert.deepEqual([jobs.org.body.org, file(jobs.org)?.org, file(jobs.org)?.user], [org.id, org.id, undefined]);
   assert.deepEqual([jobs.app.body.org, file(jobs.app)?.org], [undefined, undefined]);
-  const seen = async (job: ApiAnswer<Extraction>, who: ApiOptions) =>
+  const seen = async (job: ApiResponse<Extraction>, who: ApiOptions) =>
     (await api('GET', `/api/v1/extractions/${job.body.id}`, who)).status === 200;
   for (const [job, expected] of [
     ['agent', [true, false, false, false, false]],

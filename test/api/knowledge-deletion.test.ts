@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { html, type SiteAnswer, startSite } from '../support/fixture-site.ts';
+import { html, type SiteResponse, startSite } from '../support/fixture-site.ts';
 import { knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -36,7 +36,7 @@ test('a document that is deleted during its replacement stays deleted', async ()
 
 test('a document that is deleted during a pull stays deleted until the next pull', async () => {
   let version = 1;
-  let held: { response: Parameters<SiteAnswer>[1] } | undefined;
+  let held: { response: Parameters<SiteResponse>[1] } | undefined;
   let holdNext = false;
   const came = { resolve: () => {} };
   const site = await startSite({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { correctDrift, type Drift, deleteOldCounts, findDrift, setOperatorBound } from '../../src/usage/store.ts';
+import { correctDrift, type Drift, deleteOldCounts, findDrift, setOperatorLimit } from '../../src/usage/store.ts';
 import { extractUrl } from '../support/extractions.ts';
 import { html, type SitePages, startSite } from '../support/fixture-site.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
@@ -239,9 +239,9 @@ test('developers may only tighten what the operator gives', async () => {
   assert.equal((await usageOf(app.secretKey)).file_bytes.limit, 5);
   assert.equal((await bound(app, { file_bytes: null })).status, 200);
 
-  await setOperatorBound(db, app.app.uuid, 'file_bytes', 2 * defaultBytes);
+  await setOperatorLimit(db, app.app.uuid, 'file_bytes', 2 * defaultBytes);
   assert.equal((await bound(app, { file_bytes: defaultBytes + 1 })).status, 200);
-  await setOperatorBound(db, app.app.uuid, 'file_bytes', 7);
+  await setOperatorLimit(db, app.app.uuid, 'file_bytes', 7);
   assert.equal((await usageOf(app.secretKey)).file_bytes.limit, 7);
   assert.equal((await upload(app.secretKey, 8)).status, 422);
   for (const wrong of [{ file_bytes: -1 }, { file_bytes: '5' }, { bytes: 5 }])

@@ -8,14 +8,14 @@ import { loadUserCaller } from '../../src/tenancy/callers.ts';
 import {
   type AgentOwners,
   agentVisible,
+  canSeeAgent,
+  canSeeOwned,
   fileGranted,
   type Grant,
   inScope,
   isGranted,
   type Owned,
   ownedVisible,
-  seesAgent,
-  seesOwned,
 } from '../../src/tenancy/visible.ts';
 import { createTestDatabase } from '../support/database.ts';
 
@@ -110,13 +110,13 @@ test('rules and SQL conditions agree on who sees what', { timeout: 120_000 }, as
         await compare(
           'agents',
           world.agents,
-          (agent: AgentRow) => here(agent) && seesAgent(caller, agent),
+          (agent: AgentRow) => here(agent) && canSeeAgent(caller, agent),
           db<{ id: string }[]>`select a.id from agents a where ${agentVisible(db, caller, 'a')}`,
         );
         await compare(
           'owned',
           world.files,
-          (file: FileRow) => here(file) && seesOwned(caller, file, agentOf(file)),
+          (file: FileRow) => here(file) && canSeeOwned(caller, file, agentOf(file)),
           db<{ id: string }[]>`select f.id from files f where ${ownedVisible(db, caller, 'f')}`,
         );
         for (const action of ['read', 'write'] as const)

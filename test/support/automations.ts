@@ -1,5 +1,5 @@
 import type { TestApp } from './provisioner.ts';
-import type { ApiAnswer, TestServer } from './server.ts';
+import type { ApiResponse, TestServer } from './server.ts';
 
 /** What tests of automations do again and again. */
 
@@ -52,7 +52,7 @@ export class AutomationsClient {
     this.#app = app;
   }
 
-  call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<ApiAnswer<T>> {
+  call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<ApiResponse<T>> {
     return this.#server.api<T>(method, `/api/v1${path}`, {
       key: this.#app.secretKey,
       ...(body === undefined ? {} : { body }),

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 
-export type SiteAnswer = (request: IncomingMessage, response: ServerResponse, url: URL) => unknown;
-export type SitePages = Record<string, string | Uint8Array | SiteAnswer>;
+export type SiteResponse = (request: IncomingMessage, response: ServerResponse, url: URL) => unknown;
+export type SitePages = Record<string, string | Uint8Array | SiteResponse>;
 
 export type FixtureSite = {
   origin: string;
@@ -21,7 +21,7 @@ export type FixtureSite = {
 };
 
 /** A website on a free port of this machine. What is not among `pages` goes to `fallback`, else it is 404. */
-export async function startSite(pages: SitePages, fallback?: SiteAnswer): Promise<FixtureSite> {
+export async function startSite(pages: SitePages, fallback?: SiteResponse): Promise<FixtureSite> {
   const requests: string[] = [];
   const waiting = new Map<string, (() => void)[]>();
   let open = 0;
@@ -73,15 +73,15 @@ ${links.map((link) => `<p>A sentence that leads on to <a href="${link}">another 
 
 export const answers = {
   status:
-    (status: number, headers: Record<string, string> = {}): SiteAnswer =>
+    (status: number, headers: Record<string, string> = {}): SiteResponse =>
     (_request, response) =>
       response.writeHead(status, { 'content-type': 'text/html', ...headers }).end(html(`Status ${status}`)),
   redirect:
-    (location: string, status = 302): SiteAnswer =>
+    (location: string, status = 302): SiteResponse =>
     (_request, response) =>
       response.writeHead(status, { location }).end(),
   /** Fails some times, then answers. */
-  flaky: (failures: number, page: string, headers: Record<string, string> = {}): SiteAnswer => {
+  flaky: (failures: number, page: string, headers: Record<string, string> = {}): SiteResponse => {
     let left = failures;
     return (_request, response) => {
       if (left-- > 0) response.writeHead(503, headers).end();

@@ -141,7 +141,7 @@ export async function findDefinition(
 }
 
 /** True when the caller may see it: through its owner, or because it has no owner. */
-export async function seesAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
+export async function canSeeAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
   const [row] = await db`
     select 1 from automations a where a.id = ${id} and ${inScope(db, caller, 'a')} and (${ownedVisible(db, caller, 'a')}
       or num_nonnulls(a.org_id, a.team_id, a.user_id) = 0)`;
@@ -297,7 +297,7 @@ export async function findInvocation(
 }
 
 /** Deletes idempotency keys and dispatched events from before this time. */
-export async function deleteForgotten(db: Db, before: Date): Promise<void> {
+export async function deleteOldInvocations(db: Db, before: Date): Promise<void> {
   await db`delete from automation_invocations where created_at < ${before}`;
   await db`delete from events where created_at < ${before} and dispatched_at is not null`;
 }

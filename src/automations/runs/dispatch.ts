@@ -6,7 +6,7 @@ import { graphLimits } from '../definitions/graph.ts';
 import type { FullAutomation } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { truthy } from '../nodes/conditional.ts';
-import { treeLimit } from '../nodes/errors.ts';
+import { treeLimitError } from '../nodes/errors.ts';
 import { actsAs } from './invoker.ts';
 import type { RunService } from './service.ts';
 import * as runStore from './store.ts';
@@ -64,7 +64,7 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
           eventId: event.id,
           eventDepth: event.depth,
           treeId: event.treeId,
-          error: error ?? (index < places ? null : treeLimit),
+          error: error ?? (index < places ? null : treeLimitError),
           ...actsAs(automation, undefined),
         }),
       );

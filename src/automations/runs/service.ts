@@ -7,7 +7,7 @@ import { readTime } from '../../http/times.ts';
 import { formatId, newUuid, parseId } from '../../ids.ts';
 import { emitEvent } from '../../jobs/events.ts';
 import { limits } from '../../limits.ts';
-import { type Caller, type Scope, seesWholeApp } from '../../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
@@ -16,12 +16,12 @@ import type { AutomationRow } from '../definitions/store.ts';
 import * as store from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import type { DraftEntry } from '../engine/journal.ts';
-import { treeLimit } from '../nodes/errors.ts';
+import { treeLimitError } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { callerName, findInvocation, requestDigest, sameRun } from './invocations.ts';
-import { actsAs, invokedBy, isWithheld, requireInvokeAuth, requireRunning } from './invoker.ts';
+import { actsAs, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
 import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
@@ -63,7 +63,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
   /** The automation that a caller invokes: by its owner's rights; one without an owner is open to all. */
   async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
     const automation = await automations.getDefinition(caller, name);
-    if (!seesWholeApp(caller) && !(await store.seesAutomation(db, caller, automation.id))) throw notFound();
+    if (!canSeeWholeApp(caller) && !(await store.canSeeAutomation(db, caller, automation.id))) throw notFound();
     return automation;
   }
 
@@ -267,7 +267,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const commit = async (tx: Db): Promise<Child> => {
         const runs = await runStore.countTreeRuns(tx, parent.appId, runStore.treeOf(parent), 1);
         if (runs === undefined || runs > graphLimits.treeRunsMax)
-          throw new NodeFailure(treeLimit.code, treeLimit.message);
+          throw new NodeFailure(treeLimitError.code, treeLimitError.message);
         return { kind: 'run', id: (await runStore.insertRun(tx, run)).id };
       };
       return { commit };
@@ -287,7 +287,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         hasMore: rows.length > count,
         // After the last entry it is the given cursor, so that a polling client never starts over.
         cursor: last === undefined ? after : writeCursor(secrets, run, last.sequence),
-        withheld: isWithheld(caller, run),
+        withheld: hidesPayloads(caller, run),
       } satisfies JournalPage;
     },
 

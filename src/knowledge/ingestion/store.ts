@@ -6,7 +6,7 @@ import type { Db, Transaction } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { Owned } from '../../tenancy/visible.ts';
-import { keepSource } from '../index/store.ts';
+import { lockSource } from '../index/store.ts';
 import { jsonOrNull, sourceVisible } from '../sources/store.ts';
 
 type IngestionStatus = 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
@@ -151,7 +151,7 @@ export async function releaseLease(db: Db, appId: string, id: string, holder: st
 async function keepSourceOf(tx: Transaction, appId: string, id: string): Promise<void> {
   const [row] = await tx<{ sourceId: string }[]>`
     select source_id from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
-  if (row) await keepSource(tx, { appId, sourceId: row.sourceId });
+  if (row) await lockSource(tx, { appId, sourceId: row.sourceId });
 }
 
 /** True while this holder works on the ingestion, which then stays so until the transaction ends. */

@@ -1,5 +1,5 @@
 import { type PrepareInput, prepareText } from '../../prepare.ts';
-import { looksLikeHtml } from '../html/looks-like.ts';
+import { looksLikeHtml } from '../html/detect-html.ts';
 import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
 import { parseDocument } from '../parse.ts';
