@@ -13,6 +13,8 @@ export type Serving = {
   baseUrl: string;
   /** The file with the first credentials, if it is in this data directory. */
   credentials: string | undefined;
+  /** A code that signs the owner of a developer token into the console once. */
+  createSignInCode(developerToken: string): string;
   /** Resolves when the embedded database has exited; never with an external one. */
   databaseEnded: Promise<void>;
   /** Finishes requests and jobs, then stops everything. */
@@ -42,7 +44,11 @@ export async function startServing(config: Config, log: Logger): Promise<Serving
     await services.startWorkers(server.work);
     services.setReady();
     services.parser.warm();
-    return { url, baseUrl: services.baseUrl(), credentials, databaseEnded: services.databaseEnded, close };
+    const { createSignInCode } = server;
+    return {
+      ...{ url, baseUrl: services.baseUrl(), credentials, createSignInCode },
+      ...{ databaseEnded: services.databaseEnded, close },
+    };
   } catch (error) {
     await close();
     throw error;

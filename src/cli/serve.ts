@@ -1,7 +1,9 @@
 import { type Config, readConfig, unknownSettings } from '../config.ts';
+import { findCredentialsFile } from '../credentials-file.ts';
 import { killEmbeddedPostgres } from '../db/embedded.ts';
 import { createLogger } from '../log.ts';
 import { type Serving, startServing } from '../serving.ts';
+import { greeting, maySignInByLink } from './greeting.ts';
 
 /** Serves until a signal arrives or the embedded database exits. */
 export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
@@ -14,7 +16,9 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
 
   const running = await startServing(config, log);
   try {
-    process.stdout.write(greeting(config, running));
+    const isWorker = config.role === 'worker';
+    const signInCode = isWorker ? undefined : createSignInCode(config, running);
+    process.stdout.write(isWorker ? workerGreeting(running.url) : greeting({ ...running, signInCode }));
     const reason = await Promise.race([stop.asked, running.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
@@ -49,13 +53,13 @@ function forceExit(dataDir: string): void {
   process.exit(1);
 }
 
-function greeting({ role }: Config, { url, baseUrl, credentials }: Serving): string {
-  if (role === 'worker') return `Quarry runs background jobs\nHealth and metrics ${url}/readyz ${url}/metrics\n`;
-  return [
-    `Quarry listens on ${url}`,
-    `Console            ${baseUrl}/console`,
-    `API reference      ${baseUrl}/docs`,
-    `Credentials        ${credentials ?? 'create new ones with `quarry credentials`'}`,
-    '',
-  ].join('\n');
+/** For the link that signs in once; it is printed and nowhere else. */
+function createSignInCode({ host, dataDir }: Config, { baseUrl, createSignInCode: create }: Serving) {
+  if (!maySignInByLink({ isTerminal: process.stdout.isTTY === true, host, baseUrl })) return undefined;
+  const token = findCredentialsFile(dataDir)?.developer_token;
+  return token === undefined ? undefined : create(token);
+}
+
+function workerGreeting(url: string): string {
+  return `Quarry runs background jobs\nHealth and metrics ${url}/readyz ${url}/metrics\n`;
 }
