@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
-import packageFile from '../../package.json' with { type: 'json' };
 import { redact } from '../log.ts';
+import { version } from '../version.ts';
 import type { AutomationsOptions } from './automations.ts';
 import { ApiError, UsageError } from './client.ts';
 import { describeError } from './explain.ts';
@@ -28,7 +28,7 @@ export async function runCommand(args: string[]): Promise<number> {
 export function buildProgram(): { program: Command; exitCode: () => number } {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
-    .version(packageFile.version, '--version', 'print the version')
+    .version(version, '--version', 'print the version')
     .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
     .showHelpAfterError('`quarry --help` lists the commands, `quarry <command> --help` their options.')
     .commandsGroup('Run a server:')

@@ -45,9 +45,9 @@ export function graphOf(...nodes: Record<string, unknown>[]) {
 
 export class AutomationsClient {
   readonly #server: TestServer;
-  readonly #app: TestApp;
+  readonly #app: Pick<TestApp, 'secretKey'>;
 
-  constructor(server: TestServer, app: TestApp) {
+  constructor(server: TestServer, app: Pick<TestApp, 'secretKey'>) {
     this.#server = server;
     this.#app = app;
   }

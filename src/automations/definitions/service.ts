@@ -37,11 +37,16 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
   }
 
   /** The same, without the graph. */
-  async function getDefinition(scope: Scope, name: string): Promise<AutomationRow> {
+  async function findDefinition(scope: Scope, name: string): Promise<AutomationRow | undefined> {
     const id = parseId('automation', name);
-    const found =
+    return (
       (id === undefined ? undefined : await store.findDefinition(db, scope, { id })) ??
-      (await store.findDefinition(db, scope, { lookupKey: name }));
+      (await store.findDefinition(db, scope, { lookupKey: name }))
+    );
+  }
+
+  async function getDefinition(scope: Scope, name: string): Promise<AutomationRow> {
+    const found = await findDefinition(scope, name);
     if (!found) throw notFound();
     return found;
   }
@@ -144,6 +149,10 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
   return {
     get,
     getDefinition,
+
+    async findDefinitionId(scope: Scope, name: string): Promise<string | undefined> {
+      return (await findDefinition(scope, name))?.id;
+    },
 
     async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import chardet from 'chardet';
 
 /**
@@ -10,18 +11,15 @@ export function decodeHtml(bytes: Uint8Array, contentType: string): string {
   const declared = encodingName(/charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1]) ?? declaredInside(bytes);
   // Nine of ten pages declare their encoding; a wrong declaration of UTF-8 is detected.
   if (declared !== undefined && declared !== 'utf-8') return new TextDecoder(declared).decode(bytes);
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    const guessed = encodingName(guess(bytes));
-    const lossy = new TextDecoder('utf-8').decode(bytes);
-    if (declared === undefined && guessed !== undefined) return new TextDecoder(guessed).decode(bytes);
-    // A few malformed bytes in declared UTF-8 are an accident; many mean another encoding.
-    const broken = lossy.length - lossy.replaceAll('\uFFFD', '').length;
-    return guessed !== undefined && guessed !== 'utf-8' && broken > 20 + lossy.length / 200
-      ? new TextDecoder(guessed).decode(bytes)
-      : lossy;
-  }
+  if (isUtf8(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+  const guessed = encodingName(guess(bytes));
+  const lossy = new TextDecoder('utf-8').decode(bytes);
+  if (declared === undefined && guessed !== undefined) return new TextDecoder(guessed).decode(bytes);
+  // A few malformed bytes in declared UTF-8 are an accident; many mean another encoding.
+  const broken = lossy.length - lossy.replaceAll('\uFFFD', '').length;
+  return guessed !== undefined && guessed !== 'utf-8' && broken > 20 + lossy.length / 200
+    ? new TextDecoder(guessed).decode(bytes)
+    : lossy;
 }
 
 const sampleBytes = 4_096;
