@@ -18,7 +18,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   try {
     const isWorker = config.role === 'worker';
     const signInCode = isWorker ? undefined : createSignInCode(config, running);
-    process.stdout.write(isWorker ? workerStartMessage(running.url) : startMessage({ ...running, signInCode }));
+    process.stdout.write(isWorker ? workerGreeting(running.url) : greeting({ ...running, signInCode }));
     const reason = await Promise.race([stop.asked, running.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
@@ -60,6 +60,6 @@ function createSignInCode({ host, dataDir }: Config, { baseUrl, createSignInCode
   return token === undefined ? undefined : create(token);
 }
 
-function workerStartMessage(url: string): string {
+function workerGreeting(url: string): string {
   return `Quarry runs background jobs\nHealth and metrics ${url}/readyz ${url}/metrics\n`;
 }
