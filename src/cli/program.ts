@@ -99,7 +99,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     });
   jobs
     .command('retry <job>')
-    .description('have a job that is set aside tried again')
+    .description('retry a job that is set aside')
     .action(async (job: string) => {
       code = await (await import('./jobs.ts')).retry(job);
     });

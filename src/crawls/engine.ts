@@ -369,7 +369,7 @@ class Turn {
         else states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
-      // At the page limit order matters: the result is as if each page had been committed by itself.
+      // At the page limit, order matters: the result is as if each page had been committed alone.
       if (found.length > pagesLeft(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
     }
     await store.finishPages(tx, crawl, rows);
@@ -417,7 +417,7 @@ class Turn {
     return !sitemapRead && scopeUrl !== null && settings.mode === 'site';
   }
 
-  /** After the start page: the pages that sitemaps name. */
+  /** After the start page: the pages in the sitemaps. */
   async #readListsOfPages(): Promise<void> {
     const { settings } = this.#crawl;
     const isRefresh = this.#crawl.collectionId !== null;
