@@ -5,7 +5,7 @@ import type { PageReport } from '../content/parse/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
-import { type Owned, ownedVisible } from '../tenancy/visible.ts';
+import { matchesSeen, type Owned, ownedVisible } from '../tenancy/visible.ts';
 
 type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction_failed' | 'timeout' | 'internal_error';
 export type StoredError = { code: string; message: string };
@@ -156,7 +156,7 @@ export async function listExtractions(
   const where = db`${ownedVisible(db, caller, 'e')}
     ${filter.kind === undefined ? db`` : db`and e.kind = ${filter.kind}`}
     ${filter.state === undefined ? db`` : db`and e.state = ${filter.state}`}
-    ${filter.agentId === undefined ? db`` : db`and e.agent_id = ${filter.agentId}`}`;
+    ${filter.agentId === undefined ? db`` : db`and ${matchesSeen(db, caller, 'agent', 'e.agent_id', [filter.agentId])}`}`;
   const rows = await db<ExtractionRow[]>`
     select e.* from extractions e where ${where}
     order by e.created_at desc, e.id desc limit ${page.pageSize} offset ${page.offset}`;
