@@ -166,13 +166,23 @@ export async function listAutomations(
   return [rows, total];
 }
 
-/** True when the caller may see the run: as its invoker, or through its automation's owner. */
 export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
-  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
   const [row] = await db<RunRow[]>`
-    select r.* from automation_runs r
-    where r.id = ${id} and ${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})`;
+    select r.* from automation_runs r where r.id = ${id} and ${runVisible(db, caller)}`;
   return row;
+}
+
+/** Those of these runs that the caller sees. */
+export async function listVisibleRuns(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select r.id from automation_runs r where r.id = any(${[...ids]}::uuid[]) and ${runVisible(db, caller)}`;
+  return rows.map(({ id }) => id);
+}
+
+/** SQL: the caller sees the run `r`: as its invoker, or through its automation's owner. */
+function runVisible(db: Db, caller: Caller) {
+  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
+  return db`${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})`;
 }
 
 export async function listRuns(
