@@ -25,6 +25,9 @@ export type ExtractionRow = Owned & {
   failureReason: FailureReason | null;
   error: StoredError | null;
   version: number;
+  /** The tree of the run that started it, and the depth of its events. */
+  causeTreeId: string | null;
+  causeDepth: number;
   /** Pages of a link or site; null for a document. */
   discovered: number | null;
   done: number | null;
