@@ -4,7 +4,7 @@ import { notFound } from '../errors.ts';
 import { findFile } from '../files/store.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { limits } from '../limits.ts';
-import { type Caller, seesWholeApp } from '../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
 import { fieldId, findAgent, findOrg, unknownReference } from '../tenancy/references.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import * as store from './store.ts';
@@ -24,7 +24,7 @@ export function createConfigService({ db, blobs }: { db: Database; blobs: BlobSt
     if (orgId !== undefined && !(await findOrg(db, caller, orgId))) return undefined;
     if (agentId !== undefined) return store.configOwnerId({ ...none, agentId });
     if (orgId !== undefined) return store.configOwnerId({ ...none, orgId });
-    if (seesWholeApp(caller)) return store.configOwnerId(none);
+    if (canSeeWholeApp(caller)) return store.configOwnerId(none);
     return caller.kind === 'user' ? caller.userId : caller.agentId;
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { mayBePage, mediaTypeOf, normalizeUrl } from '../content/crawl.ts';
+import { isPageType, mediaTypeOf, normalizeUrl } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
@@ -8,7 +8,7 @@ import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
 import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
-import type { Places } from '../jobs/places.ts';
+import type { WorkSlots } from '../jobs/work-slots.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
@@ -19,7 +19,7 @@ export type ReaderDeps = {
   parser: ParserPool;
   gate: HostGate;
   /** Limits concurrent work on fetched pages. */
-  places: Places;
+  workSlots: WorkSlots;
   clock: Clock;
 };
 
@@ -76,7 +76,7 @@ export async function readPage(
     // Validators belong to one URL. When a redirect now leads to another one, its 304 says nothing about this one.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
-    return await deps.places.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+    return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
@@ -169,7 +169,7 @@ async function judge(
     url: response.url,
   };
   const run = { signal: options.signal, lane: crawl.appId };
-  const html = mayBePage(contentType) ? await readHtml(deps.parser, body, run) : undefined;
+  const html = isPageType(contentType) ? await readHtml(deps.parser, body, run) : undefined;
   const read =
     html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
   const blocked = /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');
