@@ -73,7 +73,7 @@ export async function findExtraction(db: Db, caller: Caller, id: string): Promis
 }
 
 /** Those of these extractions that the caller sees. */
-export async function listVisibleExtractions(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
+export async function filterVisibleExtractions(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select e.id from extractions e where e.id = any(${[...ids]}::uuid[]) and ${ownedVisible(db, caller, 'e')}`;
   return rows.map(({ id }) => id);

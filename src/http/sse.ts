@@ -28,7 +28,7 @@ export type StreamSource = {
   /** The current state of these things of one app; missing ones are omitted. */
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
   /** Those of these things that the user sees. */
-  listVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
+  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
 
 type StreamHubOptions = {
@@ -160,7 +160,7 @@ export class StreamHub {
       );
       for (const [kind, streams] of Map.groupBy(changed, ({ kind }) => kind)) {
         const seen = new Set(
-          await this.#sources.get(kind)?.listVisible(user, [...new Set(streams.map(({ id }) => id))]),
+          await this.#sources.get(kind)?.filterVisible(user, [...new Set(streams.map(({ id }) => id))]),
         );
         for (const stream of streams) {
           stream.identity = user;

@@ -302,7 +302,7 @@ test('a reader who no longer sees a run or an extraction loses its open event st
   const agent = await server.provision.agent(app, { team });
   const client = new AutomationsClient(server, app);
   const runOf = async (owner: object) => {
-    const { id } = await client.automation({ workflow: waits, ...owner });
+    const { id } = await client.createAutomation({ workflow: waits, ...owner });
     return `automation_runs/${(await client.invoke(id)).id}`;
   };
   const ofOrg = await runOf({ org: org.id });

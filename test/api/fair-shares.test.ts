@@ -126,8 +126,8 @@ test('events of the files, extractions and ingestions of a run count for its tre
     ['ingestion.succeeded', { id: 'again', kind: 'ingest', source, content: { data: 'A text.' } }],
   ];
   for (const [trigger, node] of loops) {
-    const looping = await client.automation({ type: 'trigger', trigger, workflow: graphOf(node) });
-    const first = await client.invoke((await client.automation({ workflow: graphOf(node) })).id);
+    const looping = await client.createAutomation({ type: 'trigger', trigger, workflow: graphOf(node) });
+    const first = await client.invoke((await client.createAutomation({ workflow: graphOf(node) })).id);
     const runs = async () => (await client.call<{ data: Run[] }>('GET', `/automations/${looping.id}/runs`)).body.data;
     while ((await runs())[0]?.error?.code !== 'event_depth') await new Promise((resolve) => setTimeout(resolve, 20));
     assert.equal((await runs()).length, 8, trigger);

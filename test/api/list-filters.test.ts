@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { formatId, newUuid } from '../../src/ids.ts';
-import type { TestResource, TestUser, TestWorld } from '../support/provisioner.ts';
+import type { TestResource, TestTenants, TestUser } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 
 before(async () => {
   server = await startTestServer();

@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { Snapshot, StreamSource, Version } from '../../http/sse.ts';
-import { listVisibleRuns } from '../definitions/store.ts';
+import { filterVisibleRuns } from '../definitions/store.ts';
 import { presentRun } from '../present.ts';
 import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
 
@@ -18,7 +18,7 @@ export function runStream(db: Db): StreamSource {
         since: (version: number) => versionsSince(row, version),
       }));
     },
-    listVisible: (caller, ids) => listVisibleRuns(db, caller, ids),
+    filterVisible: (caller, ids) => filterVisibleRuns(db, caller, ids),
   };
 }
 
