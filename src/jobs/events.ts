@@ -48,3 +48,11 @@ export async function emitEvent(db: Db, event: NewEvent, always = false): Promis
     select id from job`;
   return rows[0]?.id;
 }
+
+/** What caused the changes of a transaction: a run's tree, and the depth of the events of what the run does. */
+export type EventCause = { treeId: string; depth: number };
+
+/** The events of this transaction, and of the extractions and ingestions that it starts, have this cause. */
+export async function setEventCause(tx: Db, { treeId, depth }: EventCause): Promise<void> {
+  await tx`select set_config('quarry.cause_tree', ${treeId}, true), set_config('quarry.cause_depth', ${String(depth)}, true)`;
+}
