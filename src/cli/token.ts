@@ -1,4 +1,4 @@
-import { RefusedError } from './client.ts';
+import { RefusedError } from './errors.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type KeyOptions = { publishable?: boolean; name?: string; inSandbox?: string };
