@@ -40,6 +40,8 @@ export type QuarryServer = {
   api: Api;
   /** For the job workers of the process. */
   work: BackgroundWork;
+  /** A code that signs the holder of a developer token in to the console, once. */
+  createSignInCode(developerToken: string): string;
   /** Starts to accept connections. Returns the URL. */
   listen(): Promise<string>;
   /** Stops accepting connections, finishes requests in progress within the drain time, and ends the remaining streams. */
@@ -107,6 +109,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     fastify,
     api,
     work: domains.work,
+    createSignInCode: domains.consoleSessions.createSignInCode,
     async listen() {
       const wanted = servesApi ? config.port : config.workerPort;
       await fastify.listen({ host: config.host, port: wanted });

@@ -5,7 +5,7 @@ import type { PageReport } from '../content/parse/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
-import { type Owned, ownedVisible } from '../tenancy/visible.ts';
+import { matchesSeen, type Owned, ownedVisible } from '../tenancy/visible.ts';
 
 type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction_failed' | 'timeout' | 'internal_error';
 export type StoredError = { code: string; message: string };
@@ -25,6 +25,9 @@ export type ExtractionRow = Owned & {
   failureReason: FailureReason | null;
   error: StoredError | null;
   version: number;
+  /** The tree of the run that started it, and the depth of its events. */
+  causeTreeId: string | null;
+  causeDepth: number;
   /** Pages of a link or site; null for a document. */
   discovered: number | null;
   done: number | null;
@@ -71,6 +74,13 @@ export async function findExtraction(db: Db, caller: Caller, id: string): Promis
   const [row] = await db<ExtractionRow[]>`
     select e.* from extractions e where e.id = ${id} and ${ownedVisible(db, caller, 'e')}`;
   return row;
+}
+
+/** Those of these extractions that the caller sees. */
+export async function filterVisibleExtractions(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select e.id from extractions e where e.id = any(${[...ids]}::uuid[]) and ${ownedVisible(db, caller, 'e')}`;
+  return rows.map(({ id }) => id);
 }
 
 type NewOutput = Omit<OutputRow, 'appId' | 'createdAt'>;
@@ -162,7 +172,7 @@ export async function listExtractions(
   const where = db`${ownedVisible(db, caller, 'e')}
     ${filter.kind === undefined ? db`` : db`and e.kind = ${filter.kind}`}
     ${filter.state === undefined ? db`` : db`and e.state = ${filter.state}`}
-    ${filter.agentId === undefined ? db`` : db`and e.agent_id = ${filter.agentId}`}`;
+    ${filter.agentId === undefined ? db`` : db`and ${matchesSeen(db, caller, 'agent', 'e.agent_id', [filter.agentId])}`}`;
   const rows = await db<ExtractionRow[]>`
     select e.* from extractions e where ${where}
     order by e.created_at desc, e.id desc limit ${page.pageSize} offset ${page.offset}`;

@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts';
 import type { Snapshot, StreamSource } from '../http/sse.ts';
 import { presentSummary } from './present.ts';
-import { listExtractionsById } from './store.ts';
+import { filterVisibleExtractions, listExtractionsById } from './store.ts';
 
 /** Loads extractions for event streams: without their outputs, which may be thousands. */
 export function extractionStream(deps: { db: Db }): StreamSource {
@@ -16,5 +16,6 @@ export function extractionStream(deps: { db: Db }): StreamSource {
         ended: row.state !== 'running',
       }));
     },
+    filterVisible: (caller, ids) => filterVisibleExtractions(deps.db, caller, ids),
   };
 }

@@ -7,6 +7,7 @@ import { storableText } from '../db/text.ts';
 import { insertFiles, type NewFile } from '../files/store.ts';
 import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
+import { setEventCause } from '../jobs/events.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { claimNames } from './names.ts';
 import * as store from './store.ts';
@@ -75,6 +76,8 @@ async function writeOutputs(
   };
   const prefix = extraction.destinationPath === null ? '' : `${extraction.destinationPath}/`;
   const files = pages.map(({ prepared }, index) => newFile(crawl, owned, prepared, `${prefix}${names[index]}`));
+  const { causeTreeId, causeDepth } = extraction;
+  if (causeTreeId !== null) await setEventCause(tx, { treeId: causeTreeId, depth: causeDepth });
   const inserted = insertFiles(tx, files);
   if (extraction.destinationKind === 'config') {
     await inserted;

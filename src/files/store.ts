@@ -10,6 +10,7 @@ import {
   fileGranted,
   type Grant,
   inScope,
+  matchesSeen,
   orgVisible,
   ownedVisible,
   teamVisible,
@@ -120,13 +121,13 @@ export async function listVisibleFiles(
   page: PageRequest,
   filter: FileFilter,
 ): Promise<[VisibleFileRow[], number]> {
-  const equals = (column: string, value: string | undefined) =>
-    value === undefined ? db`true` : db`${db(`f.${column}`)} = ${value}`;
+  const of = (kind: 'org' | 'team' | 'user' | 'agent', id: string | undefined) =>
+    id === undefined ? db`true` : matchesSeen(db, caller, kind, `f.${kind}_id`, [id]);
   const essence = db`lower(btrim(split_part(f.content_type, ';', 1)))`;
   const { contentType, search } = filter;
   const where = db`${visible(db, caller)}
-    and ${equals('org_id', filter.orgId)} and ${equals('team_id', filter.teamId)}
-    and ${equals('user_id', filter.userId)} and ${equals('agent_id', filter.agentId)}
+    and ${of('org', filter.orgId)} and ${of('team', filter.teamId)}
+    and ${of('user', filter.userId)} and ${of('agent', filter.agentId)}
     and ${contentType === undefined ? db`true` : contentType.endsWith('/') ? db`starts_with(${essence}, ${contentType})` : db`${essence} = ${contentType}`}
     and ${search === undefined ? db`true` : db`position(lower(${search}) in lower(f.filename)) > 0`}`;
   const rows = await db<VisibleFileRow[]>`${seenFile(db, caller)} where ${where}

@@ -3,7 +3,8 @@ import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import type { PageRequest } from '../../http/pages.ts';
-import { formatId, newUuid } from '../../ids.ts';
+import { readTime } from '../../http/times.ts';
+import { formatId, newUuid, parseId } from '../../ids.ts';
 import { emitEvent } from '../../jobs/events.ts';
 import { limits } from '../../limits.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
@@ -17,7 +18,7 @@ import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import { treeLimitError } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
-import type { invokeSchema } from '../schema.ts';
+import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { callerName, findInvocation, requestDigest, sameRun } from './invocations.ts';
 import { actsAs, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
@@ -44,6 +45,8 @@ type JournalPage = {
   /** The payloads of entries are withheld from this caller. */
   withheld: boolean;
 };
+
+type RunPage = { rows: store.RunSummaryRow[]; hasMore: boolean; cursor: string | undefined };
 
 const payloadBytesMax = graphLimits.outputBytesMax;
 
@@ -164,6 +167,45 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     async list(caller: Caller, automation: string, status: string | undefined, page: PageRequest) {
       const { id } = await automations.getDefinition(caller, automation);
       return store.listRuns(db, caller, id, status, page);
+    },
+
+    /** The runs of all automations that the caller may see. A filter that names nothing visible matches no run. */
+    async listVisible(caller: Caller, query: Static<typeof listVisibleRunsQuery>): Promise<RunPage> {
+      const count = Math.min(query.limit ?? limits.pageSizeDefault, limits.pageSizeMax);
+      const before = query.after_cursor === undefined ? undefined : parseId('automationRun', query.after_cursor);
+      if (query.after_cursor !== undefined && before === undefined)
+        throw new AppError('invalid_cursor', 'The cursor does not belong to this list.');
+      const filter: store.RunFilter = {
+        status: query.status,
+        since: readTime('since', query.since),
+        until: readTime('until', query.until),
+        search: query.search === undefined ? undefined : readSearch(query.search),
+      };
+      if (query.automation !== undefined) {
+        filter.automationId = await automations.findDefinitionId(caller, query.automation);
+        if (filter.automationId === undefined) return { rows: [], hasMore: false, cursor: undefined };
+      }
+      const found = await store.listVisibleRuns(db, caller, filter, before, count + 1);
+      const rows = found.slice(0, count);
+      const last = rows.at(-1);
+      return {
+        rows,
+        hasMore: found.length > count,
+        cursor: last === undefined ? query.after_cursor : formatId('automationRun', last.id),
+      };
+    },
+
+    async listVersions(caller: Caller, automation: string, page: PageRequest) {
+      return store.listGraphs(db, await automations.getDefinition(caller, automation), page);
+    },
+
+    async getVersion(caller: Caller, automation: string, version: string) {
+      const definition = await automations.getDefinition(caller, automation);
+      const found = /^[1-9]\d{0,8}$/.test(version)
+        ? await store.findGraphVersion(db, definition, Number(version))
+        : undefined;
+      if (!found) throw notFound();
+      return found;
     },
 
     /** Starts a run, or returns the run that this idempotency key started before. */
@@ -314,6 +356,11 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       return id;
     },
   };
+}
+
+function readSearch(text: string): NonNullable<store.RunFilter['search']> {
+  const runId = parseId('automationRun', text);
+  return runId === undefined ? { text } : { runId };
 }
 
 async function findAgentById(db: Db, caller: Caller, text: string) {
