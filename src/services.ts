@@ -19,6 +19,7 @@ import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
+import { loadUserCallers } from './tenancy/callers.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
 import { Sessions } from './tenancy/sessions.ts';
@@ -128,6 +129,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const streams = new StreamHub({
     ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds },
     findEnded: (readers) => credentials.findEnded(readers),
+    loadUsers: (users) => loadUserCallers(db, users),
   });
   await streams.start();
   started.add('event streams', () => streams.close());

@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import { type Config, readConfig } from '../config.ts';
 import { findCredentialsFile } from '../credentials-file.ts';
 import { lazyPackage } from '../lazy-package.ts';
-import { RefusedError, UsageError } from './errors.ts';
+import { ApiError, UsageError } from './errors.ts';
 
 const undici = lazyPackage<typeof import('undici')>('undici');
 
@@ -21,7 +21,7 @@ type ServerEvent = { event: string; data: unknown };
 
 /** Sends requests to one server with one credential. */
 export type Client = {
-  /** Returns the JSON of the response; undefined when it has no body. Throws RefusedError. */
+  /** Returns the JSON of the response; undefined when it has no body. Throws ApiError. */
   send<T>(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: SendOptions): Promise<T>;
   /** Streams a body. `bytes` is its length where that is known. */
   upload<T>(path: string, upload: Upload): Promise<T>;
@@ -151,7 +151,7 @@ function withQuery(path: string, query: Query = {}): string {
 }
 
 /** The error in a response, with every member that it names and a hint. */
-function refusal(status: number, text: string): RefusedError {
+function refusal(status: number, text: string): ApiError {
   type Body = { error?: { code?: string; message?: string; fields?: { field: string; message: string }[] } };
   let body: Body = {};
   try {
@@ -163,7 +163,7 @@ function refusal(status: number, text: string): RefusedError {
   const words = message ?? 'The response is not from a Quarry server. Check the URL.';
   const named = fields.length > 1 ? fields.map(({ field, message: why }) => `\n  ${field}: ${why}`).join('') : '';
   const next = code === undefined ? undefined : nextSteps[code];
-  return new RefusedError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`);
+  return new ApiError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`);
 }
 
 const nextSteps: Record<string, string> = {
@@ -178,15 +178,12 @@ function unreachable(error: unknown, origin: string): unknown {
   const { code, name } = error as { code?: string; name?: string };
   if (name === 'AbortError' || code === 'UND_ERR_ABORTED') return error;
   if (/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code ?? ''))
-    return new RefusedError(
+    return new ApiError(
       0,
       `No server responds at ${origin} (${code}). Check that it is running and that the address is right. \`npm start\` starts one; --url names another.`,
     );
   if (code !== undefined)
-    return new RefusedError(
-      0,
-      `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`,
-    );
+    return new ApiError(0, `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`);
   return error;
 }
 

@@ -2,7 +2,7 @@
 export class UsageError extends Error {}
 
 /** The server refused, or could not be reached. The program exits with 1. */
-export class RefusedError extends Error {
+export class ApiError extends Error {
   /** Of the response; 0 when there was none. */
   readonly status: number;
 

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
-import { arriving, refuseEncodedBody } from '../http/body.ts';
+import { refuseEncodedBody, requireMinimumSpeed } from '../http/body.ts';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
@@ -274,7 +274,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
 async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
   refuseEncodedBody(request);
   try {
-    return await arriving(request, work());
+    return await requireMinimumSpeed(request, work());
   } catch (error) {
     // Discard the rest of the body, so that the client reads the response.
     request.raw.resume();

@@ -275,7 +275,7 @@ export function createFileService(deps: FileDeps) {
       const fileId = parseId('file', id) ?? newUuid();
       const claim = deps.capabilities.read(token);
       const found = await store.findCapability(db, claim.appId, fileId, role);
-      const proved = deps.capabilities.proves(claim, found?.capabilityKey, fileId, role);
+      const proved = deps.capabilities.verifies(claim, found?.capabilityKey, fileId, role);
       if (!proved || !found?.inRole || found.id === null) return undefined;
       return isImage(found.contentType) ? found : undefined;
     },

@@ -181,7 +181,7 @@ export class Api {
     this.routes.push({ method, path, operationId, access, budget, takesJson: definition.body !== undefined });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const wanted = auditModeOf(access, definition);
-    const audit = wanted !== undefined && this.#audit?.keeps(wanted) ? this.#audit : undefined;
+    const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,

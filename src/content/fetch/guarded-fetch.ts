@@ -102,7 +102,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       let hop: FetchRequest = wanted;
       deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
       for (let redirects = 0; ; redirects++) {
-        const response = await deadline.race(once(url, hop, deadline));
+        const response = await deadline.race(fetchHop(url, hop, deadline));
         const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
         const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(safe(target.href)));
         if (target === undefined || refused)
@@ -126,7 +126,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     return checked.url;
   }
 
-  function once(url: URL, hop: FetchRequest, deadline: Deadline): Promise<RawResponse> {
+  function fetchHop(url: URL, hop: FetchRequest, deadline: Deadline): Promise<RawResponse> {
     agent ??= createAgent();
     return undici().request(url.href.replace(/#.*$/s, ''), {
       dispatcher: agent,

@@ -159,7 +159,10 @@ export function createIngestService(deps: IngestDeps) {
       const items: NewItem[] = [];
       for (const [i, item] of input.items.entries()) {
         if ((item.content === undefined) === (item.file === undefined))
-          throw oneOf([`items.${i}.content`, `items.${i}.file`], 'exactly one of content and file is required');
+          throw exactlyOneError(
+            [`items.${i}.content`, `items.${i}.file`],
+            'exactly one of content and file is required',
+          );
         items.push(await readPush(db, caller, item, `items.${i}.`));
       }
       return start(db, caller, source, 'batch', items, input.on_active ?? 'return');
@@ -222,7 +225,7 @@ function readMode(input: Static<typeof ingestSchema>): Mode {
   if (input.pull === true) modes.push('pull');
   const [mode] = modes;
   if (mode === undefined || modes.length > 1)
-    throw oneOf(
+    throw exactlyOneError(
       mode === undefined ? ['content', 'file', 'pull'] : modes,
       'exactly one of content, file and pull is required',
     );
@@ -242,7 +245,7 @@ function checkMode(source: SourceRow, mode: Mode, input: Static<typeof ingestSch
     throw invalidField('payload', `a pull needs ${missing.join(' and ')} in the source's payload`);
 }
 
-function oneOf(fields: string[], message: string): AppError {
+function exactlyOneError(fields: string[], message: string): AppError {
   return new AppError('invalid_parameters', `${fields.join(', ')}: ${message}`, {
     fields: fields.map((field) => ({ field, message })),
   });
