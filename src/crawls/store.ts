@@ -276,9 +276,10 @@ export async function dropUnvisitedStates(tx: Transaction, crawl: Crawl): Promis
 }
 
 /** Deletes a collection's states of pages that no longer exist. */
-export async function dropPageStates(db: Db, appId: string, collectionId: string, urls: string[]): Promise<void> {
+export async function dropPageStates(db: Db, crawl: Crawl, urls: string[]): Promise<void> {
+  if (crawl.collectionId === null || urls.length === 0) return;
   await db`delete from crawled_pages
-    where app_id = ${appId} and collection_id = ${collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
+    where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
 }
 
 /** How many older crawls of the app still exist: its rank among them, from 0. */
