@@ -20,6 +20,7 @@ import { readJsonBodies } from './body.ts';
 import { createContentGate } from './content-origin.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
 import { oneHeader } from './headers.ts';
+import type { Idempotency } from './idempotency.ts';
 import type { Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
@@ -36,6 +37,7 @@ type HttpOptions = {
   rateLimiter?: RateLimiter;
   /** Absent: no audit log. */
   audit?: Auditor;
+  idempotency: Idempotency;
   bodyBytesMax: number;
   intake: Intake;
   corsOrigins: string[];
@@ -50,7 +52,7 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, validation, authentication, errors and headers, but no routes. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, metrics, audit, rewriteUrl } = options;
+  const { log, credentials, metrics, audit, idempotency, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
@@ -81,12 +83,13 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
-  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
+  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit, idempotency });
   fastify.decorateRequest('identity');
   fastify.decorateRequest('credential');
   fastify.decorateRequest('response');
   fastify.decorate('intake', options.intake);
   fastify.decorateRequest('auditNote');
+  fastify.decorateRequest('bodyHash');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -103,6 +106,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-range',
       'content-disposition',
       'allow',
+      'idempotency-replayed',
     ],
     maxAge: 600,
   });

@@ -21,6 +21,7 @@ const levels: string[][] = [
     'automations',
     'configs',
     'extractions',
+    'idempotency',
     'installations',
     'knowledge',
     'mcp',

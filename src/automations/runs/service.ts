@@ -6,7 +6,7 @@ import type { PageRequest } from '../../http/pages.ts';
 import { formatId, newUuid } from '../../ids.ts';
 import { emitEvent } from '../../jobs/events.ts';
 import { limits } from '../../limits.ts';
-import { type Caller, type Scope, seesWholeApp } from '../../tenancy/caller.ts';
+import { type Caller, nameCaller, type Scope, seesWholeApp } from '../../tenancy/caller.ts';
 import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
@@ -19,7 +19,7 @@ import { treeLimit } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
 import type { invokeSchema } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
-import { callerName, findInvocation, requestDigest, sameRun } from './invocations.ts';
+import { findInvocation, requestDigest, sameRun } from './invocations.ts';
 import { actsAs, invokedBy, isWithheld, requireInvokeAuth, requireRunning } from './invoker.ts';
 import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
@@ -188,7 +188,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         const held = await store.claimInvocation(tx, {
           appId: caller.appId,
           automationId: automation.id,
-          caller: callerName(caller),
+          caller: nameCaller(caller),
           idempotencyKey: key,
           requestDigest: digest,
           runId: run.id,
