@@ -300,7 +300,7 @@ export function unknownSettings(env: Record<string, string | undefined> = proces
 /** Rules that involve more than one setting. */
 function checkTogether(config: Config): string[] {
   const problems: string[] = [];
-  if (config.secret !== undefined && weakSecret(config.secret))
+  if (config.secret !== undefined && isWeakSecret(config.secret))
     problems.push('QUARRY_SECRET is too short or a well-known value: use `openssl rand -hex 32`');
   if (config.databaseUrl !== undefined && config.secret === undefined)
     problems.push(
@@ -347,7 +347,7 @@ export function runsJobs({ role, jobWorkers }: Pick<Config, 'role' | 'jobWorkers
   return role !== 'http' && jobWorkers > 0;
 }
 
-function weakSecret(secret: string): boolean {
+function isWeakSecret(secret: string): boolean {
   return secret.length < 32 || new Set(secret).size < 8 || /change.?me|example|secret|password/i.test(secret);
 }
 

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import { type Database, type Db, nobody, production } from '../db/database.ts';
 import { AppError, invalidField } from '../errors.ts';
-import { arriving } from '../http/body.ts';
+import { requireMinimumSpeed } from '../http/body.ts';
 import { errorBody, toAppError } from '../http/errors.ts';
 import type { Idempotency, IdempotencyCaller } from '../http/idempotency.ts';
 import { newUuid } from '../ids.ts';
@@ -127,7 +127,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       }
       if (found !== undefined) {
         if (isStreamed) {
-          const digest = await arriving(request, hashStream(request, deps.uploadBytesMax));
+          const digest = await requireMinimumSpeed(request, hashStream(request, deps.uploadBytesMax));
           if (found.requestDigest?.equals(digest) === false) throw reused();
         }
         const text = open(found.body);

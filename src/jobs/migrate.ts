@@ -6,10 +6,10 @@ import { openJobPool, workerLogger } from './connection.ts';
 import { laneIndex } from './lane-queue.ts';
 import { setAsideIndex } from './set-aside.ts';
 
-/** One process at a time makes the tables of the job queue; the number only has to be ours. */
+/** One process at a time creates the tables of the job queue. Any number works that no other lock uses. */
 const lockKey = 7_130_241_003;
 
-/** Brings the job queue's own tables (schema `graphile_worker`) to the installed release of the library. */
+/** Migrates the job queue's own tables (schema `graphile_worker`) to the installed release of the library. */
 export async function migrateJobs(db: Database, target: DatabaseTarget, log: Logger): Promise<void> {
   const connection = await db.reserve();
   const pgPool = openJobPool(target, 1, log);

@@ -55,6 +55,6 @@ export function nameCaller(caller: Caller): string {
 }
 
 /** True for callers with full access to the app (in its sandbox). */
-export function seesWholeApp(caller: Caller): caller is ServerCaller | DeveloperCaller {
+export function canSeeWholeApp(caller: Caller): caller is ServerCaller | DeveloperCaller {
   return caller.kind === 'server' || caller.kind === 'developer';
 }

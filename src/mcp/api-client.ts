@@ -2,14 +2,18 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency.ts';
 import { ownHeaders } from '../http/own-requests.ts';
 
-type AskOptions = {
+type ApiCallOptions = {
   query?: Record<string, string | number | undefined>;
   /** Sent as JSON. */
   body?: unknown;
 };
 
-/** Sends one request to our own API as the caller and returns its JSON. Throws ApiRefusal with the API's error. */
-export type Ask = <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options?: AskOptions) => Promise<T>;
+/** Sends one request to our own API as the caller and returns its JSON. Throws ApiError with the API's error. */
+export type ApiClient = <T>(
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  path: string,
+  options?: ApiCallOptions,
+) => Promise<T>;
 
 export type ErrorMember = {
   type: string;
@@ -19,7 +23,7 @@ export type ErrorMember = {
   details: Record<string, unknown>;
 };
 
-export class ApiRefusal extends Error {
+export class ApiError extends Error {
   readonly status: number;
   readonly error: ErrorMember;
 
@@ -31,13 +35,13 @@ export class ApiRefusal extends Error {
 }
 
 /** Sends requests within this process, through the hooks, checks and handlers of the routes. */
-export function createAsk(fastify: FastifyInstance, request: FastifyRequest): Ask {
+export function createApiClient(fastify: FastifyInstance, request: FastifyRequest): ApiClient {
   const own = ownHeaders(request);
   const key = readIdempotencyKey(request);
-  return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: AskOptions = {}) => {
+  return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: ApiCallOptions = {}) => {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) search.set(name, String(value));
-    const answer = await fastify.inject({
+    const response = await fastify.inject({
       method,
       url: search.size === 0 ? path : `${path}?${search.toString()}`,
       remoteAddress: request.ip,
@@ -48,9 +52,9 @@ export function createAsk(fastify: FastifyInstance, request: FastifyRequest): As
       },
       ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
     });
-    const text = answer.payload;
-    if (answer.statusCode >= 400)
-      throw new ApiRefusal(answer.statusCode, (JSON.parse(text) as { error: ErrorMember }).error);
+    const text = response.payload;
+    if (response.statusCode >= 400)
+      throw new ApiError(response.statusCode, (JSON.parse(text) as { error: ErrorMember }).error);
     return (text === '' ? undefined : JSON.parse(text)) as T;
   };
 }
