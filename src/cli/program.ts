@@ -2,7 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { redact } from '../log.ts';
 import { version } from '../version.ts';
 import type { AutomationsOptions } from './automations.ts';
-import { ApiError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
 

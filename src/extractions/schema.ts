@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { pageTypes } from '../content/parse/html/page-type.ts';
+import { pageTypes } from '../content/parse/html/page-types.ts';
 import { fileSchema } from '../files/schema.ts';
 import { ref, strict } from '../http/route.ts';
 import { integerRange } from '../http/validation.ts';

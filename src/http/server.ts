@@ -1,4 +1,4 @@
-import { type Server, STATUS_CODES } from 'node:http';
+import type { Server } from 'node:http';
 import { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
@@ -11,6 +11,7 @@ import Fastify, {
 } from 'fastify';
 import { AppError, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
+import { lazyPackage } from '../lazy-package.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
@@ -48,6 +49,8 @@ type HttpOptions = {
   rewriteUrl?: (url: string) => string;
 };
 
+// Imported the usual way, node:http would also load Node's client for fetch and WebSocket, which needs 4 MB.
+const http = lazyPackage<typeof import('node:http')>('node:http');
 const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, validation, authentication, errors and headers, but no routes. */
@@ -207,7 +210,7 @@ function refuseMalformed({ code }: { code?: string }, socket: Socket): void {
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
   ];
-  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+  socket.end(`HTTP/1.1 ${error.status} ${http().STATUS_CODES[error.status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
 }
 
 function malformed(code: string | undefined): AppError {

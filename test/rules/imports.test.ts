@@ -44,6 +44,7 @@ const levels: string[][] = [
     'contain.ts',
     'errors.ts',
     'ids.ts',
+    'lazy-package.ts',
     'lanes.ts',
     'limits.ts',
     'log.ts',
