@@ -109,7 +109,7 @@ declare module 'fastify' {
 
 const developerPrefix = '/protected/api/v1/developer/apps/:app';
 
-type ApiOptions = { bodyBytesMax: number; audit: Auditor | undefined; idempotency: Idempotency };
+type ApiOptions = { bodyBytesMax: number; audit: Auditor | undefined; idempotency: Idempotency | undefined };
 
 /**
  * Registers operations with everything that each must have: an operation id, schemas, and who may call it. Rules over
@@ -120,7 +120,7 @@ export class Api {
   readonly #fastify: FastifyInstance;
   readonly #bodyBytesMax: number;
   readonly #audit: Auditor | undefined;
-  readonly #idempotency: Idempotency;
+  readonly #idempotency: Idempotency | undefined;
 
   constructor(fastify: FastifyInstance, options: ApiOptions) {
     this.#fastify = fastify;
@@ -231,11 +231,12 @@ export class Api {
             });
           const audited = <T>(change: () => Promise<T>) =>
             audit === undefined || wanted === undefined ? change() : audit.audited(wanted, request, reply, change);
-          const key = method === 'POST' ? usableKey(request, modeOf(definition, request.body as Static<B>)) : undefined;
-          if (key !== undefined) {
+          const idempotency = method === 'POST' ? this.#idempotency : undefined;
+          const key = idempotency && usableKey(request, modeOf(definition, request.body as Static<B>));
+          if (idempotency !== undefined && key !== undefined) {
             const caller = await definition.idempotencyCaller?.(request);
             const one = { key, ...(caller === undefined ? {} : { caller }), request, reply };
-            return this.#idempotency.run({ ...one, change: handle, wrap: audited });
+            return idempotency.run({ ...one, change: handle, wrap: audited });
           }
           const result = await audited(handle);
           if (reply.sent) return reply;

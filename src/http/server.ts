@@ -38,7 +38,8 @@ type HttpOptions = {
   rateLimiter?: RateLimiter;
   /** Absent: no audit log. */
   audit?: Auditor;
-  idempotency: Idempotency;
+  /** Absent: no response is stored, and the header Idempotency-Key is ignored. */
+  idempotency?: Idempotency;
   bodyBytesMax: number;
   intake: Intake;
   corsOrigins: string[];
