@@ -222,6 +222,18 @@ const settings = {
   quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
   quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Knowledge documents'),
   quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages extracted or pulled per day (UTC)'),
+  idempotencyRecordsMax: integer(
+    'QUARRY_IDEMPOTENCY_RECORDS_MAX',
+    100_000,
+    { min: 1, max: 100_000_000 },
+    'Requests with an Idempotency-Key per app in 24 hours.',
+  ),
+  idempotencyMb: integer(
+    'QUARRY_IDEMPOTENCY_MB',
+    256,
+    { min: 1, max: 1_048_576 },
+    'MiB of stored responses to requests with an Idempotency-Key, per app.',
+  ),
   quotaSandboxes: integer(
     'QUARRY_QUOTA_SANDBOXES',
     0,
