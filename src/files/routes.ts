@@ -149,6 +149,7 @@ function registerUploadRoutes(
     method: 'POST',
     path: '/api/v1/files/upload_urls',
     operationId: 'createFileUploadUrl',
+    idempotency: 'credential',
     audit: 'durable',
     rateGroup: 'uploads',
     tag,
@@ -287,8 +288,11 @@ async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Pr
 }
 
 /** The body's chunks. A reader that stops early leaves the connection open for the response. */
-function bodyOf(request: FastifyRequest): AsyncIterable<Uint8Array> {
-  return request.raw.iterator({ destroyOnReturn: false });
+async function* bodyOf(request: FastifyRequest): AsyncGenerator<Uint8Array> {
+  for await (const chunk of request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
+    request.bodyHash?.update(chunk);
+    yield chunk;
+  }
 }
 
 function readContentType(request: FastifyRequest): string {

@@ -17,6 +17,7 @@ export const taskNames = {
   sweepAuth: 'sweep_auth',
   sweepBlobs: 'sweep_blobs',
   sweepConsole: 'sweep_console',
+  sweepIdempotency: 'sweep_idempotency',
   sweepUsage: 'sweep_usage',
 } as const;
 

@@ -34,6 +34,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     budget: bodyBudgets.document,
     // Rate limits and the audit log apply to the requests that tools send.
     rateGroup: 'reads',
+    idempotency: 'forwarded',
     audit: 'none',
     handler: async ({ caller, request, reply }) => {
       requireOwnOrigin(deps, request.headers.origin);

@@ -22,6 +22,7 @@ const levels: string[][] = [
     'automations',
     'configs',
     'extractions',
+    'idempotency',
     'installations',
     'knowledge',
     'mcp',
