@@ -11,7 +11,7 @@ import type { Task } from './task.ts';
  */
 
 /** The job, as the process that runs it alone receives it. */
-export type TrialJob = {
+type TrialJob = {
   target: DatabaseTarget;
   baseUrl: string;
   task: string;
