@@ -26,6 +26,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     method: 'POST',
     path: '/mcp',
     operationId: 'callMcp',
+    protocol: 'json-or-events',
     tag: 'Server',
     summary: 'Speak the Model Context Protocol',
     description:
