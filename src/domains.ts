@@ -83,6 +83,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     language: config.searchLanguage,
     fetcher,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    learnMemoryMb: config.learnMemoryMb,
     bodyBytesMax: config.bodyBytesMax,
   });
   const { inbound } = knowledge.service;
