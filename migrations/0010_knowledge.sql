@@ -64,6 +64,9 @@ create table knowledge_ingestions (
   -- A worker renews its lease. When the lease expires, another worker may take over.
   lease_holder uuid,
   lease_until timestamptz,
+  -- The run that started it.
+  cause_tree_id uuid default cause_tree_id(),
+  cause_depth integer not null default cause_depth(),
   started_at timestamptz,
   completed_at timestamptz,
   created_at timestamptz not null default now(),

@@ -20,6 +20,7 @@ import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
+import { createIdempotency } from './idempotency/service.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
 import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
@@ -40,6 +41,8 @@ export type QuarryServer = {
   api: Api;
   /** For the job workers of the process. */
   work: BackgroundWork;
+  /** A code that signs the holder of a developer token in to the console, once. */
+  createSignInCode(developerToken: string): string;
   /** Starts to accept connections. Returns the URL. */
   listen(): Promise<string>;
   /** Stops accepting connections, finishes requests in progress within the drain time, and ends the remaining streams. */
@@ -51,6 +54,12 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
+  const idempotency = createIdempotency({
+    ...services,
+    recordsMax: config.idempotencyRecordsMax,
+    bytesMax: config.idempotencyMb * 1024 * 1024,
+    uploadBytesMax: config.uploadBytesMax,
+  });
   const intake = new Intake({ clock: services.clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 });
   metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies in progress', () => intake.heldBytes);
   const { fastify, api } = await createHttpServer({
@@ -60,6 +69,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     metrics,
     rateLimiter,
     audit,
+    idempotency,
     bodyBytesMax: config.bodyBytesMax,
     intake,
     // The console shows files from the content origin.
@@ -72,8 +82,8 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     rewriteUrl: rewriteKvUrl,
   });
   // A worker serves only health and metrics.
-  const answers = config.role !== 'worker';
-  if (answers) await collectOpenApi(fastify);
+  const servesApi = config.role !== 'worker';
+  if (servesApi) await collectOpenApi(fastify, api);
   registerHealthRoutes(api, {
     ...services,
     metricsToken: config.metricsToken,
@@ -83,7 +93,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   metrics.gauge('quarry_http_connections', 'Open client connections', () => countConnections(fastify));
   const domains = createDomains(services, audit);
   let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
-  if (answers) {
+  if (servesApi) {
     registerOpenApiRoute(api, fastify);
     registerRoutes(api, domains);
     mcp = registerMcpRoutes(api, {
@@ -107,8 +117,9 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     fastify,
     api,
     work: domains.work,
+    createSignInCode: domains.consoleSessions.createSignInCode,
     async listen() {
-      const wanted = answers ? config.port : config.workerPort;
+      const wanted = servesApi ? config.port : config.workerPort;
       await fastify.listen({ host: config.host, port: wanted });
       const address = fastify.server.address();
       const port = typeof address === 'object' && address !== null ? address.port : wanted;

@@ -19,10 +19,11 @@ import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
+import { loadUserCallers } from './tenancy/callers.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
 import { Sessions } from './tenancy/sessions.ts';
-import { saveDefaultBounds } from './usage/store.ts';
+import { saveDefaultLimits } from './usage/store.ts';
 
 /** The shared services of the process, created once. Routes and domain services take what they need. */
 export type Services = {
@@ -102,7 +103,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
   await migrateJobs(direct, directTarget, log);
-  await saveDefaultBounds(direct, {
+  await saveDefaultLimits(direct, {
     file_bytes: config.quotaFileBytes || undefined,
     documents: config.quotaDocuments || undefined,
     pages: config.quotaPagesPerDay || undefined,
@@ -123,11 +124,12 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('parser pool', () => parser.close());
   const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
   started.add('connections to sites', () => fetcher.close());
-  const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
+  const secrets = new Secrets(config.secret ?? readOrCreateSecret(config.dataDir), config.secretPrevious);
   const credentials = new Credentials({ db, secrets, clock });
   const streams = new StreamHub({
     ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds },
     findEnded: (readers) => credentials.findEnded(readers),
+    loadUsers: (users) => loadUserCallers(db, users),
   });
   await streams.start();
   started.add('event streams', () => streams.close());
@@ -237,16 +239,16 @@ async function startDatabase(
 }
 
 /** The root secret of the embedded database, created at the first start. Losing it ends every session and signed URL. */
-export function readOrMakeSecret(dataDir: string): string {
+export function readOrCreateSecret(dataDir: string): string {
   const found = findSecret(dataDir);
   if (found !== undefined) return found;
   const secret = randomBytes(32).toString('hex');
-  keepSecret(dataDir, secret);
+  saveSecret(dataDir, secret);
   return secret;
 }
 
 /** Writes the root secret of the data directory. */
-export function keepSecret(dataDir: string, secret: string): void {
+export function saveSecret(dataDir: string, secret: string): void {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
 }

@@ -15,7 +15,7 @@ const userParams = Type.Object({ user: Type.String() });
 
 /** Signing in needs only the app's publishable key. */
 export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthService; users: UserService }): void {
-  async function answer(scope: Scope, session: Session) {
+  async function presentTokens(scope: Scope, session: Session) {
     const user = await users.findSignedIn(scope, session.userId);
     if (!user) throw new AppError('invalid_credentials', 'The user was deleted.');
     return presentSession(session, user);
@@ -25,29 +25,32 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     method: 'POST',
     path: '/api/v1/auth/login',
     operationId: 'login',
+    idempotency: 'credential',
     tag,
     summary: 'Sign in with e-mail and password',
     body: loginSchema,
     responses: { 200: ref(mintedTokenSchema) },
     handler: async ({ caller, body, request }) =>
-      answer(caller, await auth.login(caller, request.ip, body.email, body.password)),
+      presentTokens(caller, await auth.login(caller, request.ip, body.email, body.password)),
   });
   api.key({
     method: 'POST',
     path: '/api/v1/auth/refresh',
     operationId: 'refreshSession',
+    idempotency: 'credential',
     audit: 'failures',
     tag,
     summary: 'Exchange a refresh token for a new pair',
     description: 'A refresh token works once. Using it again ends the session for every holder.',
     body: refreshSchema,
     responses: { 200: ref(mintedTokenSchema) },
-    handler: async ({ caller, body }) => answer(caller, await auth.refresh(caller, body.refresh_token)),
+    handler: async ({ caller, body }) => presentTokens(caller, await auth.refresh(caller, body.refresh_token)),
   });
   api.key({
     method: 'POST',
     path: '/api/v1/auth/logout',
     operationId: 'logout',
+    idempotency: 'credential',
     tag,
     summary: 'End a session',
     body: refreshSchema,
@@ -66,6 +69,7 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     method: 'POST',
     path: '/users/:user/tokens',
     operationId: 'createUserToken',
+    idempotency: 'credential',
     tag,
     summary: 'Create a token for a user',
     description: 'A session (access and refresh token) for keys and developers, a personal token for the user.',

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { mayBePage, mediaTypeOf, normalizeUrl } from '../content/crawl.ts';
+import { isPageType, mediaTypeOf, normalizeUrl } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
@@ -8,7 +8,7 @@ import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
 import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
-import type { Places } from '../jobs/places.ts';
+import type { WorkSlots } from '../jobs/work-slots.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
@@ -19,7 +19,7 @@ export type ReaderDeps = {
   parser: ParserPool;
   gate: HostGate;
   /** Limits concurrent work on fetched pages. */
-  places: Places;
+  workSlots: WorkSlots;
   clock: Clock;
 };
 
@@ -38,7 +38,7 @@ export type PageOutcome =
   | { kind: 'retry'; delayMs: number }
   | { kind: 'left_out'; reason: 'robots' | 'redirected_away'; fetched: boolean };
 
-/** What the collection knows about a page, and whether the crawl's consumer has it: without it, a conditional request would lose the page. */
+/** A page's state in the collection. A page that the consumer lacks (`isHeld` false) is requested unconditionally. */
 export type KnownPage = { state: PageState; isHeld: boolean };
 
 type ReadOptions = {
@@ -76,7 +76,7 @@ export async function readPage(
     // Validators belong to one URL. When a redirect now leads to another one, its 304 says nothing about this one.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
-    return await deps.places.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+    return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
@@ -86,8 +86,8 @@ export async function readPage(
 }
 
 /**
- * What cannot be read closes a host for now. That is no reason to leave out a page that the consumer has: it fails, and
- * the consumer keeps it.
+ * An unreachable robots.txt closes a host for now. That is no reason to remove a page that the consumer has: it fails,
+ * and the consumer keeps it.
  */
 async function readRobots(url: URL, queued: QueuedPage, { robotsOf, known }: ReadOptions): Promise<RobotsRules> {
   const rules = await robotsOf(url);
@@ -169,7 +169,7 @@ async function judge(
     url: response.url,
   };
   const run = { signal: options.signal, lane: crawl.appId };
-  const html = mayBePage(contentType) ? await readHtml(deps.parser, body, run) : undefined;
+  const html = isPageType(contentType) ? await readHtml(deps.parser, body, run) : undefined;
   const read =
     html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
   const blocked = /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');

@@ -16,8 +16,8 @@ import type { PageRequest } from '../http/pages.ts';
 import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
-import { type Caller, seesWholeApp } from '../tenancy/caller.ts';
-import { requireRoom, usePages } from '../tenancy/quotas.ts';
+import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
+import { requireQuotaLeft, usePages } from '../tenancy/quotas.ts';
 import {
   fieldId,
   findAgent,
@@ -55,9 +55,6 @@ export type ExtractionView = {
   leftOut: { url: string; reason: string }[];
 };
 
-/** An extraction with the totals of its outputs. */
-export type ExtractionSummary = { row: store.ExtractionRow; outputCount: number; byteCount: number };
-
 /** An extraction that is ready to be written. */
 type PreparedExtraction = {
   /** Writes it in this transaction (a document with its output) and returns its uuid. May be retried in another. */
@@ -93,11 +90,11 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     const { settings, destination } = request;
     const checked = fetcher.check(settings.startUrl);
     if (!checked.ok) throw invalidField('url', checked.problem);
-    if (settings.ignoreRobots && !seesWholeApp(caller))
+    if (settings.ignoreRobots && !canSeeWholeApp(caller))
       throw new AppError('forbidden', 'Ignoring robots.txt requires a secret key or a developer token.', {
         fields: [{ field: 'ignore_robots', message: 'requires a secret key' }],
       });
-    await requireRoom(db, caller, 'pages');
+    await requireQuotaLeft(db, caller, 'pages');
     const id = newUuid();
     const commit = async (tx: Db) => {
       await store.insertExtraction(tx, caller, {
@@ -123,7 +120,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         collectionId: null,
         settings: { ...settings, startUrl },
       });
-      await store.updateProgress(tx, caller.appId, id, { discovered: 1, done: 0, failed: 0 });
+      await store.updateProgress(tx, caller.appId, id, { discovered: 1, done: 0, failed: 0 }, { outputs: 0, bytes: 0 });
       return id;
     };
     return { commit, discard: async () => {} };
@@ -142,7 +139,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
       throw new AppError('file_too_large', 'The document is larger than 10 MB, the limit of an extraction.', {
         fields: [{ field: 'file', message: 'is larger than 10 MB' }],
       });
-    await requireRoom(db, caller, 'pages');
+    await requireQuotaLeft(db, caller, 'pages');
     const bytes = await blobs.readAll(source.blobKey, limits.documentExtractionBytesMax);
     const input = { bytes, filename: source.filename, contentType: source.contentType };
     const document = await parseOrRefuse(parser, input, { lane: caller.appId, ...(signal ? { signal } : {}) });
@@ -163,6 +160,8 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         url: null,
         maxPages: null,
         options: {},
+        outputCount: 1,
+        outputBytes: file.size,
       });
       await store.insertOutput(tx, caller.appId, {
         id: newUuid(),
@@ -219,11 +218,10 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     get: (caller: Caller, id: string): Promise<ExtractionView> => view(caller, pathId('extraction', id)),
 
     /** A page of the extractions visible to the caller, without their outputs. */
-    async list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[ExtractionSummary[], number]> {
+    async list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[store.ExtractionRow[], number]> {
       const { agent, ...rest } = filter;
       const agentId = agent === undefined ? undefined : fieldId('agent', 'agent', agent);
-      const [rows, total] = await store.listExtractions(db, caller, { ...rest, agentId }, page);
-      return [await summarise(db, caller.appId, rows), total];
+      return store.listExtractions(db, caller, { ...rest, agentId }, page);
     },
 
     /** Cancels and deletes the job. The files that it wrote are kept. */
@@ -247,24 +245,9 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
   };
 }
 
-/** The rows of these extractions with the totals of their outputs. */
-export async function summarise(db: Db, appId: string, rows: store.ExtractionRow[]): Promise<ExtractionSummary[]> {
-  const totals = await store.totalOutputs(
-    db,
-    appId,
-    rows.map((row) => row.id),
-  );
-  const byId = new Map(totals.map((total) => [total.extractionId, total]));
-  return rows.map((row) => ({
-    row,
-    outputCount: byId.get(row.id)?.count ?? 0,
-    byteCount: byId.get(row.id)?.bytes ?? 0,
-  }));
-}
-
 /** 403 unless the caller may delete resources of this job's owners. */
 async function requireDelete(db: Db, caller: Caller, row: store.ExtractionRow): Promise<void> {
-  if (seesWholeApp(caller)) return;
+  if (canSeeWholeApp(caller)) return;
   const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
   if (!mayChangeOwned(caller, row, 'delete', agent))
     throw new AppError('forbidden', 'You may not delete this extraction.');

@@ -24,11 +24,12 @@ export async function readBody(request: FastifyRequest, bytesMax: number, app?: 
   if (announced > bytesMax) throw tooLarge(bytesMax);
   const decoder = createDecoder(request);
   const encoded = new Meter(request, app, bytesMax, announced);
-  if (decoder === undefined) return arriving(request, collect(request.raw, encoded));
+  if (decoder === undefined) return hashed(request, await requireMinimumSpeed(request, collect(request.raw, encoded)));
   const received = count(request.raw, encoded);
   request.raw.pipe(decoder);
   try {
-    return await arriving(request, Promise.race([received, collect(decoder, new Meter(request, app, bytesMax, 0))]));
+    const decoded = collect(decoder, new Meter(request, app, bytesMax, 0));
+    return hashed(request, await requireMinimumSpeed(request, Promise.race([received, decoded])));
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('invalid_json', 'The request body does not match its Content-Encoding.', { cause: error });
@@ -39,8 +40,14 @@ export async function readBody(request: FastifyRequest, bytesMax: number, app?: 
   }
 }
 
+/** Adds a body that a handler reads to the hash of its request. */
+function hashed(request: FastifyRequest, body: Buffer): Buffer {
+  request.bodyHash?.update(body);
+  return body;
+}
+
 /** Reads a body; 408 when it arrives too slowly. */
-export async function arriving<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
+export async function requireMinimumSpeed<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
   let stop = () => {};
   const slow = new Promise<never>((_, reject) => {
     stop = request.server.intake.watch(request, reject);

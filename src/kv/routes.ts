@@ -55,6 +55,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'POST',
     path,
     operationId: 'createKvEntry',
+    protocol: 'tagged',
     audit: 'data',
     tag,
     summary: 'Create an entry',
@@ -63,7 +64,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, body, reply }) {
-      return answer(reply, await kv.create(db, caller, body));
+      return sendEntry(reply, await kv.create(db, caller, body));
     },
   });
 
@@ -71,6 +72,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'GET',
     path: keyPath,
     operationId: 'getKvEntry',
+    protocol: 'tagged',
     tag,
     summary: 'Get an entry',
     description:
@@ -79,7 +81,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, query, reply }) {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
-      return answer(reply, await kv.get(db, caller, key, query.user));
+      return sendEntry(reply, await kv.get(db, caller, key, query.user));
     },
   });
 
@@ -87,6 +89,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'PUT',
     path: keyPath,
     operationId: 'putKvEntry',
+    protocol: 'conditional',
     audit: 'data',
     tag,
     summary: 'Create or overwrite an entry',
@@ -96,7 +99,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, body, request, reply }) {
       const key = readPathKey(keyOf(params), 'write', keyBytesMax);
-      return answer(reply, await kv.put(db, caller, key, body, preconditionOf(request)));
+      return sendEntry(reply, await kv.put(db, caller, key, body, preconditionOf(request)));
     },
   });
 
@@ -104,6 +107,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'DELETE',
     path: keyPath,
     operationId: 'deleteKvEntry',
+    protocol: 'conditional',
     audit: 'data',
     tag,
     summary: 'Delete an entry',
@@ -129,7 +133,7 @@ function preconditionOf({ headers }: FastifyRequest) {
   return readPrecondition({ 'if-match': headers['if-match'], 'if-none-match': headers['if-none-match'] });
 }
 
-function answer(reply: FastifyReply, entry: KvEntry) {
+function sendEntry(reply: FastifyReply, entry: KvEntry) {
   reply.header('etag', entityTag(entry));
   return presentEntry(entry);
 }

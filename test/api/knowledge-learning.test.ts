@@ -75,7 +75,7 @@ async function uuidOfNewest(): Promise<string> {
 }
 
 test('a source learns which words belong together, and new documents are found by it from the first moment', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   await fill(source, 300);
   await learn();
   const finds = async (query: string) => (await search(source, query)).data.map((hit) => hit.content);
@@ -103,7 +103,7 @@ test('a source learns which words belong together, and new documents are found b
 });
 
 test('feedback adds words of the best passages to a long query, and only of passages that the search may return', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const items = Array.from({ length: 6 }, (_item, i) => ({
     content: { data: `The car needs robo and roco and rodo and rofo and zanzibar ${i}.` },
     metadata: { secret: true },
@@ -126,7 +126,7 @@ test('feedback adds words of the best passages to a long query, and only of pass
 });
 
 test('a model is trained again when its source has grown by half, and survives a compaction', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const id = await uuidOfNewest();
   const documents = await fill(source, 300);
   await learn();
@@ -152,7 +152,7 @@ test('a model is trained again when its source has grown by half, and survives a
 });
 
 test('a model belongs to one source and goes with it', async () => {
-  const [one, two] = [await app.makeSource(org), await app.makeSource(org)];
+  const [one, two] = [await app.createSource(org), await app.createSource(org)];
   const small = await uuidOfNewest();
   await fill(one, 300);
   await fill(two, 20);
@@ -171,7 +171,7 @@ test('a model belongs to one source and goes with it', async () => {
 });
 
 test('a training that was killed leaves nothing that a search uses, and the next one starts afresh', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const sourceId = await uuidOfNewest();
   const appId = world.app.app.uuid;
   await server.db`
@@ -200,7 +200,7 @@ test('an app learns from one source at a time, and keeps no other app from it', 
     [stranger, otherApp],
   ] as const) {
     const owner = await server.provision.org(where);
-    await who.makeSource({ org: owner.id });
+    await who.createSource({ org: owner.id });
     keys.push({ appId: where.app.uuid, sourceId: await uuidOfNewest() });
   }
   const [one, two, other] = keys;

@@ -11,7 +11,7 @@ import {
   appendChunks,
   bundleChunksMax,
   bundleDocumentsMax,
-  dropBelow,
+  deleteIndexBelow,
   flushBundles,
   insertVectors,
   lockIndex,
@@ -36,7 +36,7 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
   if (start === undefined) return;
   const boundary = start.nextOrdinal;
   for (;;) {
-    const ids = await documents.listBelow(db, key.appId, key.sourceId, boundary, 50);
+    const ids = await documents.listDocumentsBelow(db, key.appId, key.sourceId, boundary, 50);
     if (ids.length === 0) break;
     for (const id of ids) {
       if (signal?.aborted) return;
@@ -45,7 +45,7 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
   }
   await db.begin(async (tx) => {
     if (!(await lockIndex(tx, key))) return;
-    await dropBelow(tx, key, boundary);
+    await deleteIndexBelow(tx, key, boundary);
     await deleteCodesBelow(tx, key, boundary);
   });
 }

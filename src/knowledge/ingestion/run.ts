@@ -2,7 +2,7 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
-import { describeDocument, findDocumentByBytes } from '../documents/store.ts';
+import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
 import { embedStoredDocument, writeDocument } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
@@ -12,9 +12,9 @@ import {
   documentBytesMax,
   hashBytes,
   type Input,
-  makeReady,
-  type Ready,
-} from './ready.ts';
+  type PreparedInput,
+  prepareInput,
+} from './prepare.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
 import * as store from './store.ts';
@@ -76,9 +76,9 @@ export class IngestionRun {
   }
 
   /** Reads, cuts and (with an embedder in this process) embeds. Throws ParseError. */
-  async prepare(source: SourceRow, input: Input): Promise<Ready> {
+  async prepare(source: SourceRow, input: Input): Promise<PreparedInput> {
     const parsed = await this.#parse(source, input);
-    return makeReady(this.deps, source, {
+    return prepareInput(this.deps, source, {
       ...input,
       text: parsed.text,
       title: input.title ?? parsed.title ?? input.filename,
@@ -93,7 +93,7 @@ export class IngestionRun {
   }
 
   /** Writes a prepared document and runs `also` in the same transaction. */
-  async write(source: SourceRow, ready: Ready, also?: (tx: Transaction) => Promise<void>): Promise<void> {
+  async write(source: SourceRow, ready: PreparedInput, also?: (tx: Transaction) => Promise<void>): Promise<void> {
     const key = { appId: source.appId, sourceId: source.id };
     const { embedder, addJob } = this.deps;
     const result = await this.commit(async (tx) => {
@@ -219,7 +219,7 @@ export class IngestionRun {
         return this.commit((tx) => store.finishItem(tx, item, 'failed', { error: work.error }));
       case 'reuse':
         return this.commit(async (tx) => {
-          await describeDocument(tx, source.appId, work.documentId, {
+          await updateDocumentMetadata(tx, source.appId, work.documentId, {
             ...(item.title === null ? {} : { title: item.title }),
             ...(item.metadata === null ? {} : { metadata: item.metadata }),
           });
@@ -301,7 +301,7 @@ export class IngestionRun {
 }
 
 type ItemWork =
-  | { kind: 'write'; ready: Ready }
+  | { kind: 'write'; ready: PreparedInput }
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
 

@@ -1,7 +1,7 @@
 import { readBundle } from '../../content/postings.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Db, Transaction } from '../../db/database.ts';
-import { keepSource, type SourceKey } from '../index/store.ts';
+import { lockSource, type SourceKey } from '../index/store.ts';
 
 /** Sources whose model is due: there is none, or the source has grown since by this part. */
 export function listDue(db: Db, due: { chunksMin: number; growth: number; count: number; appId: string | undefined }) {
@@ -25,7 +25,7 @@ export async function claimModel(
   leaseSeconds: number,
 ): Promise<number | undefined> {
   return db.begin(async (tx) => {
-    await keepSource(tx, key);
+    await lockSource(tx, key);
     await tx`select pg_advisory_xact_lock(hashtextextended('knowledge-learn ' || ${key.appId}::text, 0))`;
     const [model] = await tx<{ version: number }[]>`
       insert into knowledge_models (app_id, source_id, lease_holder, lease_until)

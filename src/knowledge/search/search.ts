@@ -1,3 +1,4 @@
+import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { ByteCache } from '../index/cache.ts';
@@ -71,8 +72,15 @@ type Search = {
   count: number;
 };
 
+type SearchOptions = {
+  cacheBytesMax: number;
+  /** A search waits this long for its query's vector. */
+  queryEmbeddingMs: number;
+};
+
 /** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
-export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheBytesMax: number): SearchIndex {
+export function openSearchIndex(db: Database, embedder: SharedEmbedder, options: SearchOptions): SearchIndex {
+  const { cacheBytesMax, queryEmbeddingMs } = options;
   const postings: IndexCache = new ByteCache(cacheBytesMax / 2);
   const vectorCodes: CodeCache = new ByteCache(cacheBytesMax / 4);
   const models: ModelCache = { words: new ByteCache(cacheBytesMax / 16), codes: new ByteCache(cacheBytesMax / 4) };
@@ -172,7 +180,8 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheByt
   return {
     async search(request) {
       // Before the transaction: an embedder may be a remote service.
-      const vector = request.mode === 'fulltext' ? undefined : await embedQuery(embedder, request.appId, request.query);
+      const { appId, query, mode } = request;
+      const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
       // One snapshot: every step sees the same version of a document.
       return db.begin('isolation level repeatable read read only', async (tx) => {
         const scope = await openScope(tx, request);
@@ -203,11 +212,23 @@ async function openScope(tx: Transaction, { appId, sources, documents }: SearchR
 }
 
 /** The query's vector, or why there is none: full-text search continues without it. */
-async function embedQuery(embedder: SharedEmbedder, appId: string, query: string): Promise<Float32Array[] | Error> {
+async function embedQuery(
+  embedder: SharedEmbedder,
+  appId: string,
+  query: string,
+  waitMs: number,
+): Promise<Float32Array[] | Error> {
+  if (embedder.local) return embedder.embed(appId, [query], 'query');
+  const deadline = AbortSignal.timeout(waitMs);
+  // An embedder may not heed the signal.
+  const late = new Promise<never>((_resolve, reject) => {
+    deadline.addEventListener('abort', () => reject(deadline.reason), { once: true });
+  });
   try {
-    return await embedder.embed(appId, [query], 'query');
+    return await Promise.race([embedder.embed(appId, [query], 'query', deadline), late]);
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
+    if (deadline.aborted) return new EmbeddingError(`The query was not embedded within ${waitMs} ms.`);
+    return error instanceof EmbeddingError ? error : new EmbeddingError('The query could not be embedded.');
   }
 }
 

@@ -173,7 +173,7 @@ export function plainText(lines: Line[], words: WordList): string {
 }
 
 /** Whether nearly every line starts with a capital or a digit, as in receipts and addresses but not in prose. */
-function startsAnew(group: Line[]): boolean {
+function isListOfLines(group: Line[]): boolean {
   const later = group.slice(1);
   if (later.length < 3 || group.some((line) => line.text.length > 60)) return false;
   return later.filter((line) => /^[\p{Lu}\p{N}$€£#*(+-]/u.test(line.text)).length >= later.length * 0.85;
@@ -186,7 +186,7 @@ function groupText(group: Line[], marker: string | undefined, all: Line[], words
     const last = group[index - 1];
     return last !== undefined && isRagged(last, line, all);
   });
-  const isListing = startsAnew(group);
+  const isListing = isListOfLines(group);
   const deliberate = isListing || ragged.filter(Boolean).length > (group.length - 1) * 0.5;
   group.forEach((line, index) => {
     const own = index === 0 && marker !== undefined ? line.text.slice(marker.length) : line.text;

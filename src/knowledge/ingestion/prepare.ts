@@ -33,7 +33,7 @@ export type Input = {
 };
 
 /** The part of a document's ingestion that happens outside of transactions. */
-export type Ready = {
+export type PreparedInput = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
   vectors: KnownVectors;
@@ -58,11 +58,11 @@ type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType'
 };
 
 /** Cuts the text and, with an embedder in this process, embeds the chunks that have no vector yet. */
-export async function makeReady(
+export async function prepareInput(
   deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
   source: SourceRow,
   input: TextInput,
-): Promise<Ready> {
+): Promise<PreparedInput> {
   const { db, embedder } = deps;
   const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
   const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();

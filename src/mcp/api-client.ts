@@ -1,0 +1,60 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency.ts';
+import { ownHeaders } from '../http/own-requests.ts';
+
+type ApiCallOptions = {
+  query?: Record<string, string | number | undefined>;
+  /** Sent as JSON. */
+  body?: unknown;
+};
+
+/** Sends one request to our own API as the caller and returns its JSON. Throws ApiError with the API's error. */
+export type ApiClient = <T>(
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  path: string,
+  options?: ApiCallOptions,
+) => Promise<T>;
+
+export type ErrorMember = {
+  type: string;
+  code: string;
+  message: string;
+  fields: { field: string; message: string }[];
+  details: Record<string, unknown>;
+};
+
+export class ApiError extends Error {
+  readonly status: number;
+  readonly error: ErrorMember;
+
+  constructor(status: number, error: ErrorMember) {
+    super(error.message);
+    this.status = status;
+    this.error = error;
+  }
+}
+
+/** Sends requests within this process, through the hooks, checks and handlers of the routes. */
+export function createApiClient(fastify: FastifyInstance, request: FastifyRequest): ApiClient {
+  const own = ownHeaders(request);
+  const key = readIdempotencyKey(request);
+  return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: ApiCallOptions = {}) => {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) search.set(name, String(value));
+    const response = await fastify.inject({
+      method,
+      url: search.size === 0 ? path : `${path}?${search.toString()}`,
+      remoteAddress: request.ip,
+      headers: {
+        ...own,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(key === undefined || method !== 'POST' ? {} : { [idempotencyHeader]: key }),
+      },
+      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+    });
+    const text = response.payload;
+    if (response.statusCode >= 400)
+      throw new ApiError(response.statusCode, (JSON.parse(text) as { error: ErrorMember }).error);
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  };
+}
