@@ -5,7 +5,7 @@ import { Entries } from './sparse.ts';
 import { rightSingularVectors } from './svd.ts';
 
 /** What the model is trained on: the source's chunks by their ordinals. */
-export type Sample = {
+type Sample = {
   language: StemLanguage;
   dimensions: number;
   firstOrdinal: number;

@@ -5,7 +5,7 @@ import type { SourceKey } from '../index/store.ts';
 import { insertCodes, listWords, nextCodeVersion } from './store.ts';
 
 /** The model of a locked index; version 0 is none. */
-export type ModelState = { modelVersion: number; modelDimensions: number };
+type ModelState = { modelVersion: number; modelDimensions: number };
 
 /**
  * Places new chunks in the space of the source's model, in the transaction that stores them: a search finds them by

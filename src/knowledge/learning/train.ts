@@ -6,7 +6,7 @@ import type { Logger } from '../../log.ts';
 import { lockIndex, type SourceKey } from '../index/store.ts';
 import * as store from './store.ts';
 
-export type LearnDeps = {
+type LearnDeps = {
   db: Database;
   log: Logger;
   /** Memory of one learning process in MiB; 0 learns nothing. */

@@ -9,7 +9,7 @@ import { listModelWords, readModelCodes } from './store.ts';
 type PlacedSource = Scope['sources'][number];
 
 /** What a model knows about a word. */
-export type ModelWord = {
+type ModelWord = {
   vector: Float32Array;
   /** How often a chunk contains the word, on average. */
   frequency: number;
