@@ -8,7 +8,7 @@ import { decodeHtml } from '../src/content/parse/html/charset.ts';
 import { linkedThings } from '../src/content/parse/html/linked-data.ts';
 import { metaTags, readMetadata } from '../src/content/parse/html/metadata.ts';
 import { pageSignals } from '../src/content/parse/html/page-signals.ts';
-import { pageTypes } from '../src/content/parse/html/page-type.ts';
+import { pageTypes } from '../src/content/parse/html/page-types.ts';
 import { parseHtml } from '../src/content/parse/html/tree.ts';
 import { readWcxb } from './extract-quality/web-pages.ts';
 

@@ -23,6 +23,9 @@ create table extractions (
   discovered integer,
   done integer,
   failed integer,
+  -- Finished outputs, and the bytes of their text when they were written.
+  output_count integer not null default 0,
+  output_bytes bigint not null default 0,
   failure_reason text,
   error jsonb,
   org_id uuid,

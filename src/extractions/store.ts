@@ -32,6 +32,9 @@ export type ExtractionRow = Owned & {
   discovered: number | null;
   done: number | null;
   failed: number | null;
+  /** Finished outputs, and the bytes of their text when they were written. */
+  outputCount: number;
+  outputBytes: number;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -56,7 +59,8 @@ type NewExtraction = Owned &
   Pick<
     ExtractionRow,
     'id' | 'kind' | 'state' | 'destinationKind' | 'destinationPath' | 'fileId' | 'url' | 'maxPages' | 'options'
-  >;
+  > &
+  Partial<Pick<ExtractionRow, 'outputCount' | 'outputBytes'>>;
 
 export async function insertExtraction(db: Db, scope: Scope, extraction: NewExtraction): Promise<ExtractionRow> {
   const { options, ...columns } = extraction;
@@ -129,9 +133,11 @@ export async function updateProgress(
   appId: string,
   id: string,
   progress: { discovered: number; done: number; failed: number },
+  written: { outputs: number; bytes: number },
 ): Promise<void> {
   await tx`
     update extractions set discovered = ${progress.discovered}, done = ${progress.done}, failed = ${progress.failed},
+      output_count = output_count + ${written.outputs}, output_bytes = output_bytes + ${written.bytes},
       version = version + 1, updated_at = now()
     where app_id = ${appId} and id = ${id}`;
 }
@@ -172,17 +178,6 @@ export async function listExtractions(
     order by e.created_at desc, e.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from extractions e where ${where}`;
   return [rows, count.total];
-}
-
-type OutputTotals = { extractionId: string; count: number; bytes: number };
-
-/** For each extraction, the number of finished outputs and the bytes of their text. */
-export function totalOutputs(db: Db, appId: string, ids: readonly string[]): Promise<OutputTotals[]> {
-  return db<OutputTotals[]>`
-    select o.extraction_id, count(*) as count, coalesce(sum(f.size), 0)::bigint as bytes
-    from extraction_outputs o left join files f on f.app_id = o.app_id and f.id = o.file_id
-    where o.app_id = ${appId} and o.extraction_id = any(${[...ids]}::uuid[]) and o.state = 'done'
-    group by o.extraction_id`;
 }
 
 /** These extractions of one app without a visibility check: for streams that were authorized when opened. */

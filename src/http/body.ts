@@ -35,12 +35,16 @@ async function readChunks(
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > bytesMax) throw tooLarge(bytesMax);
   const decoder = createDecoder(request);
+  const takeHashed = (chunk: Buffer) => {
+    request.bodyHash?.update(chunk);
+    take(chunk);
+  };
   const encoded = new Meter(request, app, bytesMax, announced);
-  if (decoder === undefined) return requireMinimumSpeed(request, receive(request.raw, encoded, take));
+  if (decoder === undefined) return requireMinimumSpeed(request, receive(request.raw, encoded, takeHashed));
   const received = count(request.raw, encoded);
   request.raw.pipe(decoder);
   try {
-    const decoded = receive(decoder, new Meter(request, app, bytesMax, 0), take);
+    const decoded = receive(decoder, new Meter(request, app, bytesMax, 0), takeHashed);
     await requireMinimumSpeed(request, Promise.race([received, decoded]));
   } catch (error) {
     if (error instanceof AppError) throw error;

@@ -181,7 +181,7 @@ export class StreamHub {
   }
 
   /**
-   * Answers the request with a stream of this thing, after the caller checked its visibility. The first event comes
+   * Sends a stream of this resource; the caller has checked its visibility. The first event is sent
    * immediately: the current state, or with `Last-Event-ID` every later one.
    */
   open(request: FastifyRequest, reply: FastifyReply, kind: string, appId: string, id: string): FastifyReply {

@@ -1,6 +1,6 @@
 /**
- * The names that background jobs are stored under, each a verb and what it is done to. They are public: a process of
- * another version finds the jobs of this one by them.
+ * The names of background jobs, each a verb and its object. They are stored and therefore public: another version of
+ * this process finds its jobs by them.
  */
 export const taskNames = {
   advanceRun: 'advance_run',
@@ -17,6 +17,7 @@ export const taskNames = {
   sweepAuth: 'sweep_auth',
   sweepBlobs: 'sweep_blobs',
   sweepConsole: 'sweep_console',
+  sweepIdempotency: 'sweep_idempotency',
   sweepUsage: 'sweep_usage',
 } as const;
 

@@ -14,51 +14,51 @@ import { WorkSlots } from './work-slots.ts';
 
 export type JobContext = {
   jobId: string;
-  /** 1 at the first try. */
+  /** 1 for the first attempt. */
   attempt: number;
   isLastAttempt: boolean;
-  /** Aborted when this process stops: keep what is done and throw, and the job resumes elsewhere and does not count as failed. */
+  /** Aborted when this process stops: save progress and throw. The job resumes elsewhere and does not count as failed. */
   signal: AbortSignal;
   log: Logger;
   /**
-   * Waits for what happens elsewhere without holding a place among the jobs that this process runs. Thousands may wait
-   * so; a process that dies loses the job like any other, and it is done again elsewhere.
+   * Waits for an external response without holding one of this process's job slots. Thousands of jobs can wait like
+   * this. If the process dies, the job is repeated elsewhere, like any other.
    */
   waitOutside: WaitOutside;
-  /** Whether as many jobs of this task wait outside as may: one that has had its time should make room. */
+  /** True when this task has reached its limit of waiting jobs: a job that has waited long should make room. */
   isCrowded(): boolean;
 };
 
 export type WaitOutside = <T>(wait: () => Promise<T>) => Promise<T>;
 
-/** Does one job. May run more than once for the same job, also at the same time in rare cases: be safe to repeat. */
+/** Runs one job. May run more than once for the same job, in rare cases concurrently: it must be safe to repeat. */
 export type Task = TaskShape['run'];
-/** Written as a method so that a task may name its own payload's members. */
+/** A method, so that a task can declare the members of its own payload. */
 type TaskShape = { run(payload: JobPayload, context: JobContext): Promise<void> };
 
-/** A task that repeats: once every so many seconds for all processes together. */
+/** A recurring task: runs once per period across all processes. */
 export type Recurring = { task: string; everySeconds: number };
 
 export type WorkersOptions = {
-  /** A direct connection: LISTEN and session locks do not pass a transaction pooler. */
+  /** A direct connection: LISTEN and session locks do not work through a transaction pooler. */
   target: DatabaseTarget;
   tasks: Record<string, Task>;
   recurring?: Recurring[];
-  /** Jobs of one app that this process runs at the same time; as many more for other apps. */
+  /** Concurrent jobs of one app in this process; the same number again is left for other apps. */
   concurrency: number;
-  /** By task: how many of its jobs may wait outside at the same time. One that is over is taken up again later. */
+  /** How many jobs of each task may wait for external responses. Further jobs are retried later. */
   waits?: Record<string, WaitBounds>;
-  /** Hears of each job that ended its process, or would have. */
+  /** Called for each job that crashed its process or threw an uncaught exception. */
   onCrash?: (task: string) => void;
   log: Logger;
 };
 
 export type Workers = {
-  /** Takes no more jobs, lets those that run finish for `patienceMs`, and gives the rest back. Safe to call again. */
+  /** Takes no more jobs, lets active ones finish for `patienceMs`, and releases the rest. Safe to call again. */
   stop(patienceMs: number): Promise<void>;
 };
 
-/** Runs jobs of these tasks until stopped. */
+/** Runs the jobs of these tasks until stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { target, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, log } = options;
   const pool = openJobPool(target, connections(concurrency), log);
@@ -97,7 +97,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
 const pollMs = 1_000;
 const forceMs = 1_000;
 
-/** One listens, the others fetch and finish jobs: a job that runs holds no connection. */
+/** One connection listens, the others fetch and finish jobs: an active job holds no connection. */
 function connections(concurrency: number): number {
   return 1 + Math.min(concurrency, 4);
 }
@@ -108,32 +108,32 @@ type Running = {
   log: Logger;
   onCrash(task: string): void;
   stopping: AbortController;
-  /** For jobs that go on after a wait. */
+  /** For jobs that resume after a wait. */
   workSlots: WorkSlots;
   waiting: WaitingJobs;
 };
 
 type NamedTask = { name: string; task: Task; repeat: Recurring | undefined };
 
-/** Resolves when the job has ended, or when it waits outside and the loop may take the next one. */
+/** Resolves when the job has ended, or when it waits for an external response and its slot is free. */
 async function startTask(running: Running, named: NamedTask, payload: JobPayload, job: Job): Promise<void> {
   const { stopping, waiting } = running;
   const held = new HeldJob(running.pool, running.poolId(), job);
   const app = appOf(payload);
   if (!stopping.signal.aborted && !waiting.hasRoom(named.name, app)) {
     await held.release(waiting.retryMs());
-    throw new Error('As many jobs of this app wait outside as may: this one is taken up later.');
+    throw new Error('This app has too many jobs waiting for external responses: the job is retried later.');
   }
   const left = Promise.withResolvers<void>();
   let isOutside = false;
   let giveBack = (): void => {};
   const waitOutside: WaitOutside = async (wait) => {
     const waited = wait();
-    // The caller learns of a failure below, after the job has left its place.
+    // The caller learns of a failure below, after the job has released its slot.
     waited.catch(() => {});
     if (!isOutside) {
       isOutside = await held.detach().catch(() => false);
-      // A job that cannot leave its place waits in it.
+      // A job that cannot release its slot waits in it.
       if (!isOutside) return waited;
       waiting.add(named.name, app, ended);
       left.resolve();
@@ -172,14 +172,14 @@ async function runTask(
   const { signal } = running.stopping;
   const log = running.log.child({ task: name, jobId: job.id });
   try {
-    // Fetched in the very moment of stopping: a process that has more time does it.
+    // Fetched while the process was stopping: another process runs it.
     signal.throwIfAborted();
     const isCrowded = () => !running.waiting.hasRoom(name, appOf(payload));
     await contain(() => task(payload, { ...describe(job), signal, log, waitOutside, isCrowded }));
   } catch (error) {
     if (signal.aborted) {
       await held.release();
-      log.info({ err: error }, 'Job given back, because this process stops');
+      log.info({ err: error }, 'Released a job because this process is stopping');
     } else {
       log.error({ err: error, attempt: job.attempts, attemptsMax: job.max_attempts }, 'Job failed');
       if (error instanceof UncaughtError) {
@@ -193,20 +193,20 @@ async function runTask(
   }
 }
 
-/** The app that a job is for, as its payload names it. */
+/** The app in the job's payload. */
 function appOf(payload: JobPayload): string {
   const { appId, app_id } = payload as { appId?: string; app_id?: string };
   return appId ?? app_id ?? '';
 }
 
-/** A job that has ended must not stay locked because the database was away at that moment. */
+/** Retried, so that a finished job does not stay locked because the database was briefly unavailable. */
 async function untilDone({ stopping, log }: Running, write: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await write();
     } catch (error) {
       if (stopping.signal.aborted) return;
-      log.warn({ err: error }, 'The end of a job could not be written');
+      log.warn({ err: error }, 'Could not store the end of a job');
       await wait(pollMs, undefined, { ref: false });
     }
   }
@@ -217,8 +217,8 @@ function describe(job: Job): { jobId: string; attempt: number; isLastAttempt: bo
 }
 
 /**
- * The next turn of a recurring task. Its key is the task's name, so there is one job for it however many processes add it, and its
- * time is a multiple of the period by the database's clock, so every process means the same turn.
+ * The next run of a recurring task. The task's name is its key, so only one job exists however many processes add it.
+ * Its time is a multiple of the period by the database's clock, so all processes agree on it.
  */
 async function addNext(pool: pg.Pool, { task, everySeconds }: Recurring): Promise<void> {
   await pool.query(
@@ -239,7 +239,7 @@ async function stop(
   workSlots.open();
   const finished = Promise.allSettled([loop.stop(), waiting.ended()]).then(() => true);
   if (!(await Promise.race([finished, wait(patienceMs, false, { ref: false })]))) {
-    log.warn('Jobs did not finish in time and are given back');
+    log.warn('Released jobs that did not finish in time');
     await releaseJobs(pool, loop.id, undefined).catch(() => {});
   }
   await presence.stop();

@@ -26,6 +26,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     method: 'POST',
     path: '/mcp',
     operationId: 'callMcp',
+    protocol: 'json-or-events',
     tag: 'Server',
     summary: 'Speak the Model Context Protocol',
     description:
@@ -34,6 +35,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     budget: bodyBudgets.message,
     // Rate limits and the audit log apply to the requests that tools send.
     rateGroup: 'reads',
+    idempotency: 'forwarded',
     audit: 'none',
     handler: async ({ caller, request, reply }) => {
       requireOwnOrigin(deps, request.headers.origin);

@@ -27,7 +27,7 @@ import {
   type StoredVector,
 } from './store.ts';
 
-/** A document without its text; the place of its chunks is decided when it is written. */
+/** A document without its text; the position of its chunks is determined when it is written. */
 export type DocumentFacts = Pick<
   DocumentWrite,
   'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'

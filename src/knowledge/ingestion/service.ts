@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
-import type { Database, Db } from '../../db/database.ts';
+import { type Database, type Db, isInUnit } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
@@ -99,7 +99,7 @@ export function createIngestService(deps: IngestDeps) {
     isInline = true,
   ): Promise<IngestionView> {
     const size = items.reduce((sum, item) => sum + (item.content?.length ?? inlineBytesMax + 1), 0);
-    const inline = isInline && kind !== 'pull' && size <= inlineBytesMax;
+    const inline = isInline && !isInUnit() && kind !== 'pull' && size <= inlineBytesMax;
     const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline);
     if (isNew && inline && !ingestion.queued) {
       const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
@@ -190,7 +190,7 @@ export function createIngestService(deps: IngestDeps) {
 
     /** Bytes from a server-driven flow. They are queued behind an active ingestion. */
     async ingestInternal(source: SourceRow, item: NewItem): Promise<IngestionRow> {
-      const inline = (item.content?.length ?? 0) <= inlineBytesMax;
+      const inline = !isInUnit() && (item.content?.length ?? 0) <= inlineBytesMax;
       const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline);
       if (inline && !ingestion.queued) {
         const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);

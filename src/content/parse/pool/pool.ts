@@ -52,7 +52,8 @@ const shareMs = 2_000;
 const startRetryMsMax = 5_000;
 /** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
 const failedStartsMax = 4;
-const tasksPerProcessMax = 1_000;
+/** A new process takes half a second of processor time; one that has grown is replaced earlier. */
+const tasksPerProcessMax = 10_000;
 /** Cutting and indexing take time in proportion to the text; on a slow machine a second for this many bytes. */
 const preparedBytesPerSecond = 128 * 1024;
 

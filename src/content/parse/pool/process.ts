@@ -59,7 +59,7 @@ export class ParserProcess {
         resolve();
       };
       this.#child.once('error', (error) => end(String(error)));
-      // Not at its exit: what it said last may still be on the way.
+      // Not at `exit`: its last messages may still be in transit.
       this.#child.once('close', (code, signal) => end(`exit ${code ?? signal}`));
     });
     this.ready = this.#await(startTimeoutMs).then(() => {
