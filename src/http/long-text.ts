@@ -7,7 +7,7 @@ import { turns } from './turns.ts';
  * Long strings of a JSON body, kept as they arrived: parsing a body of 40 MB at once would hold up every other request
  * for hundreds of milliseconds. They are decoded in pieces when they are used.
  */
-export class LongText {
+class LongText {
   readonly #pieces: Uint8Array[];
 
   /** @param pieces the bytes between the quotes, in order. */

@@ -5,7 +5,7 @@ import { Lanes } from '../lanes.ts';
  * of an app at a time, and then as long a pause for everything else. So other requests wait for one piece at most, and
  * have half of the time, however many large bodies and responses there are.
  */
-export class Turns {
+class Turns {
   readonly #lanes = new Lanes<() => void>({ slots: 2, waitingMax: Number.POSITIVE_INFINITY });
 
   async run<T>(app: string, work: () => T | Promise<T>): Promise<T> {
