@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { formatId, newUuid } from '../../src/ids.ts';
-import { without } from '../support/authorization/expectations.ts';
+import { unending, without } from '../support/authorization/expectations.ts';
 import { createFixtures } from '../support/authorization/fixtures.ts';
 import { type Row, readMatrix, runChecks } from '../support/authorization/matrix.ts';
 import { kindsNamedBy, operations, type Reference, withReference } from '../support/authorization/references.ts';
@@ -143,6 +143,8 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
   'POST /api/v1/knowledge_sources/:source/ingest/batch': (caller) =>
     inPath('/knowledge_sources/:id/ingest/batch', ownSource(caller)),
   'PATCH /api/v1/knowledge_documents/:document': (caller) => inPath('/knowledge_documents/:id', ownDocument(caller)),
+  'POST /api/v1/kv_increment': () => ({ body: { key: `count-${++names}` } }),
+  'POST /api/v1/kv_batch': () => ({ body: { operations: [{ op: 'get', key: 'k' }] } }),
   'POST /api/v1/kv': () => ({ body: { key: `key-${++names}`, value: 'v' } }),
   'PUT /api/v1/kv/:key': () => ({ path: `/kv/key-${++names}`, body: { value: 'v' } }),
   'GET /api/v1/kv/:key': () => ({ path: '/kv/key-0' }),
@@ -176,7 +178,8 @@ async function sendReference(operation: string, caller: CallerName, member: stri
   const sent = withReference({ ...(base.body === undefined ? {} : { body: base.body }) }, member, kind, id);
   const query = sent.query === undefined ? '' : `?${new URLSearchParams(sent.query)}`;
   const at = base.path === undefined ? path : `/api/v1${base.path}`;
-  const answer = await api<{ error?: { fields: { field: string }[] }; data?: unknown[] }>(method, `${at}${query}`, {
+  const verb = unending.has(operation) ? 'HEAD' : method;
+  const answer = await api<{ error?: { fields: { field: string }[] }; data?: unknown[] }>(verb, `${at}${query}`, {
     ...callers[caller],
     ...(base.raw ?? (sent.body === undefined ? {} : { body: sent.body })),
     headers: { ...callers[caller].headers, ...base.raw?.headers },
