@@ -251,7 +251,7 @@ for (const [part, isIn, triedMin] of [
         const removes = alike.has(`${operation} ${member}`);
         if (missing.status < 300 && !operation.startsWith('GET ') && !ignored && !removes)
           problems.push(`${name}: what nobody has is taken: ${missing.status}`);
-        if (operation.startsWith('GET ') && missing.status === 200 && !ignored && (missing.body.data?.length ?? 0) > 0)
+        if (operation.startsWith('GET ') && missing.status === 200 && !ignored && (missing.body?.data?.length ?? 0) > 0)
           problems.push(`${name}: the filter is not looked at`);
         // Whoever is refused whatever they name needs asking once.
         for (const { whose, outcomes } of seen[kind].slice(0, missing.status === 403 ? 1 : undefined)) {
@@ -260,7 +260,7 @@ for (const [part, isIn, triedMin] of [
           tried += 1;
           const sees = outcomes.get(caller) === 'ok';
           const same = answer.status === missing.status && answer.said === missing.said;
-          const listed = operation.startsWith('GET ') && answer.status === 200 && answer.body.data !== undefined;
+          const listed = operation.startsWith('GET ') && answer.status === 200 && answer.body?.data !== undefined;
           if (!sees && !same && !ignored && !(listed && (await listsAll(operation, caller, answer.body.data ?? []))))
             problems.push(`${name} · ${whose}: ${answer.status} ${answer.said}, not ${missing.status} ${missing.said}`);
           const differs = missing.status === 422 || missing.status === 404;
