@@ -207,6 +207,12 @@ const settings = {
     { min: 1, max: 1_000_000 },
     'Maximum number of requests per minute to the embedding service.',
   ),
+  embedQueryMs: integer(
+    'QUARRY_EMBED_QUERY_MS',
+    5_000,
+    { min: 1, max: 60_000 },
+    "Time a search waits for its query's vector, in milliseconds; then it continues by full text.",
+  ),
   rateReads: rate('QUARRY_RATE_READS', 6_000_000, 'reads'),
   rateWrites: rate('QUARRY_RATE_WRITES', 6_000_000, 'changes'),
   rateUploads: rate('QUARRY_RATE_UPLOADS', 600_000, 'uploads'),

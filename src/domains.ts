@@ -82,6 +82,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     language: config.searchLanguage,
     fetcher,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    queryEmbeddingMs: config.embedQueryMs,
     bodyBytesMax: config.bodyBytesMax,
   });
   const { inbound } = knowledge.service;

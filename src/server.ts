@@ -84,7 +84,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
-  if (servesApi) await collectOpenApi(fastify);
+  if (servesApi) await collectOpenApi(fastify, api);
   registerHealthRoutes(api, {
     ...services,
     metricsToken: config.metricsToken,

@@ -204,6 +204,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     query: Type.Object({ expires: Type.Integer(), signature: Type.String() }),
     uncheckedQuery: true,
     servesContent: true,
+    protocol: 'bytes',
     responses: { 200: bytesSchema },
     handler: async ({ params: { file }, query, request, reply }) => {
       const { expires, signature } = query as { expires?: unknown; signature?: unknown };
@@ -233,6 +234,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       query: Type.Object({ token: Type.String() }),
       uncheckedQuery: true,
       servesContent: true,
+      protocol: 'bytes',
       responses: { 200: bytesSchema },
       handler: async ({ params: { file }, query, request, reply }) => {
         const found = await files.openCapability(file, (query as { token?: unknown }).token, role);

@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import { type TObject, Type } from 'typebox';
+import { completeDocument } from './openapi-details.ts';
 import type { Access, Api } from './route.ts';
 
 /** The parts of the API in the order of the reference. */
@@ -26,7 +27,7 @@ const tags: Record<string, string> = {
 };
 
 /** Collects every route that is registered after it into one OpenAPI 3.1 document. */
-export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
+export async function collectOpenApi(fastify: FastifyInstance, api: Api): Promise<void> {
   await fastify.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -64,6 +65,8 @@ export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
       },
     },
     hideUntagged: true,
+    transformObject: (given) =>
+      'openapiObject' in given ? completeDocument(given.openapiObject, api.routes) : given.swaggerObject,
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema-${index}`) },
     transform: ({ schema, url, route }) => ({
       schema: nameWildcard(withKey(withRawBody(withCallers(schema, route.config?.access), route.config), route.config)),

@@ -8,6 +8,7 @@ import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
 import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency.ts';
 import { listItemSchema, sendList } from './lists.ts';
+import type { Protocol } from './protocols.ts';
 import type { RouteGroup } from './rate-limits.ts';
 import { jsonBytes, namedSchemas } from './validation.ts';
 
@@ -31,7 +32,7 @@ export type AppCallerKind = (typeof everyCaller)[number];
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-type RouteInfo = {
+export type RouteInfo = {
   method: Method;
   path: string;
   operationId: string;
@@ -39,6 +40,10 @@ type RouteInfo = {
   budget: BodyBudget;
   /** Whether it takes a JSON body. */
   takesJson: boolean;
+  /** Whether its handler reads a body of any type. */
+  takesBytes: boolean;
+  protocol: Protocol | undefined;
+  idempotency: IdempotencyMode | undefined;
 };
 
 type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (input: {
@@ -68,6 +73,8 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   rawBody?: string;
   /** Whether it serves stored content of users, which may have its own origin. */
   servesContent?: boolean;
+  /** What it sends or takes beyond JSON, for the reference. */
+  protocol?: Protocol;
   /** Headers to document that the handler reads and checks itself. */
   headers?: TObject;
   /** Drops cached callers afterwards; by default after every provisioning change. */
@@ -185,9 +192,14 @@ export class Api {
     const { method, path, operationId } = definition;
     for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
     const success = Number(Object.keys(definition.responses)[0]);
-    const { bytesMax, valuesMax } = definition.budget ?? defaultBudget(access, definition);
-    const budget = { bytesMax: Math.min(bytesMax, this.#bodyBytesMax), valuesMax };
-    this.routes.push({ method, path, operationId, access, budget, takesJson: definition.body !== undefined });
+    const wantedBudget = definition.budget ?? defaultBudget(access, definition);
+    const budget = { ...wantedBudget, bytesMax: Math.min(wantedBudget.bytesMax, this.#bodyBytesMax) };
+    this.routes.push({
+      ...{ method, path, operationId, access, budget, protocol: definition.protocol },
+      takesJson: definition.body !== undefined,
+      takesBytes: definition.rawBody !== undefined,
+      idempotency: method === 'POST' ? documentedMode(definition) : undefined,
+    });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
@@ -357,7 +369,7 @@ function securityOf(access: Access): Record<string, string[]>[] {
     case 'developer':
       return [{ bearer: [] }];
     case 'app':
-      return [{ apiKey: [] }, { bearer: [] }];
+      return [{ apiKey: [] }, { bearer: [] }, { session: [] }];
   }
 }
 

@@ -37,6 +37,8 @@ type KnowledgeDeps = {
   fetcher: Pick<Fetcher, 'check'>;
   /** Memory that search may use to cache the index. */
   cacheBytesMax: number;
+  /** Time a search waits for its query's vector. */
+  queryEmbeddingMs: number;
   bodyBytesMax: number;
 };
 
@@ -53,7 +55,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const sources = createSourceService({ db, clock, language, checkUrl });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
   const ingestions = createIngestService({ db, sources, work, onError });
-  const index = openSearchIndex(db, embedder, deps.cacheBytesMax);
+  const index = openSearchIndex(db, embedder, deps);
 
   /** Starts the pulls that are due. */
   async function runSchedule(): Promise<void> {

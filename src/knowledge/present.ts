@@ -105,6 +105,7 @@ export function presentChunk(row: ChunkRow) {
 export function presentSearch(result: SearchResult, explain: boolean) {
   return {
     data: result.hits.map((hit) => presentHit(hit, explain)),
+    ...(result.vectorsUnavailable === undefined ? {} : { vectors_unavailable: result.vectorsUnavailable }),
     ...(explain
       ? {
           explain: {

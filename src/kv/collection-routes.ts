@@ -46,6 +46,7 @@ export function registerKvCollectionRoutes(
     method: 'POST',
     path: '/api/v1/kv_increment',
     operationId: 'incrementKvEntry',
+    protocol: 'tagged',
     audit: 'data',
     tag,
     summary: 'Add to a number',
@@ -81,6 +82,7 @@ export function registerKvCollectionRoutes(
     method: 'GET',
     path: '/api/v1/kv_watch',
     operationId: 'watchKvEntries',
+    protocol: 'events',
     tag,
     summary: "Follow changes of a user's entries",
     description:

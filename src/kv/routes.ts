@@ -56,6 +56,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'POST',
     path,
     operationId: 'createKvEntry',
+    protocol: 'tagged',
     audit: 'data',
     tag,
     summary: 'Create an entry',
@@ -72,12 +73,13 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'GET',
     path: keyPath,
     operationId: 'getKvEntry',
+    protocol: 'cached',
     tag,
     summary: 'Get an entry',
     description:
       'The key is everything after `/kv/`, percent-encoded or literal. `ETag` identifies the state of the entry; 304 when `If-None-Match` names it.',
     query: kvUserQuery,
-    responses: { 200: ref(kvEntrySchema), 304: null },
+    responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, query, request, reply }) {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
       const entry = await kv.get(db, caller, key, query.user);
@@ -92,6 +94,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'PUT',
     path: keyPath,
     operationId: 'putKvEntry',
+    protocol: 'conditional',
     audit: 'data',
     tag,
     summary: 'Create or overwrite an entry',
@@ -110,6 +113,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'DELETE',
     path: keyPath,
     operationId: 'deleteKvEntry',
+    protocol: 'conditional',
     audit: 'data',
     tag,
     summary: 'Delete an entry',

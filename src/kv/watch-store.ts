@@ -21,7 +21,7 @@ export type KvChange = {
 };
 
 /** The log's last position, and the changes after another one, up to a bound; undefined when some are not kept. */
-export type KvLog = { position: number; changes: KvChange[] | undefined };
+type KvLog = { position: number; changes: KvChange[] | undefined };
 
 /** Keeps the log of a watched user's changes. False when nothing is logged for the user yet. */
 export async function renewWatch(db: Db, owner: KvOwner, keptSeconds: number): Promise<boolean> {

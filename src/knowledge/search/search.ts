@@ -1,3 +1,4 @@
+import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Database } from '../../db/database.ts';
 import { ByteCache } from '../index/cache.ts';
@@ -46,15 +47,23 @@ const rankedPerLeg = 200;
 
 export type SearchIndex = { search(request: SearchRequest): Promise<SearchResult> };
 
+type SearchOptions = {
+  cacheBytesMax: number;
+  /** A search waits this long for its query's vector. */
+  queryEmbeddingMs: number;
+};
+
 /** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
-export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheBytesMax: number): SearchIndex {
+export function openSearchIndex(db: Database, embedder: SharedEmbedder, options: SearchOptions): SearchIndex {
+  const { cacheBytesMax, queryEmbeddingMs } = options;
   const postings: IndexCache = new ByteCache(cacheBytesMax / 2);
   const codes: CodeCache = new ByteCache(cacheBytesMax / 2);
 
   return {
     async search(request) {
       // Before the transaction: an embedder may be a remote service.
-      const vector = request.mode === 'fulltext' ? undefined : await embedQuery(embedder, request.appId, request.query);
+      const { appId, query, mode } = request;
+      const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
       // One snapshot: every step sees the same version of a document.
       return db.begin('isolation level repeatable read read only', async (tx) => {
         const sources = await listScope(tx, request.appId, request.sources);
@@ -105,11 +114,23 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheByt
 }
 
 /** The query's vector, or why there is none: full-text search continues without it. */
-async function embedQuery(embedder: SharedEmbedder, appId: string, query: string): Promise<Float32Array[] | Error> {
+async function embedQuery(
+  embedder: SharedEmbedder,
+  appId: string,
+  query: string,
+  waitMs: number,
+): Promise<Float32Array[] | Error> {
+  if (embedder.local) return embedder.embed(appId, [query], 'query');
+  const deadline = AbortSignal.timeout(waitMs);
+  // An embedder may not heed the signal.
+  const late = new Promise<never>((_resolve, reject) => {
+    deadline.addEventListener('abort', () => reject(deadline.reason), { once: true });
+  });
   try {
-    return await embedder.embed(appId, [query], 'query');
+    return await Promise.race([embedder.embed(appId, [query], 'query', deadline), late]);
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
+    if (deadline.aborted) return new EmbeddingError(`The query was not embedded within ${waitMs} ms.`);
+    return error instanceof EmbeddingError ? error : new EmbeddingError('The query could not be embedded.');
   }
 }
 
