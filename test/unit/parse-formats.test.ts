@@ -7,7 +7,7 @@ import { type ParsedDocument, ParseError, type ParseFailure } from '../../src/co
 import { docx, docxBody, fixture, pdf, pdfOfPages, sampleDocuments, text, zip } from '../support/documents.ts';
 
 async function parse(bytes: Uint8Array, filename?: string, contentType?: string): Promise<ParsedDocument> {
-  return parseDocument({ bytes, ...(filename ? { filename } : {}), ...(contentType ? { contentType } : {}) }, false);
+  return parseDocument({ bytes, ...(filename ? { filename } : {}), ...(contentType ? { contentType } : {}) });
 }
 
 async function assertFails(bytes: Uint8Array, reason: ParseFailure, words: RegExp, filename?: string): Promise<void> {

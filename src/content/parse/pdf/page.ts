@@ -1,3 +1,4 @@
+import type { GreyImage } from '../ocr/image.ts';
 import { callPdfium, type Pdfium, pdfiumFunction } from './pdfium.ts';
 
 /** The properties of a run of text that the file draws in one operation. */
@@ -176,12 +177,13 @@ export class PdfPage {
     }
   }
 
-  /** The page as a greyscale image in Netpbm form (PGM), for OCR. */
-  renderGrey(dotsPerInch: number, pixelsMax: number): Uint8Array | undefined {
+  /** The page as a picture for recognition, at this resolution or, for a large page, a lower one. */
+  renderGrey(dotsPerInchMax: number, pixelsMax: number): { picture: GreyImage; dotsPerInch: number } | undefined {
     if (this.#page === 0) return undefined;
-    const scale = Math.min(dotsPerInch / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
-    const width = Math.max(1, Math.round(this.width * scale));
-    const height = Math.max(1, Math.round(this.height * scale));
+    const scale = Math.min(dotsPerInchMax / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
+    const width = Math.max(1, Math.floor(this.width * scale));
+    const height = Math.max(1, Math.floor(this.height * scale));
+    if (width * height > pixelsMax) return undefined; // a page as thin as a line
     const bitmap = this.#call('FPDFBitmap_CreateEx', width, height, 1, 0, 0);
     if (bitmap === 0) return undefined;
     try {
@@ -189,14 +191,12 @@ export class PdfPage {
       this.#call('FPDF_RenderPageBitmap', bitmap, this.#page, 0, 0, width, height, 0, 0x08);
       const buffer = this.#call('FPDFBitmap_GetBuffer', bitmap);
       const stride = this.#call('FPDFBitmap_GetStride', bitmap);
-      const header = new TextEncoder().encode(`P5\n${width} ${height}\n255\n`);
-      const picture = new Uint8Array(header.length + width * height);
-      picture.set(header);
+      const pixels = new Uint8Array(width * height);
       for (let row = 0; row < height; row++) {
         const from = buffer + row * stride;
-        picture.set(this.#pdfium.HEAPU8.subarray(from, from + width), header.length + row * width);
+        pixels.set(this.#pdfium.HEAPU8.subarray(from, from + width), row * width);
       }
-      return picture;
+      return { picture: { width, height, pixels }, dotsPerInch: Math.round(scale * 72) };
     } finally {
       this.#call('FPDFBitmap_Destroy', bitmap);
     }
