@@ -15,7 +15,7 @@ import { openDatabase } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { createLogger } from '../src/log.ts';
-import { benchSecret, type Fixture, makeFixture } from './kv/fixture.ts';
+import { benchSecret, createFixture, type Fixture } from './kv/fixture.ts';
 import { measureLists } from './kv/lists.ts';
 
 const { values } = parseArgs({
@@ -43,7 +43,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 try {
   const db = openDatabase(embedded.address, { poolSize: 4, applicationName: 'bench' });
   await migrate(db);
-  if (values.only !== 'lists') await measureRequests(await makeFixture(db));
+  if (values.only !== 'lists') await measureRequests(await createFixture(db));
   if (values.only !== 'requests') await measureLists(db, Number(values.entries));
   await db.end();
 } finally {

@@ -75,7 +75,7 @@ function fakeVector(): Float32Array {
   return normalize(vector);
 }
 
-async function makeSource(db: Database): Promise<string> {
+async function createSource(db: Database): Promise<string> {
   const sourceId = newUuid();
   await db`insert into knowledge_sources (app_id, id, sandbox_id, type) values (${appId}, ${sourceId}, ${production}, 'knowledge/documents')`;
   await insertIndex(db, { appId, sourceId }, 'english');
@@ -184,12 +184,12 @@ try {
   await db`insert into developers (id, name) values (${developer}, 'bench')`;
   await db`insert into apps (id, developer_id, name, capability_key) values (${appId}, ${developer}, 'bench', '')`;
   await db`insert into sandboxes (app_id, id, name) values (${appId}, ${production}, '') on conflict do nothing`;
-  const first = await makeSource(db);
+  const first = await createSource(db);
   let start = performance.now();
   await fillSource(db, first);
   console.log(`filled ${chunksPerSource} chunks in ${((performance.now() - start) / 1000).toFixed(1)} s`);
   start = performance.now();
-  for (let i = 1; i < sourceCount; i++) await copySource(db, first, await makeSource(db));
+  for (let i = 1; i < sourceCount; i++) await copySource(db, first, await createSource(db));
   await db`vacuum analyze`;
   const [size] = await db<{ size: string }[]>`select pg_size_pretty(pg_database_size(current_database())) as size`;
   console.log(

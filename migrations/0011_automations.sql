@@ -138,6 +138,8 @@ create table automation_runs (
   foreign key (app_id, automation_id) references automations (app_id, id) on delete cascade
 ) with (fillfactor = 75);
 create index automation_runs_of_automation on automation_runs (app_id, automation_id, created_at desc, id desc);
+create index automation_runs_of_sandbox on automation_runs (app_id, sandbox_id, id);
+create index automation_runs_unfinished on automation_runs (app_id, sandbox_id, id) where status in ('failed', 'cancelled');
 create index automation_runs_pending on automation_runs (app_id, automation_id, created_at, id) where status = 'pending';
 create index automation_runs_running on automation_runs (app_id, automation_id) where status = 'running';
 create index automation_runs_wake on automation_runs (wake_at) where wake_at is not null;

@@ -1,4 +1,3 @@
-import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAudit } from './audit/domain.ts';
@@ -26,8 +25,7 @@ import { Capabilities, SignedLinks } from './tenancy/capability.ts';
 import { createThreadService } from './threads/service.ts';
 import { createUsage } from './usage/domain.ts';
 import { createUserService } from './users/service.ts';
-
-const { version } = packageFile;
+import { version } from './version.ts';
 
 export type Domains = ReturnType<typeof createDomains>;
 

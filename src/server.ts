@@ -40,6 +40,8 @@ export type QuarryServer = {
   api: Api;
   /** For the job workers of the process. */
   work: BackgroundWork;
+  /** A code that signs the holder of a developer token in to the console, once. */
+  createSignInCode(developerToken: string): string;
   /** Starts to accept connections. Returns the URL. */
   listen(): Promise<string>;
   /** Stops accepting connections, finishes requests in progress within the drain time, and ends the remaining streams. */
@@ -72,8 +74,8 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     rewriteUrl: rewriteKvUrl,
   });
   // A worker serves only health and metrics.
-  const answers = config.role !== 'worker';
-  if (answers) await collectOpenApi(fastify);
+  const servesApi = config.role !== 'worker';
+  if (servesApi) await collectOpenApi(fastify);
   registerHealthRoutes(api, {
     ...services,
     metricsToken: config.metricsToken,
@@ -83,7 +85,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   metrics.gauge('quarry_http_connections', 'Open client connections', () => countConnections(fastify));
   const domains = createDomains(services, audit);
   let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
-  if (answers) {
+  if (servesApi) {
     registerOpenApiRoute(api, fastify);
     registerRoutes(api, domains);
     mcp = registerMcpRoutes(api, {
@@ -107,8 +109,9 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     fastify,
     api,
     work: domains.work,
+    createSignInCode: domains.consoleSessions.createSignInCode,
     async listen() {
-      const wanted = answers ? config.port : config.workerPort;
+      const wanted = servesApi ? config.port : config.workerPort;
       await fastify.listen({ host: config.host, port: wanted });
       const address = fastify.server.address();
       const port = typeof address === 'object' && address !== null ? address.port : wanted;

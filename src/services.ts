@@ -6,6 +6,7 @@ import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
+import { ocrSettings } from './content/parse/ocr/languages.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase } from './db/database.ts';
@@ -22,7 +23,7 @@ import { writePrivateFile } from './private-file.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
 import { Sessions } from './tenancy/sessions.ts';
-import { saveDefaultBounds } from './usage/store.ts';
+import { saveDefaultLimits } from './usage/store.ts';
 
 /** The shared services of the process, created once. Routes and domain services take what they need. */
 export type Services = {
@@ -102,7 +103,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
   for (const name of await migrate(direct)) log.info({ migration: name }, 'Migration applied');
   await migrateJobs(direct, directTarget, log);
-  await saveDefaultBounds(direct, {
+  await saveDefaultLimits(direct, {
     file_bytes: config.quotaFileBytes || undefined,
     documents: config.quotaDocuments || undefined,
     pages: config.quotaPagesPerDay || undefined,
@@ -118,12 +119,14 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     workers: config.parseWorkers,
     memoryMb: config.parseMemoryMb,
     deadlineMs: config.parseSeconds * 1000,
+    jobDeadlineMs: Math.max(config.parseSeconds, config.parseJobSeconds) * 1000,
+    ocr: ocrSettings(config),
     log,
   });
   started.add('parser pool', () => parser.close());
   const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
   started.add('connections to sites', () => fetcher.close());
-  const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
+  const secrets = new Secrets(config.secret ?? readOrCreateSecret(config.dataDir), config.secretPrevious);
   const credentials = new Credentials({ db, secrets, clock });
   const streams = new StreamHub({
     ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds },
@@ -237,16 +240,16 @@ async function startDatabase(
 }
 
 /** The root secret of the embedded database, created at the first start. Losing it ends every session and signed URL. */
-export function readOrMakeSecret(dataDir: string): string {
+export function readOrCreateSecret(dataDir: string): string {
   const found = findSecret(dataDir);
   if (found !== undefined) return found;
   const secret = randomBytes(32).toString('hex');
-  keepSecret(dataDir, secret);
+  saveSecret(dataDir, secret);
   return secret;
 }
 
 /** Writes the root secret of the data directory. */
-export function keepSecret(dataDir: string, secret: string): void {
+export function saveSecret(dataDir: string, secret: string): void {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
 }

@@ -54,7 +54,7 @@ async function main(args: string[]): Promise<number> {
     if (!external) embedded = await startEmbeddedPostgres({ dataDir, log, settings: fastSettings });
     const target = external || embedded?.address;
     if (target === undefined) throw new Error('There is no database to test on.');
-    await makeTemplate(target);
+    await createTemplate(target);
     if (interrupted) return 130;
     const child = spawn(process.execPath, testArguments(files, options), {
       stdio: 'inherit',
@@ -93,7 +93,7 @@ function testFilesIn(directory: string): string[] {
     .map((name) => join(directory, name));
 }
 
-async function makeTemplate(target: DatabaseTarget): Promise<void> {
+async function createTemplate(target: DatabaseTarget): Promise<void> {
   await administrate(target, async (sql) => {
     await sql`drop database if exists ${sql(templateDatabase)} with (force)`;
     await sql`create database ${sql(templateDatabase)}`;

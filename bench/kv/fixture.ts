@@ -1,7 +1,7 @@
 import { type Database, production } from '../../src/db/database.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import { mintAccessToken } from '../../src/tenancy/access-tokens.ts';
-import { digest, newCredential, Secrets } from '../../src/tenancy/secrets.ts';
+import { digest, generateCredential, Secrets } from '../../src/tenancy/secrets.ts';
 
 export const benchSecret = 'a-root-secret-that-only-this-benchmark-uses';
 const entriesOfUser = 10_000;
@@ -9,9 +9,9 @@ const entriesOfUser = 10_000;
 export type Fixture = { user: { id: string; token: string }; secretKey: string; keys: string[] };
 
 /** A user with ten thousand entries, and the same entries in a table without anything of ours. */
-export async function makeFixture(db: Database): Promise<Fixture> {
-  const appId = await makeApp(db);
-  const [userId] = await makeUsers(db, appId, 1);
+export async function createFixture(db: Database): Promise<Fixture> {
+  const appId = await createApp(db);
+  const [userId] = await createUsers(db, appId, 1);
   if (userId === undefined) throw new Error('There is no user.');
   await db`insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
     select ${appId}, ${production}, ${userId}, 'key-' || i, gen_random_uuid(), repeat('v', 100)
@@ -19,7 +19,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
   await db`create table bare_entries (key text primary key, value text not null) with (fillfactor = 85)`;
   await db`insert into bare_entries select key, value from kv_entries where app_id = ${appId}`;
   await db`vacuum analyze`;
-  const secretKey = newCredential('sk');
+  const secretKey = generateCredential('sk');
   await db`insert into api_keys (app_id, id, sandbox_id, type, digest, hint)
     values (${appId}, ${newUuid()}, ${production}, 'secret', ${digest(secretKey)}, 'sk_')`;
   const token = await mintAccessToken(new Secrets(benchSecret), { appId, sandboxId: production, userId }, new Date());
@@ -27,7 +27,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
   return { user: { id: formatId('user', userId), token }, secretKey, keys };
 }
 
-export async function makeApp(db: Database): Promise<string> {
+export async function createApp(db: Database): Promise<string> {
   const [appId, developerId] = [newUuid(), newUuid()];
   await db`insert into developers (id, name) values (${developerId}, 'Bench')`;
   await db`insert into apps (id, developer_id, name, capability_key)
@@ -37,7 +37,7 @@ export async function makeApp(db: Database): Promise<string> {
 }
 
 /** Users named one by one, so that a search can find any number of them. */
-export async function makeUsers(db: Database, appId: string, count: number): Promise<string[]> {
+export async function createUsers(db: Database, appId: string, count: number): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     insert into users (app_id, id, sandbox_id, email, name)
     select ${appId}, gen_random_uuid(), ${production}, 'person' || i || '@example.com', 'Person Number ' || i

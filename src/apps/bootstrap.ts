@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Database, production, type Transaction } from '../db/database.ts';
 import { formatId, newUuid } from '../ids.ts';
-import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
 import { insertApp } from './store.ts';
 
 /** The credentials of an app in plain text. They are shown once and never stored. */
@@ -29,7 +29,12 @@ export function bootstrapIfEmpty(
     const developerId = newUuid();
     await transaction`insert into developers (id, name) values (${developerId}, 'Developer')`;
     const appId = newUuid();
-    await insertApp(transaction, { id: appId, developerId, name: 'My app', capabilityKey: newCapabilityKey(secrets) });
+    await insertApp(transaction, {
+      id: appId,
+      developerId,
+      name: 'My app',
+      capabilityKey: generateCapabilityKey(secrets),
+    });
     const credentials = await mint(transaction, developerId, appId);
     keep(credentials);
     return credentials;
@@ -46,7 +51,7 @@ export function mintCredentials(db: Database): Promise<AppCredentials | undefine
 }
 
 /** Whether the root secret unwraps the keys in this database. True for an empty database. */
-export async function opensStoredKeys(db: Database, secrets: Secrets): Promise<boolean> {
+export async function unwrapsStoredKeys(db: Database, secrets: Secrets): Promise<boolean> {
   const [app] = await db<{ key: Buffer }[]>`select capability_key as key from apps order by id limit 1`;
   try {
     if (app) secrets.unwrap(app.key);
@@ -93,12 +98,12 @@ const bootstrapLockKey = 7_130_241_002;
 const capabilityKeyBytes = 32;
 
 /** A random key for an app's capability URLs, wrapped for storage. */
-export function newCapabilityKey(secrets: Secrets): Buffer {
+export function generateCapabilityKey(secrets: Secrets): Buffer {
   return secrets.wrap(randomBytes(capabilityKeyBytes));
 }
 
 async function mint(db: Transaction, developerId: string, appId: string): Promise<AppCredentials> {
-  const developerToken = newCredential('dvt');
+  const developerToken = generateCredential('dvt');
   await db`insert into developer_tokens (digest, id, developer_id, name)
     values (${digest(developerToken)}, ${newUuid()}, ${developerId}, 'quarry credentials')`;
   return {
@@ -110,7 +115,7 @@ async function mint(db: Transaction, developerId: string, appId: string): Promis
 }
 
 async function insertKey(db: Transaction, appId: string, type: 'secret' | 'publishable'): Promise<string> {
-  const key = newCredential(type === 'secret' ? 'sk' : 'pk');
+  const key = generateCredential(type === 'secret' ? 'sk' : 'pk');
   await db`insert into api_keys (app_id, id, sandbox_id, type, name, digest, hint)
     values (${appId}, ${newUuid()}, ${production}, ${type}, 'quarry credentials', ${digest(key)}, ${key.slice(0, 8)})`;
   return key;

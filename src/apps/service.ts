@@ -5,9 +5,9 @@ import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
-import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
-import { setOwnBounds } from '../usage/service.ts';
-import { newCapabilityKey } from './bootstrap.ts';
+import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
+import { setOwnLimits } from '../usage/service.ts';
+import { generateCapabilityKey } from './bootstrap.ts';
 import type { appUpdateSchema, keyCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 
@@ -16,7 +16,7 @@ export type AppService = ReturnType<typeof createAppService>;
 /** Apps, their sandboxes and keys. */
 export function createAppService({ db, secrets }: { db: Database; secrets: Secrets }) {
   /** A key belongs to the sandbox of its creator. From production, a sandbox may be named. */
-  async function keySandbox(caller: Caller, named: string | undefined): Promise<string> {
+  async function chooseKeySandbox(caller: Caller, named: string | undefined): Promise<string> {
     if (named === undefined) return caller.sandboxId;
     const id = fieldId('sandbox', 'sandbox', named);
     const inside = caller.sandboxId !== production && id !== caller.sandboxId;
@@ -26,7 +26,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
 
   return {
     async create(developerId: string, name: string): Promise<store.AppRow> {
-      const capabilityKey = newCapabilityKey(secrets);
+      const capabilityKey = generateCapabilityKey(secrets);
       return db.begin((tx) => store.insertApp(tx, { id: newUuid(), developerId, name, capabilityKey }));
     },
 
@@ -39,7 +39,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
 
     async update(caller: Scope, { name, quotas = {} }: Static<typeof appUpdateSchema>): Promise<store.AppRow> {
       return db.begin(async (tx) => {
-        await setOwnBounds(tx, caller.appId, quotas);
+        await setOwnLimits(tx, caller.appId, quotas);
         return found(await store.updateApp(tx, caller.appId, name));
       });
     },
@@ -74,8 +74,8 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
       caller: Caller,
       input: Static<typeof keyCreateSchema>,
     ): Promise<store.KeyRow & { fullKey: string }> {
-      const sandboxId = await keySandbox(caller, input.sandbox);
-      const fullKey = newCredential(input.type === 'secret' ? 'sk' : 'pk');
+      const sandboxId = await chooseKeySandbox(caller, input.sandbox);
+      const fullKey = generateCredential(input.type === 'secret' ? 'sk' : 'pk');
       const row = await store.insertKey(db, {
         appId: caller.appId,
         id: newUuid(),

@@ -33,7 +33,7 @@ export class FailureCounter {
   }
 
   /** Entries whose count has grown since it was last written. */
-  takeUnwritten(): AuditEntry[] {
+  takeUnsaved(): AuditEntry[] {
     const unwritten = [...this.#entries.values()].filter(({ attempts, written }) => attempts > written);
     return unwritten.map((entry) => {
       entry.written = entry.attempts;

@@ -14,7 +14,7 @@ import {
   type CredentialUse,
   endAuditEntry,
   insertAuditEntries,
-  putFailedAttempts,
+  upsertFailedAttempts,
 } from './store.ts';
 
 type AuditLogDeps = {
@@ -58,7 +58,7 @@ export class AuditLog implements Auditor {
     return this.#waiting.length;
   }
 
-  keeps(mode: AuditMode): boolean {
+  isRecorded(mode: AuditMode): boolean {
     const { keep } = this.#deps;
     return keep === 'all' || (keep === 'changes' && mode !== 'data');
   }
@@ -79,19 +79,19 @@ export class AuditLog implements Auditor {
       const by = request.auditNote?.actor ?? actor;
       return by && this.#end(mode, beginEntries(request, by, this.#deps.clock.now()), request, status, resource);
     };
-    let answer: Awaited<T>;
+    let result: Awaited<T>;
     try {
-      answer = await change();
+      result = await change();
     } catch (error) {
       await end(statusOf(error, request), resourceInPath(request));
       throw error;
     }
-    await end(reply.statusCode, resourceOf(answer, request));
-    return answer;
+    await end(reply.statusCode, findResourceId(result, request));
+    return result;
   }
 
   count({ identity, credential }: Identified, status: number): void {
-    const used = useOf(identity, credential);
+    const used = credentialUseOf(identity, credential);
     if (used === undefined) return;
     const now = this.#deps.clock.now();
     const scope = 'appId' in identity ? { appId: identity.appId, sandboxId: identity.sandboxId } : undefined;
@@ -218,10 +218,10 @@ export class AuditLog implements Auditor {
   }
 
   async #flushFailures(): Promise<void> {
-    const entries = this.#failures.takeUnwritten();
+    const entries = this.#failures.takeUnsaved();
     for (let from = 0; from < entries.length; from += entriesBatchMax)
       try {
-        await putFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax));
+        await upsertFailedAttempts(this.#deps.db, entries.slice(from, from + entriesBatchMax));
       } catch (error) {
         this.#deps.log.warn({ err: error, entries: entries.length - from }, 'Could not count failed attempts');
         return;
@@ -274,7 +274,7 @@ function actorOf(identity: Identity | undefined, credential: Credential | undefi
 }
 
 /** The credential whose use is counted: the token itself; for a session, the user or token behind it. */
-function useOf(
+function credentialUseOf(
   identity: Identity,
   credential: Credential | undefined,
 ): Pick<CredentialUse, 'kind' | 'credential'> | undefined {
@@ -308,8 +308,8 @@ function resourceInPath(request: FastifyRequest): string | null {
 }
 
 /** The id of the resource created or changed, otherwise the one named in the path. */
-function resourceOf(answer: unknown, request: FastifyRequest): string | null {
-  const { id, user, ingestion } = (answer ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
+function findResourceId(result: unknown, request: FastifyRequest): string | null {
+  const { id, user, ingestion } = (result ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
   const made = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;
   if (typeof made === 'string' && idPattern.test(made)) return made;
   return resourceInPath(request);

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import { invalidField } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
+import { readTime } from '../http/times.ts';
 import { type IdKind, parseId } from '../ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { AuditLog } from './log.ts';
@@ -42,15 +43,3 @@ function readId(field: string, text: string | undefined, kinds: IdKind[]): strin
   }
   throw invalidField(field, 'is not an id of the right type');
 }
-
-function readTime(field: string, text: string | undefined): Date | undefined {
-  if (text === undefined) return undefined;
-  const time = isoTime.test(text) ? Date.parse(text) : Number.NaN;
-  if (!(time >= earliestTime && time <= latestTime))
-    throw invalidField(field, 'must be an ISO 8601 time between the years 1 and 9999');
-  return new Date(time);
-}
-
-const isoTime = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/;
-const earliestTime = Date.parse('0001-01-01T00:00:00Z');
-const latestTime = Date.parse('9999-12-31T23:59:59.999Z');

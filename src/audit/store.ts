@@ -48,7 +48,7 @@ export async function insertAuditEntries(db: Db, entries: readonly AuditEntry[])
 }
 
 /** Upserts counts of failed attempts. */
-export async function putFailedAttempts(db: Db, entries: readonly AuditEntry[]): Promise<void> {
+export async function upsertFailedAttempts(db: Db, entries: readonly AuditEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await db`insert into audit_entries ${db(entries, columns)}
     on conflict (app_id, id) do update set attempts = greatest(audit_entries.attempts, excluded.attempts)`;
@@ -194,7 +194,7 @@ export async function listUses(
 const deletedAtOnce = 10_000;
 
 /** Deletes older rows. Returns how many. */
-export async function deleteOlder(db: Db, before: Date): Promise<number> {
+export async function deleteOldEntries(db: Db, before: Date): Promise<number> {
   const uses = await db`delete from credential_uses where day < (${before}::timestamptz at time zone 'UTC')::date`;
   let gone = uses.count;
   for (;;) {

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
-import { deleteOlder } from './store.ts';
+import { deleteOldEntries } from './store.ts';
 
 /** Deletes entries and counts older than the configured retention. */
 export const auditSweepJob = { task: taskNames.sweepAudit, everySeconds: 3_600 };
@@ -15,5 +15,5 @@ export function createAuditSweepTask(deps: { db: Database; clock: Clock; daysKep
 
 /** Safe to run at any time, in any number of processes. Returns the number of rows deleted. */
 export function sweepAudit(deps: { db: Database; clock: Clock; daysKept: number }): Promise<number> {
-  return deleteOlder(deps.db, new Date(deps.clock.now().getTime() - deps.daysKept * dayMs));
+  return deleteOldEntries(deps.db, new Date(deps.clock.now().getTime() - deps.daysKept * dayMs));
 }

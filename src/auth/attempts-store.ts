@@ -2,25 +2,25 @@ import type { Database, Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
 /** At most `max` failures in any `ms` milliseconds; with `countsAll`, at most `max` attempts of any outcome. */
-export type Window = { bucket: string; max: number; ms: number; countsAll?: boolean };
+export type AttemptWindow = { bucket: string; max: number; ms: number; countsAll?: boolean };
 
 /** A full window: when its oldest failure leaves it, and whether that may be earlier because some are pending. */
-type Full = { freeAt: Date; mayClear: boolean };
+type FullWindow = { freeAt: Date; mayClear: boolean };
 
 /** Reserves a slot in every window, or in none; then returns the window that stays full the longest. */
-export async function takePlaces(
+export async function reserveAttempt(
   db: Database,
-  windows: readonly Window[],
+  windows: readonly AttemptWindow[],
   id: string,
   now: Date,
   pendingMsMax: number,
-): Promise<Full | undefined> {
+): Promise<FullWindow | undefined> {
   const buckets = windows.map(({ bucket }) => bucket);
   return db.begin(async (tx) => {
     // Always in the same order, to avoid deadlocks.
     await tx`select pg_advisory_xact_lock(hash)
       from (select hashtextextended(bucket, 0) as hash from unnest(${buckets}::text[]) as bucket order by 1) locks`;
-    let full: Full | undefined;
+    let full: FullWindow | undefined;
     for (const { bucket, max, ms } of windows) {
       const since = new Date(now.getTime() - ms);
       const underWaySince = new Date(now.getTime() - pendingMsMax);
@@ -44,13 +44,13 @@ export async function takePlaces(
 const windowRowsMax = 1_000;
 
 /** Counts the attempt as a failure. */
-export async function keepPlaces(db: Db, id: string, windows: readonly Window[]): Promise<void> {
+export async function countFailure(db: Db, id: string, windows: readonly AttemptWindow[]): Promise<void> {
   await db`update sign_in_failures set pending = false
     where id = ${id} and bucket = any(${windows.map(({ bucket }) => bucket)})`;
 }
 
 /** Releases the slots of an attempt that did not fail. */
-export async function leavePlaces(db: Db, id: string, windows: readonly Window[]): Promise<void> {
+export async function releaseAttempt(db: Db, id: string, windows: readonly AttemptWindow[]): Promise<void> {
   await db`delete from sign_in_failures where id = ${id} and bucket = any(${windows.map(({ bucket }) => bucket)})`;
 }
 
@@ -68,7 +68,7 @@ export async function isKnownAddress(db: Db, mailbox: Scope & { email: string },
 const addressesPerUserMax = 100;
 
 /** Keeps only the latest addresses of each user. */
-export async function keepAddress(db: Db, appId: string, userId: string, address: string, now: Date): Promise<void> {
+export async function recordAddress(db: Db, appId: string, userId: string, address: string, now: Date): Promise<void> {
   await db`insert into sign_in_addresses (app_id, user_id, address, last_at)
     select app_id, id, ${address}, ${now}::timestamptz from users where app_id = ${appId} and id = ${userId}
     on conflict (app_id, user_id, address) do update set last_at = excluded.last_at`;

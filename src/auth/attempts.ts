@@ -29,13 +29,13 @@ type Attempt = { address: string; mailbox?: Scope & { email: string } };
  */
 export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock }) {
   /** 429 `rate_limited` while a window is full of failures. Waits while it is full of attempts in progress. */
-  async function takePlace(windows: store.Window[]): Promise<string> {
+  async function reserveAttempt(windows: store.AttemptWindow[]): Promise<string> {
     const id = newUuid();
     for (let waits = 0; ; waits++) {
       const now = clock.now();
-      const full = await store.takePlaces(db, windows, id, now, pendingMsMax);
+      const full = await store.reserveAttempt(db, windows, id, now, pendingMsMax);
       if (full === undefined) return id;
-      if (!full.mayClear || waits >= waitsMax) throw tooMany(full.freeAt.getTime() - now.getTime());
+      if (!full.mayClear || waits >= waitsMax) throw tooManyAttempts(full.freeAt.getTime() - now.getTime());
       await pause(waitMs);
     }
   }
@@ -50,30 +50,30 @@ export function createSignInLimiter({ db, clock }: { db: Database; clock: Clock 
       const address = networkOf(who.address);
       const isKnown = mailbox !== undefined && (await store.isKnownAddress(db, mailbox, address));
       const windows = windowsOf(address, mailbox, isKnown);
-      const id = await takePlace(windows);
+      const id = await reserveAttempt(windows);
       let user: T;
       try {
         user = await check();
       } catch (error) {
         const failed = error instanceof AppError && error.code === 'invalid_credentials';
-        await (failed ? store.keepPlaces(db, id, windows) : store.leavePlaces(db, id, windows));
+        await (failed ? store.countFailure(db, id, windows) : store.releaseAttempt(db, id, windows));
         throw error;
       }
       const [counting, freed] = partition(windows);
-      await store.keepPlaces(db, id, counting);
-      await store.leavePlaces(db, id, freed);
-      if (user && mailbox) await store.keepAddress(db, mailbox.appId, user.userId, address, clock.now());
+      await store.countFailure(db, id, counting);
+      await store.releaseAttempt(db, id, freed);
+      if (user && mailbox) await store.recordAddress(db, mailbox.appId, user.userId, address, clock.now());
       return user;
     },
   };
 }
 
 /** Windows that count successes too, and those that count only failures. */
-function partition(windows: store.Window[]): [store.Window[], store.Window[]] {
+function partition(windows: store.AttemptWindow[]): [store.AttemptWindow[], store.AttemptWindow[]] {
   return [windows.filter(({ countsAll }) => countsAll), windows.filter(({ countsAll }) => !countsAll)];
 }
 
-function windowsOf(address: string, mailbox: Attempt['mailbox'], isKnown: boolean): store.Window[] {
+function windowsOf(address: string, mailbox: Attempt['mailbox'], isKnown: boolean): store.AttemptWindow[] {
   const ofAddress = { bucket: `address/${address}`, max: addressFailuresPerMinute, ms: minuteMs };
   if (mailbox === undefined) return [ofAddress];
   const email = createHash('sha256').update(mailbox.email.toLowerCase()).digest('base64url');
@@ -96,7 +96,7 @@ export function networkOf(address: string): string {
 }
 
 /** The same message for every window, so that it reveals nothing about the e-mail. */
-function tooMany(waitedMs: number): AppError {
+function tooManyAttempts(waitedMs: number): AppError {
   const seconds = Math.max(1, Math.ceil(waitedMs / 1_000));
   return new AppError('rate_limited', `Too many sign-in attempts. Try again in ${seconds} s.`, {
     headers: { 'retry-after': String(seconds) },

@@ -15,7 +15,7 @@ const userParams = Type.Object({ user: Type.String() });
 
 /** Signing in needs only the app's publishable key. */
 export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthService; users: UserService }): void {
-  async function answer(scope: Scope, session: Session) {
+  async function presentTokens(scope: Scope, session: Session) {
     const user = await users.findSignedIn(scope, session.userId);
     if (!user) throw new AppError('invalid_credentials', 'The user was deleted.');
     return presentSession(session, user);
@@ -30,7 +30,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     body: loginSchema,
     responses: { 200: ref(mintedTokenSchema) },
     handler: async ({ caller, body, request }) =>
-      answer(caller, await auth.login(caller, request.ip, body.email, body.password)),
+      presentTokens(caller, await auth.login(caller, request.ip, body.email, body.password)),
   });
   api.key({
     method: 'POST',
@@ -42,7 +42,7 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     description: 'A refresh token works once. Using it again ends the session for every holder.',
     body: refreshSchema,
     responses: { 200: ref(mintedTokenSchema) },
-    handler: async ({ caller, body }) => answer(caller, await auth.refresh(caller, body.refresh_token)),
+    handler: async ({ caller, body }) => presentTokens(caller, await auth.refresh(caller, body.refresh_token)),
   });
   api.key({
     method: 'POST',

@@ -6,7 +6,7 @@ import { accessTokenSeconds, mintAccessToken } from '../tenancy/access-tokens.ts
 import type { Scope } from '../tenancy/caller.ts';
 import { type Credential, epochOf } from '../tenancy/credential.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
-import { digest, newCredential, type Secrets } from '../tenancy/secrets.ts';
+import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
 import { verifyPassword } from '../users/passwords.ts';
 import type { UserService } from '../users/service.ts';
 import { createSignInLimiter } from './attempts.ts';
@@ -40,7 +40,7 @@ export function createAuthService(deps: AuthDeps) {
   /** Creates a session. `epoch` is the session epoch in which the password was checked; by default the current one. */
   async function openSession(scope: Scope, userId: string, epoch?: number): Promise<Session> {
     const now = clock.now();
-    const refreshToken = newCredential('rt');
+    const refreshToken = generateCredential('rt');
     const familyId = newUuid();
     const inserted = await store.insertRefreshToken(db, {
       appId: scope.appId,
@@ -105,7 +105,7 @@ export function createAuthService(deps: AuthDeps) {
           return undefined;
         }
         await store.markRefreshTokenUsed(tx, scope.appId, digest(token), now);
-        const refreshToken = newCredential('rt');
+        const refreshToken = generateCredential('rt');
         const expiresAt = new Date(now.getTime() + refreshTokenMs);
         const { familyId, userId, epoch } = row;
         await store.insertRefreshToken(tx, {
@@ -151,7 +151,7 @@ export function createAuthService(deps: AuthDeps) {
       if (isTooLong && days !== undefined)
         throw invalidField('expires_in_days', `must not outlive the token that creates it: ${last.toISOString()}`);
       const expiresAt = isTooLong ? last : wanted;
-      const token = newCredential('sat');
+      const token = generateCredential('sat');
       const row = await store.insertPersonalToken(db, {
         appId: scope.appId,
         id: newUuid(),

@@ -1,7 +1,7 @@
 import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import { pausedReason } from './definitions/service.ts';
-import type { FullAutomation, SecretRow } from './definitions/store.ts';
+import type { FullAutomation, GraphRow, RunSummaryRow, SecretRow } from './definitions/store.ts';
 import type { EntryRow, RunRow } from './runs/store.ts';
 
 /** Rows as responses show them. */
@@ -40,7 +40,9 @@ export function presentAutomation(row: FullAutomation) {
   };
 }
 
-export function presentRun(row: RunRow) {
+type ShownRun = Omit<RunSummaryRow, 'automationName'> & Pick<RunRow, 'payload' | 'participants' | 'result'>;
+
+export function presentRun(row: ShownRun) {
   return compact({
     id: formatId('automationRun', row.id),
     app: formatId('app', row.appId),
@@ -55,6 +57,7 @@ export function presentRun(row: RunRow) {
     event_id: row.eventId && formatId('event', row.eventId),
     retried_from: row.retriedFrom && formatId('automationRun', row.retriedFrom),
     parent_run: row.parentRunId && formatId('automationRun', row.parentRunId),
+    workflow_version: row.graphVersion,
     org: row.orgId && formatId('org', row.orgId),
     team: row.teamId && formatId('team', row.teamId),
     user: row.userId && formatId('user', row.userId),
@@ -67,7 +70,23 @@ export function presentRun(row: RunRow) {
   });
 }
 
-function presentInvoker({ invokedByUserId, invokedByAgentId }: RunRow): string | null {
+/** A run in a list of all runs. */
+export function presentRunSummary(row: RunSummaryRow) {
+  return {
+    ...presentRun({ ...row, payload: null, participants: null, result: null }),
+    automation_name: row.automationName,
+    waiting: row.status === 'running' && row.waiting,
+  };
+}
+
+export function presentVersion({ version, graph, createdAt }: GraphRow) {
+  return { version, workflow: graph, created_at: iso(createdAt) };
+}
+
+function presentInvoker({
+  invokedByUserId,
+  invokedByAgentId,
+}: Pick<RunRow, 'invokedByUserId' | 'invokedByAgentId'>): string | null {
   if (invokedByUserId !== null) return formatId('user', invokedByUserId);
   return invokedByAgentId && formatId('agent', invokedByAgentId);
 }

@@ -7,26 +7,37 @@ import type { StreamHub } from '../http/sse.ts';
 import { formatId } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import type { AutomationService } from './definitions/service.ts';
-import { presentAutomation, presentEntry, presentJournal, presentRun, presentSecret } from './present.ts';
+import {
+  presentAutomation,
+  presentEntry,
+  presentJournal,
+  presentRun,
+  presentRunSummary,
+  presentSecret,
+  presentVersion,
+} from './present.ts';
 import type { RunService } from './runs/service.ts';
 import {
   automationCreateSchema,
   automationSchema,
   automationUpdateSchema,
   claimSchema,
-  eventAnswerSchema,
+  eventResponseSchema,
   eventSchema,
   invokeSchema,
   journalPageSchema,
   journalQuery,
   listAutomationsQuery,
   listRunsQuery,
+  listVisibleRunsQuery,
+  runPageSchema,
   runSchema,
-  secretAnswerSchema,
   secretListSchema,
   secretPutSchema,
+  secretResponseSchema,
   signalSchema,
   statusSchema,
+  workflowVersionSchema,
 } from './schema.ts';
 
 const tag = 'Automations';
@@ -36,6 +47,7 @@ type AutomationRouteDeps = { automations: AutomationService; runs: RunService; s
 
 export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): void {
   registerDefinitions(api, deps);
+  registerVersions(api, deps);
   registerRunReading(api, deps);
   registerRunChanges(api, deps);
   registerWorkRoutes(api, deps);
@@ -93,7 +105,59 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
   });
 }
 
+/** The graphs that an automation has had: an editor compares them, and a run is drawn from its own. */
+function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
+  api.provisioning(operators, {
+    method: 'GET',
+    path: '/automations/:automation/versions',
+    operationId: 'listAutomationVersions',
+    tag,
+    summary: 'List the versions of an automation’s graph, newest first',
+    params: Type.Object({ automation: Type.String() }),
+    query: Type.Object(pageQuery),
+    responses: { 200: pageOf(ref(workflowVersionSchema)) },
+    async handler({ caller, params, query }) {
+      const request = pageRequest(query);
+      const [rows, total] = await runs.listVersions(caller, params.automation, request);
+      return page(request, rows.map(presentVersion), total);
+    },
+  });
+  api.provisioning(operators, {
+    method: 'GET',
+    path: '/automations/:automation/versions/:version',
+    operationId: 'getAutomationVersion',
+    tag,
+    summary: 'Get one version of an automation’s graph',
+    params: Type.Object({
+      automation: Type.String(),
+      version: Type.String(),
+    }),
+    responses: { 200: ref(workflowVersionSchema) },
+    handler: async ({ caller, params }) =>
+      presentVersion(await runs.getVersion(caller, params.automation, params.version)),
+  });
+}
+
 function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): void {
+  api.app(everyCaller, {
+    method: 'GET',
+    path: '/api/v1/automation_runs',
+    operationId: 'listVisibleAutomationRuns',
+    tag,
+    summary: 'List the runs of all automations, newest first',
+    description:
+      'End users see the runs that they invoked or whose automation they may see. Without payload and result: read those run by run.',
+    query: listVisibleRunsQuery,
+    responses: { 200: ref(runPageSchema) },
+    async handler({ caller, query }) {
+      const { rows, hasMore, cursor } = await runs.listVisible(caller, query);
+      return {
+        data: rows.map(presentRunSummary),
+        has_more: hasMore,
+        ...(cursor === undefined ? {} : { after_cursor: cursor }),
+      };
+    },
+  });
   const params = Type.Object({ automation_run: Type.String() });
   const journalOf = async (caller: Caller, id: string, query: { limit?: number; after_cursor?: string }) => {
     const found = await runs.journal(caller, id, query.limit, query.after_cursor);
@@ -212,7 +276,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     summary: 'Emit an event that may start automations',
     body: eventSchema,
     budget: bodyBudgets.map,
-    responses: { 201: eventAnswerSchema },
+    responses: { 201: eventResponseSchema },
     async handler({ caller, body }) {
       return { id: formatId('event', await runs.emit(caller, body.name, body.payload)), name: body.name };
     },
@@ -274,7 +338,7 @@ function registerSecrets(api: Api, { automations }: AutomationRouteDeps): void {
     summary: 'Set a secret that graphs read as `$secrets.NAME`',
     params,
     body: secretPutSchema,
-    responses: { 200: ref(secretAnswerSchema) },
+    responses: { 200: ref(secretResponseSchema) },
     handler: async ({ caller, params: given, body }) =>
       presentSecret(await automations.putSecret(caller, given.name, body.value)),
   });

@@ -115,6 +115,9 @@ export const runSchema = Type.Object(
     ),
     retried_from: optionalText,
     parent_run: optionalText,
+    workflow_version: Type.Optional(
+      Type.Integer({ description: 'The version of the graph that it began with; absent without one.' }),
+    ),
     org: optionalText,
     team: optionalText,
     user: optionalText,
@@ -126,6 +129,26 @@ export const runSchema = Type.Object(
     updated_at: Type.String(),
   },
   { $id: 'AutomationRun', description: 'One run of an automation.' },
+);
+
+const { payload: _payload, participants: _participants, result: _result, ...summary } = runSchema.properties;
+const runSummarySchema = Type.Object(
+  {
+    ...summary,
+    automation_name: Type.String(),
+    waiting: Type.Boolean({ description: 'It runs, but only waits: for a time, a signal or a child.' }),
+  },
+  { $id: 'AutomationRunSummary', description: 'A run as lists of all runs show it: without payload and result.' },
+);
+
+export const runPageSchema = Type.Object(
+  { data: Type.Array(ref(runSummarySchema)), has_more: Type.Boolean(), after_cursor: optionalText },
+  { $id: 'AutomationRunPage', description: 'Runs, newest first. `after_cursor` points after the last one returned.' },
+);
+
+export const workflowVersionSchema = Type.Object(
+  { version: Type.Integer(), workflow: graphAnswer, created_at: Type.String() },
+  { $id: 'WorkflowVersion', description: 'A graph that the automation has or had. A run keeps the one it began with.' },
 );
 
 const entrySchema = Type.Object(
@@ -177,6 +200,28 @@ export const listAutomationsQuery = Type.Object({
   type: Type.Optional(type),
   status: Type.Optional(Type.Enum(['draft', 'running', 'paused'])),
 });
+const moment = Type.Optional(Type.String({ maxLength: 40, description: 'A time in ISO 8601.' }));
+export const listVisibleRunsQuery = Type.Object({
+  status: Type.Optional(
+    Type.Enum(['pending', 'running', 'waiting', 'completed', 'failed', 'cancelled'], {
+      description: '`waiting` are the running ones that only wait.',
+    }),
+  ),
+  automation: Type.Optional(Type.String({ maxLength: 300, description: 'The id or lookup key of an automation.' })),
+  since: moment,
+  until: moment,
+  search: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: limits.nameCharactersMax,
+      description: 'The id of a run, or a part of the name or lookup key of its automation.',
+    }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: limits.integerMax, description: 'Default 25, at most 100.' }),
+  ),
+  after_cursor: Type.Optional(Type.String({ maxLength: 500 })),
+});
 export const listRunsQuery = Type.Object({ status: Type.Optional(runStatus) });
 
 const invokeMembers = strict({
@@ -198,14 +243,14 @@ export const statusSchema = strict({
   error: Type.Optional(strict({ code: bounded(200), message: Type.String({ maxLength: 10_000 }) })),
 });
 export const eventSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
-export const eventAnswerSchema = Type.Object({
+export const eventResponseSchema = Type.Object({
   id: Type.String({ description: 'evt_…' }),
   name: Type.String(),
 });
 
-export const secretAnswerSchema = Type.Object(
+export const secretResponseSchema = Type.Object(
   { name: Type.String(), created_at: Type.String(), updated_at: Type.String() },
   { $id: 'AppSecret', description: 'A value for `$secrets` in graphs; it cannot be read back.' },
 );
 export const secretPutSchema = strict({ value: Type.String({ minLength: 1, maxLength: 16_384 }) });
-export const secretListSchema = Type.Object({ data: Type.Array(ref(secretAnswerSchema)) });
+export const secretListSchema = Type.Object({ data: Type.Array(ref(secretResponseSchema)) });

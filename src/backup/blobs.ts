@@ -83,7 +83,7 @@ async function copyBlob(
 }
 
 /** Whether the store has exactly these bytes under the blob's key. */
-export async function holdsBlob(blobs: BlobStore, { key, size, sha256 }: ListedBlob): Promise<boolean> {
+export async function hasBlob(blobs: BlobStore, { key, size, sha256 }: ListedBlob): Promise<boolean> {
   if ((await blobs.stat(key))?.size !== size) return false;
   const hash = createHash('sha256');
   for await (const chunk of await blobs.read(key)) hash.update(chunk);

@@ -45,7 +45,7 @@ export const manifestSumName = 'manifest.sha256';
 export const secretProofText = 'quarry backup';
 
 /** The two files written last, which complete a backup. The second is in the format of `sha256sum -c`. */
-export function writtenManifest(manifest: Manifest): { text: string; sum: string } {
+export function formatManifest(manifest: Manifest): { text: string; sum: string } {
   const text = `${JSON.stringify(manifest, null, 2)}\n`;
   return { text, sum: `${createHash('sha256').update(text).digest('hex')}  ${manifestName}\n` };
 }

@@ -7,14 +7,14 @@ export class Progress {
     this.#write = write;
   }
 
-  say(line: string): void {
+  report(line: string): void {
     this.#saidAt = performance.now();
     this.#write(line);
   }
 
   /** The line is built only when one is due. */
-  sometimes(line: () => string): void {
-    if (performance.now() - this.#saidAt >= everyMs) this.say(line());
+  reportAtIntervals(line: () => string): void {
+    if (performance.now() - this.#saidAt >= everyMs) this.report(line());
   }
 }
 

@@ -17,7 +17,7 @@ import { createFacts, putFact } from '../db/server-facts.ts';
 import { migrateJobs } from '../jobs/migrate.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
-import { copyBlobs, holdsBlob } from './blobs.ts';
+import { copyBlobs, hasBlob } from './blobs.ts';
 import { BackupError } from './error.ts';
 import { type Manifest, type RowsEntry, readManifest, secretProofText } from './manifest.ts';
 import { countRows, readBlobList, readPart, readRows } from './parts.ts';
@@ -58,7 +58,7 @@ export async function restoreBackup(
   const base = selectMigrations(manifest, own);
   const archivedSecret = manifest.secret && (await readPart(directory, manifest.secret)).toString('utf8').trim();
   const secrets = openSecrets(archivedSecret);
-  if (!opens(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecret();
+  if (!opens(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecretError();
 
   const session = await store.openSession(target);
   try {
@@ -74,7 +74,7 @@ export async function restoreBackup(
       throw new BackupError(
         'The blob store is not empty. Restore into a new one. If the backup was taken from this store and no server uses it, add --reuse-blobs.',
       );
-    progress.say('checking the backup');
+    progress.report('checking the backup');
     await verifyBackup(directory, progress);
 
     await createFacts(db);
@@ -119,13 +119,13 @@ async function restoreBlobs(
   await copyBlobs(readBlobList(directory, manifest.blobs.parts), archive, blobs, {
     // Blobs written by this restore are complete; blobs that were there before are verified.
     isThere: async (blob) => {
-      if (reuseBlobs) return holdsBlob(blobs, blob);
+      if (reuseBlobs) return hasBlob(blobs, blob);
       return goesOn && (await blobs.stat(blob.key))?.size === blob.size;
     },
     onCopied: ({ count, bytes }) =>
-      progress.sometimes(() => `blobs: ${count} of ${manifest.blobs.count}, ${megabytes(bytes)}`),
+      progress.reportAtIntervals(() => `blobs: ${count} of ${manifest.blobs.count}, ${megabytes(bytes)}`),
   });
-  progress.say(`blobs done: ${manifest.blobs.count}`);
+  progress.report(`blobs done: ${manifest.blobs.count}`);
 }
 
 /** Loads all rows, sequences and jobs, and marks the restore as finished, in one transaction. */
@@ -141,16 +141,16 @@ async function load(
     const keys = await store.prepareLoad(session, await store.listTables(session));
     for (const table of manifest.tables) {
       await loadRows(session, directory, store.copyIn(table), table);
-      progress.sometimes(() => `rows: ${table.name} has ${table.rows}`);
+      progress.reportAtIntervals(() => `rows: ${table.name} has ${table.rows}`);
     }
     if (manifest.tables.every(({ name }) => name !== 'credentials')) await store.fillCredentials(session);
     await store.finishLoad(session, await store.listTables(session), keys);
     for (const sequence of manifest.sequences) await store.setSequence(session, sequence);
-    await store.makeJobsTable(session);
+    await store.createJobsTable(session);
     await loadRows(session, directory, store.copyIn(store.jobsTable), manifest.jobs);
     await store.addRestoredJobs(session);
     const wrapped = await store.findWrappedKey(session);
-    if (wrapped !== undefined && !opens(secrets, wrapped)) throw wrongSecret();
+    if (wrapped !== undefined && !opens(secrets, wrapped)) throw wrongSecretError();
     await session.query("delete from server_facts where name = 'restoring'");
     await session.query('commit');
   } catch (error) {
@@ -158,7 +158,7 @@ async function load(
     store.dropSession(session);
     throw error;
   }
-  progress.say(`rows done: ${manifest.tables.length} tables`);
+  progress.report(`rows done: ${manifest.tables.length} tables`);
 }
 
 async function loadRows(
@@ -192,7 +192,7 @@ function opens(secrets: Secrets, wrapped: Uint8Array, text?: string): boolean {
   }
 }
 
-function wrongSecret(): BackupError {
+function wrongSecretError(): BackupError {
   return new BackupError(
     'The root secret differs from the one that the backup was taken with. Set QUARRY_SECRET to that one, or put its file "secret" into the data directory.',
   );

@@ -122,7 +122,7 @@ export const copyJobsOut = `copy (
     left join graphile_worker._private_job_queues q on q.id = j.job_queue_id
   order by j.id) to stdout`;
 
-export async function makeJobsTable(session: Session): Promise<void> {
+export async function createJobsTable(session: Session): Promise<void> {
   await session.query(`create temporary table restored_jobs (
     identifier text, payload json, queue_name text, run_at timestamptz, max_attempts integer, job_key text,
     priority integer, flags text[], attempts integer, last_error text) on commit drop`);

@@ -12,13 +12,13 @@ import type { Secrets } from '../tenancy/secrets.ts';
 import { copyBlobs } from './blobs.ts';
 import { BackupError } from './error.ts';
 import {
+  formatManifest,
   type Manifest,
   manifestName,
   manifestSumName,
   type Part,
   type RowsEntry,
   secretProofText,
-  writtenManifest,
 } from './manifest.ts';
 import { PartWriter, readBlobList, writePart } from './parts.ts';
 import { megabytes, type Progress } from './progress.ts';
@@ -80,7 +80,7 @@ async function write(
   if (restoring !== undefined) throw new BackupError('A restore into this database has not finished.');
   const rows = await dumpRows(session, directory, store.ownTables(own), progress);
   const takenAt = clock.now().toISOString();
-  progress.say(`rows done: ${rows.tables.length} tables`);
+  progress.report(`rows done: ${rows.tables.length} tables`);
   const blobs = await dumpBlobs(deps, session, directory, rows.blobList);
   const manifest: Manifest = {
     format: 1,
@@ -96,7 +96,7 @@ async function write(
     secret_proof: secrets.wrap(Buffer.from(secretProofText)).toString('base64'),
     ...(secret === undefined ? {} : { secret: await writePart(directory, 'secret', Buffer.from(`${secret}\n`)) }),
   };
-  const { text, sum } = writtenManifest(manifest);
+  const { text, sum } = formatManifest(manifest);
   await writePart(directory, manifestName, Buffer.from(text));
   await writePart(directory, manifestSumName, Buffer.from(sum));
   await syncDirectory(directory);
@@ -124,7 +124,7 @@ async function dumpRows(
     for (const table of tables) {
       const { rows, parts } = await dump(session, store.copyOut(table), directory, `rows/${table.name}`);
       dumped.push({ ...table, rows, parts });
-      progress.sometimes(() => `rows: ${dumped.length} of ${tables.length} tables, ${table.name} had ${rows}`);
+      progress.reportAtIntervals(() => `rows: ${dumped.length} of ${tables.length} tables, ${table.name} had ${rows}`);
     }
     const jobs = await dump(session, store.copyJobsOut, directory, 'jobs/jobs');
     const list = await dump(session, store.copyBlobListOut, directory, 'blob-list/blobs');
@@ -164,7 +164,7 @@ async function dumpBlobs(
   const heartbeat = setInterval(() => void session.query('select 1').catch(() => {}), heartbeatMs);
   try {
     const copied = await copyBlobs(readBlobList(directory, list), blobs, archive, {
-      onCopied: ({ count, bytes }) => progress.sometimes(() => `blobs: ${count}, ${megabytes(bytes)}`),
+      onCopied: ({ count, bytes }) => progress.reportAtIntervals(() => `blobs: ${count}, ${megabytes(bytes)}`),
       alive: () => {
         if (lost !== undefined)
           throw new BackupError(`Lost the database connection that prevents the removal of blobs: ${lost.message}`);

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
 import { openDiskBlobStore } from '../blob/disk.ts';
-import { forEachBlob, holdsBlob } from './blobs.ts';
+import { forEachBlob, hasBlob } from './blobs.ts';
 import { BackupError } from './error.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { countRows, readBlobList, readPart, readRows } from './parts.ts';
@@ -18,7 +18,7 @@ export async function verifyBackup(directory: string, progress: Progress): Promi
     let found = 0;
     for await (const bytes of readRows(directory, parts)) found += countRows(bytes);
     if (found !== rows) throw new BackupError(`${name} has ${found} rows instead of ${rows}.`);
-    progress.sometimes(() => `checked the rows of ${name}`);
+    progress.reportAtIntervals(() => `checked the rows of ${name}`);
   }
   if (manifest.secret) await readPart(directory, manifest.secret);
   const archive = await openArchivedBlobs(directory);
@@ -27,7 +27,9 @@ export async function verifyBackup(directory: string, progress: Progress): Promi
     if (!(await isWhole(archive, blob))) throw new BackupError(`The blob ${blob.key} is missing or damaged.`);
     seen.count += 1;
     seen.bytes += blob.size;
-    progress.sometimes(() => `checked ${seen.count} of ${manifest.blobs.count} blobs, ${megabytes(seen.bytes)}`);
+    progress.reportAtIntervals(
+      () => `checked ${seen.count} of ${manifest.blobs.count} blobs, ${megabytes(seen.bytes)}`,
+    );
   });
   if (seen.count !== manifest.blobs.count || seen.bytes !== manifest.blobs.bytes)
     throw new BackupError(`The list of blobs has ${seen.count} instead of ${manifest.blobs.count}.`);
@@ -42,9 +44,9 @@ export async function openArchivedBlobs(directory: string): Promise<BlobStore> {
   return openDiskBlobStore(path);
 }
 
-async function isWhole(archive: BlobStore, blob: Parameters<typeof holdsBlob>[1]): Promise<boolean> {
+async function isWhole(archive: BlobStore, blob: Parameters<typeof hasBlob>[1]): Promise<boolean> {
   try {
-    return await holdsBlob(archive, blob);
+    return await hasBlob(archive, blob);
   } catch (error) {
     if (error instanceof BlobMissing) return false;
     throw error;

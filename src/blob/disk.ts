@@ -32,7 +32,7 @@ const writeBytes = 512 * 1024;
  */
 export async function openDiskBlobStore(root: string): Promise<BlobStore> {
   const temporary = join(root, 'tmp');
-  await makeDirectory(temporary);
+  await createDirectory(temporary);
   return {
     kind: 'disk',
     put: (key, body, options) => put(root, temporary, key, body, options),
@@ -78,7 +78,7 @@ async function put(
     }
     const stored = meter.finish();
     const directory = dirname(path);
-    await makeDirectory(directory);
+    await createDirectory(directory);
     await rename(unfinished, path);
     await syncDirectory(directory);
     return stored;
@@ -227,7 +227,7 @@ async function* namesIn(directory: string): AsyncGenerator<string> {
 }
 
 /** Creates the directory and its missing parents, and syncs each new entry. */
-async function makeDirectory(directory: string): Promise<void> {
+async function createDirectory(directory: string): Promise<void> {
   const firstMade = await mkdir(directory, { recursive: true, mode: 0o700 });
   if (firstMade === undefined) return;
   for (let made = directory; ; made = dirname(made)) {

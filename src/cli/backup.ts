@@ -1,4 +1,3 @@
-import packageFile from '../../package.json' with { type: 'json' };
 import { BackupError } from '../backup/error.ts';
 import type { Manifest } from '../backup/manifest.ts';
 import { megabytes, Progress } from '../backup/progress.ts';
@@ -9,8 +8,9 @@ import { openBlobStore } from '../blob/open.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import { createLogger } from '../log.ts';
-import { findSecret, keepSecret } from '../services.ts';
+import { findSecret, saveSecret } from '../services.ts';
 import { Secrets } from '../tenancy/secrets.ts';
+import { version } from '../version.ts';
 import { withDatabase } from './with-database.ts';
 
 /** Takes a backup of the configured database and blobs while servers use them. */
@@ -26,7 +26,7 @@ export async function take(directory: string, { includeSecret }: { includeSecret
     const manifest = await withDatabase(config, log, (_db, target) =>
       takeBackup(
         {
-          ...{ target, blobs, clock: systemClock, version: packageFile.version, progress: onStandardError() },
+          ...{ target, blobs, clock: systemClock, version, progress: onStandardError() },
           secrets: new Secrets(root, config.secretPrevious),
         },
         directory,
@@ -63,7 +63,7 @@ export async function restore(directory: string, { reuseBlobs }: { reuseBlobs?: 
             throw new BackupError(
               'Neither the backup nor this server has a root secret. Set QUARRY_SECRET to the one that it was taken with, or put its file "secret" into the data directory.',
             );
-          keepSecret(config.dataDir, archived);
+          saveSecret(config.dataDir, archived);
           return new Secrets(archived);
         },
       }),

@@ -9,7 +9,7 @@ export type ConnectionOptions = { url?: string; key?: string; token?: string; ap
 export class UsageError extends Error {}
 
 /** The server refused, or could not be reached. The program exits with 1. */
-export class RefusedError extends Error {
+export class ApiError extends Error {
   /** Of the response; 0 when there was none. */
   readonly status: number;
 
@@ -65,7 +65,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
     }
   }
 
-  async function answerOf<T>(response: Dispatcher.ResponseData): Promise<T> {
+  async function readResponse<T>(response: Dispatcher.ResponseData): Promise<T> {
     const text = await response.body.text();
     if (response.statusCode >= 400) throw refusal(response.statusCode, text);
     return (text === '' ? undefined : JSON.parse(text)) as T;
@@ -75,7 +75,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
     async send<T>(method: string, path: string, { query, body }: SendOptions = {}) {
       const json = body === undefined ? {} : { 'content-type': 'application/json' };
       const more = body === undefined ? {} : { body: JSON.stringify(body) };
-      return answerOf<T>(await open(method, withQuery(path, query), { headers: { ...headers, ...json }, ...more }));
+      return readResponse<T>(await open(method, withQuery(path, query), { headers: { ...headers, ...json }, ...more }));
     },
 
     async upload<T>(path: string, upload: Upload) {
@@ -84,7 +84,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
         headers: { ...headers, ...upload.headers, ...length },
         body: upload.body as never,
       });
-      return answerOf<T>(response);
+      return readResponse<T>(response);
     },
 
     async *events(path: string) {
@@ -157,7 +157,7 @@ function withQuery(path: string, query: Query = {}): string {
 }
 
 /** The error in a response, with every member that it names and a hint. */
-function refusal(status: number, text: string): RefusedError {
+function refusal(status: number, text: string): ApiError {
   type Body = { error?: { code?: string; message?: string; fields?: { field: string; message: string }[] } };
   let body: Body = {};
   try {
@@ -169,7 +169,7 @@ function refusal(status: number, text: string): RefusedError {
   const words = message ?? 'The response is not from a Quarry server. Check the URL.';
   const named = fields.length > 1 ? fields.map(({ field, message: why }) => `\n  ${field}: ${why}`).join('') : '';
   const next = code === undefined ? undefined : nextSteps[code];
-  return new RefusedError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`);
+  return new ApiError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`);
 }
 
 const nextSteps: Record<string, string> = {
@@ -184,15 +184,12 @@ function unreachable(error: unknown, origin: string): unknown {
   const { code, name } = error as { code?: string; name?: string };
   if (name === 'AbortError' || code === 'UND_ERR_ABORTED') return error;
   if (/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code ?? ''))
-    return new RefusedError(
+    return new ApiError(
       0,
       `No server responds at ${origin} (${code}). Check that it is running and that the address is right. \`npm start\` starts one; --url names another.`,
     );
   if (code !== undefined)
-    return new RefusedError(
-      0,
-      `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`,
-    );
+    return new ApiError(0, `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`);
   return error;
 }
 

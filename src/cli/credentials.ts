@@ -8,7 +8,7 @@ import {
 } from '../credentials-file.ts';
 import { migrate } from '../db/migrate.ts';
 import { createLogger } from '../log.ts';
-import { readOrMakeSecret, urlHost } from '../services.ts';
+import { readOrCreateSecret, urlHost } from '../services.ts';
 import { Secrets } from '../tenancy/secrets.ts';
 import { withDatabase } from './with-database.ts';
 
@@ -17,7 +17,7 @@ export async function run(options: { json?: string | boolean | undefined }): Pro
   const config = readConfig();
   const content = await withDatabase(config, createLogger(config.logLevel), async (db): Promise<CredentialsFile> => {
     await migrate(db);
-    const secrets = new Secrets(config.secret ?? readOrMakeSecret(config.dataDir), config.secretPrevious);
+    const secrets = new Secrets(config.secret ?? readOrCreateSecret(config.dataDir), config.secretPrevious);
     const baseUrl = findBaseUrl(config);
     const first = await bootstrapIfEmpty(db, secrets, (made) =>
       writeCredentialsFile(config.dataDir, credentialsFile(baseUrl, made)),

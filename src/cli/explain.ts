@@ -17,7 +17,7 @@ const plain = [
 ];
 
 /** Describes an error for the person who ran the command: what is wrong and how to fix it. */
-export function explain(error: unknown): string {
+export function describeError(error: unknown): string {
   if (plain.some((kind) => error instanceof kind)) return (error as Error).message;
   const { code, port, address, path } = error as { code?: string; port?: number; address?: string; path?: string };
   if (code === 'EADDRINUSE')

@@ -8,9 +8,9 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   const port = config.role === 'worker' ? config.workerPort : config.port;
   const url = `http://${urlHost(config.host)}:${port}/readyz`;
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(limits.readinessTimeoutMs + 1_000) });
-    process.stdout.write(`${url}: ${answer.status} ${await answer.text()}\n`);
-    return answer.status === 200 ? 0 : 1;
+    const response = await fetch(url, { signal: AbortSignal.timeout(limits.readinessTimeoutMs + 1_000) });
+    process.stdout.write(`${url}: ${response.status} ${await response.text()}\n`);
+    return response.status === 200 ? 0 : 1;
   } catch (error) {
     const { message, cause } = error as Error;
     process.stderr.write(`${url} does not respond: ${cause instanceof Error ? cause.message : message}\n`);

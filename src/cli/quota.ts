@@ -2,8 +2,8 @@ import { readConfig } from '../config.ts';
 import { production } from '../db/database.ts';
 import { parseId } from '../ids.ts';
 import { createLogger } from '../log.ts';
-import { boundless, type Measure, measures } from '../tenancy/quotas.ts';
-import { readUsage, setOperatorBound } from '../usage/store.ts';
+import { type Measure, measures, noLimit } from '../tenancy/quotas.ts';
+import { readUsage, setOperatorLimit } from '../usage/store.ts';
 import { withDatabase } from './with-database.ts';
 
 type QuotaOptions = Record<string, string | boolean | undefined>;
@@ -13,13 +13,14 @@ const optionOf = { file_bytes: 'fileBytes', documents: 'documents', pages: 'page
 /** Sets the operator's limits of an app, and shows its usage. Exit code 2 for invalid values. */
 export async function run(app: string, options: QuotaOptions): Promise<number> {
   const appId = parseId('app', app);
-  if (appId === undefined) return wrong(`${app} is not the id of an app (dap_…)`);
+  if (appId === undefined) return printUsageError(`${app} is not the id of an app (dap_…)`);
   const changes: [Measure, number | null][] = [];
   for (const measure of measures) {
     const given = options[optionOf[measure]];
     if (typeof given !== 'string') continue;
     const bound = readBound(given);
-    if (bound === undefined) return wrong(`"${given}" is not a limit: pass a whole number, "none" or "default"`);
+    if (bound === undefined)
+      return printUsageError(`"${given}" is not a limit: pass a whole number, "none" or "default"`);
     changes.push([measure, bound]);
   }
   const config = readConfig();
@@ -30,15 +31,15 @@ export async function run(app: string, options: QuotaOptions): Promise<number> {
       return 1;
     }
     await db.begin(async (tx) => {
-      for (const [measure, bound] of changes) await setOperatorBound(tx, appId, measure, bound);
+      for (const [measure, bound] of changes) await setOperatorLimit(tx, appId, measure, bound);
     });
     const usage = await readUsage(db, { appId, sandboxId: production });
     if (options.json === true) {
-      const shown = usage.map(({ measure, used, bound }) => [measure, { used, limit: shownBound(bound) }]);
+      const shown = usage.map(({ measure, used, bound }) => [measure, { used, limit: presentLimit(bound) }]);
       process.stdout.write(`${JSON.stringify(Object.fromEntries(shown))}\n`);
     } else
       for (const { measure, used, bound } of usage)
-        process.stdout.write(`${measure.padEnd(10)} ${used} of ${shownBound(bound) ?? 'no limit'}\n`);
+        process.stdout.write(`${measure.padEnd(10)} ${used} of ${presentLimit(bound) ?? 'no limit'}\n`);
     return 0;
   });
 }
@@ -46,16 +47,16 @@ export async function run(app: string, options: QuotaOptions): Promise<number> {
 /** A number, or null for the default; undefined for anything else. */
 function readBound(text: string): number | null | undefined {
   if (text === 'default') return null;
-  if (text === 'none') return boundless;
+  if (text === 'none') return noLimit;
   const bound = Number(text);
-  return /^\d+$/.test(text) && bound <= boundless ? bound : undefined;
+  return /^\d+$/.test(text) && bound <= noLimit ? bound : undefined;
 }
 
-function shownBound(bound: number | null): number | null {
-  return bound === boundless ? null : bound;
+function presentLimit(bound: number | null): number | null {
+  return bound === noLimit ? null : bound;
 }
 
-function wrong(message: string): number {
+function printUsageError(message: string): number {
   process.stderr.write(`${message}\n`);
   return 2;
 }

@@ -1,4 +1,4 @@
-import { RefusedError } from './client.ts';
+import { ApiError } from './client.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type KeyOptions = { publishable?: boolean; name?: string; inSandbox?: string };
@@ -18,16 +18,16 @@ export async function user(session: Session, named: string): Promise<number> {
 
 /** `quarry token key`: creates an API key and shows it once. */
 export async function key(session: Session, { publishable, name, inSandbox }: KeyOptions): Promise<number> {
-  const made = await session.client.send<Key>('POST', '/keys', {
+  const created = await session.client.send<Key>('POST', '/keys', {
     body: {
       type: publishable ? 'publishable' : 'secret',
       ...(name === undefined ? {} : { name }),
       ...(inSandbox === undefined ? {} : { sandbox: inSandbox }),
     },
   });
-  await session.print(session.json ? jsonLine(made) : `${made.full_key}\n`);
+  await session.print(session.json ? jsonLine(created) : `${created.full_key}\n`);
   if (!session.json)
-    session.say(`${made.id}: the key is not shown again. Revoke it with \`quarry token revoke ${made.id}\`.`);
+    session.say(`${created.id}: the key is not shown again. Revoke it with \`quarry token revoke ${created.id}\`.`);
   return 0;
 }
 
@@ -51,7 +51,7 @@ export async function revoke(session: Session, id: string): Promise<number> {
 async function findUserByEmail({ client }: Session, email: string): Promise<string> {
   const found = await client.send<{ data: User[] }>('GET', '/users', { query: { search: email, page_size: 100 } });
   const one = found.data.find((each) => each.email?.toLowerCase() === email.toLowerCase());
-  if (!one) throw new RefusedError(404, `No user has the e-mail ${email}.`);
+  if (!one) throw new ApiError(404, `No user has the e-mail ${email}.`);
   return one.id;
 }
 

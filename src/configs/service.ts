@@ -4,7 +4,7 @@ import { notFound } from '../errors.ts';
 import { findFile } from '../files/store.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { limits } from '../limits.ts';
-import { type Caller, seesWholeApp } from '../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
 import { findNamedOwners } from '../tenancy/references.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import * as store from './store.ts';
@@ -21,7 +21,7 @@ export function createConfigService({ db, blobs }: { db: Database; blobs: BlobSt
     const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
     if (named.agent) return store.configOwnerId({ ...none, agentId: named.agent.id });
     if (named.org) return store.configOwnerId({ ...none, orgId: named.org.id });
-    if (seesWholeApp(caller)) return store.configOwnerId(none);
+    if (canSeeWholeApp(caller)) return store.configOwnerId(none);
     return caller.kind === 'user' ? caller.userId : caller.agentId;
   }
 

@@ -20,7 +20,7 @@ export function registerConsoleRoutes(
     tag,
     summary: 'Sign in to the web console',
     description:
-      'Send an end user’s e-mail and password with the publishable key of their app, or only a developer token. ' +
+      'Send an end user’s e-mail and password with the publishable key of their app, only a developer token, or only the code of a sign-in link. ' +
       'The response sets a cookie, which is a credential only together with `csrf_token` in the header `x-quarry-csrf`.',
     audit: 'batched',
     body: signInSchema,

@@ -7,9 +7,10 @@ import { AppError, type FieldError } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
-import { newSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
+import { generateSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
 import type { UserService } from '../users/service.ts';
 import type { signInSchema } from './schema.ts';
+import { createSignInLinks } from './sign-in-links.ts';
 import * as store from './store.ts';
 
 /** A working day. */
@@ -28,6 +29,7 @@ export type ConsoleDeps = {
 
 export function createConsoleService(deps: ConsoleDeps) {
   const { db, clock, auth, users, credentials, sessions } = deps;
+  const links = createSignInLinks(clock);
 
   /** The visible data of a session, with a new CSRF token. */
   async function describe(value: string, session: Session) {
@@ -60,14 +62,19 @@ export function createConsoleService(deps: ConsoleDeps) {
   return {
     get,
 
+    createSignInCode: links.create,
+
     /** Opens a session. Returns its cookie value and its visible data. 401 and 429 as in auth/login. */
     async signIn(body: Static<typeof signInSchema>, address: string, noteActor: (actor: AuditActor) => void) {
-      const way = readWayIn(body);
+      const method = readSignInMethod(body);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
-      if (way.kind === 'developer') {
-        const value = newSessionValue();
-        const row = { digest: digest(value), tokenDigest: digest(way.token), expiresAt };
+      if (method.kind !== 'user') {
+        const value = generateSessionValue();
         await auth.attemptFrom(address, async () => {
+          const token = method.kind === 'developer' ? method.token : links.take(method.code);
+          if (token === undefined)
+            throw new AppError('invalid_credentials', 'The sign-in link was used before or is too old.');
+          const row = { digest: digest(value), tokenDigest: digest(token), expiresAt };
           if (!(await store.insertDeveloperSession(db, row)))
             throw new AppError('invalid_credentials', 'The developer token is unknown or revoked.');
           return undefined;
@@ -78,7 +85,7 @@ export function createConsoleService(deps: ConsoleDeps) {
         return { value, session: await describe(value, session) };
       }
       const { identity: scope } = await credentials.identify({
-        apiKey: way.key,
+        apiKey: method.key,
         authorization: undefined,
         app: undefined,
         sandbox: undefined,
@@ -87,8 +94,8 @@ export function createConsoleService(deps: ConsoleDeps) {
         throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
       const { appId, sandboxId, keyId } = scope;
       noteActor({ scopes: [{ appId, sandboxId }], kind: 'publishable_key', id: keyId, credential: 'publishable_key' });
-      const { userId, epoch } = await auth.checkPassword(scope, address, way.email, way.password);
-      const value = newSessionValue(scope.appId);
+      const { userId, epoch } = await auth.checkPassword(scope, address, method.email, method.password);
+      const value = generateSessionValue(scope.appId);
       await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, epoch, expiresAt });
       return { value, session: await get(value) };
     },
@@ -106,16 +113,20 @@ export function createConsoleService(deps: ConsoleDeps) {
   };
 }
 
-type WayIn = { kind: 'developer'; token: string } | { kind: 'user'; key: string; email: string; password: string };
+type SignInMethod =
+  | { kind: 'developer'; token: string }
+  | { kind: 'link'; code: string }
+  | { kind: 'user'; key: string; email: string; password: string };
 
-function readWayIn(body: Static<typeof signInSchema>): WayIn {
-  const { developer_token: token, publishable_key: key, email, password } = body;
-  if (token !== undefined) {
-    const extra = Object.keys(body).filter((member) => member !== 'developer_token');
-    if (extra.length > 0)
-      throw invalid(extra.map((field) => ({ field, message: 'cannot be combined with developer_token' })));
-    return { kind: 'developer', token };
+function readSignInMethod(body: Static<typeof signInSchema>): SignInMethod {
+  const { developer_token: token, sign_in_code: code, publishable_key: key, email, password } = body;
+  for (const alone of ['developer_token', 'sign_in_code'] as const) {
+    if (body[alone] === undefined) continue;
+    const extra = Object.keys(body).filter((member) => member !== alone);
+    if (extra.length > 0) throw invalid(extra.map((field) => ({ field, message: `cannot be combined with ${alone}` })));
   }
+  if (token !== undefined) return { kind: 'developer', token };
+  if (code !== undefined) return { kind: 'link', code };
   if (key !== undefined && email !== undefined && password !== undefined) return { kind: 'user', key, email, password };
   const missing = Object.entries({ publishable_key: key, email, password }).filter(([, given]) => given === undefined);
   throw invalid(missing.map(([field]) => ({ field, message: 'is required unless developer_token is given' })));

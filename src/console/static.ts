@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,6 +8,9 @@ import { notFound } from '../errors.ts';
 
 /** One built file, and its bytes in each encoding. */
 type Asset = { contentType: string; encodings: Map<string, Buffer> };
+
+/** In console/index.html; each response has another value there. */
+const noncePlaceholder = 'QUARRY_NONCE';
 
 const builtDirectory = fileURLToPath(new URL('../../console/dist/', import.meta.url));
 
@@ -21,6 +25,7 @@ export async function registerConsole(
   const assets = readAssets(builtDirectory);
   const page = assets.get('index.html');
   await fastify.register(async (scope) => {
+    scope.get('/', { schema: { hide: true } }, (_request, reply) => reply.redirect('/console'));
     scope.get('/console', { schema: { hide: true } }, (request, reply) =>
       page ? sendPage(request, reply, page) : notBuilt(reply),
     );
@@ -38,8 +43,13 @@ export async function registerConsole(
   });
 
   function sendPage(request: FastifyRequest, reply: FastifyReply, asset: Asset): FastifyReply {
-    reply.headers({ 'cache-control': 'no-cache', 'content-security-policy': policy(config, baseUrl(), request.host) });
-    return send(request, reply, asset);
+    const nonce = randomBytes(16).toString('base64');
+    reply.headers({
+      'cache-control': 'no-store',
+      'content-security-policy': policy(config, baseUrl(), request.host, nonce),
+    });
+    const page = asset.encodings.get('identity')?.toString('utf8') ?? '';
+    return reply.type(asset.contentType).send(page.replaceAll(noncePlaceholder, nonce));
   }
 }
 
@@ -58,8 +68,11 @@ function notBuilt(reply: FastifyReply): FastifyReply {
     .send('The console is not built. Run: npm run build:console\n');
 }
 
-/** No inline code and no other origins, except for the contents of files. */
-function policy(config: Config, baseUrl: string, host: string): string {
+/**
+ * No inline code and no other origins, except for the contents of files. Style elements need the page's nonce: dialogs
+ * and editors make some, and a file or a response that is shown has none.
+ */
+function policy(config: Config, baseUrl: string, host: string, nonce: string): string {
   const files = [new URL(baseUrl).origin, ...contentOrigins(config), ...blobOrigins(config)].join(' ');
   // Names the requested host: nothing else on this origin, neither files nor responses, can be a script or a style.
   // A policy cannot name an IPv6 address.
@@ -67,7 +80,7 @@ function policy(config: Config, baseUrl: string, host: string): string {
   return [
     "default-src 'none'",
     `script-src ${assets}`,
-    `style-src ${assets}`,
+    `style-src ${assets} 'nonce-${nonce}'`,
     `img-src 'self' blob: data: ${files}`,
     "font-src 'self'",
     `connect-src 'self' ${files}`,

@@ -62,7 +62,7 @@ function isTracking(parameter: string): boolean {
 }
 
 /** Checks a normalised URL found `depth` links from the start. */
-export function judgeScope(scope: CrawlScope, address: string, depth: number): OutOfScope | undefined {
+export function checkScope(scope: CrawlScope, address: string, depth: number): OutOfScope | undefined {
   const url = new URL(address);
   if (!sameSite(new URL(scope.start), url, scope.allowSubdomains)) return 'other_host';
   if (scope.depthMax !== undefined && depth > scope.depthMax) return 'depth';
@@ -135,7 +135,7 @@ function decodeOrKeep(path: string): string {
 }
 
 /** Whether a response with this Content-Type may be a web page. */
-export function mayBePage(contentType: string): boolean {
+export function isPageType(contentType: string): boolean {
   const type = mediaTypeOf(contentType);
   return type === 'text/html' || type === 'application/xhtml+xml' || type === '' || type === 'application/octet-stream';
 }

@@ -44,11 +44,11 @@ class Writer {
 
   /** A copy, of its own size. */
   finish(): Buffer {
-    return Buffer.from(this.written());
+    return Buffer.from(this.bytesWritten());
   }
 
   /** What is written so far, valid until the next write. */
-  written(): Uint8Array {
+  bytesWritten(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
 
@@ -243,11 +243,11 @@ export function placeBundle(bundle: Buffer, firstOrdinal: number): Buffer {
     body.number(term.length);
     body.append(term);
     body.number(placed.length);
-    body.append(placed.written());
+    body.append(placed.bytesWritten());
     body.number(positions.length);
     body.append(positions);
   }
-  return Buffer.concat([header, body.written()]);
+  return Buffer.concat([header, body.bytesWritten()]);
 }
 
 /** The entry of one term in a bundle. */

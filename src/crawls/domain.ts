@@ -1,21 +1,21 @@
 import { newUuid } from '../ids.ts';
-import { Places } from '../jobs/places.ts';
 import { taskNames } from '../jobs/task-names.ts';
+import { WorkSlots } from '../jobs/work-slots.ts';
 import type { EngineDeps } from './engine.ts';
 import { HostGate } from './host-gate.ts';
-import { hostLedger } from './host-store.ts';
+import { createHostLedger } from './host-store.ts';
 import { crawlJob } from './jobs.ts';
 
-type CrawlDeps = Omit<EngineDeps, 'gate' | 'places'> & { hostConcurrency: number; hostDelayMs: number };
+type CrawlDeps = Omit<EngineDeps, 'gate' | 'workSlots'> & { hostConcurrency: number; hostDelayMs: number };
 
 /** Crawls have no routes: other domains start them, and the domains' sinks receive their pages. */
 export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDeps) {
-  const gate = new HostGate(hostLedger(deps.db, newUuid()), {
+  const gate = new HostGate(createHostLedger(deps.db, newUuid()), {
     concurrencyMax: hostConcurrency,
     delayMs: hostDelayMs,
     log: deps.log,
   });
   // Two apps may each have a whole crawl's pages active; more apps share the slots.
-  const places = new Places(2 * deps.concurrency);
-  return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, places }) } };
+  const workSlots = new WorkSlots(2 * deps.concurrency);
+  return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, workSlots }) } };
 }

@@ -65,7 +65,7 @@ export async function runCrawlTurn(
 /** Another process has taken over the crawl, or it was deleted. */
 class CrawlLost extends Error {}
 
-type Settled = {
+type FinishedPage = {
   queued: store.QueuedPage;
   known: store.PageState | undefined;
   outcome: PageOutcome;
@@ -83,7 +83,7 @@ class Turn {
   #committing = 0;
   #hasRoom = Promise.withResolvers<void>();
   readonly #due: { queued: store.QueuedPage; known: KnownPage | undefined }[] = [];
-  readonly #settled: Settled[] = [];
+  readonly #finishedPages: FinishedPage[] = [];
   #exhausted = false;
   #crawl: Crawl;
   #flushing: Promise<void> | undefined;
@@ -105,12 +105,12 @@ class Turn {
     try {
       await this.#robots.load();
       const end = await this.#work();
-      if (this.#over) await this.#leaveInFlight();
+      if (this.#over) await this.#discardInFlight();
       return end;
     } catch (error) {
       this.#stop.abort(error);
       await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
-      await this.#discard(this.#settled.splice(0));
+      await this.#discard(this.#finishedPages.splice(0));
       if (error instanceof CrawlLost) return { over: true };
       if (this.#options.isLastAttempt === true && !this.#options.signal.aborted) await this.#giveUp();
       throw error;
@@ -131,7 +131,7 @@ class Turn {
         await this.#fill();
       }
       if (this.#inFlight.size > 0) {
-        await this.#options.waitOutside(() => this.#waitForNews());
+        await this.#options.waitOutside(() => this.#waitForPage());
         continue;
       }
       const waitMs = await store.findNextDueMs(this.#deps.db, this.#crawl);
@@ -147,14 +147,14 @@ class Turn {
   }
 
   /** Results that arrive after the end of the crawl are discarded. */
-  async #leaveInFlight(): Promise<void> {
+  async #discardInFlight(): Promise<void> {
     this.#stop.abort(new CrawlLost('The crawl is over.'));
     await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
-    await this.#discard(this.#settled.splice(0));
+    await this.#discard(this.#finishedPages.splice(0));
   }
 
   /** Waits for a page to finish; checks now and then whether the crawl was cancelled. */
-  async #waitForNews(): Promise<void> {
+  async #waitForPage(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
       timer = setTimeout(() => resolve('late'), lookEveryMs);
@@ -162,7 +162,8 @@ class Turn {
     const news = await Promise.race([...this.#inFlight.values(), this.#hasRoom.promise, late]).finally(() =>
       clearTimeout(timer),
     );
-    if (news === 'late' && !(await store.isHeld(this.#deps.db, this.#crawl))) throw new CrawlLost('The crawl is gone.');
+    if (news === 'late' && !(await store.isCrawlHeld(this.#deps.db, this.#crawl)))
+      throw new CrawlLost('The crawl is gone.');
   }
 
   /** Starts as many pages as may be active. */
@@ -207,14 +208,14 @@ class Turn {
     const outcome = await contain(() => readPage(this.#deps, this.#crawl, queued, { robotsOf, known, signal }))
       .catch((error: unknown) => this.#failUncaught(error, queued))
       .finally(unlink);
-    const settled: Settled = { queued, known: known?.state, outcome };
-    if (outcome.kind === 'page' && outcome.page.change !== 'unchanged') await this.#prepare(settled, outcome.page);
-    this.#settled.push(settled);
+    const finished: FinishedPage = { queued, known: known?.state, outcome };
+    if (outcome.kind === 'page' && outcome.page.change !== 'unchanged') await this.#prepare(finished, outcome.page);
+    this.#finishedPages.push(finished);
     this.#committing += 1;
     this.#hasRoom.resolve();
     // Pages that finish during a commit share the next one.
-    while (this.#settled.includes(settled)) {
-      this.#flushing ??= this.#deps.places
+    while (this.#finishedPages.includes(finished)) {
+      this.#flushing ??= this.#deps.workSlots
         .run(this.#crawl.appId, () => this.#flush())
         .finally(() => {
           this.#flushing = undefined;
@@ -236,35 +237,35 @@ class Turn {
   }
 
   /** Prepares the page for the sink. A text that the sink cannot store fails only that page. */
-  async #prepare(settled: Settled, page: CrawledPage): Promise<void> {
+  async #prepare(finished: FinishedPage, page: CrawledPage): Promise<void> {
     try {
-      settled.prepared = await this.#deps.places.run(this.#crawl.appId, () =>
+      finished.prepared = await this.#deps.workSlots.run(this.#crawl.appId, () =>
         this.#sink.prepare(this.#crawl, page, this.#stop.signal),
       );
     } catch (error) {
       if (!(error instanceof ParseError)) throw error;
-      settled.outcome = failedPage(error.reason, error.code, error.message);
+      finished.outcome = failedPage(error.reason, error.code, error.message);
     }
   }
 
   async #flush(): Promise<void> {
-    const batch = this.#settled.slice(0, batchMax);
+    const batch = this.#finishedPages.slice(0, batchMax);
     const refused = new Set(batch);
     try {
       if (!this.#over) await this.#commitWhatFits(batch, refused);
     } catch (error) {
       this.#error ??= error;
     } finally {
-      this.#settled.splice(0, batch.length);
+      this.#finishedPages.splice(0, batch.length);
       await this.#discard([...refused]);
     }
   }
 
   /** Commits all pages together. When a quota does not allow them all, commits one by one up to the first that fails. */
-  async #commitWhatFits(batch: Settled[], refused: Set<Settled>): Promise<void> {
+  async #commitWhatFits(batch: FinishedPage[], refused: Set<FinishedPage>): Promise<void> {
     try {
       const after = await this.#deps.db.begin((tx) => this.#commit(tx, batch));
-      for (const settled of after.accepted) refused.delete(settled);
+      for (const finished of after.accepted) refused.delete(finished);
       this.#crawl = after.crawl;
       this.#exhausted = false;
       this.#over = after.over;
@@ -272,8 +273,8 @@ class Turn {
       const overQuota = quotaError(error);
       if (overQuota === undefined) throw error;
       if (batch.length === 1) return this.#endAtQuota(overQuota);
-      for (const settled of batch) {
-        await this.#commitWhatFits([settled], refused);
+      for (const finished of batch) {
+        await this.#commitWhatFits([finished], refused);
         if (this.#over) return;
       }
     }
@@ -288,8 +289,8 @@ class Turn {
     this.#over = true;
   }
 
-  async #discard(settled: Settled[]): Promise<void> {
-    for (const { prepared } of settled) if (prepared !== undefined) await this.#sink.discard(prepared);
+  async #discard(finished: FinishedPage[]): Promise<void> {
+    for (const { prepared } of finished) if (prepared !== undefined) await this.#sink.discard(prepared);
   }
 
   async #lock(tx: Transaction): Promise<Crawl> {
@@ -298,12 +299,12 @@ class Turn {
     return crawl;
   }
 
-  async #commit(tx: Transaction, batch: Settled[]) {
+  async #commit(tx: Transaction, batch: FinishedPage[]) {
     const crawl = await this.#lock(tx);
-    const accepted = new Set<Settled>();
+    const accepted = new Set<FinishedPage>();
     const pages: { page: CrawledPage; prepared: unknown }[] = [];
     const failures: FailedPage[] = [];
-    const rows: Parameters<typeof store.settlePages>[2] = [];
+    const rows: Parameters<typeof store.finishPages>[2] = [];
     const states: store.PageState[] = [];
     const unchanged: string[] = [];
     const gone: string[] = [];
@@ -315,14 +316,14 @@ class Turn {
     };
     const leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[] = [];
     const found: { url: string; depth: number }[] = [];
-    const twins = await store.listTwins(
+    const twins = await store.listDuplicatePages(
       tx,
       crawl,
       batch.flatMap(({ outcome }) => (outcome.kind === 'page' ? store.hashUrl(outcome.canonical) : [])),
     );
 
-    for (const settled of batch) {
-      const { queued, known, outcome } = settled;
+    for (const finished of batch) {
+      const { queued, known, outcome } = finished;
       const row = { urlHash: queued.urlHash, reason: null, canonicalHash: null, contentHash: null };
       if (outcome.kind === 'retry') await store.postponePage(tx, crawl, queued.urlHash, outcome.delayMs);
       else if (outcome.kind === 'left_out') {
@@ -346,7 +347,7 @@ class Turn {
       } else {
         const canonicalHash = store.hashUrl(outcome.canonical);
         const { contentHash } = outcome.state;
-        const twin = store.twinKey(canonicalHash, contentHash);
+        const twin = store.duplicateKey(canonicalHash, contentHash);
         const isStart = queued.depth === 0;
         // A redirect to a page with its own row adds nothing; neither does the same text under one canonical URL.
         const moved = outcome.finalUrl !== queued.url;
@@ -361,17 +362,17 @@ class Turn {
           twins.add(twin);
           rows.push({ ...row, state: 'done', canonicalHash, contentHash });
           crawl.done += 1;
-          pages.push({ page: outcome.page, prepared: settled.prepared });
-          accepted.add(settled);
+          pages.push({ page: outcome.page, prepared: finished.prepared });
+          accepted.add(finished);
         }
         if (outcome.state === known) unchanged.push(queued.url);
         else states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
       // At the page limit order matters: the result is as if each page had been committed by itself.
-      if (found.length > roomOf(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
+      if (found.length > pagesLeft(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
     }
-    await store.settlePages(tx, crawl, rows);
+    await store.finishPages(tx, crawl, rows);
     await store.savePageStates(tx, crawl, states);
     await store.touchPageStates(tx, crawl, unchanged);
     if (crawl.collectionId !== null && gone.length > 0)
@@ -382,9 +383,9 @@ class Turn {
     const start = failures.find((failure) => failure.isStart);
     if (!(await this.#sink.commit(tx, crawl, { pages, failures, progress }))) {
       await store.deleteCrawl(tx, crawl.appId, crawl.id);
-      return { crawl, accepted: new Set<Settled>(), over: true };
+      return { crawl, accepted: new Set<FinishedPage>(), over: true };
     }
-    await usePages(tx, crawl, batch.filter(({ outcome }) => wasTried(outcome)).length);
+    await usePages(tx, crawl, batch.filter(({ outcome }) => isCharged(outcome)).length);
     if (start !== undefined) {
       await store.finishCrawl(tx, crawl);
       await this.#sink.finish(tx, crawl, { state: 'failed', failure: start.failure });
@@ -394,7 +395,7 @@ class Turn {
 
   async #isKnownElsewhere(tx: Transaction, crawl: Crawl, finalUrl: string, depth: number): Promise<boolean> {
     const alias = [{ url: finalUrl, depth, state: 'alias' as const, reason: null }];
-    return (await store.insertSettledPages(tx, crawl, alias)) === 0;
+    return (await store.insertFinishedPages(tx, crawl, alias)) === 0;
   }
 
   async #addPages(
@@ -404,9 +405,9 @@ class Turn {
     leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[],
   ): Promise<void> {
     const unique = [...new Map(found.map((page) => [page.url, page])).values()];
-    crawl.discovered += await store.insertPages(tx, crawl, unique, roomOf(crawl));
+    crawl.discovered += await store.insertPages(tx, crawl, unique, pagesLeft(crawl));
     const kept = leftOut.slice(0, Math.max(0, leftOutMax - crawl.leftOut));
-    crawl.leftOut += await store.insertSettledPages(tx, crawl, [
+    crawl.leftOut += await store.insertFinishedPages(tx, crawl, [
       ...new Map(kept.map((page) => [page.url, page])).values(),
     ]);
   }
@@ -439,10 +440,10 @@ class Turn {
         return locked;
       });
       this.#crawl = crawl;
-      return isRefresh || roomOf(crawl) > 0;
+      return isRefresh || pagesLeft(crawl) > 0;
     };
     // The frontier of a refresh is already ordered by the sitemap.
-    if (settings.sitemap !== 'skip' && (isRefresh || roomOf(this.#crawl) > 0))
+    if (settings.sitemap !== 'skip' && (isRefresh || pagesLeft(this.#crawl) > 0))
       await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (pages) =>
         add(
           new Map(
@@ -481,12 +482,12 @@ class Turn {
 }
 
 /** Pages that may still be added. */
-function roomOf(crawl: Crawl): number {
+function pagesLeft(crawl: Crawl): number {
   return crawl.settings.maxPages - crawl.discovered - crawl.dropped;
 }
 
 /** Whether the app is charged for the page: retries are charged once, pages without a request never. */
-function wasTried(outcome: PageOutcome): boolean {
+function isCharged(outcome: PageOutcome): boolean {
   return outcome.kind === 'page' || outcome.kind === 'failed' || (outcome.kind === 'left_out' && outcome.fetched);
 }
 

@@ -1,4 +1,4 @@
-import { judgeScope } from '../content/crawl.ts';
+import { checkScope } from '../content/crawl.ts';
 import type { SitemapPage } from '../content/sitemap.ts';
 import type { Crawl } from './types.ts';
 
@@ -48,7 +48,7 @@ export function sortLinks(crawl: Crawl, links: readonly string[], depth: number)
     allowSubdomains: settings.allowSubdomains,
   };
   for (const url of links) {
-    const reason = judgeScope(scope, url, depth);
+    const reason = checkScope(scope, url, depth);
     if (reason === undefined) pages.push({ url, depth });
     // A link that is too deep on this path may be found again on a shorter one.
     else if (reason === 'path' || reason === 'trap') leftOut.push({ url, depth, state: 'left_out', reason });

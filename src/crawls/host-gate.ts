@@ -1,5 +1,5 @@
 import type { Logger } from '../log.ts';
-import { type Grant, type HostClaim, type HostLedger, leaseMs } from './host-shares.ts';
+import { type HostClaim, type HostLedger, leaseMs, type ShareGrant } from './host-shares.ts';
 import { pause } from './signals.ts';
 
 type HostGateOptions = {
@@ -10,7 +10,7 @@ type HostGateOptions = {
   log: Logger;
 };
 
-type Host = Grant & {
+type Host = ShareGrant & {
   name: string;
   running: number;
   waiting: (() => void)[];

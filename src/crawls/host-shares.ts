@@ -11,13 +11,13 @@ type Share = {
 };
 
 /** The shares of a host by the name of their process. */
-export type Shares = Record<string, Share>;
+export type HostShares = Record<string, Share>;
 
 /** What a process says of itself. `slotsMax` is what the host gets from all processes together. */
 type Claim = { inUse: number; wanted: number; slotsMax: number };
 
 /** `allowed`: up to how many the process may start requests. `held`: what others count for it, which ends as its requests do. */
-export type Grant = { allowed: number; held: number };
+export type ShareGrant = { allowed: number; held: number };
 
 /** A claim on a host, or none: the process is done with it. */
 export type HostClaim = { host: string; claim: Claim | undefined };
@@ -25,7 +25,7 @@ export type HostClaim = { host: string; claim: Claim | undefined };
 /** What all processes know of hosts, as one of them sees it. */
 export type HostLedger = {
   /** Makes, renews and gives up the process's shares. Returns what it has of each host. */
-  claim(claims: HostClaim[]): Promise<Map<string, Grant>>;
+  claim(claims: HostClaim[]): Promise<Map<string, ShareGrant>>;
   /** Takes the next turn at a host that wants a pause between requests. Returns how long to wait for it. */
   takeTurn(host: string, pauseMs: number): Promise<number>;
 };
@@ -36,7 +36,7 @@ export const leaseMs = 5_000;
 const sliceMs = 1_000;
 
 /** Without those whose process did not renew them. */
-export function liveShares(shares: Shares, nowMs: number): Shares {
+export function liveShares(shares: HostShares, nowMs: number): HostShares {
   return Object.fromEntries(Object.entries(shares).filter(([, share]) => share.untilMs > nowMs));
 }
 
@@ -44,7 +44,12 @@ export function liveShares(shares: Shares, nowMs: number): Shares {
  * The share of `process` among those that are live: what it wants, as far as others leave it free, and no more than an
  * equal part and what the others do not want.
  */
-export function claimShare(shares: Shares, process: string, claim: Claim, nowMs: number): Grant & { share: Share } {
+export function claimShare(
+  shares: HostShares,
+  process: string,
+  claim: Claim,
+  nowMs: number,
+): ShareGrant & { share: Share } {
   const before = shares[process] ?? { ...claim, slots: 0, sinceMs: nowMs, untilMs: 0 };
   const others = Object.entries(shares).filter(([name]) => name !== process);
   const sum = (count: (share: Share) => number): number => others.reduce((all, [, share]) => all + count(share), 0);

@@ -1,8 +1,15 @@
 import type { Db } from '../db/database.ts';
-import { claimShare, type Grant, type HostClaim, type HostLedger, liveShares, type Shares } from './host-shares.ts';
+import {
+  claimShare,
+  type HostClaim,
+  type HostLedger,
+  type HostShares,
+  liveShares,
+  type ShareGrant,
+} from './host-shares.ts';
 
 /** The ledger that all processes of a database share. `process` is the name of this one. */
-export function hostLedger(db: Db, process: string): HostLedger {
+export function createHostLedger(db: Db, process: string): HostLedger {
   return {
     claim: (claims) => claimHosts(db, process, claims),
     takeTurn: (host, pauseMs) => takeTurn(db, host, pauseMs),
@@ -10,17 +17,17 @@ export function hostLedger(db: Db, process: string): HostLedger {
 }
 
 /** One short transaction, however many hosts. */
-async function claimHosts(db: Db, process: string, claims: HostClaim[]): Promise<Map<string, Grant>> {
+async function claimHosts(db: Db, process: string, claims: HostClaim[]): Promise<Map<string, ShareGrant>> {
   // Everyone locks in the same order.
   const sorted = claims.toSorted((one, other) => (one.host < other.host ? -1 : 1));
   const grants = await db.begin(async (tx) => {
-    const rows = await tx<{ host: string; shares: Shares; nowMs: number }[]>`
+    const rows = await tx<{ host: string; shares: HostShares; nowMs: number }[]>`
       insert into crawl_host_shares as held (host)
       select host from unnest(${sorted.map(({ host }) => host)}::text[]) with ordinality as given (host, place) order by place
       on conflict (host) do update set host = held.host
       returning host, shares, (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms`;
     const found = new Map(rows.map((row) => [row.host, row]));
-    const granted = new Map<string, Grant>();
+    const granted = new Map<string, ShareGrant>();
     const updates = sorted.flatMap(({ host, claim }) => {
       const row = found.get(host);
       if (row === undefined) return [];

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
-import { mayBePage, mediaTypeOf, normalizeUrl } from '../content/crawl.ts';
+import { isPageType, mediaTypeOf, normalizeUrl } from '../content/crawl.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
-import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
+import { needsBrowser, type OcrReport, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
-import type { Places } from '../jobs/places.ts';
+import type { WorkSlots } from '../jobs/work-slots.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
@@ -19,7 +19,7 @@ export type ReaderDeps = {
   parser: ParserPool;
   gate: HostGate;
   /** Limits concurrent work on fetched pages. */
-  places: Places;
+  workSlots: WorkSlots;
   clock: Clock;
 };
 
@@ -76,7 +76,7 @@ export async function readPage(
     // Validators belong to one URL. When a redirect now leads to another one, its 304 says nothing about this one.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
-    return await deps.places.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+    return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
@@ -169,7 +169,7 @@ async function judge(
     url: response.url,
   };
   const run = { signal: options.signal, lane: crawl.appId };
-  const html = mayBePage(contentType) ? await readHtml(deps.parser, body, run) : undefined;
+  const html = isPageType(contentType) ? await readHtml(deps.parser, body, run) : undefined;
   const read =
     html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
   const blocked = /(?:^|[\s,:])(?:nofollow|none)(?:$|[\s,;])/i.test(headers['x-robots-tag'] ?? '');
@@ -179,6 +179,7 @@ async function judge(
     language: read.language,
     published: read.published,
     report: read.report,
+    ocr: read.ocr,
     contentType: mediaTypeOf(contentType),
     truncated: read.truncated,
   };
@@ -209,7 +210,15 @@ function sha256(text: string): Buffer {
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
   const none = undefined;
-  const facts = { title: none, description: none, language: none, published: none, report: none, truncated: none };
+  const facts = {
+    title: none,
+    description: none,
+    language: none,
+    published: none,
+    report: none,
+    ocr: none,
+    truncated: none,
+  };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -219,6 +228,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
   report: PageReport | undefined;
+  ocr: OcrReport | undefined;
   truncated: string[] | undefined;
 };
 
@@ -233,6 +243,7 @@ async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promis
   return {
     ...parsed,
     report: { page_type: parsed.pageType, structured: parsed.structured },
+    ocr: undefined,
     truncated: parsed.truncated,
     links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
@@ -244,7 +255,8 @@ async function readDocument(
   filename: string | undefined,
   run: RunOptions,
 ): Promise<Read> {
-  const document = await parser.parse({ ...body, ...(filename === undefined ? {} : { filename }) }, run);
+  const input = { ...body, ...(filename === undefined ? {} : { filename }) };
+  const document = await parser.parse(input, { ...run, patient: true });
   return {
     markdown: document.markdown,
     title: document.title ?? filename,
@@ -254,6 +266,7 @@ async function readDocument(
     canonical: undefined,
     links: [],
     report: document.page,
+    ocr: document.ocr,
     truncated: document.truncated,
   };
 }

@@ -64,7 +64,7 @@ export async function lockCrawl(tx: Transaction, crawl: Crawl): Promise<Crawl | 
 }
 
 /** Whether the crawl is still there and nobody else has taken it up. */
-export async function isHeld(db: Db, crawl: Crawl): Promise<boolean> {
+export async function isCrawlHeld(db: Db, crawl: Crawl): Promise<boolean> {
   const rows = await db`
     select 1 from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch}`;
   return rows.length > 0;
@@ -100,7 +100,7 @@ export async function findNextDueMs(db: Db, crawl: Crawl): Promise<number | unde
   return row.queued === 0 ? undefined : (row.waitMs ?? 0);
 }
 
-export async function settlePages(
+export async function finishPages(
   tx: Transaction,
   crawl: Crawl,
   pages: {
@@ -163,7 +163,7 @@ export async function prioritizePages(
 }
 
 /** Rows that are not to be fetched: what was left out, with its reason, and other spellings of a page. Answers how many are new. */
-export async function insertSettledPages(
+export async function insertFinishedPages(
   tx: Transaction,
   crawl: Crawl,
   pages: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[],
@@ -179,14 +179,14 @@ export async function insertSettledPages(
 }
 
 /** Canonical URL and text of those done pages that share one of these canonical URLs, as `canonical/content` in hex. */
-export async function listTwins(db: Db, crawl: Crawl, canonicalHashes: Buffer[]): Promise<Set<string>> {
+export async function listDuplicatePages(db: Db, crawl: Crawl, canonicalHashes: Buffer[]): Promise<Set<string>> {
   const rows = await db<{ canonicalHash: Buffer; contentHash: Buffer }[]>`
     select canonical_hash, content_hash from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id}
       and state = 'done' and canonical_hash = any(${byteas(canonicalHashes)}::text[]::bytea[])`;
-  return new Set(rows.map((row) => twinKey(row.canonicalHash, row.contentHash)));
+  return new Set(rows.map((row) => duplicateKey(row.canonicalHash, row.contentHash)));
 }
 
-export function twinKey(canonicalHash: Buffer, contentHash: Buffer): string {
+export function duplicateKey(canonicalHash: Buffer, contentHash: Buffer): string {
   return `${canonicalHash.toString('hex')}/${contentHash.toString('hex')}`;
 }
 

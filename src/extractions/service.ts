@@ -16,8 +16,8 @@ import type { PageRequest } from '../http/pages.ts';
 import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
 import { limits } from '../limits.ts';
-import { type Caller, seesWholeApp } from '../tenancy/caller.ts';
-import { requireRoom, usePages } from '../tenancy/quotas.ts';
+import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
+import { requireQuotaLeft, usePages } from '../tenancy/quotas.ts';
 import {
   fieldId,
   findAgent,
@@ -93,11 +93,11 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     const { settings, destination } = request;
     const checked = fetcher.check(settings.startUrl);
     if (!checked.ok) throw invalidField('url', checked.problem);
-    if (settings.ignoreRobots && !seesWholeApp(caller))
+    if (settings.ignoreRobots && !canSeeWholeApp(caller))
       throw new AppError('forbidden', 'Ignoring robots.txt requires a secret key or a developer token.', {
         fields: [{ field: 'ignore_robots', message: 'requires a secret key' }],
       });
-    await requireRoom(db, caller, 'pages');
+    await requireQuotaLeft(db, caller, 'pages');
     const id = newUuid();
     const commit = async (tx: Db) => {
       await store.insertExtraction(tx, caller, {
@@ -142,7 +142,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
       throw new AppError('file_too_large', 'The document is larger than 10 MB, the limit of an extraction.', {
         fields: [{ field: 'file', message: 'is larger than 10 MB' }],
       });
-    await requireRoom(db, caller, 'pages');
+    await requireQuotaLeft(db, caller, 'pages');
     const bytes = await blobs.readAll(source.blobKey, limits.documentExtractionBytesMax);
     const input = { bytes, filename: source.filename, contentType: source.contentType };
     const document = await parseOrRefuse(parser, input, { lane: caller.appId, ...(signal ? { signal } : {}) });
@@ -172,7 +172,11 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         sourceUrl: null,
         title: storableText(document.title) ?? null,
         metadata: documentMetadata(document),
-        page: { ...document.page, truncated: document.truncated !== undefined },
+        page: {
+          ...document.page,
+          ...(document.ocr ? { ocr: document.ocr } : {}),
+          truncated: document.truncated !== undefined,
+        },
         error: null,
         fileId: file.id,
       });
@@ -264,7 +268,7 @@ export async function summarise(db: Db, appId: string, rows: store.ExtractionRow
 
 /** 403 unless the caller may delete resources of this job's owners. */
 async function requireDelete(db: Db, caller: Caller, row: store.ExtractionRow): Promise<void> {
-  if (seesWholeApp(caller)) return;
+  if (canSeeWholeApp(caller)) return;
   const agent = row.agentId === null ? undefined : await findAgent(db, caller, row.agentId);
   if (!mayChangeOwned(caller, row, 'delete', agent))
     throw new AppError('forbidden', 'You may not delete this extraction.');

@@ -5,8 +5,8 @@ import { formatId } from '../ids.ts';
 import {
   deleteDoomedBlob,
   deleteFile,
-  findUnreferredBlobs,
-  isBlobReferred,
+  findUnreferencedBlobs,
+  isBlobReferenced,
   pageFilesByBlob,
   type StoredBlob,
 } from './store.ts';
@@ -86,7 +86,7 @@ export async function checkFiles(
     );
   for (const file of missing) {
     // Read again: the file may have been deleted meanwhile.
-    if (!(await isBlobReferred(db, file))) continue;
+    if (!(await isBlobReferenced(db, file))) continue;
     const { appId, id, blobKey } = file;
     if (repair) {
       await deleteFile(db, appId, id);
@@ -104,7 +104,7 @@ export async function checkFiles(
   const old = now.getTime() - youngMs;
   let batch: string[] = [];
   const examine = async () => {
-    for (const blobKey of await findUnreferredBlobs(db, batch)) {
+    for (const blobKey of await findUnreferencedBlobs(db, batch)) {
       if (repair) await blobs.remove(blobKey);
       found({
         kind: 'unreferenced_blob',

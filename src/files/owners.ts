@@ -12,7 +12,7 @@ import {
 import { type Change, type Grant, mayChangeOwned, type Owned } from '../tenancy/visible.ts';
 import { applyAclChange, newPrincipals, readAclChange } from './acl.ts';
 import type { aclInputSchema } from './schema.ts';
-import { findVisiblePrincipals, type SeenFileRow } from './store.ts';
+import { findVisiblePrincipals, type VisibleFileRow } from './store.ts';
 
 /**
  * The owners of a new file, from the body. A team takes precedence over a user; without either, the calling user owns
@@ -48,7 +48,7 @@ function namedOwners(named: NamedOwners): Owned[] {
 }
 
 /** Whether the caller has an owner's rights to this file. */
-export function hasOwnerRights(caller: Caller, file: SeenFileRow, change: Change): boolean {
+export function hasOwnerRights(caller: Caller, file: VisibleFileRow, change: Change): boolean {
   const { agentId: id, agentOrgId: orgId, agentTeamId: teamId, agentUserId: userId } = file;
   return mayChangeOwned(caller, file, change, id === null ? undefined : { id, orgId, teamId, userId });
 }

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
-import { arriving, refuseEncodedBody } from '../http/body.ts';
+import { refuseEncodedBody, requireMinimumSpeed } from '../http/body.ts';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
@@ -25,7 +25,7 @@ import {
   uploadLinkCreateSchema,
   uploadLinkSchema,
 } from './schema.ts';
-import type { FileDeps, FileService, SeenFile } from './service.ts';
+import type { FileDeps, FileService, VisibleFile } from './service.ts';
 import type { FileRow } from './store.ts';
 
 const tag = 'Files';
@@ -36,7 +36,7 @@ type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: Fi
 
 export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;
-  const present = ({ file, grants }: SeenFile) => presentFile(deps, file, clock.now(), grants);
+  const present = ({ file, grants }: VisibleFile) => presentFile(deps, file, clock.now(), grants);
 
   api.app(everyCaller, {
     method: 'POST',
@@ -109,7 +109,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
 function registerUploadRoutes(
   api: Api,
   { files, baseUrl }: FileRouteDeps,
-  present: (seen: SeenFile) => Promise<unknown>,
+  present: (seen: VisibleFile) => Promise<unknown>,
 ): void {
   const digest = Type.Optional(
     Type.String({ description: 'RFC 9530, sha-256 or sha-512. The upload fails unless the bytes match.' }),
@@ -274,7 +274,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
 async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
   refuseEncodedBody(request);
   try {
-    return await arriving(request, work());
+    return await requireMinimumSpeed(request, work());
   } catch (error) {
     // Discard the rest of the body, so that the client reads the response.
     request.raw.resume();

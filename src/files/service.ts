@@ -32,7 +32,7 @@ import type {
   uploadLinkCreateSchema,
 } from './schema.ts';
 import * as store from './store.ts';
-import { actorOfLink, makerOf, redeemUpload, sealUpload, type UploadPromise } from './upload-links.ts';
+import { actorOfLink, linkCreatorOf, redeemUpload, signUpload, type UploadClaims } from './upload-links.ts';
 import { type FileContents, forgetBlob, type RecordFile, storeFile, type WriteDeps, writeFile } from './write.ts';
 
 export type FileDeps = WriteDeps & {
@@ -53,7 +53,7 @@ type StreamInput = Static<typeof rawUploadQuery> & {
 };
 
 /** A file, with its grants for callers with an owner's rights. */
-export type SeenFile = { file: store.FileRow; grants: Grant[] | undefined };
+export type VisibleFile = { file: store.FileRow; grants: Grant[] | undefined };
 
 export type FileService = ReturnType<typeof createFileService>;
 
@@ -64,19 +64,19 @@ export function createFileService(deps: FileDeps) {
     writeFile(deps, scope, contents, owned, record);
 
   /** The file as visible to the caller; 404 otherwise. */
-  async function getSeen(caller: Caller, id: string): Promise<store.SeenFileRow> {
+  async function getSeen(caller: Caller, id: string): Promise<store.VisibleFileRow> {
     const row = await store.findVisibleFile(db, caller, pathId('file', id));
     if (!row) throw notFound();
     return row;
   }
 
-  async function withGrants(caller: Caller, rows: store.SeenFileRow[]): Promise<SeenFile[]> {
+  async function withGrants(caller: Caller, rows: store.VisibleFileRow[]): Promise<VisibleFile[]> {
     const owned = rows.filter((row) => hasOwnerRights(caller, row, 'update')).map((row) => row.id);
     const grants = await store.listGrants(db, caller.appId, owned);
     return rows.map((file) => ({ file, grants: grants.get(file.id) }));
   }
 
-  async function get(caller: Caller, id: string): Promise<SeenFile> {
+  async function get(caller: Caller, id: string): Promise<VisibleFile> {
     const file = await getSeen(caller, id);
     const [seen] = await withGrants(caller, [file]);
     return seen ?? { file, grants: undefined };
@@ -126,7 +126,7 @@ export function createFileService(deps: FileDeps) {
     /** Stores contents whose row is written later, in the caller's transaction. */
     store: (scope: Scope, contents: FileContents) => storeFile(deps, scope, contents),
 
-    async upload(caller: Caller, input: Static<typeof fileCreateSchema>): Promise<SeenFile> {
+    async upload(caller: Caller, input: Static<typeof fileCreateSchema>): Promise<VisibleFile> {
       const { contents, owned, grants, record } = await readUpload(caller, input);
       return { file: await write(caller, contents, owned, record), grants };
     },
@@ -144,7 +144,7 @@ export function createFileService(deps: FileDeps) {
       input: StreamInput,
       length: number | undefined,
       body: AsyncIterable<Uint8Array>,
-    ): Promise<SeenFile> {
+    ): Promise<VisibleFile> {
       const { filename, contentType, share: shared = false, digest } = input;
       if (shared) requireSharable(contentType);
       const sizeMax = deps.uploadBytesMax;
@@ -159,11 +159,11 @@ export function createFileService(deps: FileDeps) {
       caller: Caller,
       input: Static<typeof uploadLinkCreateSchema>,
       credential: Credential | undefined,
-    ): Promise<{ token: string; promise: UploadPromise }> {
+    ): Promise<{ token: string; promise: UploadClaims }> {
       if (input.share === true) requireSharable(input.content_type);
       if (input.size !== undefined && input.size > deps.uploadBytesMax) throw tooLarge(deps.uploadBytesMax);
       const owned = await resolveFileOwner(db, caller, input);
-      const promise: UploadPromise = {
+      const promise: UploadClaims = {
         appId: caller.appId,
         sandboxId: caller.sandboxId,
         ...owned,
@@ -174,10 +174,10 @@ export function createFileService(deps: FileDeps) {
         sizeMax: input.size ?? deps.uploadBytesMax,
         ...(input.checksum === undefined ? {} : { checksum: input.checksum.toLowerCase() }),
         expires: nowSeconds(clock) + (input.expires_in ?? limits.uploadLinkSecondsDefault),
-        maker: makerOf(caller, credential),
+        maker: linkCreatorOf(caller, credential),
         owner: { org: input.org, team: input.team, user: input.user, agent: input.agent },
       };
-      return { token: sealUpload(secrets, promise), promise };
+      return { token: signUpload(secrets, promise), promise };
     },
 
     /**
@@ -190,7 +190,7 @@ export function createFileService(deps: FileDeps) {
       length: number | undefined,
       body: AsyncIterable<Uint8Array>,
       noteActor: (actor: AuditActor) => void,
-    ): Promise<SeenFile> {
+    ): Promise<VisibleFile> {
       const promise = await redeemUpload(deps, token);
       noteActor(actorOfLink(promise));
       const { appId, sandboxId, id, filename, contentType, shared, sizeMax } = promise;
@@ -204,7 +204,11 @@ export function createFileService(deps: FileDeps) {
       return { file, grants: undefined };
     },
 
-    async list(caller: Caller, page: PageRequest, input: Static<typeof fileListQuery>): Promise<[SeenFile[], number]> {
+    async list(
+      caller: Caller,
+      page: PageRequest,
+      input: Static<typeof fileListQuery>,
+    ): Promise<[VisibleFile[], number]> {
       const named = (kind: 'org' | 'team' | 'user' | 'agent') => {
         const id = input[kind];
         return id === undefined ? undefined : fieldId(kind, kind, id);
@@ -220,7 +224,7 @@ export function createFileService(deps: FileDeps) {
       return [await withGrants(caller, rows), total];
     },
 
-    async update(caller: Caller, id: string, input: Static<typeof fileUpdateSchema>): Promise<SeenFile> {
+    async update(caller: Caller, id: string, input: Static<typeof fileUpdateSchema>): Promise<VisibleFile> {
       const { filename, provider_metadata: providerMetadata, share: shared, acl } = input;
       const file = await getSeen(caller, id);
       const owner = hasOwnerRights(caller, file, 'update');
@@ -271,7 +275,7 @@ export function createFileService(deps: FileDeps) {
       const fileId = parseId('file', id) ?? newUuid();
       const claim = deps.capabilities.read(token);
       const found = await store.findCapability(db, claim.appId, fileId, role);
-      const proved = deps.capabilities.proves(claim, found?.capabilityKey, fileId, role);
+      const proved = deps.capabilities.verifies(claim, found?.capabilityKey, fileId, role);
       if (!proved || !found?.inRole || found.id === null) return undefined;
       return isImage(found.contentType) ? found : undefined;
     },

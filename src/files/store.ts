@@ -38,7 +38,7 @@ export type FileRow = {
 };
 
 /** A file with the columns that decide who may change it. */
-export type SeenFileRow = FileRow & {
+export type VisibleFileRow = FileRow & {
   /** The owners of the agent that owns the file. */
   agentOrgId: string | null;
   agentTeamId: string | null;
@@ -88,8 +88,8 @@ export async function insertFiles(db: Db, files: readonly NewFile[]): Promise<vo
 }
 
 /** A file visible to the caller, by ownership or by a grant. */
-export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<SeenFileRow | undefined> {
-  const [row] = await db<SeenFileRow[]>`
+export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<VisibleFileRow | undefined> {
+  const [row] = await db<VisibleFileRow[]>`
     ${seenFile(db, caller)} where f.app_id = ${caller.appId} and f.id = ${id} and ${visible(db, caller)}`;
   return row;
 }
@@ -110,7 +110,7 @@ export async function listVisibleFiles(
   caller: Caller,
   page: PageRequest,
   filter: FileFilter,
-): Promise<[SeenFileRow[], number]> {
+): Promise<[VisibleFileRow[], number]> {
   const equals = (column: string, value: string | undefined) =>
     value === undefined ? db`true` : db`${db(`f.${column}`)} = ${value}`;
   const essence = db`lower(btrim(split_part(f.content_type, ';', 1)))`;
@@ -120,7 +120,7 @@ export async function listVisibleFiles(
     and ${equals('user_id', filter.userId)} and ${equals('agent_id', filter.agentId)}
     and ${contentType === undefined ? db`true` : contentType.endsWith('/') ? db`starts_with(${essence}, ${contentType})` : db`${essence} = ${contentType}`}
     and ${search === undefined ? db`true` : db`position(lower(${search}) in lower(f.filename)) > 0`}`;
-  const rows = await db<SeenFileRow[]>`${seenFile(db, caller)} where ${where}
+  const rows = await db<VisibleFileRow[]>`${seenFile(db, caller)} where ${where}
     order by f.created_at desc, f.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from files f where ${where}`;
   return [rows, count.total];
@@ -255,13 +255,16 @@ export function pageFilesByBlob(
 }
 
 /** Whether a file still refers to the blob. */
-export async function isBlobReferred(db: Db, { appId, blobKey }: { appId: string; blobKey: string }): Promise<boolean> {
+export async function isBlobReferenced(
+  db: Db,
+  { appId, blobKey }: { appId: string; blobKey: string },
+): Promise<boolean> {
   const rows = await db`select 1 from files where app_id = ${appId} and blob_key = ${blobKey}`;
   return rows.length > 0;
 }
 
 /** The blobs among these that no file refers to and that are neither being written nor due for deletion. */
-export async function findUnreferredBlobs(db: Db, blobKeys: readonly string[]): Promise<string[]> {
+export async function findUnreferencedBlobs(db: Db, blobKeys: readonly string[]): Promise<string[]> {
   if (blobKeys.length === 0) return [];
   const rows = await db<{ blobKey: string }[]>`
     select k.blob_key from unnest(${blobKeys.map(appOfBlob)}::uuid[], ${[...blobKeys]}::text[]) k (app_id, blob_key)

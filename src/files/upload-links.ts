@@ -3,7 +3,7 @@ import type { Db } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
 import { readBase64url } from '../tenancy/base64url.ts';
-import { type Caller, type DeveloperCaller, type Scope, type ServerCaller, seesWholeApp } from '../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, type DeveloperCaller, type Scope, type ServerCaller } from '../tenancy/caller.ts';
 import { loadUserCaller } from '../tenancy/callers.ts';
 import { type Credential, lastingCredential } from '../tenancy/credential.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
@@ -14,7 +14,7 @@ import { resolveFileOwner } from './owners.ts';
 import { findFile } from './store.ts';
 
 /** Everything decided when an upload link is created. Its holder supplies only the bytes. */
-export type UploadPromise = Scope &
+export type UploadClaims = Scope &
   Owned & {
     /** The id of the file, which can be created once. */
     id: string;
@@ -34,7 +34,7 @@ export type UploadPromise = Scope &
 type Maker = (Scope & { kind: 'user'; userId: string }) | ServerCaller | DeveloperCaller;
 
 /** The creator of a link requested by this caller. */
-export function makerOf(caller: Caller, credential: Credential | undefined): UploadPromise['maker'] {
+export function linkCreatorOf(caller: Caller, credential: Credential | undefined): UploadClaims['maker'] {
   if (caller.kind === 'agent') throw new Error('Agents cannot create upload links.');
   const { appId, sandboxId } = caller;
   const identity = caller.kind === 'user' ? { kind: caller.kind, appId, sandboxId, userId: caller.userId } : caller;
@@ -55,20 +55,20 @@ type RedeemDeps = {
 export async function redeemUpload(
   { db, clock, secrets, credentials }: RedeemDeps,
   token: unknown,
-): Promise<UploadPromise> {
+): Promise<UploadClaims> {
   const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
   const expired = promise === undefined || promise.expires < nowSeconds(clock);
-  if (expired || !(await isStillPromised(db, credentials, promise)))
+  if (expired || !(await isStillAllowed(db, credentials, promise)))
     throw new AppError('forbidden', 'This upload link is not valid or has expired.');
   if (await findFile(db, promise.appId, promise.id)) throw new AppError('conflict', 'The file was already uploaded.');
   return promise;
 }
 
 /** Whether the creator of the link may still create its file, with the credential used to create the link. */
-async function isStillPromised(
+async function isStillAllowed(
   db: Db,
   credentials: Pick<Credentials, 'findEnded'>,
-  { maker, owner, orgId, teamId, userId, agentId }: UploadPromise,
+  { maker, owner, orgId, teamId, userId, agentId }: UploadClaims,
 ): Promise<boolean> {
   const { identity } = maker;
   const [[ended], caller] = await Promise.all([
@@ -76,7 +76,7 @@ async function isStillPromised(
     identity.kind === 'user' ? loadUserCaller(db, identity) : identity,
   ]);
   if (ended || !caller) return false;
-  if (seesWholeApp(caller)) return true;
+  if (canSeeWholeApp(caller)) return true;
   try {
     const now = await resolveFileOwner(db, caller, owner);
     return now.orgId === orgId && now.teamId === teamId && now.userId === userId && now.agentId === agentId;
@@ -87,7 +87,7 @@ async function isStillPromised(
 }
 
 /** The actor in the audit log for uploads by the link: its creator. */
-export function actorOfLink({ appId, sandboxId, maker: { identity } }: UploadPromise): AuditActor {
+export function actorOfLink({ appId, sandboxId, maker: { identity } }: UploadClaims): AuditActor {
   const by = { scopes: [{ appId, sandboxId }], credential: 'upload_link' };
   if (identity.kind === 'user') return { ...by, kind: 'user', id: identity.userId };
   if (identity.kind === 'server') return { ...by, kind: 'secret_key', id: identity.keyId };
@@ -97,18 +97,18 @@ export function actorOfLink({ appId, sandboxId, maker: { identity } }: UploadPro
 const purpose = 'upload';
 
 /** The token of an upload link: its claims in base64url, a dot, and the signature. */
-export function sealUpload(secrets: Secrets, promise: UploadPromise): string {
+export function signUpload(secrets: Secrets, promise: UploadClaims): string {
   const text = Buffer.from(JSON.stringify(promise)).toString('base64url');
   return `${text}.${secrets.sign('signed-url', `${purpose}\0${text}`).toString('base64url')}`;
 }
 
 /** The claims of a token, or undefined when its signature is invalid. The caller checks expiry. */
-function openUpload(secrets: Secrets, token: string): UploadPromise | undefined {
+function openUpload(secrets: Secrets, token: string): UploadClaims | undefined {
   const [text = '', signature = '', ...rest] = token.split('.');
   const bytes = readBase64url(text);
   const proof = readBase64url(signature);
   if (bytes === undefined || proof === undefined || rest.length > 0) return undefined;
   if (!secrets.verify('signed-url', `${purpose}\0${text}`, proof)) return undefined;
   // The signature proves that we wrote it.
-  return JSON.parse(bytes.toString()) as UploadPromise;
+  return JSON.parse(bytes.toString()) as UploadClaims;
 }

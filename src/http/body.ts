@@ -24,11 +24,14 @@ export async function readBody(request: FastifyRequest, bytesMax: number, app?: 
   if (announced > bytesMax) throw tooLarge(bytesMax);
   const decoder = createDecoder(request);
   const encoded = new Meter(request, app, bytesMax, announced);
-  if (decoder === undefined) return arriving(request, collect(request.raw, encoded));
+  if (decoder === undefined) return requireMinimumSpeed(request, collect(request.raw, encoded));
   const received = count(request.raw, encoded);
   request.raw.pipe(decoder);
   try {
-    return await arriving(request, Promise.race([received, collect(decoder, new Meter(request, app, bytesMax, 0))]));
+    return await requireMinimumSpeed(
+      request,
+      Promise.race([received, collect(decoder, new Meter(request, app, bytesMax, 0))]),
+    );
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('invalid_json', 'The request body does not match its Content-Encoding.', { cause: error });
@@ -40,7 +43,7 @@ export async function readBody(request: FastifyRequest, bytesMax: number, app?: 
 }
 
 /** Reads a body; 408 when it arrives too slowly. */
-export async function arriving<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
+export async function requireMinimumSpeed<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
   let stop = () => {};
   const slow = new Promise<never>((_, reject) => {
     stop = request.server.intake.watch(request, reject);

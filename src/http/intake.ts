@@ -44,7 +44,7 @@ export class Intake {
   hold(request: FastifyRequest, bytes: number, app = appOf(request)): void {
     const ofApp = this.#heldBy.get(app) ?? 0;
     const free = this.#options.memoryBytesMax - this.#held;
-    if (bytes > free || ofApp + bytes > free) throw full(app !== anonymous && bytes <= free);
+    if (bytes > free || ofApp + bytes > free) throw memoryFull(app !== anonymous && bytes <= free);
     this.#held += bytes;
     this.#heldBy.set(app, ofApp + bytes);
     let held = true;
@@ -60,9 +60,9 @@ export class Intake {
   watch(request: FastifyRequest, onSlow: (error: AppError) => void): () => void {
     const { socket } = request.raw;
     if (!(socket instanceof Socket)) return () => {};
-    const arrival = { request, onSlow, bytesBefore: socket.bytesRead, lookedAt: this.#now(), waitedMs: 0 };
+    const arrival = { request, onSlow, bytesBefore: socket.bytesRead, checkedAt: this.#now(), waitedMs: 0 };
     this.#arriving.add(arrival);
-    this.#ticker ??= setInterval(() => this.#look(), lookEveryMs).unref();
+    this.#ticker ??= setInterval(() => this.#checkSpeeds(), checkEveryMs).unref();
     return () => this.#arriving.delete(arrival);
   }
 
@@ -70,13 +70,13 @@ export class Intake {
     clearInterval(this.#ticker);
   }
 
-  #look(): void {
+  #checkSpeeds(): void {
     const now = this.#now();
     for (const arrival of this.#arriving) {
       const { request, onSlow, bytesBefore } = arrival;
       // Bytes that have arrived and are not yet read do not count against the client.
-      if (request.raw.readableLength === 0) arrival.waitedMs += Math.max(0, now - arrival.lookedAt);
-      arrival.lookedAt = now;
+      if (request.raw.readableLength === 0) arrival.waitedMs += Math.max(0, now - arrival.checkedAt);
+      arrival.checkedAt = now;
       const due = ((arrival.waitedMs - limits.bodyGraceMs) / 1_000) * limits.bodyBytesPerSecondMin;
       if (request.raw.socket.bytesRead - bytesBefore >= due) continue;
       this.#arriving.delete(arrival);
@@ -103,7 +103,7 @@ type Arrival = {
   request: FastifyRequest;
   onSlow: (error: AppError) => void;
   bytesBefore: number;
-  lookedAt: number;
+  checkedAt: number;
   /** How long no bytes were available. */
   waitedMs: number;
 };
@@ -114,10 +114,10 @@ function appOf({ identity }: FastifyRequest): string {
 
 /** The group for bodies whose app is unknown. */
 const anonymous = '';
-const lookEveryMs = 1_000;
+const checkEveryMs = 1_000;
 const headers = { 'retry-after': '1', connection: 'close' };
 
-function full(byItself: boolean): AppError {
+function memoryFull(byItself: boolean): AppError {
   return byItself
     ? new AppError('rate_limited', 'Your app has too many large request bodies in transit. Send fewer at a time.', {
         headers,

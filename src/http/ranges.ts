@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import fresh from 'fresh';
 
 /** The requested part of a body of known size; `end` is exclusive. */
-type RangeAnswer = { kind: 'whole' } | { kind: 'part'; start: number; end: number } | { kind: 'unsatisfiable' };
+type RangeResult = { kind: 'whole' } | { kind: 'part'; start: number; end: number } | { kind: 'unsatisfiable' };
 
 type Validators = {
   /** A strong entity tag, with its quotes. */
@@ -10,13 +10,13 @@ type Validators = {
   lastModified: Date;
 };
 
-const whole: RangeAnswer = { kind: 'whole' };
+const whole: RangeResult = { kind: 'whole' };
 
 /**
  * Parses a Range header (RFC 9110 section 14). A single byte range is served as requested; several ranges, other units
  * and invalid headers get the whole body, as the RFC allows.
  */
-export function parseRange(header: string | undefined, size: number): RangeAnswer {
+export function parseRange(header: string | undefined, size: number): RangeResult {
   const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header?.trim() ?? '');
   const [, first = '', last = ''] = match ?? [];
   if (!match || (first === '' && last === '')) return whole;

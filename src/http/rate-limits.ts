@@ -46,7 +46,7 @@ type Line = { perMinute: number; credit: number; dueAt: number };
 const creditShare = 0.01;
 const dueSoonMs = 100;
 const dueLaterMs = 5_000;
-const settleTimeoutMs = 1_000;
+const chargeTimeoutMs = 1_000;
 const retryMs = 1_000;
 const batchMax = 1_000;
 const credentialsMax = 20_000;
@@ -93,7 +93,7 @@ export class RateLimiter {
     const id = credentialOf(identity);
     if (id === undefined) return undefined;
     const budget = this.#budget(id, group, line);
-    if (budget.credit < 1) return this.#takeSlowly(budget);
+    if (budget.credit < 1) return this.#waitAndSpend(budget);
     this.#spend(budget);
     return undefined;
   }
@@ -106,7 +106,7 @@ export class RateLimiter {
     this.#chargeLater();
     while (this.#due.size > 0) {
       const before = this.#due.size;
-      await this.#settleDue();
+      await this.#chargeDue();
       if (this.#due.size >= before) return;
     }
   }
@@ -147,27 +147,27 @@ export class RateLimiter {
     }
   }
 
-  async #takeSlowly(budget: Budget): Promise<void> {
+  async #waitAndSpend(budget: Budget): Promise<void> {
     for (;;) {
       if (budget.credit >= 1) return this.#spend(budget);
       const passedMs = this.#now() - budget.toldAtMs;
       // A clock that was set back must not refuse requests for longer.
       if (passedMs >= 0 && passedMs < budget.refusedForMs) {
         this.#deps.onRefused?.(budget.group);
-        throw tooMany(budget, budget.refusedForMs - passedMs);
+        throw tooManyRequests(budget, budget.refusedForMs - passedMs);
       }
-      await this.#settleNow(budget);
+      await this.#chargeNow(budget);
     }
   }
 
   /** Shares one statement with every other caller that waits now. */
-  async #settleNow(budget: Budget): Promise<void> {
+  async #chargeNow(budget: Budget): Promise<void> {
     if (budget.settling !== undefined) return budget.settling;
     this.#due.add(budget);
     this.#urgent ??= new Promise<void>((resolve) => {
       setImmediate(() => {
         this.#urgent = undefined;
-        this.#settleDue().then(resolve, resolve);
+        this.#chargeDue().then(resolve, resolve);
       });
     });
     await this.#urgent;
@@ -182,12 +182,12 @@ export class RateLimiter {
     if (this.#due.size === 0 || this.#closed) return;
     this.#soon ??= this.#after(afterMs, () => {
       this.#soon = undefined;
-      void this.#settleDue().finally(() => this.#chargeSoon());
+      void this.#chargeDue().finally(() => this.#chargeSoon());
     });
   }
 
   /** Charges what is due, a bounded number of budgets with one statement. */
-  async #settleDue(): Promise<void> {
+  async #chargeDue(): Promise<void> {
     const batch: Budget[] = [];
     for (const budget of this.#due) {
       if (budget.settling !== undefined) continue;
@@ -196,14 +196,14 @@ export class RateLimiter {
       if (batch.length >= batchMax) break;
     }
     if (batch.length === 0) return;
-    const settling = this.#settle(batch).finally(() => {
+    const settling = this.#chargeBatch(batch).finally(() => {
       for (const budget of batch) budget.settling = undefined;
     });
     for (const budget of batch) budget.settling = settling;
     await settling;
   }
 
-  async #settle(batch: Budget[]): Promise<void> {
+  async #chargeBatch(batch: Budget[]): Promise<void> {
     const sent = batch.map(({ spent }) => spent);
     const charges = batch.map(({ spent, owed, line }) => Math.min(spent + owed, line.perMinute));
     for (const budget of batch) budget.spent = 0;
@@ -211,18 +211,18 @@ export class RateLimiter {
       const tokens = await withinTime(charge(this.#deps.db, batch, charges));
       for (const budget of batch) {
         budget.owed = 0;
-        this.#told(budget, tokens.get(keyOf(budget)) ?? 0);
+        this.#updateBalance(budget, tokens.get(keyOf(budget)) ?? 0);
       }
       this.#chargeSoon();
     } catch (error) {
       this.#deps.log.warn({ err: error }, 'The database is unavailable: this process limits rates by itself');
-      for (const [i, budget] of batch.entries()) this.#goOnAlone(budget, sent[i] ?? 0);
+      for (const [i, budget] of batch.entries()) this.#limitLocally(budget, sent[i] ?? 0);
       this.#chargeSoon(retryMs);
     }
   }
 
   /** The balance of the bucket minus what has been spent since. */
-  #told(budget: Budget, tokens: number): void {
+  #updateBalance(budget: Budget, tokens: number): void {
     const { line, spent } = budget;
     budget.tokens = tokens;
     budget.toldAtMs = this.#now();
@@ -233,11 +233,11 @@ export class RateLimiter {
   }
 
   /** A bucket of this process alone, filled by our clock; uncharged requests stay owed. */
-  #goOnAlone(budget: Budget, sent: number): void {
+  #limitLocally(budget: Budget, sent: number): void {
     const { line } = budget;
     const filled = Math.max(0, this.#now() - budget.toldAtMs) / msPerToken(line);
     budget.owed = Math.min(budget.owed + sent, line.perMinute);
-    this.#told(budget, Math.min(line.perMinute, budget.tokens + filled - sent));
+    this.#updateBalance(budget, Math.min(line.perMinute, budget.tokens + filled - sent));
     this.#due.add(budget);
   }
 
@@ -302,7 +302,7 @@ async function charge(db: Database, batch: Budget[], charges: number[]): Promise
 async function withinTime<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('The database did not respond in time.')), settleTimeoutMs);
+    timer = setTimeout(() => reject(new Error('The database did not respond in time.')), chargeTimeoutMs);
   });
   work.catch(() => {});
   try {
@@ -312,7 +312,7 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-function tooMany({ group, line }: Budget, waitMs: number): AppError {
+function tooManyRequests({ group, line }: Budget, waitMs: number): AppError {
   const seconds = Math.max(1, Math.ceil(waitMs / 1_000));
   return new AppError('rate_limited', `More than ${line.perMinute} ${group} a minute. Try again in ${seconds} s.`, {
     details: { group, limit: line.perMinute, window_seconds: 60 },

@@ -181,7 +181,7 @@ export class Api {
     this.routes.push({ method, path, operationId, access, budget, takesJson: definition.body !== undefined });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const wanted = auditModeOf(access, definition);
-    const audit = wanted !== undefined && this.#audit?.keeps(wanted) ? this.#audit : undefined;
+    const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,
@@ -219,20 +219,20 @@ export class Api {
               request,
               reply,
             });
-          const answer =
+          const result =
             audit === undefined || wanted === undefined
               ? await handle()
               : await audit.audited(wanted, request, reply, handle);
           if (reply.sent) return reply;
-          if (itemSchema === undefined) return answer;
-          const { data, ...rest } = answer as { data: Iterable<unknown> | AsyncIterable<unknown> };
+          if (itemSchema === undefined) return result;
+          const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
           return sendList(reply, itemSchema, data, rest);
         },
       });
     if (definition.rawBody === undefined) add(this.#fastify);
     else
       this.#fastify.register(async (inner) => {
-        leaveBodiesAlone(inner);
+        disableBodyParsing(inner);
         add(inner);
       });
   }
@@ -262,7 +262,7 @@ function auditModeOf(
 }
 
 /** In this context no parser reads the body, whatever its type. */
-function leaveBodiesAlone(fastify: FastifyInstance): void {
+function disableBodyParsing(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser('*', (_request, _body, done) => done(null, undefined));
 }

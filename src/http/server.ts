@@ -91,7 +91,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
     // Only browsers send an origin, and only they read these headers.
-    origin: (origin, answer) => answer(null, origin !== undefined && (anyOrigin ? '*' : options.corsOrigins)),
+    origin: (origin, callback) => callback(null, origin !== undefined && (anyOrigin ? '*' : options.corsOrigins)),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     exposedHeaders: [
       'x-request-id',

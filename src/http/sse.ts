@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
-import type { Identified, Shown } from '../tenancy/credential.ts';
+import type { CredentialFacts, Identified } from '../tenancy/credential.ts';
 
 /**
  * Server-Sent Events for things that change. An event's id is the version of the thing that it shows; a stream shows
@@ -37,7 +37,7 @@ type StreamHubOptions = {
   /** How long a reader may stall before its connection is closed. */
   stalledMs?: number;
   /** Returns the readers whose credential has ended. Without it, none ever end. */
-  findEnded?<T extends Shown>(readers: readonly T[]): Promise<T[]>;
+  findEnded?<T extends CredentialFacts>(readers: readonly T[]): Promise<T[]>;
 };
 
 /** How often the readers' credentials are checked: a revoked reader continues for less than two seconds. */
@@ -105,9 +105,9 @@ export class StreamHub {
   async start(): Promise<void> {
     const { unlisten } = await this.#options.listenDatabase.listen(
       channel,
-      (topic) => this.#changed(topic),
+      (topic) => this.#markDirty(topic),
       () => {
-        for (const topic of this.#topics.keys()) this.#changed(topic);
+        for (const topic of this.#topics.keys()) this.#markDirty(topic);
       },
     );
     this.#unlisten = unlisten;
@@ -179,15 +179,15 @@ export class StreamHub {
     topic.streams.add(stream);
     this.#buckets[this.#nextBucket]?.add(stream);
     this.#byAge.add(stream);
-    if (this.#ageTimer === undefined) this.#endOld();
+    if (this.#ageTimer === undefined) this.#endExpired();
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
     response.on('close', () => this.#forget(stream));
     response.on('error', () => this.#forget(stream));
     response.on('drain', () => {
       stream.stalledAtMs = undefined;
-      if (stream.behind) this.#changed(name);
+      if (stream.behind) this.#markDirty(name);
     });
-    this.#changed(name);
+    this.#markDirty(name);
     return reply;
   }
 
@@ -201,7 +201,7 @@ export class StreamHub {
     await this.#unlisten?.();
   }
 
-  #changed(topic: string): void {
+  #markDirty(topic: string): void {
     if (!this.#topics.has(topic)) return;
     this.#dirty.add(topic);
     if (this.#flushing) return;
@@ -246,15 +246,15 @@ export class StreamHub {
   #show(topic: Topic, event: string, snapshot: Snapshot | undefined): void {
     const frames = new Map<number, string>();
     for (const stream of [...topic.streams]) {
-      if (snapshot) this.#bring(stream, event, snapshot, frames);
+      if (snapshot) this.#sendChanges(stream, event, snapshot, frames);
       else this.#end(stream);
     }
   }
 
   /** Sends a stream the versions it lacks, as far as its reader accepts them now. `frames` are shared by all streams. */
-  #bring(stream: Stream, event: string, snapshot: Snapshot, frames: Map<number, string>): void {
+  #sendChanges(stream: Stream, event: string, snapshot: Snapshot, frames: Map<number, string>): void {
     const { response } = stream;
-    const { updates, note } = missedBy(stream, snapshot);
+    const { updates, note } = updatesFor(stream, snapshot);
     for (const [index, { version, data }] of updates.entries()) {
       if (response.writableNeedDrain) {
         stream.behind = true;
@@ -275,13 +275,13 @@ export class StreamHub {
   }
 
   /** Ends the streams that have reached their maximum age, and schedules the next check. */
-  #endOld(): void {
+  #endExpired(): void {
     const lifeMs = this.#options.streamSecondsMax * 1_000;
     this.#ageTimer = undefined;
     for (const stream of this.#byAge) {
       const leftMs = stream.openedAtMs + lifeMs - performance.now();
       if (leftMs > 0) {
-        this.#ageTimer = setTimeout(() => this.#endOld(), leftMs).unref();
+        this.#ageTimer = setTimeout(() => this.#endExpired(), leftMs).unref();
         return;
       }
       this.#end(stream, retryMs.expired);
@@ -319,7 +319,7 @@ export class StreamHub {
 }
 
 /** The versions to send to a stream now, and a comment before them. A new stream always gets the current state. */
-function missedBy(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
+function updatesFor(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
   const { version: had, fresh } = stream;
   if (had !== undefined && snapshot.version > had + 1 && snapshot.since) {
     const updates = snapshot.since(had);

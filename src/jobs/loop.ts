@@ -68,7 +68,7 @@ export class JobLoop {
 
   #fill(): void {
     if (this.#stopped) return;
-    this.#filling ??= this.#takeAll()
+    this.#filling ??= this.#takeDueJobs()
       .catch((error: unknown) => {
         if (!this.#stopped) this.#options.log.warn({ err: error }, 'Due jobs could not be taken');
       })
@@ -79,7 +79,7 @@ export class JobLoop {
   }
 
   /** Until nothing is due, or no lane with due jobs may have another place: then the end of a job looks again. */
-  async #takeAll(): Promise<void> {
+  async #takeDueJobs(): Promise<void> {
     const { pool, tasks, concurrency } = this.#options;
     this.#isNews = false;
     this.#isBlocked = false;

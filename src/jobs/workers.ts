@@ -7,10 +7,10 @@ import type { Logger } from '../log.ts';
 import { openJobPool } from './connection.ts';
 import { HeldJob, releaseJobs } from './held-job.ts';
 import { JobLoop } from './loop.ts';
-import { Places } from './places.ts';
 import { Presence } from './presence.ts';
 import type { JobPayload } from './queue.ts';
 import { type WaitBounds, WaitingJobs } from './waiting-jobs.ts';
+import { WorkSlots } from './work-slots.ts';
 
 export type JobContext = {
   jobId: string;
@@ -71,7 +71,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const running: Running = {
     ...{ pool, log, onCrash, stopping: new AbortController() },
     poolId: () => loop.id,
-    places: new Places(concurrency),
+    workSlots: new WorkSlots(concurrency),
     waiting: new WaitingJobs(waits),
   };
   const loop = new JobLoop({
@@ -109,7 +109,7 @@ type Running = {
   onCrash(task: string): void;
   stopping: AbortController;
   /** For jobs that go on after a wait. */
-  places: Places;
+  workSlots: WorkSlots;
   waiting: WaitingJobs;
 };
 
@@ -141,7 +141,7 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
     try {
       return await waited;
     } finally {
-      giveBack = await running.places.take(app);
+      giveBack = await running.workSlots.take(app);
     }
   };
   const ended = runTask(running, named, payload, job, held, waitOutside)
@@ -230,13 +230,13 @@ async function addNext(pool: pg.Pool, { task, everySeconds }: Recurring): Promis
 }
 
 async function stop(
-  { pool, stopping, places, waiting, log }: Running,
+  { pool, stopping, workSlots, waiting, log }: Running,
   loop: JobLoop,
   presence: Presence,
   patienceMs: number,
 ): Promise<void> {
   stopping.abort();
-  places.open();
+  workSlots.open();
   const finished = Promise.allSettled([loop.stop(), waiting.ended()]).then(() => true);
   if (!(await Promise.race([finished, wait(patienceMs, false, { ref: false })]))) {
     log.warn('Jobs did not finish in time and are given back');

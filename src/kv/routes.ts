@@ -63,7 +63,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     budget,
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, body, reply }) {
-      return answer(reply, await kv.create(db, caller, body));
+      return sendEntry(reply, await kv.create(db, caller, body));
     },
   });
 
@@ -79,7 +79,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, query, reply }) {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
-      return answer(reply, await kv.get(db, caller, key, query.user));
+      return sendEntry(reply, await kv.get(db, caller, key, query.user));
     },
   });
 
@@ -96,7 +96,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     responses: { 200: ref(kvEntrySchema) },
     async handler({ caller, params, body, request, reply }) {
       const key = readPathKey(keyOf(params), 'write', keyBytesMax);
-      return answer(reply, await kv.put(db, caller, key, body, preconditionOf(request)));
+      return sendEntry(reply, await kv.put(db, caller, key, body, preconditionOf(request)));
     },
   });
 
@@ -129,7 +129,7 @@ function preconditionOf({ headers }: FastifyRequest) {
   return readPrecondition({ 'if-match': headers['if-match'], 'if-none-match': headers['if-none-match'] });
 }
 
-function answer(reply: FastifyReply, entry: KvEntry) {
+function sendEntry(reply: FastifyReply, entry: KvEntry) {
   reply.header('etag', entityTag(entry));
   return presentEntry(entry);
 }

@@ -6,7 +6,7 @@ import { AppError } from '../errors.ts';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { type Api, everyCaller } from '../http/route.ts';
 import type { Caller } from '../tenancy/caller.ts';
-import { createAsk } from './ask.ts';
+import { createApiClient } from './api-client.ts';
 
 type McpDeps = {
   fastify: FastifyInstance;
@@ -47,9 +47,9 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
         gone.abort();
       });
       // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
-      const { answerMcp } = await import('./server.ts');
-      const response = await answerMcp(webRequest(deps, request, gone.signal), request.body, {
-        ask: createAsk(deps.fastify, request),
+      const { handleMcpRequest } = await import('./server.ts');
+      const response = await handleMcpRequest(webRequest(deps, request, gone.signal), request.body, {
+        api: createApiClient(deps.fastify, request),
         readFile: (file, start, end) => deps.readFile(caller, file, start, end),
         signal: patience.signal,
         onError: (error) => request.log.error({ err: error }, 'A tool failed'),

@@ -5,9 +5,9 @@ import {
   ProtocolErrorCode,
   Server,
 } from '@modelcontextprotocol/server';
-import packageFile from '../../package.json' with { type: 'json' };
 import { AppError, errorCodes } from '../errors.ts';
-import { ApiRefusal, type ErrorMember } from './ask.ts';
+import { version } from '../version.ts';
+import { ApiError, type ErrorMember } from './api-client.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import { automationTools } from './tools/automations.ts';
 import { extractionTools } from './tools/extractions.ts';
@@ -19,7 +19,7 @@ const byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
 
 const instructions = `Knowledge, text extraction, key-value storage and automations of a Quarry server, with the rights of your credential.
 Search before you read: search_knowledge gives passages with their lines, read_document gives the text around them.
-Long texts come in parts: when an answer has next_offset, call again with it as offset.
+Long texts come in parts: when a result has next_offset, call again with it as offset.
 Work that takes longer than you wait returns an id; read_extraction and read_run show its progress.`;
 
 export type McpContext = Omit<ToolContext, 'report'> & {
@@ -29,7 +29,7 @@ export type McpContext = Omit<ToolContext, 'report'> & {
 };
 
 /** Handles one request of one caller, with parsed JSON, and keeps no state. */
-export function answerMcp(request: Request, parsedBody: unknown, context: McpContext): Promise<Response> {
+export function handleMcpRequest(request: Request, parsedBody: unknown, context: McpContext): Promise<Response> {
   // The lists never change, so clients have nothing to subscribe to.
   const options = { maxSubscriptions: 0, onerror: context.onRefusal };
   return createMcpHandler(() => createServer(context), options).fetch(request, { parsedBody });
@@ -37,7 +37,7 @@ export function answerMcp(request: Request, parsedBody: unknown, context: McpCon
 
 function createServer(context: McpContext): Server {
   const server = new Server(
-    { name: 'quarry', title: 'Quarry', version: packageFile.version },
+    { name: 'quarry', title: 'Quarry', version },
     { capabilities: { tools: {} }, instructions },
   );
   server.setRequestHandler('tools/list', () => ({ tools: tools.map(({ definition }) => definition) }));
@@ -69,7 +69,7 @@ function createServer(context: McpContext): Server {
 /** An API error is a result that the model can act on: the API's message, then the whole error. */
 function refuse(error: unknown, onError: (error: unknown) => void): CallToolResult {
   const member = errorMember(error);
-  if (!(error instanceof ApiRefusal || error instanceof AppError)) onError(error);
+  if (!(error instanceof ApiError || error instanceof AppError)) onError(error);
   const words = member.fields.map(({ field, message }) => `${field}: ${message}`);
   const fields = words.filter((each) => each !== member.message).map((each) => `\n- ${each}`);
   return {
@@ -82,7 +82,7 @@ function refuse(error: unknown, onError: (error: unknown) => void): CallToolResu
 }
 
 function errorMember(error: unknown): ErrorMember {
-  if (error instanceof ApiRefusal) return error.error;
+  if (error instanceof ApiError) return error.error;
   if (error instanceof AppError) {
     const { code, message, fields, details } = error;
     return { type: errorCodes[code].type, code, message, fields, details };

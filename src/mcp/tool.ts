@@ -1,7 +1,7 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import { checkBody } from '../http/validation.ts';
-import type { Ask } from './ask.ts';
+import type { ApiClient } from './api-client.ts';
 
 /** Limits of tool arguments and results. A model pays for every character that it receives. */
 export const toolLimits = {
@@ -24,7 +24,7 @@ export const toolLimits = {
 } as const;
 
 export type ToolContext = {
-  ask: Ask;
+  api: ApiClient;
   /** Bytes of a file visible to the caller; `end` is exclusive. */
   readFile(file: string, start: number, end: number): Promise<Buffer>;
   /** Reports progress, if the client requested it. */
@@ -33,7 +33,7 @@ export type ToolContext = {
   signal: AbortSignal;
 };
 
-export type ToolAnswer<O> = {
+export type ToolResult<O> = {
   data: O;
   /** Text for the model. Default: the data as JSON. */
   text?: string;
@@ -50,8 +50,8 @@ export type Tool = {
     outputSchema: { type: 'object'; [member: string]: unknown };
     annotations: Record<string, boolean>;
   };
-  /** Validates the arguments and runs the tool. Throws AppError or ApiRefusal. */
-  call(given: unknown, context: ToolContext): Promise<ToolAnswer<Record<string, unknown>>>;
+  /** Validates the arguments and runs the tool. Throws AppError or ApiError. */
+  call(given: unknown, context: ToolContext): Promise<ToolResult<Record<string, unknown>>>;
 };
 
 export function defineTool<I extends TObject, O extends TObject>(tool: {
@@ -61,7 +61,7 @@ export function defineTool<I extends TObject, O extends TObject>(tool: {
   hints: Hints;
   input: I;
   output: O;
-  run(input: Static<I>, context: ToolContext): Promise<ToolAnswer<Static<O>>>;
+  run(input: Static<I>, context: ToolContext): Promise<ToolResult<Static<O>>>;
 }): Tool {
   const { name, title, description, hints } = tool;
   return {
@@ -77,8 +77,8 @@ export function defineTool<I extends TObject, O extends TObject>(tool: {
       },
     },
     call: async (given, context) => {
-      const answer = await tool.run(checkBody(tool.input, given), context);
-      return answer as ToolAnswer<Record<string, unknown>>;
+      const result = await tool.run(checkBody(tool.input, given), context);
+      return result as ToolResult<Record<string, unknown>>;
     },
   };
 }
@@ -99,17 +99,23 @@ export const waitInput = Type.Optional(
 );
 
 /** Truncates the text, never between surrogates. */
-export function cutText(text: string, charactersMax: number): string {
+export function truncateText(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
   const last = text.charCodeAt(charactersMax - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? charactersMax - 1 : charactersMax);
 }
 
 /** Free JSON unchanged or, if long, the beginning of its text under `<name>_cut`. */
-export function fit<N extends string>(name: N, value: unknown, charactersMax: number): Record<string, unknown> {
+export function truncateJson<N extends string>(
+  name: N,
+  value: unknown,
+  charactersMax: number,
+): Record<string, unknown> {
   if (value === undefined || value === null) return {};
   const text = JSON.stringify(value);
-  return text.length <= charactersMax ? { [name]: value } : { [`${name}_cut`]: `${cutText(text, charactersMax)}…` };
+  return text.length <= charactersMax
+    ? { [name]: value }
+    : { [`${name}_cut`]: `${truncateText(text, charactersMax)}…` };
 }
 
 /** The complete characters in a range of UTF-8, with their start and end. */

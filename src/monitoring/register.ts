@@ -32,9 +32,9 @@ const statementTimeoutMs = 2_000;
 /** Registers the metrics that show whether anything is stuck. docs/metrics.md explains them. */
 export function registerMonitoring(deps: MonitoringDeps): void {
   const { metrics, parser, streams } = deps;
-  const snapshot = remembered(deps);
+  const snapshot = cacheSnapshot(deps);
   const groups = async (pick: (of: Snapshot) => store.Group[], value: (group: store.Group) => number) =>
-    pick((await snapshot()) ?? nothing).map((group) => ({
+    pick((await snapshot()) ?? emptySnapshot).map((group) => ({
       labels: { kind: group.kind, state: group.state },
       value: value(group),
     }));
@@ -92,17 +92,17 @@ export function registerMonitoring(deps: MonitoringDeps): void {
   metrics.gauge('quarry_stream_topics', 'Resources shown by open event streams', () => streams.topicCount);
 }
 
-const nothing: Snapshot = { jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 };
+const emptySnapshot: Snapshot = { jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 };
 
 /** Reads the database once for every metric, and for all scrapes within a few seconds. Undefined when it fails. */
-function remembered({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => Promise<Snapshot | undefined> {
+function cacheSnapshot({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => Promise<Snapshot | undefined> {
   let kept: Promise<Snapshot | undefined> | undefined;
   let until = 0;
   return () => {
     const now = performance.now();
     if (kept !== undefined && now < until) return kept;
     until = now + keptMs;
-    kept = look(db).catch((error: unknown) => {
+    kept = readSnapshot(db).catch((error: unknown) => {
       log.warn({ err: error }, 'Could not read the numbers for /metrics from the database');
       return undefined;
     });
@@ -110,7 +110,7 @@ function remembered({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => 
   };
 }
 
-async function look(db: Database): Promise<Snapshot> {
+async function readSnapshot(db: Database): Promise<Snapshot> {
   const askedAt = performance.now();
   return db.begin('read only', async (tx) => {
     const waitSeconds = (performance.now() - askedAt) / 1_000;

@@ -41,6 +41,6 @@ export type DeveloperIdentity = { kind: 'developer-without-app'; developerId: st
 export type Identity = Caller | PublishableCaller | DeveloperIdentity | { kind: 'anonymous' };
 
 /** True for callers with full access to the app (in its sandbox). */
-export function seesWholeApp(caller: Caller): caller is ServerCaller | DeveloperCaller {
+export function canSeeWholeApp(caller: Caller): caller is ServerCaller | DeveloperCaller {
   return caller.kind === 'server' || caller.kind === 'developer';
 }

@@ -1,6 +1,6 @@
 import type { Db } from '../db/database.ts';
 import type { Scope } from './caller.ts';
-import type { Credential, Shown } from './credential.ts';
+import type { Credential, CredentialFacts } from './credential.ts';
 import { digest } from './secrets.ts';
 
 export type ApiKey = Scope & { keyId: string; type: 'secret' | 'publishable' };
@@ -45,12 +45,12 @@ export async function isSessionOpen(db: Db, appId: string, sessionId: string): P
 }
 
 /** Filters for credentials that have ended since they were used, with one query for each kind. */
-export async function findEnded<T extends Shown>(db: Db, shown: readonly T[], now: Date): Promise<T[]> {
+export async function findEnded<T extends CredentialFacts>(db: Db, shown: readonly T[], now: Date): Promise<T[]> {
   const ended: T[] = [];
   const byKind = Map.groupBy(shown, ({ credential }) => groupOf(credential));
   for (const [kind, given] of byKind) {
     if (kind === 'none') continue;
-    const going = new Set(await goodOnes(db, kind, given, now));
+    const going = new Set(await findValid(db, kind, given, now));
     ended.push(...given.filter((_one, index) => !going.has(index)));
   }
   return ended;
@@ -72,7 +72,7 @@ function groupOf(credential: Credential | undefined): Group {
 }
 
 /** The indexes of the credentials that are still valid. */
-async function goodOnes(db: Db, group: Group, shown: readonly Shown[], now: Date): Promise<number[]> {
+async function findValid(db: Db, group: Group, shown: readonly CredentialFacts[], now: Date): Promise<number[]> {
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
     (place integer, app_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text)`;
   const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch`;
@@ -99,7 +99,7 @@ async function goodOnes(db: Db, group: Group, shown: readonly Shown[], now: Date
   return rows.map(({ place }) => place);
 }
 
-function rowOf({ identity, credential }: Shown, place: number) {
+function rowOf({ identity, credential }: CredentialFacts, place: number) {
   return {
     place,
     app_id: identity.appId ?? null,

@@ -20,7 +20,7 @@ export function epochOf(credential: Credential | undefined): number | undefined 
 }
 
 /** The data needed to check whether a credential has ended. `Identified` includes it. */
-export type Shown = {
+export type CredentialFacts = {
   identity: { kind: Identity['kind']; appId?: string; userId?: string };
   credential: Credential | undefined;
 };

@@ -5,7 +5,7 @@ import { parseId } from '../ids.ts';
 import { expiredToken, readAccessToken } from './access-tokens.ts';
 import type { Caller, DeveloperIdentity, Scope, UserCaller } from './caller.ts';
 import { loadUserRights } from './callers.ts';
-import type { Identified, Shown } from './credential.ts';
+import type { CredentialFacts, Identified } from './credential.ts';
 import * as store from './credential-store.ts';
 import { digest, type Secrets } from './secrets.ts';
 
@@ -70,7 +70,7 @@ export class Credentials {
   }
 
   /** Filters for ended credentials, reading the database and not the cache. */
-  findEnded<T extends Shown>(shown: readonly T[]): Promise<T[]> {
+  findEnded<T extends CredentialFacts>(shown: readonly T[]): Promise<T[]> {
     return store.findEnded(this.#db, shown, this.#clock.now());
   }
 

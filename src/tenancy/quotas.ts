@@ -10,7 +10,7 @@ export const measures = ['file_bytes', 'documents', 'pages', 'sandboxes'] as con
 export type Measure = (typeof measures)[number];
 
 /** The limit of an app without one. */
-export const boundless = Number.MAX_SAFE_INTEGER;
+export const noLimit = Number.MAX_SAFE_INTEGER;
 
 /** SQLSTATE raised by `app_use`. */
 const quotaPassed = 'QA001';
@@ -21,19 +21,19 @@ export async function usePages(tx: Db, { appId, sandboxId }: Scope, pages: numbe
 }
 
 /** 422 `quota_exceeded` when the quota is used up, to fail early. Counts nothing. */
-export async function requireRoom(db: Db, { appId, sandboxId }: Scope, measure: Measure): Promise<void> {
+export async function requireQuotaLeft(db: Db, { appId, sandboxId }: Scope, measure: Measure): Promise<void> {
   const [row] = await db<{ limit: number; used: number }[]>`
     select bound as limit, app_used(${appId}, ${sandboxId}, ${measure}) as used
     from quota_bound(${appId}, ${measure}) bound
     where bound is not null and app_used(${appId}, ${sandboxId}, ${measure}) >= bound`;
-  if (row) throw exceeded({ quota: measure, limit: row.limit, used: row.used, requested: 1 });
+  if (row) throw quotaExceeded({ quota: measure, limit: row.limit, used: row.used, requested: 1 });
 }
 
 /** Translates a database error for an exceeded quota; undefined for other errors. */
 export function quotaError(error: unknown): AppError | undefined {
   if (!isDatabaseError(error, quotaPassed)) return undefined;
   const { detail } = error as { detail?: string };
-  return exceeded(JSON.parse(detail ?? '{}') as QuotaDetails, error);
+  return quotaExceeded(JSON.parse(detail ?? '{}') as QuotaDetails, error);
 }
 
 type QuotaDetails = { quota: Measure; limit: number; used: number; requested: number };
@@ -46,6 +46,6 @@ const words: Record<Measure, (limit: number) => string> = {
   pages: (limit) => `This app may read ${limit} pages per day (UTC). Try again tomorrow, or ask the operator for more.`,
 };
 
-function exceeded(details: QuotaDetails, cause?: unknown): AppError {
+function quotaExceeded(details: QuotaDetails, cause?: unknown): AppError {
   return new AppError('quota_exceeded', words[details.quota](details.limit), { details, cause });
 }

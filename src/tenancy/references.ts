@@ -1,7 +1,7 @@
 import { brokenReference, type Db } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import { type IdKind, parseId } from '../ids.ts';
-import { type Caller, seesWholeApp } from './caller.ts';
+import { type Caller, canSeeWholeApp } from './caller.ts';
 import { agentVisible, mayChangeOwned, type Owned, orgVisible, teamVisible, userVisible } from './visible.ts';
 
 /** Parses an id in a path; 404 when it has the wrong type or format. */
@@ -128,6 +128,6 @@ async function required<T>(field: string, found: Promise<T | undefined>): Promis
 
 /** 403 unless the caller may create for these owners, that is, may change what they own. */
 export function requireCreateFor(caller: Caller, owned: Owned, agent?: AgentRow): void {
-  if (seesWholeApp(caller) || mayChangeOwned(caller, owned, 'update', agent)) return;
+  if (canSeeWholeApp(caller) || mayChangeOwned(caller, owned, 'update', agent)) return;
   throw new AppError('forbidden', 'You may not create resources for this owner.');
 }

@@ -87,6 +87,6 @@ export function digest(secret: string): Buffer {
 }
 
 /** A new opaque credential such as `sk_…`: 256 random bits in base64url. */
-export function newCredential(prefix: 'pk' | 'sk' | 'dvt' | 'rt' | 'sat' | 'whs'): string {
+export function generateCredential(prefix: 'pk' | 'sk' | 'dvt' | 'rt' | 'sat' | 'whs'): string {
   return `${prefix}_${randomBytes(32).toString('base64url')}`;
 }

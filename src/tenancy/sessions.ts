@@ -88,7 +88,7 @@ export class Sessions {
 const userValue = /^csu_([0-9A-Za-z]{22})_[\w-]{43}$/;
 
 /** The value of a new session's cookie. */
-export function newSessionValue(appId?: string): string {
+export function generateSessionValue(appId?: string): string {
   const secret = randomBytes(32).toString('base64url');
   return appId === undefined ? `csd_${secret}` : `csu_${formatId('app', appId).slice(4)}_${secret}`;
 }

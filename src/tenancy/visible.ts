@@ -1,5 +1,5 @@
 import type { Db, Identifier, Statement } from '../db/database.ts';
-import { type AgentCaller, type Caller, seesWholeApp, type UserCaller } from './caller.ts';
+import { type AgentCaller, type Caller, canSeeWholeApp, type UserCaller } from './caller.ts';
 
 /**
  * The rules of visibility and change, in two forms: functions of one row, and SQL conditions for lists. A test checks
@@ -27,16 +27,16 @@ export type Grant = {
 /** The kind of change. `delete` requires a higher team or org role than `update` and create. */
 export type Change = 'update' | 'delete';
 
-export function seesOwned(caller: Caller, row: Owned, agent?: AgentOwners): boolean {
-  if (seesWholeApp(caller)) return true;
+export function canSeeOwned(caller: Caller, row: Owned, agent?: AgentOwners): boolean {
+  if (canSeeWholeApp(caller)) return true;
   if (ownsDirectly(caller, row)) return true;
-  if (row.agentId !== null && agent !== undefined && seesAgent(caller, agent)) return true;
+  if (row.agentId !== null && agent !== undefined && canSeeAgent(caller, agent)) return true;
   return isOrgLevel(row) && row.orgId === caller.orgId;
 }
 
-export function seesAgent(caller: Caller, agent: AgentOwners): boolean {
+export function canSeeAgent(caller: Caller, agent: AgentOwners): boolean {
   if (caller.kind === 'agent' && caller.agentId === agent.id) return true;
-  return seesOwned(caller, { ...agent, agentId: null });
+  return canSeeOwned(caller, { ...agent, agentId: null });
 }
 
 /** An org admin may see and delete every source of their organisation. */
@@ -45,8 +45,8 @@ export function administersOrgOf(caller: Caller, row: { orgId: string | null }):
 }
 
 export function mayChangeOwned(caller: Caller, row: Owned, change: Change, agent?: AgentOwners): boolean {
-  if (seesWholeApp(caller)) return true;
-  if (caller.kind === 'agent') return seesOwned(caller, row, agent);
+  if (canSeeWholeApp(caller)) return true;
+  if (caller.kind === 'agent') return canSeeOwned(caller, row, agent);
   if (row.userId === caller.userId) return true;
   const teamRole = row.teamId === null ? undefined : caller.teams.get(row.teamId);
   if (teamRole !== undefined && (change === 'update' || teamRole !== 'member')) return true;
@@ -57,7 +57,7 @@ export function mayChangeOwned(caller: Caller, row: Owned, change: Change, agent
 
 /** Whether a grant of the file allows the caller this action; `write` implies `read`. */
 export function isGranted(caller: Caller, action: 'read' | 'write', grants: readonly Grant[], fileOrg: string | null) {
-  if (seesWholeApp(caller)) return true;
+  if (canSeeWholeApp(caller)) return true;
   return grants.some((grant) => {
     if (!grant.actions.includes('write') && !(action === 'read' && grant.actions.includes('read'))) return false;
     switch (grant.principalType) {
@@ -103,7 +103,7 @@ export function inScope(db: Db, caller: { appId: string; sandboxId: string }, al
 
 /** SQL: the caller sees the row by its owner columns (`org_id`, `team_id`, `user_id`, `agent_id`). */
 export function ownedVisible(db: Db, caller: Caller, alias: string): Fragment {
-  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  if (canSeeWholeApp(caller)) return inScope(db, caller, alias);
   const column = (name: string) => db(`${alias}.${name}`);
   return db`${inScope(db, caller, alias)} and (
     ${directlyOwned(db, caller, column)}
@@ -114,7 +114,7 @@ export function ownedVisible(db: Db, caller: Caller, alias: string): Fragment {
 
 /** SQL: the caller sees the agent. */
 export function agentVisible(db: Db, caller: Caller, alias: string): Fragment {
-  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  if (canSeeWholeApp(caller)) return inScope(db, caller, alias);
   const column = (name: string) => db(`${alias}.${name}`);
   const self =
     caller.kind === 'agent' ? db`${column('id')} = ${caller.agentId}` : db`${column('user_id')} = ${caller.userId}`;
@@ -125,7 +125,7 @@ export function agentVisible(db: Db, caller: Caller, alias: string): Fragment {
 
 /** SQL: a grant on the file allows the caller this action; `write` implies `read`. `alias` is the files row. */
 export function fileGranted(db: Db, caller: Caller, alias: string, action: 'read' | 'write'): Fragment {
-  if (seesWholeApp(caller)) return db`true`;
+  if (canSeeWholeApp(caller)) return db`true`;
   const actions = action === 'read' ? ['read', 'write'] : ['write'];
   const self = caller.kind === 'user' ? caller.userId : caller.agentId;
   const role = caller.kind === 'user' && caller.orgId !== undefined ? (caller.orgRole ?? null) : null;
@@ -140,7 +140,7 @@ export function fileGranted(db: Db, caller: Caller, alias: string, action: 'read
 
 /** SQL: the caller sees the user: themselves, users in their org, users in their teams. */
 export function userVisible(db: Db, caller: Caller, alias: string): Fragment {
-  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  if (canSeeWholeApp(caller)) return inScope(db, caller, alias);
   const id = db(`${alias}.id`);
   const self = caller.kind === 'user' ? db`${id} = ${caller.userId}` : db`false`;
   return db`${inScope(db, caller, alias)} and (${self} or ${db(`${alias}.org_id`)} = ${caller.orgId ?? null}
@@ -150,7 +150,7 @@ export function userVisible(db: Db, caller: Caller, alias: string): Fragment {
 
 /** SQL: the caller sees the team: its members, and the admins of its org. */
 export function teamVisible(db: Db, caller: Caller, alias: string): Fragment {
-  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  if (canSeeWholeApp(caller)) return inScope(db, caller, alias);
   const adminOf = caller.kind === 'user' && caller.orgRole === 'admin' ? (caller.orgId ?? null) : null;
   return db`${inScope(db, caller, alias)} and (${db(`${alias}.id`)} = any(${[...caller.teams.keys()]}::uuid[])
     or ${db(`${alias}.org_id`)} = ${adminOf})`;
@@ -158,7 +158,7 @@ export function teamVisible(db: Db, caller: Caller, alias: string): Fragment {
 
 /** SQL: the caller sees the org: their own. */
 export function orgVisible(db: Db, caller: Caller, alias: string): Fragment {
-  if (seesWholeApp(caller)) return inScope(db, caller, alias);
+  if (canSeeWholeApp(caller)) return inScope(db, caller, alias);
   return db`${inScope(db, caller, alias)} and ${db(`${alias}.id`)} = ${caller.orgId ?? null}`;
 }
 

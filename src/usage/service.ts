@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { Database, Db } from '../db/database.ts';
 import { invalidField } from '../errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import { boundless, type Measure, measures } from '../tenancy/quotas.ts';
+import { type Measure, measures, noLimit } from '../tenancy/quotas.ts';
 import type { QuotasInput } from './schema.ts';
 import * as store from './store.ts';
 
@@ -19,7 +19,7 @@ export function createUsageService({ db, clock }: { db: Database; clock: Clock }
       const of = (measure: Measure) => {
         const row = rows.find((each) => each.measure === measure);
         const bound = row?.bound ?? null;
-        return { used: Math.max(0, row?.used ?? 0), limit: bound === boundless ? null : bound };
+        return { used: Math.max(0, row?.used ?? 0), limit: bound === noLimit ? null : bound };
       };
       const today = Math.floor(clock.now().getTime() / dayMs);
       return {
@@ -34,13 +34,13 @@ export function createUsageService({ db, clock }: { db: Database; clock: Clock }
 }
 
 /** Sets an app's own limits. They may be lower than the operator's, never higher: 422 on the member. */
-export async function setOwnBounds(tx: Db, appId: string, quotas: QuotasInput): Promise<void> {
+export async function setOwnLimits(tx: Db, appId: string, quotas: QuotasInput): Promise<void> {
   for (const measure of measures) {
     const bound = quotas[measure];
     if (bound === undefined) continue;
-    const most = (await store.findOperatorBound(tx, appId, measure)) ?? boundless;
+    const most = (await store.findOperatorLimit(tx, appId, measure)) ?? noLimit;
     if (bound !== null && bound > most)
       throw invalidField(`quotas.${measure}`, `must be at most ${most}, the limit set by the operator of this server`);
-    await store.setOwnBound(tx, appId, measure, bound);
+    await store.setOwnLimit(tx, appId, measure, bound);
   }
 }

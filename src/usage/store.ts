@@ -12,28 +12,28 @@ export function readUsage(db: Db, { appId, sandboxId }: Scope): Promise<UsageRow
 }
 
 /** The operator's limits for the app, without its own limits; null for no limit. */
-export async function findOperatorBound(db: Db, appId: string, measure: Measure): Promise<number | null> {
+export async function findOperatorLimit(db: Db, appId: string, measure: Measure): Promise<number | null> {
   const [row] = await db<{ bound: number | null }[]>`
     select coalesce((select operator_bound from app_quotas where app_id = ${appId} and measure = ${measure}),
       (select bound from quota_defaults where measure = ${measure})) as bound`;
   return row?.bound ?? null;
 }
 
-export async function setOwnBound(db: Db, appId: string, measure: Measure, bound: number | null): Promise<void> {
+export async function setOwnLimit(db: Db, appId: string, measure: Measure, bound: number | null): Promise<void> {
   await db`
     insert into app_quotas (app_id, measure, own_bound) values (${appId}, ${measure}, ${bound})
     on conflict (app_id, measure) do update set own_bound = excluded.own_bound`;
 }
 
 /** Null restores the default. */
-export async function setOperatorBound(db: Db, appId: string, measure: Measure, bound: number | null): Promise<void> {
+export async function setOperatorLimit(db: Db, appId: string, measure: Measure, bound: number | null): Promise<void> {
   await db`
     insert into app_quotas (app_id, measure, operator_bound) values (${appId}, ${measure}, ${bound})
     on conflict (app_id, measure) do update set operator_bound = excluded.operator_bound`;
 }
 
 /** Sets the default limits of apps, for every process on this database. */
-export async function saveDefaultBounds(db: Db, bounds: Record<Measure, number | undefined>): Promise<void> {
+export async function saveDefaultLimits(db: Db, bounds: Record<Measure, number | undefined>): Promise<void> {
   for (const [measure, bound] of Object.entries(bounds)) {
     if (bound === undefined) await db`delete from quota_defaults where measure = ${measure}`;
     else

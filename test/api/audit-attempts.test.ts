@@ -245,14 +245,14 @@ test('the counter of failures drops entries that are a minute old and written', 
     attempts: null,
   });
   for (let address = 0; address < 30; address++) counter.count(entry(0, String(address)));
-  assert.equal(counter.takeUnwritten().length, 21);
-  assert.equal(counter.takeUnwritten().length, 0);
+  assert.equal(counter.takeUnsaved().length, 21);
+  assert.equal(counter.takeUnsaved().length, 0);
   counter.count(entry(30, '1'));
   assert.deepEqual(
-    counter.takeUnwritten().map(({ attempts }) => attempts),
+    counter.takeUnsaved().map(({ attempts }) => attempts),
     [2],
   );
   counter.count(entry(61, 'new'));
-  const [fresh] = counter.takeUnwritten();
+  const [fresh] = counter.takeUnsaved();
   assert.deepEqual([fresh?.address, fresh?.attempts], ['new', 1]);
 });

@@ -241,6 +241,30 @@ test('failures are counted with those of auth/login: 5 a minute for an e-mail an
   assert.equal((await developer()).status, 429);
 });
 
+test('the code of a sign-in link opens one session as its developer, within ten minutes', async () => {
+  const create = () => server.server.createSignInCode(app.developerToken);
+  const code = create();
+  const { session, headers } = await opened({ sign_in_code: code });
+  assert.equal(session.kind, 'developer');
+  assert.equal((await api('GET', '/protected/api/v1/developer/apps', { headers })).status, 200);
+  const again = await signIn({ sign_in_code: code });
+  assert.deepEqual([again.status, again.body.error.code], [401, 'invalid_credentials']);
+
+  const late = create();
+  now = new Date(now.getTime() + 10 * 60_000);
+  assert.equal((await signIn({ sign_in_code: late })).status, 401);
+  for (const wrong of ['csl_', `csl_${'x'.repeat(43)}`, app.developerToken])
+    assert.equal((await signIn({ sign_in_code: wrong })).status, 401);
+  const both = await signIn({ sign_in_code: create(), developer_token: app.developerToken });
+  assert.equal(both.status, 422);
+  assert.equal(both.body.error.fields[0]?.field, 'sign_in_code');
+
+  const revoked = await provision.app();
+  const useless = server.server.createSignInCode(revoked.developerToken);
+  await db`update developer_tokens set revoked_at = now() where developer_id = ${revoked.developerUuid}`;
+  assert.equal((await signIn({ sign_in_code: useless })).status, 401);
+});
+
 test('nothing that opens a session is kept as it is', async () => {
   const { cookie } = await asDeveloper();
   const value = cookie.slice('quarry_session='.length);
@@ -249,6 +273,7 @@ test('nothing that opens a session is kept as it is', async () => {
 });
 
 test('the console’s page comes for every path under /console, and allows no inline script', async () => {
+  const nonces = new Set<string>();
   for (const path of ['/console', '/console/files', '/console/runs/atr_x']) {
     const answer = await api('GET', path);
     assert.equal(answer.status, 200, answer.text);
@@ -257,9 +282,16 @@ test('the console’s page comes for every path under /console, and allows no in
     assert.match(policy, /default-src 'none'/);
     assert.match(policy, /script-src 127\.0\.0\.1:\d+\/console\/assets\/;/);
     assert.doesNotMatch(policy, /unsafe|\*/);
-    assert.doesNotMatch(answer.text, /<script(?![^>]*\bsrc=)|<style|\son\w+=/);
-    assert.equal(answer.headers.get('cache-control'), 'no-cache');
+    assert.doesNotMatch(answer.text, /<script(?![^>]*\bsrc=)|<style|\son\w+=|QUARRY_NONCE/);
+    assert.equal(answer.headers.get('cache-control'), 'no-store');
+    // Style elements need the nonce, and each page has its own.
+    const [, nonce = ''] = / 'nonce-([\w+/=]{24})'/.exec(policy) ?? [];
+    assert.ok(answer.text.includes(`nonce="${nonce}"`), answer.text);
+    nonces.add(nonce);
   }
+  assert.equal(nonces.size, 3);
+  const root = await api('GET', '/', { redirect: 'manual' });
+  assert.deepEqual([root.status, root.headers.get('location')], [302, '/console']);
   const [, script = ''] = /src="(\/console\/assets\/[^"]+)"/.exec((await api('GET', '/console')).text) ?? [];
   const asset = await api('GET', script);
   assert.equal(asset.status, 200);

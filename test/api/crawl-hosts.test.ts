@@ -6,7 +6,7 @@ import { after, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { leaseMs } from '../../src/crawls/host-shares.ts';
-import { hostLedger } from '../../src/crawls/host-store.ts';
+import { createHostLedger } from '../../src/crawls/host-store.ts';
 import { newUuid } from '../../src/ids.ts';
 import { createTestDatabase } from '../support/database.ts';
 
@@ -63,7 +63,7 @@ test('the share of a killed process is free within seconds', { timeout: 60_000 }
   const lines = requests[Symbol.asyncIterator]();
   await lines.next();
   await lines.next();
-  const ledger = hostLedger(db, newUuid());
+  const ledger = createHostLedger(db, newUuid());
   const claim = async () => {
     const claims = [{ host: 'killed.test', claim: { inUse: 0, wanted: 2, slotsMax: 2 } }];
     return (await ledger.claim(claims)).get('killed.test')?.allowed;

@@ -248,7 +248,7 @@ async function streamEnds(name: string, response: IncomingMessage): Promise<void
 
 test('a revoked credential loses its open event streams within two seconds, whatever kind it is', async () => {
   const client = new AutomationsClient(server, app);
-  const { id } = await client.automation({ workflow: waits });
+  const { id } = await client.createAutomation({ workflow: waits });
   const user = await newUser();
   const invoked = await server.api<{ id: string }>('POST', `/api/v1/automations/${id}/invoke`, {
     token: user.token,

@@ -26,7 +26,7 @@ const catchUp = () =>
   } as never);
 
 test('a service that speaks /v1/embeddings makes the vectors, and only changed chunks are embedded again', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const section = (name: string) => `# ${name}\n\n${`A sentence about ${name}. `.repeat(150)}\n\n`;
   const document = await app.push(source, section('Iron') + section('Copper'));
   assert.match((await app.search(source, { query: 'about copper', mode: 'vector' }))[0]?.content ?? '', /Copper/);
@@ -41,7 +41,7 @@ test('a service that speaks /v1/embeddings makes the vectors, and only changed c
 });
 
 test('while the embedder is down a push succeeds, says that vectors are pending, and is found by full text', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   service.broken = 400;
   const pushed = await app.ingest(source, { content: { data: 'Herons stand in shallow water.' } });
   assert.deepEqual([pushed.status, pushed.metadata.embedding], ['succeeded', 'pending']);
@@ -56,7 +56,7 @@ test('while the embedder is down a push succeeds, says that vectors are pending,
 });
 
 test('documents of another model are embedded again, and their old vectors are deleted', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   await app.push(source, 'Storks nest on roofs.');
   await server.db`update knowledge_vectors set model = 'older' where app_id = ${world.app.app.uuid}`;
   await server.db`update knowledge_codes set model = 'older' where app_id = ${world.app.app.uuid}`;

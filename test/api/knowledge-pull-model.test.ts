@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { html, startSite } from '../support/fixture-site.ts';
+import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { type Json, knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -37,7 +37,9 @@ const web = await startSite({}, (request, response, url) => {
   const headers = { 'content-type': 'text/html', ...(page.tagged ? { etag } : {}) };
   if (page.tagged && request.headers['if-none-match'] === etag) return response.writeHead(304, headers).end();
   // Without the fixture's menu, which leads home from everywhere.
-  return response.writeHead(200, headers).end(html(titleOf(at), page.links.map(pathOf)).replace(/<nav>.*<\/nav>/, ''));
+  return response
+    .writeHead(200, headers)
+    .end(htmlPage(titleOf(at), page.links.map(pathOf)).replace(/<nav>.*<\/nav>/, ''));
 });
 const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_CRAWL_CONCURRENCY: '1' } });
 after(async () => {
@@ -171,7 +173,7 @@ test('after each pull of a site that changes, the source has what a crawl from n
         tagged: at % 3 !== 2,
       }));
       Object.assign(site, { closed: [], sitemap: [], settings: start.settings });
-      const source = await makeSource();
+      const source = await createSource();
       let state = { known: new Map() as Known, documents: new Map() as Documents };
       await check(source);
       for (const step of changes) {
@@ -187,7 +189,7 @@ test('after each pull of a site that changes, the source has what a crawl from n
         if (after !== undefined) state = after;
         assert.deepEqual(await titles(source), sorted(state.documents), JSON.stringify(pulled.stats));
 
-        const fresh = await makeSource();
+        const fresh = await createSource();
         await app.ingest(fresh, { pull: true });
         const model = pullModel(new Map(), new Map())?.documents ?? new Map();
         assert.deepEqual(await titles(fresh), sorted(model), 'the model of a crawl from nothing');
@@ -218,9 +220,9 @@ test('after each pull of a site that changes, the source has what a crawl from n
   );
 });
 
-async function makeSource(): Promise<string> {
+async function createSource(): Promise<string> {
   const payload: Json = { url: `${web.origin}/`, ...site.settings };
-  return app.makeSource({ org: world.org.id, type: 'scrape/site', payload });
+  return app.createSource({ org: world.org.id, type: 'scrape/site', payload });
 }
 
 type Listed = { id: string; title: string; source_url: string };

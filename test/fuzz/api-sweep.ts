@@ -42,7 +42,7 @@ const problemsMax = 200;
 export async function sweepApi({ server, oneOf }: SweepOptions): Promise<SweepReport> {
   const document = (await server.api<ApiDocument>('GET', '/openapi.json')).body;
   const fits = createFit(document);
-  const things = await makeThings(server);
+  const things = await createResources(server);
   const report: SweepReport = {
     requests: 0,
     statuses: {},
@@ -146,7 +146,7 @@ function describe({ instancePath, message }: ErrorObject): string {
   return `${instancePath} ${message}`;
 }
 
-type Things = {
+type Resources = {
   known: Known;
   /** What some operations name instead, so that they do not spoil it for the others. */
   others: Record<string, Known>;
@@ -159,7 +159,7 @@ type Things = {
 };
 
 /** One thing of each kind, so that a request which is awkward in one place is whole in the others. */
-async function makeThings({ api, provision, db }: TestServer): Promise<Things> {
+async function createResources({ api, provision, db }: TestServer): Promise<Resources> {
   const app = await provision.app();
   const user = await provision.user(app);
   const spareUser = await provision.user(app);
@@ -266,7 +266,7 @@ async function makeThings({ api, provision, db }: TestServer): Promise<Things> {
   };
 }
 
-function* casesOf(document: ApiDocument, { known, others, queries, headersFor, bodies }: Things): Generator<Case> {
+function* casesOf(document: ApiDocument, { known, others, queries, headersFor, bodies }: Resources): Generator<Case> {
   for (const [template, methods] of Object.entries(document.paths))
     for (const [lower, operation] of Object.entries(methods)) {
       // It speaks JSON-RPC, errors included: test/api/mcp.test.ts.

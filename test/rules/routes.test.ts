@@ -109,7 +109,7 @@ function strayRoutes(tree: string, routes: { method: string; path: string }[]): 
   return registeredRoutes(tree).filter(
     (route) =>
       !known.has(route.replace(/^HEAD /, 'GET ')) &&
-      !/^(?:GET|HEAD) \/(?:console|docs)(?:[/*]|$)|^OPTIONS /.test(route),
+      !/^(?:GET|HEAD) \/(?:(?:console|docs)(?:[/*]|$)|$)|^OPTIONS /.test(route),
   );
 }
 

@@ -41,7 +41,7 @@ export function stepsOf(blocks: Block[]): Step[] {
  * A directory like a clone of this project, its `data` holding the credentials of one server. Everything that commands
  * might remove or write is a link of its own, so that no page can do harm to the project.
  */
-export function makeClone(directory: string, credentials: object): void {
+export function createClone(directory: string, credentials: object): void {
   mkdirSync(join(directory, 'data', 'try'), { recursive: true });
   writeFileSync(join(directory, 'data', 'credentials.json'), JSON.stringify(credentials));
   for (const name of ['bin', 'migrations', 'src']) symlinkSync(join(projectRoot, name), join(directory, name));

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { HostGate } from '../../src/crawls/host-gate.ts';
-import { hostLedger } from '../../src/crawls/host-store.ts';
+import { createHostLedger } from '../../src/crawls/host-store.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { newUuid } from '../../src/ids.ts';
 import { createLogger } from '../../src/log.ts';
@@ -11,7 +11,7 @@ import { createLogger } from '../../src/log.ts';
  */
 const { target, host, count, holdMs, ...options } = JSON.parse(process.argv[2] ?? 'null');
 const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test-crawler' });
-const gate = new HostGate(hostLedger(db, newUuid()), { ...options, log: createLogger('silent') });
+const gate = new HostGate(createHostLedger(db, newUuid()), { ...options, log: createLogger('silent') });
 const { signal } = new AbortController();
 const alive = setInterval(() => {}, 60_000);
 await Promise.all(

@@ -4,7 +4,7 @@ import { type Database, production } from '../../src/db/database.ts';
 import { formatId, newUuid } from '../../src/ids.ts';
 import { mintAccessToken } from '../../src/tenancy/access-tokens.ts';
 import type { OrgRole, TeamRole } from '../../src/tenancy/caller.ts';
-import { digest, newCredential, type Secrets } from '../../src/tenancy/secrets.ts';
+import { digest, generateCredential, type Secrets } from '../../src/tenancy/secrets.ts';
 
 /** `id` as clients see it, `uuid` as the row has it. */
 export type TestResource = { id: string; uuid: string };
@@ -23,7 +23,7 @@ type TestSandbox = TestScope & { sandbox: TestResource };
 export type TestUser = TestResource & { email: string; token: string };
 
 /** Two orgs of one app with users of every role, a user without an org, and a stranger in an app of its own. */
-export type TestWorld = {
+export type TestTenants = {
   app: TestApp;
   org: TestResource;
   admin: TestUser;
@@ -48,7 +48,7 @@ export class Provisioner {
     this.#clock = clock;
   }
 
-  async world(): Promise<TestWorld> {
+  async world(): Promise<TestTenants> {
     const app = await this.app();
     const org = await this.org(app);
     const otherOrg = await this.org(app);
@@ -71,7 +71,7 @@ export class Provisioner {
   async app(): Promise<TestApp> {
     const db = this.#db;
     const developerUuid = newUuid();
-    const developerToken = newCredential('dvt');
+    const developerToken = generateCredential('dvt');
     const app = resource('app');
     await db`insert into developers (id, name) values (${developerUuid}, 'Test developer')`;
     await db`insert into developer_tokens (digest, id, developer_id)
@@ -140,7 +140,7 @@ export class Provisioner {
   }
 
   async #key(app: TestResource, sandboxUuid: string, type: 'secret' | 'publishable'): Promise<string> {
-    const key = newCredential(type === 'secret' ? 'sk' : 'pk');
+    const key = generateCredential(type === 'secret' ? 'sk' : 'pk');
     await this.#db`insert into api_keys (app_id, id, sandbox_id, type, digest, hint)
       values (${app.uuid}, ${newUuid()}, ${sandboxUuid}, ${type}, ${digest(key)}, ${key.slice(0, 8)})`;
     return key;

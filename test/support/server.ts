@@ -33,7 +33,7 @@ export type ApiOptions = {
   signal?: AbortSignal;
 };
 
-export type ApiAnswer<T> = {
+export type ApiResponse<T> = {
   status: number;
   headers: Headers;
   /** The JSON of the answer; undefined when it is not JSON. */
@@ -60,7 +60,7 @@ export type TestServer = {
   db: Database;
   dataDir: string;
   /** One request. Says what the answer holds by its type parameter: `api<{ id: string }>('GET', …)`. */
-  api<T = Record<string, unknown>>(method: string, path: string, options?: ApiOptions): Promise<ApiAnswer<T>>;
+  api<T = Record<string, unknown>>(method: string, path: string, options?: ApiOptions): Promise<ApiResponse<T>>;
   /** Makes apps, orgs, users and their credentials by SQL, whatever the routes do. */
   provision: Provisioner;
   close(): Promise<void>;
@@ -129,7 +129,7 @@ export async function sendRequest<T = Record<string, unknown>>(
   method: string,
   path: string,
   options: ApiOptions = {},
-): Promise<ApiAnswer<T>> {
+): Promise<ApiResponse<T>> {
   const { key, token, body, headers = {}, redirect = 'manual', signal } = options;
   const raw = typeof body === 'string' || body instanceof Uint8Array;
   const response = await fetch(`${baseUrl}${path}`, {

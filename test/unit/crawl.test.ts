@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { judgeScope, normalizeUrl, outputStem } from '../../src/content/crawl.ts';
+import { checkScope, normalizeUrl, outputStem } from '../../src/content/crawl.ts';
 import { retryAfterMs, retryDelayMs } from '../../src/content/fetch/retry.ts';
 
 test('spellings of the same page become one', () => {
@@ -27,23 +27,23 @@ test('the scope is the start host, its paths and its depth', () => {
     depthMax: undefined,
     allowSubdomains: false,
   };
-  assert.equal(judgeScope(scope, 'http://www.site.test/x', 1), undefined);
-  assert.equal(judgeScope(scope, 'https://site.test/x', 1), 'other_host');
-  assert.equal(judgeScope(scope, 'https://www.site.test:8443/x', 1), 'other_host');
+  assert.equal(checkScope(scope, 'http://www.site.test/x', 1), undefined);
+  assert.equal(checkScope(scope, 'https://site.test/x', 1), 'other_host');
+  assert.equal(checkScope(scope, 'https://www.site.test:8443/x', 1), 'other_host');
   const wide = { ...scope, allowSubdomains: true };
   for (const host of ['site.test', 'blog.site.test', 'a.www.site.test'])
-    assert.equal(judgeScope(wide, `https://${host}/`, 1), undefined);
+    assert.equal(checkScope(wide, `https://${host}/`, 1), undefined);
   for (const host of ['evilsite.test', 'site.test.evil.example'])
-    assert.equal(judgeScope(wide, `https://${host}/`, 1), 'other_host');
+    assert.equal(checkScope(wide, `https://${host}/`, 1), 'other_host');
   const narrow = { ...scope, includePaths: ['/docs/'], excludePaths: ['/*/old', '/docs/*.pdf$'], depthMax: 2 };
-  assert.equal(judgeScope(narrow, 'https://www.site.test/docs/a', 2), undefined);
-  assert.equal(judgeScope(narrow, 'https://www.site.test/docs/a', 3), 'depth');
-  assert.equal(judgeScope(narrow, 'https://www.site.test/blog', 1), 'path');
-  assert.equal(judgeScope(narrow, 'https://www.site.test/docs/old/1', 1), 'path');
-  assert.equal(judgeScope(narrow, 'https://www.site.test/docs/a.pdf', 1), 'path');
-  assert.equal(judgeScope(scope, 'https://www.site.test/a.PNG', 1), 'not_a_page');
-  assert.equal(judgeScope(scope, 'https://www.site.test/a.pdf', 1), undefined);
-  assert.equal(judgeScope(scope, 'https://www.site.test/a/b/a/b/a/b/a/b/', 1), 'trap');
+  assert.equal(checkScope(narrow, 'https://www.site.test/docs/a', 2), undefined);
+  assert.equal(checkScope(narrow, 'https://www.site.test/docs/a', 3), 'depth');
+  assert.equal(checkScope(narrow, 'https://www.site.test/blog', 1), 'path');
+  assert.equal(checkScope(narrow, 'https://www.site.test/docs/old/1', 1), 'path');
+  assert.equal(checkScope(narrow, 'https://www.site.test/docs/a.pdf', 1), 'path');
+  assert.equal(checkScope(scope, 'https://www.site.test/a.PNG', 1), 'not_a_page');
+  assert.equal(checkScope(scope, 'https://www.site.test/a.pdf', 1), undefined);
+  assert.equal(checkScope(scope, 'https://www.site.test/a/b/a/b/a/b/a/b/', 1), 'trap');
 });
 
 test('three tries with growing pauses, and never before Retry-After', () => {

@@ -95,7 +95,7 @@ test('any graph under any interleaving, with crashes anywhere, keeps the promise
         else if (act === 4 && run.fire(decision.wakeAtMs)) checkState(run);
         else {
           const command = decision.commands[choose(Math.max(1, decision.commands.length))];
-          if (command) run.carryOut(command);
+          if (command) run.execute(command);
           else if (decision.wakeAtMs !== undefined) run.nowMs = decision.wakeAtMs;
           else run.signal('s', step);
         }

@@ -6,14 +6,14 @@ import {
   createExpressions,
   ExpressionError,
   type Expressions,
-  plainPath,
+  evaluatePlainPath,
   type Scope,
 } from '../../src/automations/engine/expressions.ts';
 import { SecretValues } from '../../src/automations/engine/secret-values.ts';
 import {
   ExpressionSyntaxError,
-  hideHeaders,
   parseTemplate,
+  redactHeaders,
   resolveTemplates,
 } from '../../src/automations/engine/template.ts';
 
@@ -63,7 +63,7 @@ test('an expression may contain braces', async () => {
 
 test('all outputs at once do not grow afterwards', () => {
   const nodes: Record<string, unknown> = { a: 1 };
-  const { value } = plainPath('$nodes', { input: {}, nodes, participants: {}, run: {}, secrets: {} }) ?? {};
+  const { value } = evaluatePlainPath('$nodes', { input: {}, nodes, participants: {}, run: {}, secrets: {} }) ?? {};
   nodes.b = value;
   assert.deepEqual(value, { a: 1 });
 });
@@ -148,7 +148,7 @@ test('the fast path returns what JSONata returns', async () => {
   const path = fc.array(fc.constantFrom('a', 'b', 'c', 'toString'), { maxLength: 4 }).map((p) => ['$', ...p].join('.'));
   await fc.assert(
     fc.asyncProperty(value, path, async (input, expression) => {
-      const fast = plainPath(expression, { ...scope, input });
+      const fast = evaluatePlainPath(expression, { ...scope, input });
       if (!fast) return;
       assert.deepEqual(plain(fast.value), plain(await jsonata(expression).evaluate(input)));
     }),
@@ -169,7 +169,7 @@ test('the journal shows neither secrets nor credential headers', async () => {
   );
   assert.equal((value as { url: string }).url, 'https://x/swordfish');
   const values = new SecretValues({ TOKEN: 'swordfish' });
-  assert.deepEqual(values.redact(hideHeaders(shown)).value, {
+  assert.deepEqual(values.redact(redactHeaders(shown)).value, {
     url: 'https://x/[redacted]',
     headers: { Authorization: '[redacted]', accept: 'x' },
     body: { code: '[redacted]', plain: '[redacted]!' },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { HostGate } from '../../src/crawls/host-gate.ts';
-import { claimShare, type HostLedger, leaseMs, liveShares, type Shares } from '../../src/crawls/host-shares.ts';
+import { claimShare, type HostLedger, type HostShares, leaseMs, liveShares } from '../../src/crawls/host-shares.ts';
 import { createLogger } from '../../src/log.ts';
 
 const never = new AbortController().signal;
@@ -12,7 +12,7 @@ after(() => clearInterval(alive));
 
 /** What the database does for all processes. */
 class Ledger {
-  readonly #hosts = new Map<string, { shares: Shares; nextAt: number }>();
+  readonly #hosts = new Map<string, { shares: HostShares; nextAt: number }>();
   aheadMs = 0;
   claims = 0;
 
@@ -204,7 +204,7 @@ test('where processes outnumber slots, each gets one in turn', () => {
   const processes = ['a', 'b', 'c', 'd', 'e'];
   const inUse = new Map<string, number>();
   const served = new Map<string, number>();
-  let shares: Shares = {};
+  let shares: HostShares = {};
   for (let now = 0; now < 60_000; now += 250) {
     for (const process of processes) {
       shares = liveShares(shares, now);
@@ -221,7 +221,7 @@ test('where processes outnumber slots, each gets one in turn', () => {
 });
 
 test('each process gets an equal part of the slots, and the others get what it does not need', () => {
-  let shares: Shares = {};
+  let shares: HostShares = {};
   const settle = (wanted: Record<string, number>): Record<string, number> => {
     const allowed: Record<string, number> = {};
     for (let round = 0; round < 4; round++)

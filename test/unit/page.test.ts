@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ParsedPage, parsePage } from '../../src/content/parse/html/page.ts';
+import { collect, parseHtml, textLength, textOf } from '../../src/content/parse/html/tree.ts';
 
 const url = 'https://site.test/blog/post.html';
 const prose =
@@ -138,4 +139,35 @@ test('a table of more than 50,000 cells is whole', () => {
   const page = parse(article(`<table><tr><th>A</th><th>B</th><th>C</th><th>D</th></tr>${rows}</table>`));
   assert.equal(page.truncated, undefined);
   assert.match(page.markdown, /\| c12999 \| c12999 \| c12999 \| c12999 \|/);
+});
+
+test('the length of an element’s text is that of its text, wherever white space and tags are', () => {
+  const pieces = [
+    'a',
+    ' ',
+    '\n\t',
+    ' b ',
+    '\u00a0',
+    '<br>',
+    '<p>',
+    '</p>',
+    '<b>',
+    '</b>',
+    '<li>',
+    'c  d',
+    '<div> </div>',
+  ];
+  for (let seed = 1; seed <= 2_000; seed++) {
+    const chosen = Array.from(
+      { length: 12 },
+      (_unused, at) => pieces[((seed * 7_919 + at * at * 104_729) % 1_000_003) % 13],
+    );
+    const html = chosen.join('');
+    const { root } = parseHtml(html);
+    const letters = html.replaceAll(/<[^>]*>|\s/g, '');
+    assert.equal(textOf(root).replaceAll(' ', ''), letters, html);
+    assert.doesNotMatch(textOf(root), /^\s|\s\s|[^\S ]|\s$/, html);
+    for (const element of [root, ...collect(root, () => true)])
+      assert.equal(textLength(element), textOf(element).length, html);
+  }
 });

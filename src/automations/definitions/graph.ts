@@ -119,7 +119,7 @@ export function ownMembers(node: GraphNode): Record<string, unknown> {
 }
 
 /** Checks a node's members after their templates are resolved. Returns the problem, or undefined. */
-export function memberProblem(kindName: string, members: Record<string, unknown>): string | undefined {
+export function findMemberProblem(kindName: string, members: Record<string, unknown>): string | undefined {
   const kind = nodeKinds.get(kindName);
   if (!kind) return `unknown kind "${kindName}"`;
   const checked = kindName === 'for_each' ? { ...members, node: null } : members;
@@ -186,11 +186,11 @@ function checkNode(place: Place, report: Report): void {
 function checkBareExpression(value: unknown, path: (string | number)[], id: string, report: Report): void {
   if (value === undefined) return;
   if (typeof value !== 'string') report(path, id, 'must be an expression');
-  else attempt(() => checkExpression(bareExpression(value)), path, id, report);
+  else attempt(() => checkExpression(unwrapExpression(value)), path, id, report);
 }
 
 /** `when` and `items` are bare expressions; one that is wrapped in `{{…}}` means what is inside. */
-export function bareExpression(text: string): string {
+export function unwrapExpression(text: string): string {
   if (!text.trimStart().startsWith('{{')) return text;
   const template = parseTemplate(text.trim());
   const part = template.parts[0];

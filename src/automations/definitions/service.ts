@@ -37,11 +37,16 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
   }
 
   /** The same, without the graph. */
-  async function getDefinition(scope: Scope, name: string): Promise<AutomationRow> {
+  async function findDefinition(scope: Scope, name: string): Promise<AutomationRow | undefined> {
     const id = parseId('automation', name);
-    const found =
+    return (
       (id === undefined ? undefined : await store.findDefinition(db, scope, { id })) ??
-      (await store.findDefinition(db, scope, { lookupKey: name }));
+      (await store.findDefinition(db, scope, { lookupKey: name }))
+    );
+  }
+
+  async function getDefinition(scope: Scope, name: string): Promise<AutomationRow> {
+    const found = await findDefinition(scope, name);
     if (!found) throw notFound();
     return found;
   }
@@ -56,15 +61,15 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     const next: AutomationValues = {
       ...row,
       name: input.name ?? row.name,
-      lookupKey: given(input.lookup_key, row.lookupKey),
-      description: given(input.description, row.description),
-      trigger: given(input.trigger, row.trigger),
-      filter: given(input.filter, row.filter),
-      schedule: given(input.schedule, row.schedule),
+      lookupKey: valueAfterPatch(input.lookup_key, row.lookupKey),
+      description: valueAfterPatch(input.description, row.description),
+      trigger: valueAfterPatch(input.trigger, row.trigger),
+      filter: valueAfterPatch(input.filter, row.filter),
+      schedule: valueAfterPatch(input.schedule, row.schedule),
       timezone: input.timezone ?? row.timezone,
       invokeAuth: input.invoke_auth ?? row.invokeAuth,
-      maxConcurrentRuns: given(input.max_concurrent_runs, row.maxConcurrentRuns),
-      timeoutSeconds: given(input.timeout_seconds, row.timeoutSeconds),
+      maxConcurrentRuns: valueAfterPatch(input.max_concurrent_runs, row.maxConcurrentRuns),
+      timeoutSeconds: valueAfterPatch(input.timeout_seconds, row.timeoutSeconds),
       metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
     };
     if (input.run_as_user !== undefined)
@@ -144,6 +149,10 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
   return {
     get,
     getDefinition,
+
+    async findDefinitionId(scope: Scope, name: string): Promise<string | undefined> {
+      return (await findDefinition(scope, name))?.id;
+    },
 
     async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
@@ -268,7 +277,7 @@ function valuesOf(row: FullAutomation): AutomationValues {
   };
 }
 
-function given<T>(input: T | null | undefined, present: T | null): T | null {
+function valueAfterPatch<T>(input: T | null | undefined, present: T | null): T | null {
   return input === undefined ? present : input;
 }
 

@@ -2,6 +2,7 @@ import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
+import type { RunStatus } from '../engine/fold.ts';
 import type { RunRow } from '../runs/store.ts';
 
 /** SQL for automations, invocations, secrets and lists of runs. */
@@ -140,7 +141,7 @@ export async function findDefinition(
 }
 
 /** True when the caller may see it: through its owner, or because it has no owner. */
-export async function seesAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
+export async function canSeeAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
   const [row] = await db`
     select 1 from automations a where a.id = ${id} and ${inScope(db, caller, 'a')} and (${ownedVisible(db, caller, 'a')}
       or num_nonnulls(a.org_id, a.team_id, a.user_id) = 0)`;
@@ -191,6 +192,77 @@ export async function listRuns(
   return [rows, total];
 }
 
+/** What lists of runs show of one; payload and result are read run by run. */
+export type RunSummaryRow = Omit<RunRow, 'payload' | 'input' | 'participants' | 'result'> & { automationName: string };
+
+export type RunFilter = {
+  status?: RunStatus | 'waiting' | undefined;
+  automationId?: string | undefined;
+  since?: Date | undefined;
+  until?: Date | undefined;
+  /** The id of a run, or else a part of the name or lookup key of its automation. */
+  search?: { runId: string } | { text: string } | undefined;
+};
+
+/** The runs of all automations that the caller may see, newest first, from before this one. */
+export async function listVisibleRuns(
+  db: Db,
+  caller: Caller,
+  filter: RunFilter,
+  before: string | undefined,
+  count: number,
+): Promise<RunSummaryRow[]> {
+  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
+  const { status, automationId, since, until, search } = filter;
+  const inState = status === 'waiting' ? db`r.status = 'running' and r.waiting` : db`r.status = ${status ?? ''}`;
+  return db<RunSummaryRow[]>`
+    select r.app_id, r.id, r.sandbox_id, r.automation_id, a.name as automation_name, r.graph_version, r.type, r.status,
+      r.error, r.event_id, r.parent_run_id, r.retried_from, r.invoked_by_user_id, r.invoked_by_agent_id, r.org_id,
+      r.team_id, r.user_id, r.sequence, r.waiting, r.lease_until, r.started_at, r.completed_at, r.created_at, r.updated_at
+    from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
+    where ${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})
+      ${before === undefined ? db`` : db`and r.id < ${before}`}
+      ${status === undefined ? db`` : db`and ${inState}`}
+      ${automationId === undefined ? db`` : db`and r.automation_id = ${automationId}`}
+      ${since === undefined ? db`` : db`and r.created_at >= ${since}`}
+      ${until === undefined ? db`` : db`and r.created_at < ${until}`}
+      ${search === undefined ? db`` : db`and ${matches(db, search)}`}
+    order by r.id desc limit ${count}`;
+}
+
+function matches(db: Db, search: NonNullable<RunFilter['search']>) {
+  if ('runId' in search) return db`r.id = ${search.runId}`;
+  return db`(strpos(lower(a.name), lower(${search.text})) > 0
+    or strpos(lower(coalesce(a.lookup_key, '')), lower(${search.text})) > 0)`;
+}
+
+export type GraphRow = { version: number; graph: unknown; createdAt: Date };
+
+/** The graphs that an automation has had, newest first. */
+export async function listGraphs(
+  db: Db,
+  automation: { appId: string; id: string },
+  page: PageRequest,
+): Promise<[GraphRow[], number]> {
+  const where = db`app_id = ${automation.appId} and automation_id = ${automation.id}`;
+  const rows = await db<GraphRow[]>`
+    select version, graph, created_at from automation_graphs where ${where}
+    order by version desc limit ${page.pageSize} offset ${page.offset}`;
+  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automation_graphs where ${where}`;
+  return [rows, total];
+}
+
+export async function findGraphVersion(
+  db: Db,
+  automation: { appId: string; id: string },
+  version: number,
+): Promise<GraphRow | undefined> {
+  const [row] = await db<GraphRow[]>`
+    select version, graph, created_at from automation_graphs
+    where app_id = ${automation.appId} and automation_id = ${automation.id} and version = ${version}`;
+  return row;
+}
+
 export type InvocationRow = { requestDigest: Buffer; runId: string };
 
 /** Reserves an idempotency key for a run. Returns the earlier invocation when another one already holds the key. */
@@ -225,7 +297,7 @@ export async function findInvocation(
 }
 
 /** Deletes idempotency keys and dispatched events from before this time. */
-export async function deleteForgotten(db: Db, before: Date): Promise<void> {
+export async function deleteOldInvocations(db: Db, before: Date): Promise<void> {
   await db`delete from automation_invocations where created_at < ${before}`;
   await db`delete from events where created_at < ${before} and dispatched_at is not null`;
 }

@@ -15,13 +15,13 @@ import {
 import { fanOutPayload, type Place, resolveMembers, signalEntry } from '../nodes/members.ts';
 import * as store from '../runs/store.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
-import { childEnded, childStarted, wakeForChildren } from './children.ts';
+import { draftChildEnd, draftChildStart, wakeForChildren } from './children.ts';
 import { type Command, decide } from './decide.ts';
-import { type Attempt, attemptOf, endEntries, failureEntries, nodeDraft, startEntry } from './draft.ts';
+import { type Attempt, attemptOf, draftEnd, draftFailure, draftNodeEntry, draftStart } from './draft-entries.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
-import { type Finished, OutsideWork } from './outside-work.ts';
-import { Conflict, NotWritten, type Rest, RunJournal } from './run-journal.ts';
+import { type FinishedWork, OutsideWork } from './outside-work.ts';
+import { JournalConflict, JournalWriteError, RunJournal, type SleepState } from './run-journal.ts';
 import { SecretValues } from './secret-values.ts';
 
 const stepsMax = 100_000;
@@ -79,7 +79,7 @@ class Advance {
     this.#secrets = deps.openSecrets(row.secrets ?? {});
     this.#secretValues = new SecretValues(this.#secrets);
     this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
-    this.#outside = new OutsideWork(deps.claims.of(row), stopping);
+    this.#outside = new OutsideWork(deps.claims.forRun(row), stopping);
   }
 
   async go(): Promise<void> {
@@ -97,9 +97,9 @@ class Advance {
         if (!(await this.#deliver(finished))) return;
       } else if (command) {
         if (this.#waitOutside === undefined && isOutside(command)) return store.queueAdvance(this.#deps.db, this.#row);
-        if (!(await this.#carryOut(command))) return;
+        if (!(await this.#execute(command))) return;
       } else if (this.#outside.isUnderWay) {
-        if (!(await this.#waitForNews(decision.wakeAtMs))) return;
+        if (!(await this.#waitForResult(decision.wakeAtMs))) return;
       } else {
         await this.#journal.sleep(this.#wakeAt(decision.wakeAtMs));
         return;
@@ -112,7 +112,7 @@ class Advance {
    * Waits until external work has a result, something is due, or another process has written to the run. A cancelled
    * run aborts its external work. False when the run is gone.
    */
-  async #waitForNews(wakeAtMs: number | undefined): Promise<boolean> {
+  async #waitForResult(wakeAtMs: number | undefined): Promise<boolean> {
     const delayMs = wakeAtMs === undefined ? undefined : Math.max(0, wakeAtMs - this.#deps.clock.now().getTime());
     const wait = () => this.#outside.wait(delayMs);
     let isMoved = false;
@@ -135,7 +135,7 @@ class Advance {
   }
 
   #decide() {
-    return decide(this.#graph, this.#journal.state, this.#journal.around());
+    return decide(this.#graph, this.#journal.state, this.#journal.entryContext());
   }
 
   #isOurs(command: Command): boolean {
@@ -145,7 +145,7 @@ class Advance {
   }
 
   /** False when another process has continued this run. */
-  async #carryOut(command: Command): Promise<boolean> {
+  async #execute(command: Command): Promise<boolean> {
     switch (command.do) {
       case 'write':
         return this.#append(command.entries);
@@ -162,23 +162,23 @@ class Advance {
     const { node } = command;
     const work = nodeKinds.get(node.kind)?.work;
     if (!work) throw new Error(`Unknown node kind "${node.kind}".`);
-    const around = this.#journal.around();
+    const around = this.#journal.entryContext();
     const attempt = attemptOf(command, around);
     const fail = (error: NodeError, context?: Record<string, unknown>) =>
       this.#append([
-        startEntry(command, around, context ? { context } : {}),
-        ...failureEntries(node, attempt, error, this.#journal.around()),
+        draftStart(command, around, context ? { context } : {}),
+        ...draftFailure(node, attempt, error, this.#journal.entryContext()),
       ]);
     let context: Record<string, unknown> | undefined;
     const before = this.#journal.state.sequence;
     try {
       const { members, shown } = await this.#resolve(node, command);
       context = { input: shown };
-      const started = startEntry(command, around, { context });
+      const started = draftStart(command, around, { context });
       switch (work.style) {
         case 'pure': {
           const output = work.run(members, { input: this.#journal.state.input });
-          return await this.#append([started, ...endEntries(node, attempt, output, this.#journal.around())]);
+          return await this.#append([started, ...draftEnd(node, attempt, output, this.#journal.entryContext())]);
         }
         case 'effect': {
           const nodeContext = await this.#context(command, new AbortController().signal);
@@ -209,19 +209,19 @@ class Advance {
         }
         case 'timer': {
           const payload = { fires_at: work.dueAt(members, new Date(around.nowMs)).toISOString() };
-          const timer = nodeDraft(attempt, around, 'timer_started', { payload });
+          const timer = draftNodeEntry(attempt, around, 'timer_started', { payload });
           return await this.#append([started, { ...timer, timerId: around.newTimerId() }]);
         }
         case 'signal':
           return await this.#append([started, signalEntry(node, members, attempt, around)]);
         case 'fan-out': {
           const payload = fanOutPayload(node, members);
-          return await this.#append([startEntry(command, around, { context, payload })]);
+          return await this.#append([draftStart(command, around, { context, payload })]);
         }
       }
     } catch (error) {
-      if (error instanceof Conflict) return this.#lost();
-      if (error instanceof NotWritten) throw error.cause;
+      if (error instanceof JournalConflict) return this.#lost();
+      if (error instanceof JournalWriteError) throw error.cause;
       if (this.#journal.state.sequence !== before) throw error;
       return fail(nodeErrorOf(error, this.#deps.log), context);
     }
@@ -274,19 +274,19 @@ class Advance {
   }
 
   /** Applies the result of external work. Throws its fault, so that the job is retried. */
-  async #deliver(finished: Finished<Worked>): Promise<boolean> {
+  async #deliver(finished: FinishedWork<Worked>): Promise<boolean> {
     const { outcome } = finished;
     if ('fault' in outcome) throw outcome.fault;
     const execution = this.#findWorking(finished);
     const node = execution && this.#graph.nodes.get(execution.nodeId);
     if (node) {
-      const around = this.#journal.around();
+      const around = this.#journal.entryContext();
       const written =
         'error' in outcome
-          ? await this.#append(failureEntries(node, execution, outcome.error, around))
+          ? await this.#append(draftFailure(node, execution, outcome.error, around))
           : 'prepared' in outcome.output
             ? await this.#commit(node, execution, outcome.output.prepared)
-            : await this.#append(endEntries(node, execution, outcome.output.output, around));
+            : await this.#append(draftEnd(node, execution, outcome.output.output, around));
       if (!written) return false;
       // After a conflict the state has changed and the result is still to be applied.
       if (this.#findWorking(finished)) return true;
@@ -298,7 +298,7 @@ class Advance {
     return true;
   }
 
-  #findWorking({ commandId, attempt }: Finished<Worked>): Execution | undefined {
+  #findWorking({ commandId, attempt }: FinishedWork<Worked>): Execution | undefined {
     const execution = this.#journal.state.active.get(commandId);
     return execution?.phase === 'working' && execution.attempt === attempt ? execution : undefined;
   }
@@ -317,18 +317,18 @@ class Advance {
       });
       return true;
     } catch (error) {
-      if (error instanceof Conflict) return this.#lost();
-      if (error instanceof NotWritten) throw error.cause;
+      if (error instanceof JournalConflict) return this.#lost();
+      if (error instanceof JournalWriteError) throw error.cause;
       if (this.#journal.state.sequence !== before) throw error;
       const failure = nodeErrorOf(error, this.#deps.log);
       await prepared.discard();
-      return this.#append(failureEntries(node, execution, failure, this.#journal.around()));
+      return this.#append(draftFailure(node, execution, failure, this.#journal.entryContext()));
     }
   }
 
   /** An output over the limit fails the node. Throwing undoes the transaction, and with it the node's effect. */
   #endOfEffect(node: GraphNode, attempt: Attempt, output: unknown): DraftEntry[] {
-    const ends = endEntries(node, attempt, output, this.#journal.around());
+    const ends = draftEnd(node, attempt, output, this.#journal.entryContext());
     if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
     return ends;
   }
@@ -337,7 +337,7 @@ class Advance {
     // A run cannot end before this commits, but an extraction may end immediately.
     if (child.kind === 'run') this.#leftAlone.add(attempt.commandId);
     else await store.insertChild(tx, this.#row, child, attempt.commandId);
-    return childStarted(attempt, child, this.#journal.around());
+    return draftChildStart(attempt, child, this.#journal.entryContext());
   }
 
   async #check(execution: Execution): Promise<boolean> {
@@ -347,7 +347,7 @@ class Advance {
     if (!child || !node) return true;
     const end = await this.#deps.findChildEnd(this.#row, child);
     if (!end) return true;
-    return this.#append(childEnded(node, execution, child, end, this.#journal.around()));
+    return this.#append(draftChildEnd(node, execution, child, end, this.#journal.entryContext()));
   }
 
   /** A node's members with their templates resolved, and the copy that the journal may show. */
@@ -377,13 +377,13 @@ class Advance {
       await this.#journal.append(entries);
       return true;
     } catch (error) {
-      if (error instanceof Conflict) return this.#lost();
-      throw error instanceof NotWritten ? error.cause : error;
+      if (error instanceof JournalConflict) return this.#lost();
+      throw error instanceof JournalWriteError ? error.cause : error;
     }
   }
 
   /** How the run sleeps after the last applied entry; undefined when there is more to do. */
-  #restAfter(): Rest {
+  #restAfter(): SleepState {
     if (this.#outside.isBusy) return undefined;
     const next = this.#decide();
     if (next.ended || next.commands.some((command) => this.#isOurs(command))) return undefined;

@@ -2,7 +2,7 @@ import { formatId } from '../../ids.ts';
 import type { GraphNode } from '../definitions/graph.ts';
 import type { Child } from '../nodes/kind.ts';
 import type { ChildEnd } from './advance-deps.ts';
-import { type Attempt, endEntries, failureEntries, nodeDraft, type Surroundings } from './draft.ts';
+import { type Attempt, draftEnd, draftFailure, draftNodeEntry, type EntryContext } from './draft-entries.ts';
 import type { Execution, RunState } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 
@@ -11,26 +11,24 @@ const childIdKinds = { run: 'automationRun', extraction: 'extraction', ingestion
 /** Extractions and ingestions may be deleted while a run waits for them; then no event comes. */
 const childCheckMs = 60_000;
 
-export function childStarted(attempt: Attempt, child: Child, around: Surroundings): DraftEntry {
+export function draftChildStart(attempt: Attempt, child: Child, around: EntryContext): DraftEntry {
   const payload = { kind: child.kind, id: formatId(childIdKinds[child.kind], child.id) };
-  return nodeDraft(attempt, around, 'child_run_started', { payload });
+  return draftNodeEntry(attempt, around, 'child_run_started', { payload });
 }
 
 /** The entry for the child's end, on the node that waited for it. */
-export function childEnded(
+export function draftChildEnd(
   node: GraphNode,
   execution: Execution,
   child: Child,
   end: ChildEnd,
-  around: Surroundings,
+  around: EntryContext,
 ): DraftEntry[] {
-  const ended = nodeDraft(execution, around, 'child_run_ended', {
+  const ended = draftNodeEntry(execution, around, 'child_run_ended', {
     payload: { ...child, ...('error' in end ? { error: end.error } : {}) },
   });
   const rest =
-    'error' in end
-      ? failureEntries(node, execution, end.error, around)
-      : endEntries(node, execution, end.output, around);
+    'error' in end ? draftFailure(node, execution, end.error, around) : draftEnd(node, execution, end.output, around);
   return [ended, ...rest];
 }
 

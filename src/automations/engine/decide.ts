@@ -1,13 +1,21 @@
 import { type Graph, type GraphNode, graphLimits, nestedNodes } from '../definitions/graph.ts';
-import { treeLimit } from '../nodes/errors.ts';
-import { draft, endEntries, failureEntries, nodeDraft, type Start, type Surroundings, timerOf } from './draft.ts';
+import { treeLimitError } from '../nodes/errors.ts';
+import {
+  type AttemptStart,
+  draftEnd,
+  draftEntry,
+  draftFailure,
+  draftNodeEntry,
+  type EntryContext,
+  timerOf,
+} from './draft-entries.ts';
 import type { Execution, RunState } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 
 /** What to do next. Several commands may be carried out concurrently, in any order. */
 export type Command =
   /** Start a node or its next attempt: resolve its members and do its work. */
-  | ({ do: 'start' } & Start)
+  | ({ do: 'start' } & AttemptStart)
   /** A node was started and has no result: repeat its work unless another process is doing it. */
   | { do: 'work'; execution: Execution }
   /** Check whether the child has ended. */
@@ -21,33 +29,34 @@ type Decision = { ended: true } | { ended: false; commands: Command[]; wakeAtMs:
 const reservedEntries = 3;
 
 /** Returns the next commands for a run in this state at this time. */
-export function decide(graph: Graph, state: RunState, around: Surroundings): Decision {
+export function decide(graph: Graph, state: RunState, around: EntryContext): Decision {
   if (state.status !== 'pending' && state.status !== 'running') return { ended: true };
   const write = (...entries: DraftEntry[]): Decision => ({
     ended: false,
     commands: [{ do: 'write', entries }],
     wakeAtMs: undefined,
   });
-  if (state.status === 'pending') return write(draft(around, 'run_started', { payload: around.input ?? null }));
+  if (state.status === 'pending') return write(draftEntry(around, 'run_started', { payload: around.input ?? null }));
   const runDueMs =
     around.timeoutSeconds === undefined ? undefined : (state.startedAtMs ?? 0) + around.timeoutSeconds * 1_000;
   if (state.ending?.status === 'completed')
-    return write(draft(around, 'run_completed', { payload: state.ending.result ?? null }));
-  if (state.ending?.status === 'failed') return write(draft(around, 'run_failed', { payload: state.ending.error }));
+    return write(draftEntry(around, 'run_completed', { payload: state.ending.result ?? null }));
+  if (state.ending?.status === 'failed')
+    return write(draftEntry(around, 'run_failed', { payload: state.ending.error }));
   if (runDueMs !== undefined && runDueMs <= around.nowMs)
     return write(
-      draft(around, 'run_failed', {
+      draftEntry(around, 'run_failed', {
         payload: { code: 'timeout', message: `The run took longer than ${around.timeoutSeconds} seconds.` },
       }),
     );
   const entriesMax = around.journalEntriesMax ?? graphLimits.journalEntriesMax;
   if (state.sequence > entriesMax - reservedEntries - 4)
     return write(
-      draft(around, 'run_failed', {
+      draftEntry(around, 'run_failed', {
         payload: { code: 'journal_limit', message: `The run's journal reached its limit of ${entriesMax} entries.` },
       }),
     );
-  if (around.treeIsSpent) return write(draft(around, 'run_failed', { payload: treeLimit }));
+  if (around.treeIsSpent) return write(draftEntry(around, 'run_failed', { payload: treeLimitError }));
 
   const commands: Command[] = [];
   const dues: number[] = runDueMs === undefined ? [] : [runDueMs];
@@ -74,7 +83,7 @@ function decideExecution(
   graph: Graph,
   state: RunState,
   execution: Execution,
-  around: Surroundings,
+  around: EntryContext,
   commands: Command[],
   dues: number[],
 ): void {
@@ -84,7 +93,7 @@ function decideExecution(
     const deadline = execution.startedAtMs + node.timeout_seconds * 1_000;
     if (deadline <= around.nowMs) {
       const error = { code: 'timeout', message: `The node took longer than ${node.timeout_seconds} seconds.` };
-      commands.push({ do: 'write', entries: failureEntries(node, execution, error, around) });
+      commands.push({ do: 'write', entries: draftFailure(node, execution, error, around) });
       return;
     }
     dues.push(deadline);
@@ -114,7 +123,7 @@ function decideExecution(
       if (due) commands.push({ do: 'write', entries: fireEntries(node, execution, around) });
       return;
     case 'fired':
-      commands.push({ do: 'write', entries: endEntries(node, execution, { fired_at: execution.firedAt }, around) });
+      commands.push({ do: 'write', entries: draftEnd(node, execution, { fired_at: execution.firedAt }, around) });
       return;
     case 'signal':
       decideSignal(state, node, execution, due, around, commands);
@@ -125,11 +134,11 @@ function decideExecution(
   }
 }
 
-function fireEntries(node: GraphNode, execution: Execution, around: Surroundings): DraftEntry[] {
+function fireEntries(node: GraphNode, execution: Execution, around: EntryContext): DraftEntry[] {
   const firedAt = { fired_at: new Date(around.nowMs).toISOString() };
   return [
-    { ...nodeDraft(execution, around, 'timer_fired', { payload: firedAt }), ...timerOf(execution) },
-    ...endEntries(node, execution, firedAt, around),
+    { ...draftNodeEntry(execution, around, 'timer_fired', { payload: firedAt }), ...timerOf(execution) },
+    ...draftEnd(node, execution, firedAt, around),
   ];
 }
 
@@ -139,7 +148,7 @@ function decideSignal(
   node: GraphNode,
   execution: Execution,
   due: boolean,
-  around: Surroundings,
+  around: EntryContext,
   commands: Command[],
 ): void {
   const waiters = [...state.active.values()].filter(
@@ -148,15 +157,15 @@ function decideSignal(
   const signals = state.signals.filter((signal) => signal.name === execution.signal);
   const signal = signals[waiters.indexOf(execution)];
   if (signal) {
-    const entries = endEntries(node, execution, signal.payload, around, { signal_sequence: signal.sequence });
+    const entries = draftEnd(node, execution, signal.payload, around, { signal_sequence: signal.sequence });
     commands.push({ do: 'write', entries });
   } else if (due) {
-    const timedOut = { ...nodeDraft(execution, around, 'signal_timed_out', {}), ...timerOf(execution) };
+    const timedOut = { ...draftNodeEntry(execution, around, 'signal_timed_out', {}), ...timerOf(execution) };
     const error = { code: 'timeout', message: `The signal "${execution.signal}" did not come in time.` };
     const rest =
       node.on_timeout === undefined
-        ? failureEntries(node, execution, error, around)
-        : endEntries(node, execution, null, around, { timed_out: true });
+        ? draftFailure(node, execution, error, around)
+        : draftEnd(node, execution, null, around, { timed_out: true });
     commands.push({ do: 'write', entries: [timedOut, ...rest] });
   }
 }
@@ -165,7 +174,7 @@ function decideFanOut(
   state: RunState,
   node: GraphNode,
   execution: Execution,
-  around: Surroundings,
+  around: EntryContext,
   commands: Command[],
 ): void {
   const fanOut = execution.fanOut;
@@ -173,7 +182,7 @@ function decideFanOut(
   if (fanOut.failure) {
     const { node_id, ...error } = fanOut.failure;
     const failed = { code: error.code, message: `Node "${node_id}" failed: ${error.message}` };
-    commands.push({ do: 'write', entries: failureEntries(node, execution, failed, around) });
+    commands.push({ do: 'write', entries: draftFailure(node, execution, failed, around) });
     return;
   }
   const nested = nestedNodes(node);
@@ -181,7 +190,7 @@ function decideFanOut(
     const results = fanOut.items.map((_item, index) => fanOut.results.get(index));
     const output =
       node.kind === 'parallel' ? Object.fromEntries(nested.map((inner, index) => [inner.id, results[index]])) : results;
-    commands.push({ do: 'write', entries: endEntries(node, execution, output, around) });
+    commands.push({ do: 'write', entries: draftEnd(node, execution, output, around) });
     return;
   }
   const atWork = [...state.active.values()].filter((other) => other.parent === execution.commandId).length;

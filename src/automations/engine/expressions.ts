@@ -48,7 +48,7 @@ export function createExpressions(): Expressions {
   const pool = new ExpressionPool();
   return {
     async evaluate(lane, expression, scope) {
-      const fast = plainPath(expression, scope);
+      const fast = evaluatePlainPath(expression, scope);
       if (fast) return fast.value;
       const bindings = Object.fromEntries(
         names.filter((name) => expression.includes(`$${name}`)).map((name) => [name, bound(name, expression, scope)]),
@@ -82,13 +82,13 @@ function readReply(reply: ExpressionReply, what: string): string | undefined {
 /** Sends the thread only the outputs that the expression can name. */
 function bound(name: (typeof names)[number], expression: string, scope: Scope): unknown {
   if (name !== 'nodes') return scope[name] ?? null;
-  const named = nodesNamedIn(expression);
+  const named = findReferencedNodes(expression);
   if (!named) return scope.nodes;
   return Object.fromEntries(named.filter((id) => Object.hasOwn(scope.nodes, id)).map((id) => [id, scope.nodes[id]]));
 }
 
 /** The nodes whose outputs an expression can read; undefined when that may be any. */
-export function nodesNamedIn(expression: string): string[] | undefined {
+export function findReferencedNodes(expression: string): string[] | undefined {
   const named = [...expression.matchAll(/\$nodes\s*\.\s*(?:([A-Za-z_]\w*)|`([^`]*)`|"([^"]*)"|'([^']*)')/g)];
   const uses = expression.split('$nodes').length - 1;
   if (named.length !== uses) return undefined;
@@ -101,7 +101,7 @@ const pathPattern = /^\$(nodes|participants|run|secrets|item|index)?((?:\.(?:[A-
  * The value of a plain path such as `$.a.b` or `$nodes.fetch.json.title`, without a thread. Undefined for any other
  * expression, and where JSONata would do more than walk: it maps a path over the items of an array.
  */
-export function plainPath(expression: string, scope: Scope): { value: unknown } | undefined {
+export function evaluatePlainPath(expression: string, scope: Scope): { value: unknown } | undefined {
   const match = pathPattern.exec(expression);
   if (!match) return undefined;
   const name = match[1] as (typeof names)[number] | undefined;

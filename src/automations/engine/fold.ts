@@ -226,7 +226,7 @@ function completeExecution(graph: Graph, state: RunState, execution: Execution, 
   }
   state.outputs[node.id] = output;
   if (node.kind === 'complete') state.ending = { status: 'completed', result: output };
-  else goOn(state, successor(node, output, metadata), output);
+  else continueAfter(state, successor(node, output, metadata), output);
 }
 
 function successor(node: GraphNode, output: unknown, metadata: EntryMetadata): string | undefined {
@@ -235,7 +235,7 @@ function successor(node: GraphNode, output: unknown, metadata: EntryMetadata): s
   return (memberOf(output, 'result') === true ? node.on_true : node.on_false) as string;
 }
 
-function goOn(state: RunState, next: string | undefined, output: unknown): void {
+function continueAfter(state: RunState, next: string | undefined, output: unknown): void {
   state.cursor = next;
   if (next === undefined) state.ending = { status: 'completed', result: output };
 }

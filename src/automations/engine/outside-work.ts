@@ -4,7 +4,7 @@ import type { RunClaims } from './work-claims.ts';
 
 /** The result of an attempt's work. A `fault` is a failure of the infrastructure, not of the node. */
 type Outcome<Output> = { output: Output } | { error: NodeError } | { fault: unknown };
-export type Finished<Output> = { commandId: string; attempt: number; outcome: Outcome<Output> };
+export type FinishedWork<Output> = { commandId: string; attempt: number; outcome: Outcome<Output> };
 
 type OutsideTask<Output> = {
   commandId: string;
@@ -23,7 +23,7 @@ export class OutsideWork<Output> {
   readonly #claims: RunClaims;
   readonly #stopping: AbortSignal;
   readonly #underWay = new Map<string, AbortController>();
-  readonly #finished: Finished<Output>[] = [];
+  readonly #finished: FinishedWork<Output>[] = [];
   #wake: () => void = () => {};
 
   constructor(claims: RunClaims, stopping: AbortSignal) {
@@ -67,7 +67,7 @@ export class OutsideWork<Output> {
       });
   }
 
-  finish(finished: Finished<Output>): void {
+  finish(finished: FinishedWork<Output>): void {
     this.#finished.push(finished);
     this.#wake();
   }
@@ -86,11 +86,11 @@ export class OutsideWork<Output> {
   }
 
   /** The oldest result, kept until it is dropped. */
-  get next(): Finished<Output> | undefined {
+  get next(): FinishedWork<Output> | undefined {
     return this.#finished[0];
   }
 
-  drop(finished: Finished<Output>): void {
+  drop(finished: FinishedWork<Output>): void {
     const at = this.#finished.indexOf(finished);
     if (at >= 0) this.#finished.splice(at, 1);
   }

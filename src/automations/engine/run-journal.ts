@@ -4,7 +4,7 @@ import { formatId, newUuid, parseId } from '../../ids.ts';
 import type { Graph } from '../definitions/graph.ts';
 import * as store from '../runs/store.ts';
 import { decide } from './decide.ts';
-import type { Surroundings } from './draft.ts';
+import type { EntryContext } from './draft-entries.ts';
 import { applyEntry, foldJournal, type RunState, timerDueAt } from './fold.ts';
 import type { DraftEntry, EntryRecord, JournalEntry } from './journal.ts';
 import type { SecretValues } from './secret-values.ts';
@@ -18,13 +18,13 @@ type RunJournalDeps = {
 };
 
 /** How a run sleeps when there is nothing to do; undefined while there is. */
-export type Rest = { wakeAtMs: number | undefined } | undefined;
+export type SleepState = { wakeAtMs: number | undefined } | undefined;
 
 /** Another process has written to the journal. */
-export class Conflict extends Error {}
+export class JournalConflict extends Error {}
 
 /** The journal could not be written: the node did not fail, and the job is retried. */
-export class NotWritten extends Error {
+export class JournalWriteError extends Error {
   override readonly cause: unknown;
 
   constructor(cause: unknown) {
@@ -39,7 +39,7 @@ export class RunJournal {
   readonly graph: Graph;
   readonly #deps: RunJournalDeps;
   readonly #secrets: SecretValues;
-  readonly #restAfter: () => Rest;
+  readonly #restAfter: () => SleepState;
   /** Secrets in outputs that no longer exist, by the output's node. */
   readonly goneSecrets = new Map<string, string>();
   #state: RunState;
@@ -51,7 +51,13 @@ export class RunJournal {
   #slept: { waiting: boolean; wakeAtMs: number | undefined };
 
   /** @param restAfter returns how the run sleeps after the entries just applied. */
-  constructor(deps: RunJournalDeps, row: store.WorkRow, graph: Graph, secrets: SecretValues, restAfter: () => Rest) {
+  constructor(
+    deps: RunJournalDeps,
+    row: store.WorkRow,
+    graph: Graph,
+    secrets: SecretValues,
+    restAfter: () => SleepState,
+  ) {
     this.#deps = deps;
     this.row = row;
     this.graph = graph;
@@ -83,12 +89,12 @@ export class RunJournal {
     this.goneSecrets.clear();
     this.#state = foldJournal(
       this.graph,
-      entries.map((row) => this.#reveal(store.readEntry(row))),
+      entries.map((row) => this.#restoreSecrets(store.readEntry(row))),
     );
   }
 
   /** The record as it is stored: positions of secrets instead of secrets. */
-  #hide(record: EntryRecord): EntryRecord {
+  #redact(record: EntryRecord): EntryRecord {
     const { value, places } = this.#secrets.redact(record.payload);
     const context = this.#secrets.redact(record.context).value as EntryRecord['context'];
     return {
@@ -101,7 +107,7 @@ export class RunJournal {
   }
 
   /** A stored entry with its secrets restored. */
-  #reveal(entry: JournalEntry): JournalEntry {
+  #restoreSecrets(entry: JournalEntry): JournalEntry {
     const { record, nodeId } = entry;
     if (entry.type === 'run_started') return { ...entry, record: { ...record, payload: this.#input } };
     const { redacted, ...metadata } = record.metadata ?? {};
@@ -122,20 +128,20 @@ export class RunJournal {
 
   /**
    * Writes entries together with those held back and those that follow from them alone. The first entry of a run is held
-   * back for its first node's commit; a run's end is written with its last node. Throws Conflict, and NotWritten.
+   * back for its first node's commit; a run's end is written with its last node. Throws JournalConflict or JournalWriteError.
    * @param db when it is a transaction, everything written through it commits with the entries.
    */
   async append(entries: DraftEntry[], db: Db = this.#deps.db): Promise<void> {
     const all = [...this.#held, ...entries];
     const expected = this.#state.sequence - this.#held.length;
-    const children = waitedFor(this.#state);
+    const children = childRunsOf(this.#state);
     this.#apply(entries);
     if (entries[0]?.type === 'run_started' && !this.row.limited) {
       this.#held = all;
       return;
     }
     if (this.#state.ending !== undefined) {
-      const end = decide(this.graph, this.#state, this.around());
+      const end = decide(this.graph, this.#state, this.entryContext());
       const write = end.ended ? undefined : end.commands[0];
       if (write?.do === 'write') {
         all.push(...write.entries);
@@ -146,9 +152,9 @@ export class RunJournal {
     const rest = this.#restAfter();
     // Nothing waits for a child whose node has ended without it.
     for (const { type, commandId } of all) if (type === 'child_run_ended') children.delete(commandId ?? '');
-    for (const commandId of waitedFor(this.#state).keys()) children.delete(commandId);
+    for (const commandId of childRunsOf(this.#state).keys()) children.delete(commandId);
     const written = await this.#write(db, expected, all, rest, [...children.values()]);
-    if (!written) throw new Conflict();
+    if (!written) throw new JournalConflict();
     this.#slept = { waiting: rest !== undefined, wakeAtMs: rest?.wakeAtMs };
   }
 
@@ -156,9 +162,15 @@ export class RunJournal {
     for (const draft of drafts) applyEntry(this.graph, this.#state, { ...draft, sequence: this.#state.sequence + 1 });
   }
 
-  async #write(db: Db, expected: number, entries: DraftEntry[], rest: Rest, abandoned: string[]): Promise<boolean> {
+  async #write(
+    db: Db,
+    expected: number,
+    entries: DraftEntry[],
+    rest: SleepState,
+    abandoned: string[],
+  ): Promise<boolean> {
     const { row } = this;
-    const stored = entries.map((entry) => ({ ...entry, record: this.#hide(entry.record) }));
+    const stored = entries.map((entry) => ({ ...entry, record: this.#redact(entry.record) }));
     const last = stored.at(-1);
     const append: store.Append = {
       run: row,
@@ -183,7 +195,7 @@ export class RunJournal {
       };
       return await db.begin(within);
     } catch (error) {
-      throw new NotWritten(error);
+      throw new JournalWriteError(error);
     }
   }
 
@@ -220,7 +232,7 @@ export class RunJournal {
   }
 
   /** The context that decisions and entries need. */
-  around(): Surroundings {
+  entryContext(): EntryContext {
     return {
       nowMs: this.#deps.clock.now().getTime(),
       input: this.#input,
@@ -233,7 +245,7 @@ export class RunJournal {
 }
 
 /** The UUIDs of the runs that nodes of this run wait for, by command. */
-function waitedFor(state: RunState): Map<string, string> {
+function childRunsOf(state: RunState): Map<string, string> {
   const children = new Map<string, string>();
   for (const { phase, child, commandId } of state.active.values()) {
     const id = phase === 'child' && child?.kind === 'run' ? parseId('automationRun', child.id) : undefined;

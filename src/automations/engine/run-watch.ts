@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { Logger } from '../../log.ts';
-import { listMoved } from '../runs/store.ts';
+import { listChangedRuns } from '../runs/store.ts';
 
 /** A cancelled run's requests are aborted within twice this time. */
 const lookMs = 1_000;
@@ -28,13 +28,13 @@ export class RunWatch {
   }
 
   #schedule(): void {
-    this.#timer ??= setTimeout(() => void this.#look(), lookMs).unref();
+    this.#timer ??= setTimeout(() => void this.#checkRuns(), lookMs).unref();
   }
 
-  async #look(): Promise<void> {
+  async #checkRuns(): Promise<void> {
     const looked = [...this.#watched];
     try {
-      const moved = looked.length === 0 ? [] : await listMoved(this.#db, looked);
+      const moved = looked.length === 0 ? [] : await listChangedRuns(this.#db, looked);
       for (const place of moved) {
         const watched = looked[place];
         if (watched !== undefined && this.#watched.delete(watched)) watched.onMoved();

@@ -4,7 +4,7 @@
  * position.
  */
 
-export const redacted = '[redacted]';
+export const redactedText = '[redacted]';
 
 /** The position of a secret in a redacted value. */
 export type RedactedPlace = {
@@ -109,8 +109,8 @@ export class SecretValues {
       if (place.key) {
         const path = JSON.stringify(place.path);
         const key = renamed.get(path) ?? String(step).slice(0, String(step).length - (place.cut ?? 0));
-        renamed.set(path, putBack(key, place.at, text));
-      } else holder[step] = place.at === undefined ? Number(text) : putBack(String(holder[step]), place.at, text);
+        renamed.set(path, restoreSecret(key, place.at, text));
+      } else holder[step] = place.at === undefined ? Number(text) : restoreSecret(String(holder[step]), place.at, text);
     }
     for (const [path, key] of renamed) {
       const { holder, step } = holderOf(root, JSON.parse(path) as Path);
@@ -122,7 +122,7 @@ export class SecretValues {
   #textOf({ secret, form }: RedactedPlace): string {
     const found = this.#forms.find((one) => one.secret === secret && one.form === form);
     // After a secret's value has changed, one encoding may equal another.
-    return found?.text ?? this.#values[secret] ?? redacted;
+    return found?.text ?? this.#values[secret] ?? redactedText;
   }
 
   #redactText(text: string): { value: string; found: Found[] } {
@@ -132,7 +132,7 @@ export class SecretValues {
     for (const { start, form } of this.#findIn(text)) {
       out += text.slice(from, start);
       found.push({ at: out.length, form });
-      out += redacted;
+      out += redactedText;
       from = start + form.text.length;
     }
     return { value: out + text.slice(from), found };
@@ -141,7 +141,7 @@ export class SecretValues {
   #redactNumber(number: number): { value: unknown; found: Found[] } {
     const text = String(number);
     const form = this.#forms.find((one) => one.form === undefined && one.text === text);
-    return form ? { value: redacted, found: [{ at: undefined, form }] } : { value: number, found: [] };
+    return form ? { value: redactedText, found: [{ at: undefined, form }] } : { value: number, found: [] };
   }
 
   /** The secrets in a text from left to right, the longest first where several start. */
@@ -236,10 +236,10 @@ function holderOf(root: Holder, path: Path): { holder: Holder; step: string | nu
   return { holder, step };
 }
 
-function putBack(text: string, at: number | undefined, secret: string): string {
-  if (at === undefined || text.slice(at, at + redacted.length) !== redacted)
+function restoreSecret(text: string, at: number | undefined, secret: string): string {
+  if (at === undefined || text.slice(at, at + redactedText.length) !== redactedText)
     throw new Error('A redacted string does not match its recorded positions.');
-  return text.slice(0, at) + secret + text.slice(at + redacted.length);
+  return text.slice(0, at) + secret + text.slice(at + redactedText.length);
 }
 
 /** Renames a member and keeps the order of members. */

@@ -1,5 +1,5 @@
 import jsonata from 'jsonata';
-import { redacted } from './secret-values.ts';
+import { redactedText } from './secret-values.ts';
 
 /**
  * Strings that contain `{{expression}}`. A string that is a single expression becomes its value, with its type;
@@ -103,7 +103,7 @@ export async function resolveTemplates(
     for (const part of template.parts) {
       const partValue = 'text' in part ? part.text : ((await evaluate(part.expression)) ?? null);
       resolved.push(partValue);
-      shown.push('expression' in part && namesSecrets(part.expression) ? redacted : partValue);
+      shown.push('expression' in part && referencesSecrets(part.expression) ? redactedText : partValue);
     }
     return template.whole
       ? { value: resolved[0], shown: shown[0] }
@@ -127,22 +127,22 @@ export async function resolveTemplates(
   return { value, shown: value };
 }
 
-export function namesSecrets(expression: string): boolean {
+export function referencesSecrets(expression: string): boolean {
   return /\$secrets\b/.test(expression);
 }
 
 const secretHeaders = new Set(['authorization', 'cookie', 'x-api-key', 'x-archastro-api-key', 'proxy-authorization']);
 
 /** A node's resolved members as the journal shows them: without credentials in headers. */
-export function hideHeaders(value: unknown, isHeaders = false): unknown {
-  if (Array.isArray(value)) return value.map((item) => hideHeaders(item));
+export function redactHeaders(value: unknown, isHeaders = false): unknown {
+  if (Array.isArray(value)) return value.map((item) => redactHeaders(item));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [
       name,
       isHeaders && secretHeaders.has(name.toLowerCase())
-        ? redacted
-        : hideHeaders(member, name.toLowerCase() === 'headers'),
+        ? redactedText
+        : redactHeaders(member, name.toLowerCase() === 'headers'),
     ]),
   );
 }

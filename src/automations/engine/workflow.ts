@@ -8,7 +8,7 @@ import type { Logger } from '../../log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import * as store from '../definitions/store.ts';
-import { isLostDatabase } from '../nodes/errors.ts';
+import { isDatabaseUnavailable } from '../nodes/errors.ts';
 import type { NodeServices } from '../nodes/kind.ts';
 import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
 import type { RunService } from '../runs/service.ts';
@@ -110,7 +110,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     try {
       await tick();
       if (++ticks % sweepEveryTicks === 0)
-        await store.deleteForgotten(db, new Date(clock.now().getTime() - keptInvocationsMs));
+        await store.deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs));
     } catch (error) {
       log.error({ err: error }, 'Could not check for due runs');
     }
@@ -131,7 +131,8 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
         try {
           await advanceRun(advanceDeps, key, signal, waitOutside);
         } catch (error) {
-          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isLostDatabase(error)))) throw error;
+          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isDatabaseUnavailable(error))))
+            throw error;
           log.error({ err: error, run: key.runId, attempt }, 'A run failed for the last time');
           await giveUpRun(advanceDeps, key);
         }

@@ -6,7 +6,7 @@ import { ExpressionError } from '../engine/expressions.ts';
 import { type NodeError, NodeFailure } from './kind.ts';
 
 /** A run's tree has used up its limit of runs or journal entries. */
-export const treeLimit: NodeError = {
+export const treeLimitError: NodeError = {
   code: 'tree_limit',
   message: `A run and the runs that it leads to have at most ${graphLimits.treeRunsMax} runs with ${graphLimits.treeEntriesMax} journal entries.`,
 };
@@ -15,7 +15,11 @@ export const treeLimit: NodeError = {
 const expressionLimitCode = 'expression_limit';
 
 /** Errors that would recur: a node that failed with one of these codes is not retried. */
-export const finalCodes: ReadonlySet<string> = new Set([expressionLimitCode, treeLimit.code, 'output_too_deep']);
+export const nonRetryableCodes: ReadonlySet<string> = new Set([
+  expressionLimitCode,
+  treeLimitError.code,
+  'output_too_deep',
+]);
 
 /**
  * The failure that the author of the graph sees. Throws errors that are not the node's: when the database is gone, the
@@ -27,12 +31,12 @@ export function nodeErrorOf(error: unknown, log: Logger): NodeError {
   if (refused !== undefined) return { code: refused.code, message: refused.message };
   if (error instanceof ExpressionError)
     return { code: error.limit ? expressionLimitCode : 'expression_failed', message: error.message };
-  if (isLostDatabase(error)) throw error;
+  if (isDatabaseUnavailable(error)) throw error;
   log.error({ err: error }, 'A node failed unexpectedly');
   return { code: 'internal_error', message: 'The node failed because of an internal error.' };
 }
 
-export function isLostDatabase(error: unknown): boolean {
+export function isDatabaseUnavailable(error: unknown): boolean {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   return /^(CONNECTION_|CONNECT_TIMEOUT|ECONN|EPIPE|08|57P|53|40)/.test(code);
 }

@@ -1,19 +1,19 @@
 import { formatId } from '../../ids.ts';
 import {
-  bareExpression,
+  findMemberProblem,
   type GraphNode,
   graphLimits,
-  memberProblem,
   nestedNodes,
   ownMembers,
+  unwrapExpression,
 } from '../definitions/graph.ts';
-import { type Attempt, nodeDraft, type Surroundings } from '../engine/draft.ts';
-import { type Expressions, nodesNamedIn, type Scope } from '../engine/expressions.ts';
+import { type Attempt, draftNodeEntry, type EntryContext } from '../engine/draft-entries.ts';
+import { type Expressions, findReferencedNodes, type Scope } from '../engine/expressions.ts';
 import { itemOf } from '../engine/fold.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import type { RunJournal } from '../engine/run-journal.ts';
-import { redacted, type SecretValues } from '../engine/secret-values.ts';
-import { hideHeaders, namesSecrets, resolveTemplates } from '../engine/template.ts';
+import { redactedText, type SecretValues } from '../engine/secret-values.ts';
+import { redactHeaders, referencesSecrets, resolveTemplates } from '../engine/template.ts';
 import { nodeKinds } from './index.ts';
 import { NodeFailure } from './kind.ts';
 
@@ -56,8 +56,8 @@ export async function resolveMembers(
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(own)) {
     if (kind?.expressions?.includes(name)) {
-      members[name] = (await evaluate(bareExpression(String(value)))) ?? null;
-      shown[name] = namesSecrets(String(value)) ? redacted : members[name];
+      members[name] = (await evaluate(unwrapExpression(String(value)))) ?? null;
+      shown[name] = referencesSecrets(String(value)) ? redactedText : members[name];
     } else {
       const resolved = await resolveTemplates(value, evaluate);
       // A template that selects nothing omits an optional member; for a required member it is null.
@@ -66,7 +66,7 @@ export async function resolveMembers(
       shown[name] = resolved.shown;
     }
   }
-  const problem = memberProblem(node.kind, members);
+  const problem = findMemberProblem(node.kind, members);
   if (problem !== undefined) throw new NodeFailure('invalid_members', `The node's ${problem}.`);
   for (const name of kind?.handedOn ?? []) {
     const [secret] = run.secretValues.namesIn(members[name]);
@@ -76,14 +76,14 @@ export async function resolveMembers(
         `The node's ${name} contains the secret ${secret}, which other runs would store. Use $secrets.${secret} in their graph instead.`,
       );
   }
-  return { members, shown: hideHeaders(shown) as Record<string, unknown> };
+  return { members, shown: redactHeaders(shown) as Record<string, unknown> };
 }
 
 /** An earlier output may contain a secret that was deleted since: a reader must not get something else instead. */
 function requireSecrets(node: GraphNode, own: Record<string, unknown>, place: Place, journal: RunJournal): void {
   if (journal.goneSecrets.size === 0) return;
   const text = JSON.stringify(own);
-  const named = nodesNamedIn(text);
+  const named = findReferencedNodes(text);
   const around = place.parent === undefined ? undefined : journal.state.active.get(place.parent)?.nodeId;
   for (const [nodeId, secret] of journal.goneSecrets) {
     const asks = !named || named.includes(nodeId) || (around === nodeId && text.includes('$item'));
@@ -112,10 +112,10 @@ export function signalEntry(
   node: GraphNode,
   members: Record<string, unknown>,
   attempt: Attempt,
-  around: Surroundings,
+  around: EntryContext,
 ): DraftEntry {
   const seconds = node.timeout_seconds;
   const fires = seconds === undefined ? {} : { fires_at: new Date(around.nowMs + seconds * 1_000).toISOString() };
-  const entry = nodeDraft(attempt, around, 'signal_waiting', { payload: { name: members.name, ...fires } });
+  const entry = draftNodeEntry(attempt, around, 'signal_waiting', { payload: { name: members.name, ...fires } });
   return seconds === undefined ? entry : { ...entry, timerId: around.newTimerId() };
 }

@@ -1,5 +1,5 @@
 import { AppError } from '../../errors.ts';
-import { type Caller, seesWholeApp } from '../../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import { pausedReason } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import type { RunRow } from './store.ts';
@@ -31,7 +31,7 @@ export function requireRunning(automation: AutomationRow): void {
 
 export function requireInvokeAuth(caller: Caller, automation: AutomationRow): void {
   const wanted = automation.invokeAuth;
-  const fits = wanted === 'any' || (wanted === 'user' ? caller.kind === 'user' : seesWholeApp(caller));
+  const fits = wanted === 'any' || (wanted === 'user' ? caller.kind === 'user' : canSeeWholeApp(caller));
   if (!fits)
     throw new AppError(
       'forbidden',
@@ -40,6 +40,6 @@ export function requireInvokeAuth(caller: Caller, automation: AutomationRow): vo
 }
 
 /** Where a run acted as another identity, an end user does not see its payloads. */
-export function isWithheld(caller: Caller, run: RunRow): boolean {
+export function hidesPayloads(caller: Caller, run: RunRow): boolean {
   return caller.kind === 'user' && !(run.actsAsUserId === caller.userId && run.actsAsAgentId === null);
 }

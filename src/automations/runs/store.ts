@@ -198,7 +198,7 @@ export async function listEntries(
 }
 
 /** The indexes in this list of the runs that have newer entries or are gone. */
-export async function listMoved(
+export async function listChangedRuns(
   db: Db,
   runs: readonly { appId: string; id: string; sequence: number }[],
 ): Promise<number[]> {

@@ -6,7 +6,7 @@ import { parseAllowList } from './allow-list.ts';
 import { checkUrl } from './check-url.ts';
 import { guardedConnector, type Resolver, systemResolver } from './connector.ts';
 import { asFetchError, FetchError } from './errors.ts';
-import { type TurnBounds, Turns } from './turns.ts';
+import { type RequestLimits, RequestQueue } from './request-queue.ts';
 
 export type FetcherOptions = {
   /** CIDRs, addresses and host names to allow beyond the public internet (QUARRY_FETCH_ALLOW). */
@@ -16,7 +16,7 @@ export type FetcherOptions = {
   /** Replaces the system's resolver in tests. */
   resolve?: Resolver;
   connectTimeoutMs?: number;
-  turns?: TurnBounds;
+  turns?: RequestLimits;
 };
 
 type FetchRequest = {
@@ -76,7 +76,7 @@ const acceptEncoding = 'gzip, br, zstd, deflate';
 export function createFetcher(options: FetcherOptions = {}): Fetcher {
   const allow = parseAllowList(options.allow ?? []);
   const bounds = options.turns ?? fetchLimits.turns;
-  const turns = new Turns(bounds);
+  const turns = new RequestQueue(bounds);
   const connectTimeoutMs = options.connectTimeoutMs ?? fetchLimits.connectTimeoutMs;
   const userAgent = `Quarry/1.0 (${options.contact === undefined ? 'self-hosted crawler' : `+${options.contact}`})`;
   // Our own agent: the process-wide one may follow proxy variables of the environment.
@@ -99,16 +99,16 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       let hop: FetchRequest = wanted;
       deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
       for (let redirects = 0; ; redirects++) {
-        const answer = await deadline.race(once(url, hop, deadline));
-        const target = wanted.redirect === 'manual' ? undefined : redirectTarget(answer, url);
+        const response = await deadline.race(fetchHop(url, hop, deadline));
+        const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
         const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(safe(target.href)));
         if (target === undefined || refused)
-          return present(answer, url, redirects, refused ? target.href : undefined, wanted, deadline);
-        drop(answer.body);
+          return readResponse(response, url, redirects, refused ? target.href : undefined, wanted, deadline);
+        drop(response.body);
         if (redirects >= fetchLimits.redirectsMax)
           throw new FetchError('too_many_redirects', `The URL redirects more than ${fetchLimits.redirectsMax} times.`);
         const next = safe(target.href);
-        hop = afterRedirect(hop, answer.statusCode, next.origin !== url.origin);
+        hop = afterRedirect(hop, response.statusCode, next.origin !== url.origin);
         url = next;
       }
     } catch (error) {
@@ -123,7 +123,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     return checked.url;
   }
 
-  function once(url: URL, hop: FetchRequest, deadline: Deadline): Promise<Answer> {
+  function fetchHop(url: URL, hop: FetchRequest, deadline: Deadline): Promise<RawResponse> {
     return request(url.href.replace(/#.*$/s, ''), {
       dispatcher: agent,
       method: hop.method ?? 'GET',
@@ -142,11 +142,11 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
   }
 }
 
-type Answer = Awaited<ReturnType<typeof request>>;
+type RawResponse = Awaited<ReturnType<typeof request>>;
 
-function redirectTarget(answer: Answer, base: URL): URL | undefined {
-  if (![301, 302, 303, 307, 308].includes(answer.statusCode)) return undefined;
-  const raw = [answer.headers.location].flat()[0];
+function redirectTarget(response: RawResponse, base: URL): URL | undefined {
+  if (![301, 302, 303, 307, 308].includes(response.statusCode)) return undefined;
+  const raw = [response.headers.location].flat()[0];
   if (raw === undefined) return undefined;
   const location = decodeHeader(raw);
   if (!URL.canParse(location, base.href))
@@ -187,8 +187,8 @@ function lowerCased(headers: Record<string, string> = {}): Record<string, string
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
-function present(
-  answer: Answer,
+function readResponse(
+  response: RawResponse,
   url: URL,
   redirects: number,
   stopped: string | undefined,
@@ -196,17 +196,17 @@ function present(
   deadline: Deadline,
 ): FetchResponse {
   const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(answer.headers))
+  for (const [name, value] of Object.entries(response.headers))
     if (value !== undefined) headers[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
   const bytesMax = wanted.bytesMax ?? fetchLimits.bytesMax;
-  const bodiless = wanted.method === 'HEAD' || answer.statusCode === 204 || answer.statusCode === 304;
+  const bodiless = wanted.method === 'HEAD' || response.statusCode === 204 || response.statusCode === 304;
   if (!bodiless && Number(headers['content-length']) > bytesMax) {
-    drop(answer.body);
+    drop(response.body);
     throw tooLarge(bytesMax);
   }
-  const body = boundedBody(answer.body, bytesMax, deadline);
+  const body = boundedBody(response.body, bytesMax, deadline);
   return {
-    status: answer.statusCode,
+    status: response.statusCode,
     headers,
     url: url.href,
     redirects,
@@ -219,7 +219,7 @@ function present(
     },
     discard: () => {
       deadline.end();
-      drop(answer.body);
+      drop(response.body);
     },
   };
 }
@@ -274,7 +274,7 @@ class Deadline {
   }
 
   /** undici notices a signal only once it is connected; this rejects immediately. */
-  async race(answer: Promise<Answer>): Promise<Answer> {
+  async race(response: Promise<RawResponse>): Promise<RawResponse> {
     let onAbort = (): void => {};
     const aborted = new Promise<never>((_resolve, reject) => {
       onAbort = () =>
@@ -288,12 +288,12 @@ class Deadline {
       this.signal.addEventListener('abort', onAbort, { once: true });
     });
     // The other promise may still reject later, or return a body that nothing reads.
-    answer.then(
+    response.then(
       (late) => this.signal.aborted && drop(late.body),
       () => {},
     );
     try {
-      return await Promise.race([answer, aborted]);
+      return await Promise.race([response, aborted]);
     } finally {
       this.signal.removeEventListener('abort', onAbort);
     }

@@ -118,6 +118,7 @@ function cellText(cell: string): string {
 
 /** Escapes plain text for Markdown: characters that would be markup get a backslash, ordinary prose stays unchanged. */
 export function escapeText(text: string): string {
+  if (!/[\\`*_~<&\]]/.test(text)) return text;
   return text
     .replaceAll(/\\(?=[!-/:-@[-`{-~])/g, '\\\\')
     .replaceAll(/[`*]/g, '\\$&')

@@ -155,7 +155,13 @@ export async function listHeldUrls(db: Db, appId: string, sourceId: string, urls
 }
 
 /** Marks the documents of these pages as still present. */
-export async function markSeen(db: Db, appId: string, sourceId: string, urls: string[], seenBy: string): Promise<void> {
+export async function markDocumentsSeen(
+  db: Db,
+  appId: string,
+  sourceId: string,
+  urls: string[],
+  seenBy: string,
+): Promise<void> {
   if (urls.length === 0) return;
   await db`
     update knowledge_documents set seen_by = ${seenBy}
@@ -164,14 +170,14 @@ export async function markSeen(db: Db, appId: string, sourceId: string, urls: st
 }
 
 /** Documents that this pull did not find. */
-export async function listUnseen(db: Db, appId: string, sourceId: string, seenBy: string): Promise<string[]> {
+export async function listUnseenDocuments(db: Db, appId: string, sourceId: string, seenBy: string): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select id from knowledge_documents
     where app_id = ${appId} and source_id = ${sourceId} and seen_by is distinct from ${seenBy}`;
   return rows.map((row) => row.id);
 }
 
-export async function describeDocument(
+export async function updateDocumentMetadata(
   db: Db,
   appId: string,
   id: string,
@@ -184,7 +190,7 @@ export async function describeDocument(
 }
 
 /** Documents whose chunks are before an ordinal. */
-export async function listBelow(db: Db, appId: string, sourceId: string, ordinal: number, count: number) {
+export async function listDocumentsBelow(db: Db, appId: string, sourceId: string, ordinal: number, count: number) {
   const rows = await db<{ id: string }[]>`
     select id from knowledge_documents
     where app_id = ${appId} and source_id = ${sourceId} and first_ordinal < ${ordinal}
@@ -236,7 +242,7 @@ export function listChunks(db: Db, appId: string, sourceId: string, from: number
 }
 
 /** Documents whose vectors are of another model, oldest first. */
-export function listUnembedded(db: Db, appId: string, model: string, count: number) {
+export function listUnembeddedDocuments(db: Db, appId: string, model: string, count: number) {
   return db<Pick<DocumentRow, 'appId' | 'id' | 'sourceId'>[]>`
     (select app_id, id, source_id from knowledge_documents where app_id = ${appId} and embedding_model is null
       order by created_at limit ${count})

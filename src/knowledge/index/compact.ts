@@ -9,7 +9,7 @@ import {
   appendChunks,
   bundleChunksMax,
   bundleDocumentsMax,
-  dropBelow,
+  deleteIndexBelow,
   flushBundles,
   insertVectors,
   lockIndex,
@@ -34,7 +34,7 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
   if (start === undefined) return;
   const boundary = start.nextOrdinal;
   for (;;) {
-    const ids = await documents.listBelow(db, key.appId, key.sourceId, boundary, 50);
+    const ids = await documents.listDocumentsBelow(db, key.appId, key.sourceId, boundary, 50);
     if (ids.length === 0) break;
     for (const id of ids) {
       if (signal?.aborted) return;
@@ -42,7 +42,7 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
     }
   }
   await db.begin(async (tx) => {
-    if (await lockIndex(tx, key)) await dropBelow(tx, key, boundary);
+    if (await lockIndex(tx, key)) await deleteIndexBelow(tx, key, boundary);
   });
 }
 

@@ -33,7 +33,7 @@ export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage
  * in the same order as its deletion, so that the two cannot deadlock.
  */
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
-  await keepSource(tx, key);
+  await lockSource(tx, key);
   const [row] = await tx<IndexState[]>`
     select language, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents,
       bundled_chunks, vector_version
@@ -45,7 +45,7 @@ export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexS
  * Keeps the source and its owners from being deleted until the transaction ends. Take it before any other lock, and
  * owners before the source: a deletion proceeds from an owner to what it owns.
  */
-export async function keepSource(tx: Transaction, { appId, sourceId }: SourceKey): Promise<void> {
+export async function lockSource(tx: Transaction, { appId, sourceId }: SourceKey): Promise<void> {
   const owners = tx`
     with source as materialized (
       select org_id, team_id, user_id, agent_id from knowledge_sources where app_id = ${appId} and id = ${sourceId}),
@@ -230,7 +230,7 @@ async function nextSegment(tx: Transaction): Promise<number> {
  * Drops the locked index below an ordinal where nothing is live any more. Skips it while a segment reaches across the
  * ordinal; a later run does it.
  */
-export async function dropBelow(tx: Transaction, key: SourceKey, ordinal: number): Promise<void> {
+export async function deleteIndexBelow(tx: Transaction, key: SourceKey, ordinal: number): Promise<void> {
   const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
   const across = await tx`
     select 1 from knowledge_segments where ${of} and first_ordinal < ${ordinal} and last_ordinal >= ${ordinal}`;
@@ -246,7 +246,7 @@ export async function dropBelow(tx: Transaction, key: SourceKey, ordinal: number
 }
 
 /** Sources with more dead than live chunks in the index, and at least `deadMin` dead ones. */
-export function listWasteful(db: Db, deadMin: number, count: number) {
+export function listSourcesToCompact(db: Db, deadMin: number, count: number) {
   return db<SourceKey[]>`
     select app_id, source_id from knowledge_indexes
     where next_ordinal - first_ordinal - chunk_count > greatest(chunk_count, ${deadMin}) limit ${count}`;

@@ -3,12 +3,12 @@ import { startCrawl } from '../../crawls/jobs.ts';
 import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/types.ts';
 import type { Db, Transaction } from '../../db/database.ts';
 import { taskNames } from '../../jobs/task-names.ts';
-import { findDocumentByUrl, listHeldUrls, listUnseen, markSeen } from '../documents/store.ts';
+import { findDocumentByUrl, listHeldUrls, listUnseenDocuments, markDocumentsSeen } from '../documents/store.ts';
 import { removeDocument, writeDocument } from '../index/indexing.ts';
 import { lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding } from './deps.ts';
-import { makeReady, type Ready } from './ready.ts';
+import { type PreparedInput, prepareInput } from './prepare.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import * as store from './store.ts';
 
@@ -34,11 +34,11 @@ export async function startPull(
 }
 
 /** Writes the pages of a crawl as documents of its source. */
-export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefined> {
+export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput | undefined> {
   const { db, embedder, addJob } = deps;
   const keyOf = (crawl: Crawl) => ({ appId: crawl.appId, sourceId: crawl.collectionId ?? '' });
 
-  async function write(tx: Transaction, crawl: Crawl, batch: CommitBatch<Ready | undefined>, stats: Stats) {
+  async function write(tx: Transaction, crawl: Crawl, batch: CommitBatch<PreparedInput | undefined>, stats: Stats) {
     const key = keyOf(crawl);
     const unchanged: string[] = [];
     // A document is deleted under the same lock, so deletions are visible here.
@@ -75,7 +75,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
       if (!failure.gone) unchanged.push(failure.lastUrl ?? failure.url);
       addError(stats, { url: failure.url, code: failure.failure.code, message: failure.failure.message });
     }
-    await markSeen(tx, key.appId, key.sourceId, unchanged, crawl.id);
+    await markDocumentsSeen(tx, key.appId, key.sourceId, unchanged, crawl.id);
     return true;
   }
 
@@ -91,7 +91,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
       if (!source) return undefined;
       const old = await findDocumentByUrl(db, appId, sourceId, page.url);
       const text = Buffer.from(page.markdown);
-      return makeReady(deps, source, {
+      return prepareInput(deps, source, {
         documentId: old?.id ?? null,
         text: page.markdown,
         title: page.title ?? null,
@@ -125,7 +125,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<Ready | undefi
       const { appId, sourceId } = keyOf(crawl);
       const stats: Stats = { ...emptyStats(), ...ingestion.stats };
       if (verdict.state === 'done')
-        for (const id of await listUnseen(tx, appId, sourceId, crawl.id))
+        for (const id of await listUnseenDocuments(tx, appId, sourceId, crawl.id))
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
       const pending = !embedder.local && stats.documents > 0;
       if (pending) await queueEmbedding(tx, addJob, crawl.appId);

@@ -7,13 +7,13 @@ import { findVisibleFile } from '../../files/store.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import { newUuid } from '../../ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import { requireRoom } from '../../tenancy/quotas.ts';
+import { requireQuotaLeft } from '../../tenancy/quotas.ts';
 import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
-import { findCreatableKind, missingForPull } from '../kinds/index.ts';
+import { findCreatableKind, listMissingForPull } from '../kinds/index.ts';
 import type { contentSchema, ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
-import { checkMetadata, type SeenSource, type SourceService } from '../sources/service.ts';
+import { checkMetadata, type SourceService, type VisibleSource } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
-import { documentBytesMax } from './ready.ts';
+import { documentBytesMax } from './prepare.ts';
 import type { IngestionRow, IngestionView, NewItem } from './store.ts';
 import * as store from './store.ts';
 import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
@@ -140,9 +140,9 @@ export function createIngestService(deps: IngestDeps) {
     const source = await sources.getForChange(db, caller, id, 'update');
     const mode = readMode(input);
     checkMode(source, mode, input);
-    if (mode === 'pull') await requireRoom(db, source, 'pages');
+    if (mode === 'pull') await requireQuotaLeft(db, source, 'pages');
     // Existing documents may be found again.
-    else if (input.dedupe !== true) await requireRoom(db, source, 'documents');
+    else if (input.dedupe !== true) await requireQuotaLeft(db, source, 'documents');
     const items = mode === 'pull' ? [] : [await readPush(db, caller, input)];
     return start(db, caller, source, mode === 'pull' ? 'pull' : 'push', items, input.on_active ?? 'return', isInline);
   }
@@ -155,11 +155,14 @@ export function createIngestService(deps: IngestDeps) {
       const source = await sources.getForChange(db, caller, id, 'update');
       if (!findCreatableKind(source.type)?.pushable)
         throw invalidField('items', `cannot be pushed into a source of type ${source.type}`);
-      await requireRoom(db, source, 'documents');
+      await requireQuotaLeft(db, source, 'documents');
       const items: NewItem[] = [];
       for (const [i, item] of input.items.entries()) {
         if ((item.content === undefined) === (item.file === undefined))
-          throw oneOf([`items.${i}.content`, `items.${i}.file`], 'exactly one of content and file is required');
+          throw exactlyOneError(
+            [`items.${i}.content`, `items.${i}.file`],
+            'exactly one of content and file is required',
+          );
         items.push(await readPush(db, caller, item, `items.${i}.`));
       }
       return start(db, caller, source, 'batch', items, input.on_active ?? 'return');
@@ -168,7 +171,7 @@ export function createIngestService(deps: IngestDeps) {
     /** Replaces a document's content; the caller's permission is already checked. */
     async replaceDocument(
       caller: Caller,
-      source: SeenSource,
+      source: VisibleSource,
       document: { id: string; title: string | null },
       input: PushInput,
     ): Promise<IngestionView> {
@@ -222,7 +225,7 @@ function readMode(input: Static<typeof ingestSchema>): Mode {
   if (input.pull === true) modes.push('pull');
   const [mode] = modes;
   if (mode === undefined || modes.length > 1)
-    throw oneOf(
+    throw exactlyOneError(
       mode === undefined ? ['content', 'file', 'pull'] : modes,
       'exactly one of content, file and pull is required',
     );
@@ -237,12 +240,12 @@ function checkMode(source: SourceRow, mode: Mode, input: Static<typeof ingestSch
   }
   if (input.dedupe === true) throw invalidField('dedupe', 'is for pushed content only');
   if (!kind?.pull) throw invalidField('pull', `a source of type ${source.type} has nothing to pull from`);
-  const missing = missingForPull(kind, source.payload);
+  const missing = listMissingForPull(kind, source.payload);
   if (missing.length > 0)
     throw invalidField('payload', `a pull needs ${missing.join(' and ')} in the source's payload`);
 }
 
-function oneOf(fields: string[], message: string): AppError {
+function exactlyOneError(fields: string[], message: string): AppError {
   return new AppError('invalid_parameters', `${fields.join(', ')}: ${message}`, {
     fields: fields.map((field) => ({ field, message })),
   });

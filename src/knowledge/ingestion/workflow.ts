@@ -5,10 +5,10 @@ import { AppError } from '../../errors.ts';
 import { newUuid } from '../../ids.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { JobContext, WaitOutside } from '../../jobs/workers.ts';
-import { listAppsToEmbed, listUnembedded } from '../documents/store.ts';
+import { listAppsToEmbed, listUnembeddedDocuments } from '../documents/store.ts';
 import { compactSource } from '../index/compact.ts';
 import { embedStoredDocument } from '../index/indexing.ts';
-import { listWasteful, mergeSegments, type SourceKey } from '../index/store.ts';
+import { listSourcesToCompact, mergeSegments, type SourceKey } from '../index/store.ts';
 import { findCreatableKind } from '../kinds/index.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { knowledgeSink, startPull } from './crawl-sink.ts';
@@ -22,7 +22,7 @@ const heartbeatMs = 1_500;
 const deadChunksMin = 1_000;
 
 /** What work has of the job that it is done in; nothing when a request does it. */
-type InJob = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
+type JobControls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
@@ -59,7 +59,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
   }
 
   /** Works an ingestion to its end unless another process does. Returns whether it is finished (or gone). */
-  async function runIngestion(appId: string, id: string, { signal, waitOutside }: InJob = {}): Promise<boolean> {
+  async function runIngestion(appId: string, id: string, { signal, waitOutside }: JobControls = {}): Promise<boolean> {
     const holder = newUuid();
     const ingestion = await store.claimIngestion(db, appId, id, holder, leaseSeconds);
     if (!ingestion) return isFinished(appId, id);
@@ -112,24 +112,24 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
     },
 
     /** Embeds the documents of an app that lack vectors, until none is left or the embedder fails. */
-    async embedPending(appId: string, { signal, waitOutside }: InJob = {}): Promise<void> {
+    async embedPending(appId: string, { signal, waitOutside }: JobControls = {}): Promise<void> {
       const embedderOfJob = embedOutside(embedder, waitOutside);
       const sources = new Map<string, SourceKey>();
-      const settle = async () => {
+      const clearPending = async () => {
         for (const { sourceId } of sources.values()) await store.clearEmbeddingPending(db, appId, sourceId);
       };
       for (;;) {
-        const pending = await listUnembedded(db, appId, embedder.model, 50);
-        if (pending.length === 0) return settle();
+        const pending = await listUnembeddedDocuments(db, appId, embedder.model, 50);
+        if (pending.length === 0) return clearPending();
         for (const document of pending) {
-          if (signal?.aborted) return settle();
+          if (signal?.aborted) return clearPending();
           sources.set(document.sourceId, document);
           try {
             await embedStoredDocument(db, embedderOfJob, appId, document.id, signal);
           } catch (error) {
             if (!(error instanceof EmbeddingError)) throw error;
             log.warn({ err: error }, 'The embedder failed; its documents wait');
-            return settle();
+            return clearPending();
           }
         }
       }
@@ -144,7 +144,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
 
     /** Queues the compaction of sources whose index is mostly replaced or deleted chunks. */
     async compactWasteful(): Promise<void> {
-      for (const { appId, sourceId } of await listWasteful(db, deadChunksMin, 20))
+      for (const { appId, sourceId } of await listSourcesToCompact(db, deadChunksMin, 20))
         await addJob(db, taskNames.compactIndex, { appId, sourceId }, { key: `compact_index/${sourceId}` });
     },
 

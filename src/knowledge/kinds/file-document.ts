@@ -4,7 +4,7 @@ import { parseId } from '../../ids.ts';
 import { loadOwnerCaller } from '../../tenancy/callers.ts';
 import { usePages } from '../../tenancy/quotas.ts';
 import { findFirstDocument } from '../documents/store.ts';
-import { DocumentDeleted, describeFailure, documentBytesMax } from '../ingestion/ready.ts';
+import { DocumentDeleted, describeFailure, documentBytesMax } from '../ingestion/prepare.ts';
 import type { IngestionRun } from '../ingestion/run.ts';
 import type { IngestionError } from '../ingestion/store.ts';
 import type { SourceRow } from '../sources/store.ts';

@@ -18,7 +18,7 @@ export function findCreatableKind(type: string): SourceKind | undefined {
 }
 
 /** The members that a pull of this kind requires and the payload lacks. */
-export function missingForPull(kind: SourceKind, payload: Payload | null): string[] {
+export function listMissingForPull(kind: SourceKind, payload: Payload | null): string[] {
   const required: readonly string[] = kind.payload.required ?? [];
   const names = (member: string) => [
     member,

@@ -20,19 +20,19 @@ import * as store from './store.ts';
 type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
 
 /** A source with the owners that decide who may change it. */
-export type SeenSource = store.SourceRow & { agent: AgentOwners | undefined };
+export type VisibleSource = store.SourceRow & { agent: AgentOwners | undefined };
 
 export type SourceService = ReturnType<typeof createSourceService>;
 
 export function createSourceService({ db, clock, language, checkUrl }: SourceDeps) {
-  async function get(db: Db, caller: Caller, id: string): Promise<SeenSource> {
+  async function get(db: Db, caller: Caller, id: string): Promise<VisibleSource> {
     const source = await store.findSource(db, caller, pathId('source', id));
     if (!source) throw notFound();
     return source;
   }
 
   /** 404 when the caller does not see the source, 403 when the caller may not change it. */
-  async function getForChange(db: Db, caller: Caller, id: string, change: Change): Promise<SeenSource> {
+  async function getForChange(db: Db, caller: Caller, id: string, change: Change): Promise<VisibleSource> {
     const source = await get(db, caller, id);
     const mayDelete = change === 'delete' && administersOrgOf(caller, source);
     if (!mayDelete && !mayChangeOwned(caller, source, change, source.agent))

@@ -2,13 +2,13 @@ import { type Static, Type } from 'typebox';
 import { strict } from '../../http/route.ts';
 import {
   defineTool,
-  fit,
   optionalText,
   pageInput,
   pageOutput,
   type Tool,
   type ToolContext,
   toolLimits,
+  truncateJson,
   waitFor,
   waitInput,
 } from '../tool.ts';
@@ -64,13 +64,13 @@ const listAutomations = defineTool({
     ),
     ...pageOutput,
   }),
-  async run({ type, status, page }, { ask }) {
-    const found = await ask<AutomationPage>('GET', '/api/v1/automations', { query: { type, status, page } });
+  async run({ type, status, page }, { api }) {
+    const found = await api<AutomationPage>('GET', '/api/v1/automations', { query: { type, status, page } });
     const automations = found.data.map((each) => ({
       ...{ id: each.id, name: each.name, type: each.type, status: each.status },
       ...(each.lookup_key === undefined ? {} : { lookup_key: each.lookup_key }),
       ...(each.description === undefined ? {} : { description: each.description }),
-      ...fit('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
+      ...truncateJson('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
     }));
     const { page: at, total_pages, total_entries } = found;
     return { data: { automations, page: at, total_pages, total_entries } };
@@ -108,7 +108,7 @@ const invokeAutomation = defineTool({
   output: runAnswer,
   async run({ automation, wait_seconds: wait, ...body }, context) {
     const path = `/api/v1/automations/${encodeURIComponent(automation)}/invoke`;
-    const started = await context.ask<Run>('POST', path, { body });
+    const started = await context.api<Run>('POST', path, { body });
     const run = await waitForEnd(context, started, wait ?? toolLimits.waitSecondsDefault);
     return { data: present(run) };
   },
@@ -148,14 +148,14 @@ const readRun = defineTool({
   }),
   async run({ run: id, after_cursor, wait_seconds: wait = 0 }, context) {
     const path = `/api/v1/automation_runs/${encodeURIComponent(id)}`;
-    const run = await waitForEnd(context, await context.ask<Run>('GET', path), wait);
-    const page = await context.ask<JournalPage>('GET', `${path}/journal`, {
+    const run = await waitForEnd(context, await context.api<Run>('GET', path), wait);
+    const page = await context.api<JournalPage>('GET', `${path}/journal`, {
       query: { limit: journalPageSize, after_cursor },
     });
     const journal = page.data.map(({ sequence, type, node_id, record, created_at }) => ({
       ...{ sequence, type, created_at },
       ...(node_id === undefined ? {} : { node: node_id }),
-      ...fit('payload', record.payload, toolLimits.jsonCharactersMax / 4),
+      ...truncateJson('payload', record.payload, toolLimits.jsonCharactersMax / 4),
     }));
     const cursor = page.resume_cursor === undefined ? {} : { resume_cursor: page.resume_cursor };
     return { data: { ...present(run), journal, has_more: page.has_more, ...cursor } };
@@ -165,7 +165,7 @@ const readRun = defineTool({
 function waitForEnd(context: ToolContext, started: Run, seconds: number): Promise<Run> {
   let looks = 0;
   return waitFor(context, started, seconds, {
-    look: () => context.ask<Run>('GET', `/api/v1/automation_runs/${started.id}`),
+    look: () => context.api<Run>('GET', `/api/v1/automation_runs/${started.id}`),
     ended: ({ status }) => status !== 'pending' && status !== 'running',
     tell: async ({ status }) => {
       looks += 1;
@@ -179,7 +179,7 @@ function present(run: Run): Static<typeof runAnswer> {
     run: run.id,
     automation: run.automation,
     status: run.status as Static<typeof runAnswer>['status'],
-    ...fit('result', run.result, toolLimits.resultCharactersMax),
+    ...truncateJson('result', run.result, toolLimits.resultCharactersMax),
     ...(run.error === undefined ? {} : { error: run.error }),
     ...(run.started_at === undefined ? {} : { started_at: run.started_at }),
     ...(run.completed_at === undefined ? {} : { completed_at: run.completed_at }),

@@ -7,8 +7,8 @@ import {
   readUtf8,
   requireOneOf,
   type Tool,
-  type ToolAnswer,
   type ToolContext,
+  type ToolResult,
   toolLimits,
   waitFor,
   waitInput,
@@ -31,7 +31,7 @@ type Extraction = {
   outputs?: Output[];
 };
 
-const answer = Type.Object({
+const outputSchema = Type.Object({
   extraction: Type.String({ description: 'ext_…; pass it to read_extraction.' }),
   state: Type.Enum(['running', 'done', 'failed']),
   error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
@@ -56,7 +56,7 @@ const answer = Type.Object({
   size: Type.Optional(Type.Integer()),
   next_offset: Type.Optional(Type.Integer({ description: 'Pass it to read_extraction as offset to continue.' })),
 });
-type Answer = Static<typeof answer>;
+type ToolOutput = Static<typeof outputSchema>;
 
 const owners = {
   agent: Type.Optional(Type.String({ description: 'agt_…; the agent that owns the job and its outputs.' })),
@@ -87,10 +87,10 @@ const extractUrl = defineTool({
     ...owners,
     wait_seconds: waitInput,
   }),
-  output: answer,
+  output: outputSchema,
   async run({ wait_seconds: wait, mode = 'link', ...rest }, context) {
     const body = { ...rest, mode, destination_kind: 'storage' };
-    const started = await context.ask<Extraction>('POST', '/api/v1/extractions', { body });
+    const started = await context.api<Extraction>('POST', '/api/v1/extractions', { body });
     const seconds = wait ?? toolLimits.waitSecondsDefault;
     return show(context, await waitForEnd(context, started, seconds), {});
   },
@@ -109,17 +109,17 @@ const extractFile = defineTool({
     content_type: Type.Optional(Type.String({ maxLength: 255, description: 'Media type of data.' })),
     ...owners,
   }),
-  output: answer,
+  output: outputSchema,
   async run({ file, data, filename, content_type, ...rest }, context) {
     requireOneOf(['file', 'data'], file, data);
     const id = file ?? (await upload(context, { data, filename, content_type, ...rest }));
     const body = { file: id, destination_kind: 'storage', ...rest };
-    return show(context, await context.ask<Extraction>('POST', '/api/v1/extractions', { body }), {});
+    return show(context, await context.api<Extraction>('POST', '/api/v1/extractions', { body }), {});
   },
 });
 
 async function upload(
-  { ask }: ToolContext,
+  { api }: ToolContext,
   input: { data: string | undefined; filename?: string | undefined; content_type?: string | undefined },
 ): Promise<string> {
   if (input.filename === undefined)
@@ -127,7 +127,7 @@ async function upload(
       fields: [{ field: 'filename', message: 'is required with data' }],
     });
   const body = { ...input, content_type: input.content_type ?? 'application/octet-stream' };
-  return (await ask<{ id: string }>('POST', '/api/v1/files', { body })).id;
+  return (await api<{ id: string }>('POST', '/api/v1/files', { body })).id;
 }
 
 const readExtraction = defineTool({
@@ -168,10 +168,10 @@ const readExtraction = defineTool({
       }),
     ),
   }),
-  output: answer,
+  output: outputSchema,
   async run({ extraction, wait_seconds: wait = 0, ...part }, context) {
     const path = `/api/v1/extractions/${encodeURIComponent(extraction)}`;
-    const found = await context.ask<Extraction>('GET', path);
+    const found = await context.api<Extraction>('GET', path);
     return show(context, await waitForEnd(context, found, wait), part);
   },
 });
@@ -179,7 +179,7 @@ const readExtraction = defineTool({
 function waitForEnd(context: ToolContext, started: Extraction, seconds: number): Promise<Extraction> {
   let looks = 0;
   return waitFor(context, started, seconds, {
-    look: () => context.ask<Extraction>('GET', `/api/v1/extractions/${started.id}`),
+    look: () => context.api<Extraction>('GET', `/api/v1/extractions/${started.id}`),
     ended: ({ state }) => state !== 'running',
     tell: async ({ progress: { discovered, done, failed }, max_pages: most }) => {
       const total = Math.min(discovered, most ?? discovered);
@@ -199,7 +199,7 @@ type Part = {
 };
 
 /** The state of the job, its outputs from `first_output` on, and the text of the requested one. */
-async function show(context: ToolContext, found: Extraction, part: Part): Promise<ToolAnswer<Answer>> {
+async function show(context: ToolContext, found: Extraction, part: Part): Promise<ToolResult<ToolOutput>> {
   const all = found.outputs ?? [];
   const first = part.first_output ?? 0;
   const listed = all.slice(first, first + toolLimits.listedMax);
@@ -208,7 +208,7 @@ async function show(context: ToolContext, found: Extraction, part: Part): Promis
   if (part.output !== undefined && (chosen === undefined || chosen.file === undefined))
     throw new AppError('not_found', `Output ${part.output} does not exist or has no text.`);
   const text = chosen === undefined ? undefined : await readOutput(context, chosen, part);
-  const data: Answer = {
+  const data: ToolOutput = {
     extraction: found.id,
     state: found.state,
     progress: found.progress,
@@ -242,7 +242,7 @@ async function readOutput(context: ToolContext, { ordinal, file }: Output, { off
   };
 }
 
-function describe(data: Answer): string {
+function describe(data: ToolOutput): string {
   const { extraction, state, error, progress, outputs, outputs_left_out: leftOut = 0 } = data;
   const lines = [`${extraction} is ${state}: ${progress.done} read, ${progress.failed} failed.`];
   if (error !== undefined) lines.push(`${error.code}: ${error.message}`);

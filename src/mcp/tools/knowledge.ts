@@ -1,15 +1,15 @@
 import { Type } from 'typebox';
 import { strict } from '../../http/route.ts';
 import {
-  cutText,
   defineTool,
-  fit,
   optionalText,
   pageInput,
   pageOutput,
   requireOneOf,
   type Tool,
   toolLimits,
+  truncateJson,
+  truncateText,
 } from '../tool.ts';
 
 type Page<T> = { data: T[]; page: number; total_pages: number; total_entries: number };
@@ -78,12 +78,12 @@ const listSources = defineTool({
     ),
     ...pageOutput,
   }),
-  async run({ agent, org, type, page }, { ask }) {
-    const found = await ask<Page<Source>>('GET', '/api/v1/knowledge_sources', { query: { agent, org, type, page } });
+  async run({ agent, org, type, page }, { api }) {
+    const found = await api<Page<Source>>('GET', '/api/v1/knowledge_sources', { query: { agent, org, type, page } });
     const sources = found.data.map((source) => ({
       ...{ id: source.id, type: source.type, state: source.state },
       ...ownersOf(source),
-      ...fit('metadata', source.metadata, toolLimits.jsonCharactersMax),
+      ...truncateJson('metadata', source.metadata, toolLimits.jsonCharactersMax),
     }));
     return { data: { sources, ...pageOf(found) } };
   },
@@ -136,14 +136,14 @@ const searchKnowledge = defineTool({
       }),
     ),
   }),
-  async run({ source, agent, max_results: wanted, ...rest }, { ask }) {
+  async run({ source, agent, max_results: wanted, ...rest }, { api }) {
     requireOneOf(['source', 'agent'], source, agent);
     const kind = source === undefined ? 'agents' : 'knowledge_sources';
     const path = `/api/v1/${kind}/${encodeURIComponent(source ?? agent ?? '')}/search`;
     const body = { ...rest, max_results: wanted ?? toolLimits.resultsDefault };
-    const found = await ask<{ data: Hit[] }>('POST', path, { body });
+    const found = await api<{ data: Hit[] }>('POST', path, { body });
     const passages = found.data.map((hit) => {
-      const content = cutText(hit.content, toolLimits.passageCharactersMax);
+      const content = truncateText(hit.content, toolLimits.passageCharactersMax);
       const { document, title, source_url, start_line, end_line, start_byte, end_byte, score } = hit;
       return {
         content,
@@ -151,7 +151,7 @@ const searchKnowledge = defineTool({
         ...{ document, source: hit.source, start_line, end_line, start_byte, end_byte, score },
         ...(title === undefined ? {} : { title }),
         ...(source_url === undefined ? {} : { source_url }),
-        ...fit('metadata', hit.metadata, toolLimits.jsonCharactersMax),
+        ...truncateJson('metadata', hit.metadata, toolLimits.jsonCharactersMax),
       };
     });
     const text = passages
@@ -191,15 +191,15 @@ const listDocuments = defineTool({
     ),
     ...pageOutput,
   }),
-  async run({ source, agent, title, page }, { ask }) {
+  async run({ source, agent, title, page }, { api }) {
     const query = { source, agent, q: title, page };
-    const found = await ask<Page<Document>>('GET', '/api/v1/knowledge_documents', { query });
+    const found = await api<Page<Document>>('GET', '/api/v1/knowledge_documents', { query });
     const documents = found.data.map((document) => ({
       ...{ id: document.id, source: document.source, updated_at: document.updated_at },
       ...{ total_lines: document.total_lines, total_size: document.total_size },
       ...(document.title === undefined ? {} : { title: document.title }),
       ...(document.source_url === undefined ? {} : { source_url: document.source_url }),
-      ...fit('metadata', document.metadata, toolLimits.jsonCharactersMax),
+      ...truncateJson('metadata', document.metadata, toolLimits.jsonCharactersMax),
     }));
     return { data: { documents, ...pageOf(found) } };
   },
@@ -242,14 +242,14 @@ const readDocument = defineTool({
     next_offset: Type.Optional(Type.Integer()),
     line_cut: Type.Optional(Type.Boolean({ description: 'Whether the line was cut. Read the rest with unit bytes.' })),
   }),
-  async run({ document, unit = 'lines', offset, limit }, { ask }) {
+  async run({ document, unit = 'lines', offset, limit }, { api }) {
     const path = `/api/v1/knowledge_documents/${encodeURIComponent(document)}/content`;
     const wanted =
       unit === 'lines'
         ? Math.min(limit ?? toolLimits.linesDefault, toolLimits.linesMax)
         : (limit ?? toolLimits.textBytesDefault);
     const query = { unit, offset: offset ?? (unit === 'lines' ? 1 : 0), limit: wanted };
-    const found = await ask<Content>('GET', path, { query });
+    const found = await api<Content>('GET', path, { query });
     const range = unit === 'lines' ? linesOf(found) : bytesOf(found);
     const { title, total_lines, total_size } = found;
     const data = { document, ...(title === undefined ? {} : { title }), total_lines, total_size, ...range };
@@ -263,7 +263,7 @@ function linesOf({ content, start_line: first = 1, end_line: last = 0, total_lin
   const bytes = Buffer.byteLength(content);
   if (bytes > toolLimits.textBytesMax) {
     // Return fewer lines, so that all are complete. A single line that is too long is cut.
-    const text = cutText(content, Math.floor((content.length * toolLimits.textBytesMax) / bytes));
+    const text = truncateText(content, Math.floor((content.length * toolLimits.textBytesMax) / bytes));
     const lineEnd = text.lastIndexOf('\n');
     kept = lineEnd < 0 ? text : text.slice(0, lineEnd + 1);
     end = first + Math.max(1, kept.split('\n').length - 1) - 1;

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { AppError } from '../../errors.ts';
 import { strict } from '../../http/route.ts';
-import { cutText, defineTool, optionalText, pageInput, pageOutput, type Tool, toolLimits } from '../tool.ts';
+import { defineTool, optionalText, pageInput, pageOutput, type Tool, toolLimits, truncateText } from '../tool.ts';
 
 type Entry = { user: string; key: string; value: string; updated_at: string };
 type Page = { data: Entry[]; page?: number; total_pages?: number; total_entries?: number };
@@ -33,9 +33,9 @@ const get = defineTool({
     next_offset: Type.Optional(Type.Integer()),
     updated_at: Type.String(),
   }),
-  async run({ key: name, user: owner, offset = 0 }, { ask }) {
-    const entry = await ask<Entry>('GET', pathOf(name), { query: { user: owner } });
-    const value = cutText(entry.value.slice(offset), toolLimits.textBytesDefault).toWellFormed();
+  async run({ key: name, user: owner, offset = 0 }, { api }) {
+    const entry = await api<Entry>('GET', pathOf(name), { query: { user: owner } });
+    const value = truncateText(entry.value.slice(offset), toolLimits.textBytesDefault).toWellFormed();
     const end = offset + value.length;
     const more = end < entry.value.length ? { next_offset: end } : {};
     const hint = 'next_offset' in more ? `\n\n[There is more: call kv_get with offset ${end}.]` : '';
@@ -57,9 +57,9 @@ const put = defineTool({
   hints: { reads: false, destroys: true, repeatable: true },
   input: strict({ key, value: Type.String({ minLength: 1 }), user }),
   output: Type.Object({ user: Type.String(), key: Type.String(), updated_at: Type.String() }),
-  async run({ key: name, value, user: owner }, { ask }) {
+  async run({ key: name, value, user: owner }, { api }) {
     const body = { value, ...(owner === undefined ? {} : { user: owner }) };
-    const entry = await ask<Entry>('PUT', pathOf(name), { body });
+    const entry = await api<Entry>('PUT', pathOf(name), { body });
     return { data: { user: entry.user, key: entry.key, updated_at: entry.updated_at } };
   },
 });
@@ -88,11 +88,11 @@ const list = defineTool({
     ),
     ...pageOutput,
   }),
-  async run({ prefix, user: owner, page = 1 }, { ask }) {
+  async run({ prefix, user: owner, page = 1 }, { api }) {
     const query = { key: prefix, user: owner, page, page_size: toolLimits.listedMax };
-    const found = paged(await ask<Page>('GET', '/api/v1/kv', { query }), prefix ?? '', page);
+    const found = pageOf(await api<Page>('GET', '/api/v1/kv', { query }), prefix ?? '', page);
     const entries = found.data.map((entry) => {
-      const value = cutText(entry.value, toolLimits.valueCharactersInListsMax);
+      const value = truncateText(entry.value, toolLimits.valueCharactersInListsMax);
       const cut = value.length < entry.value.length ? { value_cut: true } : {};
       return { user: entry.user, key: entry.key, value, ...cut, updated_at: entry.updated_at };
     });
@@ -102,7 +102,7 @@ const list = defineTool({
 });
 
 /** Filters and pages a user's list, which the API returns whole. */
-function paged(found: Page, prefix: string, page: number) {
+function pageOf(found: Page, prefix: string, page: number) {
   if (found.total_pages !== undefined && found.total_entries !== undefined)
     return { data: found.data, total_pages: found.total_pages, total_entries: found.total_entries };
   const matching = found.data.filter((entry) => entry.key.startsWith(prefix));
@@ -121,8 +121,8 @@ const remove = defineTool({
   hints: { reads: false, destroys: true },
   input: strict({ key, user }),
   output: Type.Object({ key: Type.String(), deleted: Type.Boolean() }),
-  async run({ key: name, user: owner }, { ask }) {
-    await ask('DELETE', pathOf(name), { query: { user: owner } });
+  async run({ key: name, user: owner }, { api }) {
+    await api('DELETE', pathOf(name), { query: { user: owner } });
     return { data: { key: name, deleted: true } };
   },
 });

@@ -282,6 +282,13 @@ export function expectationsByRoute(
       make: make.automation,
       send: () => ({ body: { lease_seconds: 60 } }),
     },
+    'GET /api/v1/automations/:automation/versions': { table: ofPeople(managed), make: make.automation },
+    'GET /api/v1/automations/:automation/versions/:version': {
+      table: ofPeople(managed),
+      make: make.automationWithGraph,
+      send: ({ id }) => ({ path: `/api/v1/automations/${id}/versions/1` }),
+    },
+    'GET /api/v1/automation_runs': { table: everybody },
     'GET /api/v1/automation_runs/:automation_run': { table: ofPeople(readOwned), make: make.endedRun },
     'GET /api/v1/automation_runs/:automation_run/journal': { table: ofPeople(readOwned), make: make.endedRun },
     'GET /api/v1/automation_runs/:automation_run/stream': { table: ofPeople(readOwned), make: make.endedRun },

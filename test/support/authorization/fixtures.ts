@@ -150,6 +150,12 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       await change(whose, `/automations/${made.id}/activate`, {});
       return made;
     },
+    async automationWithGraph(whose: Ownership): Promise<Target> {
+      const nodes = [{ id: 'start', kind: 'trigger' }];
+      const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'start', nodes };
+      const body = { name: 'Automation', type: 'invoked', workflow, ...oneOwner(whose) };
+      return post(whose, '/automations', body);
+    },
     async run(whose: Ownership): Promise<Target> {
       const automation = await make.automation(whose);
       const { id } = await change(whose, `/automations/${automation.id}/invoke`, {});

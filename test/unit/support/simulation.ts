@@ -2,12 +2,12 @@ import { type Graph, nestedNodes, readGraph } from '../../../src/automations/def
 import { type Command, decide } from '../../../src/automations/engine/decide.ts';
 import {
   attemptOf,
-  endEntries,
-  failureEntries,
-  nodeDraft,
-  type Surroundings,
-  startEntry,
-} from '../../../src/automations/engine/draft.ts';
+  draftEnd,
+  draftFailure,
+  draftNodeEntry,
+  draftStart,
+  type EntryContext,
+} from '../../../src/automations/engine/draft-entries.ts';
 import {
   applyEntry,
   type Execution,
@@ -45,7 +45,7 @@ export class Simulation {
     this.graph = readGraph(graph);
   }
 
-  around(): Surroundings {
+  around(): EntryContext {
     return {
       nowMs: this.nowMs,
       input: {},
@@ -83,7 +83,7 @@ export class Simulation {
     if (!timer || wakeAtMs === undefined) return false;
     this.nowMs = Math.max(this.nowMs, wakeAtMs);
     const payload = { fired_at: this.timestamp() };
-    this.append(nodeDraft(timer, this.around(), 'timer_fired', { payload }));
+    this.append(draftNodeEntry(timer, this.around(), 'timer_fired', { payload }));
     return true;
   }
 
@@ -99,7 +99,7 @@ export class Simulation {
       if (decision.ended) return;
       const able = decision.commands.filter((command) => this.#able(command));
       const command = options.newestFirst ? able.at(-1) : able[0];
-      if (command) this.carryOut(command);
+      if (command) this.execute(command);
       else if (options.sleep !== false && decision.wakeAtMs !== undefined) {
         this.waits.push(decision.wakeAtMs - this.nowMs);
         this.nowMs = decision.wakeAtMs;
@@ -113,14 +113,14 @@ export class Simulation {
     return !this.stuck || command.do === 'write' || command.do === 'start';
   }
 
-  carryOut(command: Command): void {
+  execute(command: Command): void {
     const around = this.around();
     if (command.do === 'write') this.append(...command.entries);
     else if (command.do === 'start') this.#start(command, around);
     else this.#work(command.execution, around, command.do === 'check');
   }
 
-  #start(command: Extract<Command, { do: 'start' }>, around: Surroundings): void {
+  #start(command: Extract<Command, { do: 'start' }>, around: EntryContext): void {
     const { node } = command;
     const attempt = attemptOf(command, around);
     const style = nodeKinds.get(node.kind)?.work.style;
@@ -130,42 +130,42 @@ export class Simulation {
         : node.kind === 'parallel'
           ? { items: nestedNodes(node).map((inner) => inner.id) }
           : undefined;
-    const started = startEntry(command, around, { payload });
+    const started = draftStart(command, around, { payload });
     const fires = (seconds: unknown) => ({ fires_at: new Date(this.nowMs + Number(seconds) * 1_000).toISOString() });
     if (style === 'timer')
       this.append(started, {
-        ...nodeDraft(attempt, around, 'timer_started', { payload: fires(node.seconds) }),
+        ...draftNodeEntry(attempt, around, 'timer_started', { payload: fires(node.seconds) }),
         timerId: around.newTimerId(),
       });
     else if (style === 'signal')
       this.append(
         started,
-        nodeDraft(attempt, around, 'signal_waiting', {
+        draftNodeEntry(attempt, around, 'signal_waiting', {
           payload: { name: node.name, ...(node.timeout_seconds === undefined ? {} : fires(node.timeout_seconds)) },
         }),
       );
     else if (style === 'child')
-      this.append(started, nodeDraft(attempt, around, 'child_run_started', { payload: { kind: 'run', id: 'x' } }));
+      this.append(started, draftNodeEntry(attempt, around, 'child_run_started', { payload: { kind: 'run', id: 'x' } }));
     else if (style === 'external' || style === 'prepared' || style === 'fan-out') this.append(started);
     else this.append(started, ...this.#end(attempt, command.index, around));
   }
 
-  #work(execution: Execution, around: Surroundings, child: boolean): void {
-    const ended = child ? [nodeDraft(execution, around, 'child_run_ended', {})] : [];
+  #work(execution: Execution, around: EntryContext, child: boolean): void {
+    const ended = child ? [draftNodeEntry(execution, around, 'child_run_ended', {})] : [];
     this.append(...ended, ...this.#end(execution, execution.index, around));
   }
 
   #end(
     attempt: Pick<Execution, 'commandId' | 'nodeId' | 'attempt' | 'startedAtMs'>,
     index: number,
-    around: Surroundings,
+    around: EntryContext,
   ): DraftEntry[] {
     const node = this.graph.nodes.get(attempt.nodeId);
     if (!node) throw new Error('no node');
     const failure = this.failures.get(attempt.nodeId)?.shift();
     return failure
-      ? failureEntries(node, attempt, failure, around)
-      : endEntries(node, attempt, this.resultOf({ nodeId: attempt.nodeId, index }), around);
+      ? draftFailure(node, attempt, failure, around)
+      : draftEnd(node, attempt, this.resultOf({ nodeId: attempt.nodeId, index }), around);
   }
 
   timestamp(): string {

@@ -1,6 +1,15 @@
 import { type Block, codeSpan, escapeText, link, mark, oneLine, writeInline } from '../write-markdown.ts';
 import { isLayoutTable, spreadCells, tableRows } from './table-grid.ts';
-import { blockNames, collect, findFirst, type HtmlElement, type HtmlNode, textOf } from './tree.ts';
+import {
+  blockNames,
+  collect,
+  findFirst,
+  type HtmlElement,
+  type HtmlNode,
+  type HtmlText,
+  textLength,
+  textOf,
+} from './tree.ts';
 
 const skipped = new Set(
   'head title meta link input select textarea button datalist map area param source track rt rp rtc'.split(' '),
@@ -43,13 +52,13 @@ class BlockWriter {
 
   contents(element: HtmlElement, context: Context): void {
     for (const node of element.children) {
-      if (node.kind === 'text') this.#inline += this.#text(node.text);
+      if (node.kind === 'text') this.#inline += this.#text(node);
       else if (!this.#isLeftOut(node)) this.#element(node, context);
     }
   }
 
-  #text(text: string): string {
-    const escaped = escapeText(plainText(text));
+  #text(node: HtmlText): string {
+    const escaped = escapeText(breakMarks.test(node.text) ? plainText(node.text) : node.collapsed.toWellFormed());
     return this.#inLink ? escapeBrackets(escaped) : escaped;
   }
 
@@ -67,10 +76,10 @@ class BlockWriter {
   }
 
   #paragraph(inline: string): void {
-    const text = inline
-      .replaceAll(/[ \t\r\n\f\u00a0]+/g, ' ')
+    const spaced = /[\t\r\n\f\u00a0]| {2}/.test(inline) ? inline.replaceAll(/[ \t\r\n\f\u00a0]+/g, ' ') : inline;
+    const text = spaced
       .replaceAll(/ ?\u2028 ?/g, lineBreak)
-      .replaceAll(/^[\s\u2028]+|[\s\u2028]+$/g, '')
+      .trim()
       .replaceAll(lineBreak, '  \n');
     if (text === '') return;
     const item = this.#item;
@@ -184,7 +193,7 @@ class BlockWriter {
 
   #resolve(target: string): string {
     const base = this.#options.baseUrl;
-    return base !== undefined && URL.canParse(target, base) ? new URL(target, base).href : target;
+    return (base !== undefined && URL.parse(target, base)?.href) || target;
   }
 
   #heading(element: HtmlElement, level: number): void {
@@ -292,6 +301,8 @@ class BlockWriter {
 /** Units whose square and cube are commonly typed as `m2` and `cm3`. */
 const unitOfLength = /(?:^|[^\p{L}])(?:[kdcm]?m|ft|in|yd|mi)$/iu;
 
+const breakMarks = /[\u200b\ufeff\u00ad]/;
+
 /** Text without marks that only control line breaks. */
 function plainText(text: string): string {
   return text
@@ -309,7 +320,7 @@ function isHidden(element: HtmlElement): boolean {
   const { attributes, name } = element;
   return (
     'hidden' in attributes ||
-    (attributes['aria-hidden'] === 'true' && name !== 'a' && textOf(element).length < 3) ||
+    (attributes['aria-hidden'] === 'true' && name !== 'a' && textLength(element) < 3) ||
     /display\s*:\s*none|visibility\s*:\s*hidden/i.test(attributes.style ?? '')
   );
 }

@@ -4,7 +4,7 @@ import { needsBrowser, type ParsedDocument } from '../types.ts';
 import { oneLine, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { readPage, reportPage } from './page.ts';
-import { findAll, findFirst, type HtmlElement, parseHtml, textOf, treeLimits } from './tree.ts';
+import { findAll, findFirst, type HtmlElement, parseHtml, textLength, textOf, treeLimits } from './tree.ts';
 
 /**
  * An HTML document. A saved web page is reduced to its main content like a fetched one; a document without navigation (a
@@ -38,8 +38,8 @@ function isWebPage(text: string, root: HtmlElement): boolean {
   if (siteSigns.test(text) || findFirst(root, 'nav') || findFirst(root, 'aside')) return true;
   const links = findAll(root, 'a').filter((link) => link.attributes.href !== undefined);
   if (links.length < linksOfPageMin) return false;
-  const linked = links.reduce((sum, link) => sum + textOf(link).length, 0);
-  return linked > textOf(findFirst(root, 'body') ?? root).length * linkShareMin;
+  const linked = links.reduce((sum, link) => sum + textLength(link), 0);
+  return linked > textLength(findFirst(root, 'body') ?? root) * linkShareMin;
 }
 
 function wholeDocument(root: HtmlElement, url: string | undefined, onCut: (missing: string) => void): string {

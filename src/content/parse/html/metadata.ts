@@ -22,13 +22,13 @@ export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMe
   );
   return {
     title: pageTitle(root, meta, linked),
-    description: tidy(
+    description: collapseSpace(
       meta.get('og:description') ?? meta.get('description') ?? meta.get('twitter:description') ?? linked.description,
     ),
     language: language(
       html?.attributes.lang ?? html?.attributes['xml:lang'] ?? meta.get('content-language') ?? meta.get('og:locale'),
     ),
-    published: published(root, meta, linked),
+    published: findPublished(root, meta, linked),
     canonical: canonicalLink(root, base),
     noindex: directives.includes('noindex') || directives.includes('none'),
     nofollow: directives.includes('nofollow') || directives.includes('none'),
@@ -51,18 +51,18 @@ function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedD
   const headings = findAll(root, 'h1')
     .map(textOf)
     .filter((text) => text.length > 2);
-  const whole = tidy(findAll(root, 'title').map(textOf)[0]);
-  const named = tidy(
+  const whole = collapseSpace(findAll(root, 'title').map(textOf)[0]);
+  const named = collapseSpace(
     meta.get('og:title') ?? meta.get('twitter:title') ?? meta.get('citation_title') ?? linked.headline,
   );
   const only = headings.length === 1 ? headings[0] : undefined;
   const first = named ?? whole;
-  if (first === undefined) return tidy(headings[0]);
+  if (first === undefined) return collapseSpace(headings[0]);
   // "Article – Site" and "Site | Article": a heading that is part of the title is the title.
   const within = headings.find(
     (heading) => heading.length >= 8 && heading.length < first.length && first.includes(heading),
   );
-  return tidy(within ?? withoutSiteName(first, meta.get('og:site_name')) ?? only);
+  return collapseSpace(within ?? withoutSiteName(first, meta.get('og:site_name')) ?? only);
 }
 
 function withoutSiteName(title: string, site: string | undefined): string {
@@ -83,7 +83,7 @@ function language(raw: string | undefined): string | undefined {
   return first !== undefined && /^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/.test(first) ? first : undefined;
 }
 
-function published(root: HtmlElement, meta: Map<string, string>, linked: LinkedData): string | undefined {
+function findPublished(root: HtmlElement, meta: Map<string, string>, linked: LinkedData): string | undefined {
   const names = [
     ...['article:published_time', 'og:published_time', 'datepublished', 'citation_publication_date', 'dc.date.issued'],
     ...[
@@ -180,7 +180,7 @@ function collectLinkedData(value: unknown, found: LinkedData, depth: number): vo
   for (const key of ['@graph', 'mainEntity', 'mainEntityOfPage']) collectLinkedData(record[key], found, depth + 1);
 }
 
-function tidy(text: string | undefined): string | undefined {
+function collapseSpace(text: string | undefined): string | undefined {
   const clean = text?.replace(/\s+/g, ' ').trim().slice(0, 1_000).toWellFormed();
   return clean === undefined || clean === '' ? undefined : clean;
 }

@@ -81,7 +81,11 @@ const scriptNotice =
 
 /** Whether there is no text but a container for scripts, or a notice that scripts are required. */
 function isFrame(markdown: string): boolean {
-  const words = markdown.replaceAll(/\]\([^)]*\)/g, ' ').match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+  let words = 0;
+  for (const [found] of markdown.matchAll(/\]\([^)]*\)|[\p{L}\p{N}]+/gu)) {
+    if (!found.startsWith(']')) words += 1;
+    if (words > wordsOfNoticeMax) return false;
+  }
   return words < wordsOfTextMin || (words <= wordsOfNoticeMax && scriptNotice.test(markdown));
 }
 
@@ -95,8 +99,9 @@ function linksOf(root: HtmlElement, base: string): PageLink[] {
   const links = new Map<string, PageLink>();
   for (const { name, attributes } of [...findAll(root, 'a'), ...findAll(root, 'area'), ...findAll(root, 'frame')]) {
     const href = (name === 'frame' ? attributes.src : attributes.href)?.trim();
-    if (!href || href.startsWith('#') || !URL.canParse(href, base)) continue;
-    const url = new URL(href, base);
+    if (!href || href.startsWith('#')) continue;
+    const url = URL.parse(href, base);
+    if (url === null) continue;
     if (url.protocol !== 'http:' && url.protocol !== 'https:') continue;
     const nofollow = /(^|\s)(nofollow|ugc|sponsored)(\s|$)/i.test(attributes.rel ?? '');
     const known = links.get(url.href);

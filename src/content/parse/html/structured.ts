@@ -48,7 +48,7 @@ export function readStructured(
   };
   return Object.fromEntries(
     Object.entries(stated)
-      .map(([key, value]) => [key, tidy(value)])
+      .map(([key, value]) => [key, collapseSpace(value)])
       .filter(([, value]) => value !== undefined),
   );
 }
@@ -138,7 +138,7 @@ function present(
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-function tidy(value: string): string | undefined {
+function collapseSpace(value: string): string | undefined {
   const clean = value
     .replace(/<[^>]*>/g, ' ')
     .replace(/[\s\0]+/g, ' ')

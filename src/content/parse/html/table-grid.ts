@@ -1,4 +1,4 @@
-import { collect, type HtmlElement, textOf } from './tree.ts';
+import { collect, type HtmlElement, textLength } from './tree.ts';
 
 const spanMax = 100;
 const columnsMax = 500;
@@ -42,7 +42,7 @@ function holdsText(cell: HtmlElement): boolean {
   return (
     collect(cell, ({ name }) => name === 'p').length > 2 ||
     collect(cell, ({ name }) => name === 'pre' || name === 'table').length > 0 ||
-    textOf(cell).length > cellTextMax
+    textLength(cell) > cellTextMax
   );
 }
 

@@ -8,8 +8,41 @@ export type HtmlElement = {
   children: HtmlNode[];
   parent: HtmlElement | undefined;
 };
-type HtmlText = { kind: 'text'; text: string; parent: HtmlElement | undefined };
 export type HtmlNode = HtmlElement | HtmlText;
+
+/** Text between tags. It is complete before it is first measured: copies of a tree share it, with its measures. */
+export class HtmlText {
+  readonly kind = 'text';
+  text: string;
+  #collapsed: string | undefined;
+  #trimmed = -1;
+  #characters = -1;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** The text with each run of white space as one space. */
+  get collapsed(): string {
+    this.#collapsed ??= /[^\S ]|\s\s/.test(this.text) ? this.text.replace(/\s+/g, ' ') : this.text;
+    return this.#collapsed;
+  }
+
+  /** Characters without the white space around them. */
+  get trimmed(): number {
+    if (this.#trimmed < 0) this.#trimmed = this.text.trim().length;
+    return this.#trimmed;
+  }
+
+  /** The same, where in longer text each run of white space counts as one character. */
+  get characters(): number {
+    if (this.#characters < 0)
+      this.#characters = this.trimmed < shortCharacters ? this.trimmed : this.collapsed.trim().length;
+    return this.#characters;
+  }
+}
+
+const shortCharacters = 40;
 
 /** Data in the page for its scripts: JSON-LD, application state. */
 export type EmbeddedData = { type: string; id: string; text: string };
@@ -89,7 +122,7 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
         if (skipFrom > 0) return;
         const last = current.children.at(-1);
         if (last?.kind === 'text') last.text += text;
-        else current.children.push({ kind: 'text', text, parent: current });
+        else current.children.push(new HtmlText(text));
       },
       onclosetag() {
         if (skipFrom > 0) {
@@ -189,17 +222,36 @@ export function collect(root: HtmlElement, wanted: (element: HtmlElement) => boo
 /** All text of a node with white space collapsed. */
 export function textOf(node: HtmlNode): string {
   const parts: string[] = [];
-  const visit = (at: HtmlNode): void => {
-    if (at.kind === 'text') parts.push(at.text);
-    else if (at.name === 'br') parts.push(' ');
-    else {
-      for (const child of at.children) visit(child);
-      if (blockNames.has(at.name)) parts.push(' ');
-    }
-  };
-  visit(node);
-  const text = parts.length === 1 ? (parts[0] ?? '') : parts.join('');
-  return (/[^\S ]|\s\s/.test(text) ? text.replace(/\s+/g, ' ') : text).trim();
+  let endsInSpace = true;
+  eachPiece(node, (piece) => {
+    const rest = endsInSpace && piece.startsWith(' ') ? piece.slice(1) : piece;
+    if (rest === '') return;
+    parts.push(rest);
+    endsInSpace = rest.endsWith(' ');
+  });
+  return (parts.length === 1 ? (parts[0] ?? '') : parts.join('')).trimEnd();
+}
+
+/** The length of `textOf`, without assembling it. */
+export function textLength(node: HtmlNode): number {
+  let length = 0;
+  let endsInSpace = true;
+  eachPiece(node, (piece) => {
+    if (endsInSpace && piece === ' ') return;
+    length += endsInSpace && piece.startsWith(' ') ? piece.length - 1 : piece.length;
+    if (piece !== '') endsInSpace = piece.endsWith(' ');
+  });
+  return endsInSpace && length > 0 ? length - 1 : length;
+}
+
+/** Calls back with the collapsed texts in order, and with a space for each line break and after each block. */
+function eachPiece(node: HtmlNode, take: (piece: string) => void): void {
+  if (node.kind === 'text') take(node.collapsed);
+  else if (node.name === 'br') take(' ');
+  else {
+    for (const child of node.children) eachPiece(child, take);
+    if (blockNames.has(node.name)) take(' ');
+  }
 }
 
 /** The start of `textOf`, at least `characters` long if there is that much; cheap on large elements. */
@@ -207,7 +259,7 @@ export function textStart(element: HtmlElement, characters: number): string {
   let out = '';
   const visit = (node: HtmlNode): void => {
     if (out.length >= characters) return;
-    if (node.kind === 'text') out += node.text.replace(/\s+/g, ' ');
+    if (node.kind === 'text') out += node.collapsed;
     else {
       for (const child of node.children) visit(child);
       if (blockNames.has(node.name)) out += ' ';

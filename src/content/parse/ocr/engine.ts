@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { imageOrientation } from '../image-size.ts';
 import { failed, unsupported } from '../types.ts';
 import type { GreyImage } from './image.ts';
-import { findLanguage, findOcrEngine, findOcrProblem, type OcrSettings, readLanguage } from './languages.ts';
+import { findLanguage, findOcrEngine, type OcrSettings, readLanguage } from './languages.ts';
 
 type Box = { x0: number; y0: number; x1: number; y1: number };
 type Word = { bbox: Box; text: string; confidence: number };
@@ -52,7 +52,7 @@ export function loadOcrEngine(settings: OcrSettings): Promise<TesseractEngine> {
 
 async function createEngine(settings: OcrSettings, languages: string): Promise<TesseractEngine> {
   const program = findOcrEngine();
-  if (!program) throw unsupported(`The text is a picture, and ${findOcrProblem(settings)}.`);
+  if (!program) throw unsupported('The text is a picture, and no OCR engine is installed.');
   const create = createRequire(import.meta.url)(program.programFile) as (options: object) => Promise<Tesseract>;
   const quiet = (): void => {};
   const started = Promise.withResolvers<WasmInstance>();
@@ -70,7 +70,7 @@ async function createEngine(settings: OcrSettings, languages: string): Promise<T
   if (!memory) throw new Error('The OCR engine exports no memory.');
   for (const language of settings.languages) {
     const file = findLanguage(language, settings.dataDirectory);
-    if (file === undefined) throw unsupported(`The text is a picture, and ${findOcrProblem(settings)}.`);
+    if (file === undefined) throw unsupported(`The text is a picture, and no OCR data is installed for ${language}.`);
     tesseract.FS.writeFile(`/${language}.traineddata`, readLanguage(file));
   }
   const api = new tesseract.TessBaseAPI();

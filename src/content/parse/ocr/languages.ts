@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
 const require = createRequire(import.meta.url);
@@ -8,6 +8,11 @@ const dataBytesMax = 256 * 1024 * 1024;
 
 /** Which languages recognition reads, and where their data is when it is not an installed package. */
 export type OcrSettings = { languages: string[]; dataDirectory?: string };
+
+export function ocrSettings(config: { ocrLanguages: string[]; ocrDataDir: string | undefined }): OcrSettings {
+  const { ocrLanguages: languages, ocrDataDir } = config;
+  return ocrDataDir === undefined ? { languages } : { languages, dataDirectory: resolve(ocrDataDir) };
+}
 
 export type OcrEngine = { programFile: string; wasmFile: string };
 
@@ -37,13 +42,15 @@ export function readLanguage(file: string): Uint8Array {
   return file.endsWith('.gz') ? gunzipSync(bytes, { maxOutputLength: dataBytesMax }) : bytes;
 }
 
-/** The reason why pictures cannot be read, with the remedy; undefined when they can. */
-export function findOcrProblem({ languages, dataDirectory }: OcrSettings): string | undefined {
-  if (!findOcrEngine()) return 'no OCR engine is installed. Install the package tesseract.js-core to read it';
+export type OcrProblem = { reason: string; fix: string };
+
+/** Why scans and pictures cannot be read, and the remedy; undefined when they can. */
+export function findOcrProblem({ languages, dataDirectory }: OcrSettings): OcrProblem | undefined {
+  if (!findOcrEngine()) return { reason: 'no OCR engine is installed', fix: 'Install the package tesseract.js-core' };
   const missing = languages.filter((language) => findLanguage(language, dataDirectory) === undefined);
   if (missing.length === 0) return undefined;
   const packages = missing.map((language) => `@tesseract.js-data/${language}`).join(', ');
-  return `no OCR data is installed for ${missing.join(', ')}. Install ${packages} to read it`;
+  return { reason: `no OCR data is installed for ${missing.join(', ')}`, fix: `Install ${packages}` };
 }
 
 function findPackage(name: string): string | undefined {

@@ -1,4 +1,5 @@
 import { imageSize } from '../image-size.ts';
+import { buildSegments } from '../pdf/lines.ts';
 import { buildPage, writePages } from '../pdf/write-pages.ts';
 import { type Reading, Unfinished } from '../reading.ts';
 import { failed, type ParsedDocument, parseLimits, unsupported } from '../types.ts';
@@ -25,6 +26,6 @@ export async function parsePicture(bytes: Uint8Array, reading: Reading): Promise
   const drawn = readPicture(engine, picture, assumedDotsPerInch);
   if (drawn.characters === 0) throw failed('No text could be recognised in the picture.');
   reading.recognised.push({ page: 1, confidence: drawn.confidence, characters: drawn.characters });
-  const markdown = writePages([buildPage(1, { ...drawn, tree: [] }, false)]);
+  const markdown = writePages([buildPage(1, { ...drawn, segments: buildSegments(drawn.glyphs), tree: [] }, false)]);
   return { kind: 'image', pages: 1, markdown, ...reading.report() };
 }

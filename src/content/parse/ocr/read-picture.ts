@@ -1,4 +1,4 @@
-import type { Glyph, Rule, TextStyle } from '../pdf/page.ts';
+import { type Glyph, type Rule, rightToLeft, type TextStyle } from '../pdf/page.ts';
 import type { OcrLine, TesseractEngine } from './engine.ts';
 import { type GreyImage, prepareForRecognition } from './image.ts';
 import { findRules } from './rules.ts';
@@ -111,5 +111,3 @@ function lineGlyphs(line: OcrLine, size: number, scale: number): Glyph[] {
   glyphs.push({ ...common, character: '\n', left: end, right: end, generated: true });
   return glyphs;
 }
-
-const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;

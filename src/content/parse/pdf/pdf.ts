@@ -3,6 +3,7 @@ import { readPicture } from '../ocr/read-picture.ts';
 import { type Reading, Unfinished } from '../reading.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { openPdf, type PdfDocument } from './document.ts';
+import { buildSegments, type Segment, SegmentCutter } from './lines.ts';
 import type { PdfPage } from './page.ts';
 import { buildPage, type Page, writePages } from './write-pages.ts';
 
@@ -57,11 +58,19 @@ async function readPages(document: PdfDocument, reading: Reading): Promise<Page[
 }
 
 function readPage(page: PdfPage, number: number): { page: Page; isScan: boolean; count: number } {
-  const glyphs = page.glyphs();
-  const isScan = glyphs.length <= scanCharactersMax && page.imageShare() > scanImageShare;
+  const tree = page.structure();
+  const { segments, count } = readSegments(page, tree.length > 0);
+  const isScan = count <= scanCharactersMax && page.imageShare() > scanImageShare;
   const { width, height } = page;
-  const drawn = { width, height, glyphs, rules: page.rules(), tree: page.structure() };
-  return { page: buildPage(number, drawn, isScan), isScan, count: glyphs.length };
+  return { page: buildPage(number, { width, height, segments, rules: page.rules(), tree }, isScan), isScan, count };
+}
+
+function readSegments(page: PdfPage, byContent: boolean): { segments: Segment[]; count: number } {
+  const cutter = new SegmentCutter(byContent);
+  const count = page.eachWord((glyph) => cutter.add(glyph));
+  if (count !== undefined) return { segments: cutter.finish(), count };
+  const glyphs = page.glyphs();
+  return { segments: buildSegments(glyphs, byContent), count: glyphs.length };
 }
 
 /** The page's text from its picture; undefined when there is none. */
@@ -76,7 +85,7 @@ function recognisePage(
   const drawn = readPicture(engine, image.picture, image.dotsPerInch);
   if (drawn.characters === 0) return undefined;
   reading.recognised.push({ page: index + 1, confidence: drawn.confidence, characters: drawn.characters });
-  return buildPage(index + 1, { ...drawn, tree: [] }, false);
+  return buildPage(index + 1, { ...drawn, segments: buildSegments(drawn.glyphs), tree: [] }, false);
 }
 
 /** Without an OCR engine, a file of nothing but pictures is refused. */

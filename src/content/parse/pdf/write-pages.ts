@@ -2,9 +2,9 @@ import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdow
 import { splitColumns } from './columns.ts';
 import { dropFurniture } from './furniture.ts';
 import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './headings.ts';
-import { buildLines, buildSegments, type Line, type Segment } from './lines.ts';
+import { buildLines, type Line, type Segment } from './lines.ts';
 import { orderLines } from './order.ts';
-import type { Glyph, Rule, StructureElement } from './page.ts';
+import type { Rule, StructureElement } from './page.ts';
 import { buildParagraphs, type PdfBlock, type TextBlock } from './paragraphs.ts';
 import { structuredBlocks } from './structure.ts';
 import { findTables } from './tables.ts';
@@ -22,11 +22,14 @@ export type Page = {
   unread: boolean;
 };
 
-/** What a page draws, before it is put into lines. */
-type Drawn = { width: number; height: number; glyphs: Glyph[]; rules: Rule[]; tree: StructureElement[] };
+type Paragraph = Extract<Block, { type: 'paragraph' }>;
 
-export function buildPage(number: number, { width, height, glyphs, rules, tree }: Drawn, unread: boolean): Page {
-  const segments = buildSegments(glyphs, tree.length > 0).filter((segment) => !segment.artifact || tree.length === 0);
+/** What a page draws. */
+type Drawn = { width: number; height: number; segments: Segment[]; rules: Rule[]; tree: StructureElement[] };
+
+export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
+  const { width, height, rules, tree } = drawn;
+  const segments = drawn.segments.filter((segment) => !segment.artifact || tree.length === 0);
   const lines = buildLines(segments.filter((segment) => !segment.turned));
   return { number, width, height, lines, turned: segments.filter(({ turned }) => turned), rules, tree, unread };
 }
@@ -48,12 +51,14 @@ export function writePages(pages: Page[]): string {
   const hasHeadingRoles = all.some((block) => block.kind === 'text' && roleLevel(block.role) !== undefined);
   const levels = headingLevels(all, { ...look, hasHeadingRoles });
   const out: Block[] = [];
+  const joined = new Map<Paragraph, string[]>();
   blocks.forEach(({ page, blocks: own }, index) => {
     const written = writeBlocks(own, levels, look);
-    if (index > 0) joinAcrossPages(out, written, page, words);
+    if (index > 0) joinAcrossPages(out, written, page, words, joined);
     if (pages[index]?.unread) out.push({ type: 'comment', text: `page ${page} is a picture without text` });
     out.push(...written);
   });
+  for (const [paragraph, pieces] of joined) paragraph.text = pieces.join('');
   return writeMarkdown(out);
 }
 
@@ -165,22 +170,36 @@ function itemBlock(block: TextBlock, text: string, depth: number): Block {
   return { type: 'item', depth, marker: '-', text: shown };
 }
 
-/** A paragraph that clearly continues over a page break is one; the break's comment stays in place. */
-function joinAcrossPages(out: Block[], next: Block[], page: number, words: WordList): void {
+/**
+ * A paragraph that clearly continues over a page break is one; the break's comment stays in place. `joined` collects the
+ * pieces of such paragraphs, which may run over thousands of pages.
+ */
+function joinAcrossPages(
+  out: Block[],
+  next: Block[],
+  page: number,
+  words: WordList,
+  joined: Map<Paragraph, string[]>,
+): void {
   const last = out.at(-1);
   const first = next[0];
+  const pieces = last?.type === 'paragraph' ? (joined.get(last) ?? [last.text]) : [];
+  const piece = pieces.pop();
   const goesOn =
+    piece !== undefined &&
     last?.type === 'paragraph' &&
     first?.type === 'paragraph' &&
-    /[\p{L},-]$/u.test(last.text) &&
+    /[\p{L},-]$/u.test(piece.slice(-2)) &&
     /^\p{Ll}/u.test(first.text);
   if (!goesOn) {
+    if (piece !== undefined) pieces.push(piece);
     out.push({ type: 'comment', text: `page ${page}` });
     return;
   }
   next.shift();
   const word = /^\S+/.exec(first.text)?.[0] ?? '';
   const rest = first.text.slice(word.length);
-  const joined = /\p{L}-$/u.test(last.text) ? words.join(last.text, word) : joinText(last.text, word);
-  last.text = `${joined} <!-- page ${page} -->${rest}`;
+  const whole = /\p{L}-$/u.test(piece) ? words.join(piece, word) : joinText(piece, word);
+  pieces.push(whole, ` <!-- page ${page} -->${rest}`);
+  joined.set(last, pieces);
 }

@@ -2,7 +2,7 @@ import { AppError } from '../../../errors.ts';
 import { Lanes } from '../../../lanes.ts';
 import type { Logger } from '../../../log.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
-import { findOcrProblem, type OcrSettings } from '../ocr/languages.ts';
+import { findOcrProblem, type OcrProblem, type OcrSettings } from '../ocr/languages.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
 import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
@@ -62,6 +62,8 @@ type Waiting = {
 
 const queueMaxDefault = 512;
 const longDocumentsMax = 2;
+/** A process that stops reading to keep what it has is given this time to write it. */
+const keptGraceMs = 30_000;
 const startRetryMsMax = 5_000;
 /** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
 const failedStartsMax = 4;
@@ -86,7 +88,7 @@ export class ParserPool {
   /** Long documents of jobs: one of a lane at a time, two in total, in further processes. */
   readonly #longLanes: Lanes<Waiting>;
   #longCount = 0;
-  #ocrProblem: { words: string | undefined } | undefined;
+  #ocrProblem: { found: OcrProblem | undefined } | undefined;
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -141,9 +143,11 @@ export class ParserPool {
     terms: ReadingTerms,
   ): Promise<ParsedDocument | { unfinished: unknown }> {
     const { deadlineMs: usualMs, jobDeadlineMs = usualMs, memoryMb } = this.#options;
-    const deadlineMs = options.lanes === this.#longLanes ? jobDeadlineMs : usualMs;
+    const isLong = options.lanes === this.#longLanes;
+    const deadlineMs = isLong ? jobDeadlineMs : usualMs;
     const fields = { ...input, terms: { ...terms, deadlineMs, memoryMb } };
-    const { value, blobs } = await this.#execute('parse', fields, { ...options, deadlineMs });
+    const killAfterMs = deadlineMs + (isLong ? keptGraceMs : 0);
+    const { value, blobs } = await this.#execute('parse', fields, { ...options, deadlineMs: killAfterMs });
     const metadata = value as Omit<ParsedDocument, 'markdown'> | { unfinished: unknown };
     return 'unfinished' in metadata ? metadata : { ...metadata, markdown: text(blobs[0]) };
   }
@@ -154,8 +158,9 @@ export class ParserPool {
 
   /** Looked up once: packages are not installed while the server runs. */
   #findOcrProblem(): string | undefined {
-    this.#ocrProblem ??= { words: findOcrProblem(this.#ocr) };
-    return this.#ocrProblem.words;
+    this.#ocrProblem ??= { found: findOcrProblem(this.#ocr) };
+    const { found } = this.#ocrProblem;
+    return found && `${found.reason}. ${found.fix} to read it`;
   }
 
   /** The text's chunks, postings and vectors, for an index. */
@@ -207,7 +212,7 @@ export class ParserPool {
         if (lanes.remove(lane, waiting)) waiting.reject(signal?.reason);
       };
       const waiting: Waiting = { task, input, signal, deadlineMs, onProgress, giveUp, resolve, reject };
-      if (!lanes.add(lane, waiting)) return reject(fullError());
+      if (!lanes.add(lane, waiting)) return reject(queueFullError());
       signal?.addEventListener('abort', giveUp, { once: true });
       this.#dispatch();
       this.#fill();
@@ -313,7 +318,7 @@ function text(bytes: Uint8Array | undefined): string {
   return bytes === undefined ? '' : new TextDecoder().decode(bytes);
 }
 
-function fullError(): AppError {
+function queueFullError(): AppError {
   return new AppError('unavailable', 'Too many documents are waiting to be read. Try again in a moment.', {
     headers: { 'retry-after': '5' },
   });

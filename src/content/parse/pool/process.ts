@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { programFile } from '../../../program-file.ts';
 import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
 import { findConfinement, processorSecondsMax } from './confinement.ts';
@@ -31,7 +32,7 @@ const lastWordsMax = 16 * 1024;
 /** Markdown has at most four bytes per character; the rest is room for vectors and metadata. */
 const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
 const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
-export const ownWorkerFile = fileURLToPath(new URL('./worker.ts', import.meta.url));
+export const ownWorkerFile = programFile('./worker', import.meta.url);
 
 /** One child process that parses one document at a time. */
 export class ParserProcess {
@@ -202,13 +203,17 @@ function isFailure(reason: string): reason is ParseFailure {
  */
 function startChild(options: ProcessOptions): ChildProcess {
   const workerFile = options.workerFile ?? ownWorkerFile;
-  const readable = [sourceRoot, dirname(workerFile) + sep, modulesDirectory(), join(sourceRoot, '..', 'package.json')];
+  const readable = [
+    ...[sourceRoot, dirname(workerFile) + sep, modulesDirectory()],
+    ...['package.json', `node_modules${sep}`].map((path) => join(sourceRoot, '..', path)),
+  ];
   if (options.dataDirectory !== undefined) readable.push(options.dataDirectory + sep);
   const nodeArguments = [
     '--permission',
     ...[...new Set(readable)].map((path) => `--allow-fs-read=${path}`),
     `--max-old-space-size=${Math.max(48, Math.floor(options.memoryMb * 0.75))}`,
     '--max-semi-space-size=16',
+    '--expose-gc', // to tell garbage from memory in use
     '--no-warnings',
     '--disallow-code-generation-from-strings',
     '--disable-proto=delete',

@@ -32,7 +32,7 @@ export function serve(tasks: Record<string, Task>, warmUp?: () => Promise<boolea
   process.stdin.on('data', (chunk: Buffer) => {
     asked = true;
     for (const frame of reader.push(chunk)) {
-      work = work.then(async () => reply(await answer(tasks, frame.header, frame.blobs[0] ?? new Uint8Array())));
+      work = work.then(async () => reply(await runTask(tasks, frame.header, frame.blobs[0] ?? new Uint8Array())));
     }
   });
   process.stdin.on('end', () => process.exit(0));
@@ -43,7 +43,7 @@ export function serve(tasks: Record<string, Task>, warmUp?: () => Promise<boolea
   void warm();
 }
 
-async function answer(tasks: Record<string, Task>, header: TaskFields, bytes: Uint8Array): Promise<TaskResult> {
+async function runTask(tasks: Record<string, Task>, header: TaskFields, bytes: Uint8Array): Promise<TaskResult> {
   const name = String(header.task);
   const task = Object.hasOwn(tasks, name) ? tasks[name] : undefined;
   try {

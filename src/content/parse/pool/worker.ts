@@ -1,5 +1,5 @@
 import { type PrepareInput, prepareText } from '../../prepare.ts';
-import { looksLikeHtml } from '../html/looks-like.ts';
+import { looksLikeHtml } from '../html/detect-html.ts';
 import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
 import { parseDocument } from '../parse.ts';
@@ -52,7 +52,7 @@ const tasks: Record<string, Task> = {
 };
 
 /** A fetched body arrives as it was sent: its Content-Encoding is decoded here. */
-function decoded(task: Task): Task {
+function decodeTask(task: Task): Task {
   return async (bytes, fields, onProgress) => {
     const { contentEncoding, decodedBytesMax, cutBody } = fields;
     if (contentEncoding === undefined) return task(bytes, fields, onProgress);
@@ -76,4 +76,4 @@ async function warmUp(): Promise<boolean> {
 }
 
 await loadPdfium();
-serve(Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, decoded(task)])), warmUp);
+serve(Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, decodeTask(task)])), warmUp);

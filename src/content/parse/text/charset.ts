@@ -18,10 +18,10 @@ export function decodeText(bytes: Uint8Array, claimed?: string): DecodedText {
     const utf8 = decodeUtf8(bytes);
     if (utf8 !== undefined) return { text: utf8, charset: 'utf-8' };
   }
-  for (const charset of [claimed, ...guesses(bytes)]) {
+  for (const charset of [claimed, ...guessCharsets(bytes)]) {
     if (charset === undefined || /^(?:utf-?8|us-ascii|ascii)$/i.test(charset)) continue;
     const text = decodeAs(bytes, charset);
-    if (text !== undefined && !looksBroken(text)) return { text, charset: charset.toLowerCase() };
+    if (text !== undefined && !isWronglyDecoded(text)) return { text, charset: charset.toLowerCase() };
   }
   return { text: iconv.decode(Buffer.from(bytes), 'windows-1252'), charset: 'windows-1252' };
 }
@@ -112,11 +112,11 @@ function mostlyUtf8(bytes: Uint8Array): boolean {
 }
 
 /** Characters that no correct decoding contains: the bytes are in another charset. */
-function looksBroken(text: string): boolean {
+function isWronglyDecoded(text: string): boolean {
   return /[\u0080-\u0084\u0086-\u009f\ufffd]/.test(text);
 }
 
-function guesses(bytes: Uint8Array): string[] {
+function guessCharsets(bytes: Uint8Array): string[] {
   if (isIso2022(bytes)) return ['ISO-2022-JP'];
   const found = analyse(Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, sampleBytes)));
   return found.filter((match) => match.confidence >= 10 && !/^UTF-/.test(match.name)).map((match) => match.name);

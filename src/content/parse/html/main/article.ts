@@ -1,4 +1,14 @@
-import { collect, detach, findAll, type HtmlElement, type HtmlNode, hasAncestor, textOf, textStart } from '../tree.ts';
+import {
+  collect,
+  detach,
+  findAll,
+  type HtmlElement,
+  type HtmlNode,
+  hasAncestor,
+  textLength,
+  textOf,
+  textStart,
+} from '../tree.ts';
 import { clone, type Extent, inlineNames, linkDensity, measureText, proseLengths, simplify } from './measure.ts';
 import {
   callToAction,
@@ -29,7 +39,7 @@ export function articleContent(
     const lede = findLede(copy, description);
     removeNoise(copy, cut);
     const content = gather(titledArticle(copy, title));
-    cleanUp(content, title, cut);
+    removeNonText(content, title, cut);
     if (lede !== undefined) addLede(content, lede);
     return content;
   });
@@ -37,7 +47,7 @@ export function articleContent(
   let best: { content: HtmlElement; length: number } | undefined;
   for (const attempt of attempts) {
     const content = attempt();
-    const length = textOf(content).length;
+    const length = textLength(content);
     if (best === undefined || length > best.length * 2) best = { content, length };
     // A short text may be everything there is, or the rest of a page (a forum, a thread) that consists of "comments".
     if (best.length >= enoughCharacters && (best.length >= surelyEnoughCharacters || best.length > prose * 0.15)) break;
@@ -165,11 +175,10 @@ const boxNames = new Set(['div', 'section', 'article', 'main', 'td', 'body', 'ce
 function isTextBlock(element: HtmlElement): boolean {
   if (element.name === 'p' || element.name === 'pre' || element.name === 'blockquote') return true;
   if (element.name === 'li' || element.name === 'dd')
-    return element.children.some((child) => child.kind === 'text' && child.text.trim().length > 25);
+    return element.children.some((child) => child.kind === 'text' && child.trimmed > 25);
   if (!boxNames.has(element.name)) return false;
   const own = element.children.reduce(
-    (sum, child) =>
-      sum + (child.kind === 'text' ? child.text.trim().length : inlineNames.has(child.name) ? textOf(child).length : 0),
+    (sum, child) => sum + (child.kind === 'text' ? child.trimmed : inlineNames.has(child.name) ? textLength(child) : 0),
     0,
   );
   return own > 80;
@@ -253,8 +262,8 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
 }
 
 /** Removes from the chosen element what is not its text. */
-function cleanUp(content: HtmlElement, title: string | undefined, cut: Cut): void {
-  const whole = textOf(content).length;
+function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut): void {
+  const whole = textLength(content);
   for (const name of ['form', 'fieldset', 'footer', 'aside', 'input', 'button', 'select', 'textarea'])
     for (const element of findAll(content, name))
       if (!isSubstantial(element, whole) && !isNote(element)) detach(element);
@@ -269,7 +278,7 @@ function cleanUp(content: HtmlElement, title: string | undefined, cut: Cut): voi
 }
 
 function isSubstantial(element: HtmlElement, whole: number): boolean {
-  const length = textOf(element).length;
+  const length = textLength(element);
   return length > whole * 0.4 && linkDensity(element) < 0.3;
 }
 
@@ -285,7 +294,7 @@ function dropTitle(content: HtmlElement, title: string | undefined): void {
 
 /** A caption is not running text; where its image has no description, it becomes the description. */
 function captionsToImages(content: HtmlElement): void {
-  const whole = textOf(content).length;
+  const whole = textLength(content);
   for (const caption of collect(content, isCaption)) {
     if (caption.parent === undefined || isSubstantial(caption, whole)) continue;
     const image = findAll(caption, 'img')[0] ?? findAll(caption.parent, 'img')[0];
@@ -318,7 +327,7 @@ function dropPointers(content: HtmlElement): void {
 
 /** After a heading such as "You may also like", the page is about other pages. */
 function dropRelated(content: HtmlElement): void {
-  const total = textOf(content).length;
+  const total = textLength(content);
   const extents = measureText(content);
   for (const heading of collect(content, ({ name }) => /^(?:h[2-6]|strong|b|label|p|div|span|dt)$/.test(name))) {
     if (isLong(heading, extents, 50) || !isAttached(heading, content)) continue;
@@ -326,17 +335,12 @@ function dropRelated(content: HtmlElement): void {
     if (text.length > 50 || !relatedHeading.test(text)) continue;
     // The box that starts with the heading, unless it is most of the page.
     let box = heading;
-    while (
-      box.parent !== undefined &&
-      box.parent !== content &&
-      isFirst(box) &&
-      textOf(box.parent).length < total * 0.4
-    )
+    while (box.parent !== undefined && box.parent !== content && isFirst(box) && textLength(box.parent) < total * 0.4)
       box = box.parent;
     const siblings = box.parent?.children ?? [];
     const after = siblings.slice(siblings.indexOf(box) + 1);
     // The announced links are in their own box, or directly after it, up to the first text that announces nothing.
-    if (textOf(box).length <= text.length + 20)
+    if (textLength(box) <= text.length + 20)
       for (const node of after) {
         if (node.kind !== 'element') continue;
         if (!announcesPages(node)) break;
@@ -372,7 +376,7 @@ function isAttached(element: HtmlElement, content: HtmlElement): boolean {
 function isFirst(element: HtmlElement): boolean {
   for (const sibling of element.parent?.children ?? []) {
     if (sibling === element) return true;
-    if (textOf(sibling) !== '') return false;
+    if (textLength(sibling) > 0) return false;
   }
   return true;
 }
@@ -424,7 +428,6 @@ function dropEmptyHeadings(content: HtmlElement): void {
 
 function hasOwnContent(element: HtmlElement): boolean {
   return (
-    element.name === 'img' ||
-    element.children.some((child: HtmlNode) => child.kind === 'text' && child.text.trim() !== '')
+    element.name === 'img' || element.children.some((child: HtmlNode) => child.kind === 'text' && child.trimmed > 0)
   );
 }

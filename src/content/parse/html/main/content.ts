@@ -1,7 +1,7 @@
 import type { PageFacts } from '../page-signals.ts';
 import type { PageType } from '../page-type.ts';
 import type { Structured } from '../structured.ts';
-import { findFirst, type HtmlElement, type HtmlTree, textOf } from '../tree.ts';
+import { findFirst, type HtmlElement, type HtmlTree, textLength } from '../tree.ts';
 import { articleContent } from './article.ts';
 import { cardsContent } from './cards.ts';
 import { embeddedContent } from './embedded.ts';
@@ -19,7 +19,7 @@ export function mainContent(
   const body = pageBody(tree);
   const article = (): HtmlElement => articleContent(body, title, description);
   const content = extract(type, body, article, stated);
-  if (textOf(content).length >= enoughCharacters) return content;
+  if (textLength(content) >= enoughCharacters) return content;
   // A page rendered by a script may contain its text as data.
   return embeddedContent(tree.embedded, things) ?? content;
 }
@@ -33,12 +33,12 @@ function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, 
     case 'forum':
       return thread(body) ?? article();
     case 'service':
-      return orElse(wholePage(body), article);
+      return unlessEmpty(wholePage(body), article);
     case 'collection':
     case 'listing':
-      return orElse(cardsContent(body), article);
+      return unlessEmpty(cardsContent(body), article);
     case 'product':
-      return orElse(productContent(body, stated), article);
+      return unlessEmpty(productContent(body, stated), article);
   }
 }
 
@@ -46,14 +46,14 @@ function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, 
 const missedShareMin = 1.2;
 
 function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
-  return textOf(whole).length > textOf(content).length * missedShareMin ? whole : content;
+  return textLength(whole) > textLength(content) * missedShareMin ? whole : content;
 }
 
 const enoughCharacters = 100;
 
 /** The rules of a type find nothing on a misclassified page: then the general rules apply. */
-function orElse(content: HtmlElement, otherwise: () => HtmlElement): HtmlElement {
-  return textOf(content).length >= enoughCharacters ? content : otherwise();
+function unlessEmpty(content: HtmlElement, otherwise: () => HtmlElement): HtmlElement {
+  return textLength(content) >= enoughCharacters ? content : otherwise();
 }
 
 function thread(body: HtmlElement): HtmlElement | undefined {
@@ -66,9 +66,9 @@ function thread(body: HtmlElement): HtmlElement | undefined {
 function pageBody({ root, noscript }: HtmlTree): HtmlElement {
   const body = findFirst(root, 'body') ?? root;
   let best = body;
-  let length = textOf(body).length;
+  let length = textLength(body);
   for (const element of noscript) {
-    const own = textOf(element).length;
+    const own = textLength(element);
     if (own > length && own >= enoughCharacters) [best, length] = [element, own];
   }
   return best;

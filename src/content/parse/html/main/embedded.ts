@@ -1,5 +1,5 @@
 import type { Thing } from '../linked-data.ts';
-import { type EmbeddedData, type HtmlElement, parseHtml, textOf } from '../tree.ts';
+import { type EmbeddedData, type HtmlElement, parseHtml, textLength } from '../tree.ts';
 
 /** A text that the page contains only as data for its script. */
 const bodyCharactersMin = 300;
@@ -17,7 +17,7 @@ export function embeddedContent(embedded: EmbeddedData[], things: Thing[]): Html
   if (text === undefined) return undefined;
   const html = /<(?:p|br|div|h\d|li)\b/i.test(text) ? text : text.replace(/\n+/g, '<br><br>');
   const { root } = parseHtml(html);
-  return textOf(root).length >= bodyCharactersMin ? { ...root, name: 'div' } : undefined;
+  return textLength(root) >= bodyCharactersMin ? { ...root, name: 'div' } : undefined;
 }
 
 function longestText(embedded: EmbeddedData[]): string | undefined {

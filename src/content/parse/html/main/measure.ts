@@ -11,7 +11,7 @@ export function proseLengths(body: HtmlElement): Map<HtmlElement, number> {
     let sum = 0;
     let own = 0;
     for (const child of element.children) {
-      if (child.kind === 'text') own += child.text.trim().length;
+      if (child.kind === 'text') own += child.trimmed;
       else if (child.name !== 'a') {
         const inner = visit(child);
         if (inlineNames.has(child.name)) own += inner;
@@ -34,9 +34,8 @@ export function linkDensity(element: HtmlElement): number {
   const visit = (at: HtmlElement, weight: number): void => {
     for (const child of at.children) {
       if (child.kind === 'text') {
-        const characters = trimmedLength(child.text);
-        length += characters;
-        linked += characters * weight;
+        length += child.characters;
+        linked += child.characters * weight;
       } else if (child.name === 'a') visit(child, child.attributes.href?.startsWith('#') ? 0.3 : 1);
       else visit(child, weight);
     }
@@ -54,7 +53,7 @@ export function measureText(root: HtmlElement): Map<HtmlElement, Extent> {
     const sum = { characters: 0, linked: 0, links: 0 };
     for (const child of element.children) {
       if (child.kind === 'text') {
-        sum.characters += trimmedLength(child.text);
+        sum.characters += child.characters;
         continue;
       }
       const inner = visit(child);
@@ -73,11 +72,6 @@ export function measureText(root: HtmlElement): Map<HtmlElement, Extent> {
   return extents;
 }
 
-function trimmedLength(text: string): number {
-  const trimmed = text.trim();
-  return trimmed.length < 40 ? trimmed.length : trimmed.replace(/\s+/g, ' ').length;
-}
-
 /** Text for comparisons: only letters and digits, in lower case. */
 export function simplify(text: string): string {
   return text
@@ -94,8 +88,7 @@ export function clone(element: HtmlElement, parent: HtmlElement | undefined): Ht
     children: [],
     parent,
   };
-  for (const child of element.children)
-    copy.children.push(child.kind === 'text' ? { kind: 'text', text: child.text, parent: copy } : clone(child, copy));
+  for (const child of element.children) copy.children.push(child.kind === 'text' ? child : clone(child, copy));
   return copy;
 }
 

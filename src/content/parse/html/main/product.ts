@@ -1,5 +1,5 @@
 import type { Structured } from '../structured.ts';
-import { collect, detach, type HtmlElement, textOf } from '../tree.ts';
+import { collect, detach, type HtmlElement, HtmlText, textLength, textOf } from '../tree.ts';
 import { measureText, simplify } from './measure.ts';
 import { wholePage } from './whole-page.ts';
 
@@ -33,7 +33,7 @@ function addStated(content: HtmlElement, { name, price, currency, description }:
   add('p', description, description);
   for (const [tag, text] of lines.reverse()) {
     const element: HtmlElement = { kind: 'element', name: tag, attributes: {}, children: [], parent: content };
-    element.children.push({ kind: 'text', text, parent: element });
+    element.children.push(new HtmlText(text));
     content.children.unshift(element);
   }
 }
@@ -75,7 +75,7 @@ function dropSections(content: HtmlElement, heading: RegExp): void {
 function startsWith(parent: HtmlElement, child: HtmlElement): boolean {
   for (const sibling of parent.children) {
     if (sibling === child) return true;
-    if (textOf(sibling).length > 3) return false;
+    if (textLength(sibling) > 3) return false;
   }
   return true;
 }

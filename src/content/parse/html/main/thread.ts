@@ -1,4 +1,4 @@
-import { collect, findFirst, type HtmlElement, hasAncestor, parseHtml, textOf } from '../tree.ts';
+import { collect, findFirst, type HtmlElement, HtmlText, hasAncestor, parseHtml, textLength, textOf } from '../tree.ts';
 import { clone, proseLengths, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, namesOf } from './names.ts';
 import { isChrome, isHidden } from './signs.ts';
@@ -32,17 +32,17 @@ export function findPosts(body: HtmlElement): Post[] {
     if (!overlaps) for (const one of group) chosen.add(one);
   }
   for (const element of [...chosen]) {
-    const outer = outermostAlone(element, groups.flat(), chosen);
+    const outer = widenToPost(element, groups.flat(), chosen);
     if (outer === element) continue;
     chosen.delete(element);
     chosen.add(outer);
   }
   const posts = collect(copy, (element) => chosen.has(element)).slice(0, postsMax);
-  return posts.map((element) => readPost(element, chosen, prose)).filter(({ body: text }) => textOf(text) !== '');
+  return posts.map((element) => readPost(element, chosen, prose)).filter(({ body: text }) => textLength(text) > 0);
 }
 
 /** The whole post, with author and time, where only its body was detected. */
-function outermostAlone(element: HtmlElement, candidates: HtmlElement[], chosen: Set<HtmlElement>): HtmlElement {
+function widenToPost(element: HtmlElement, candidates: HtmlElement[], chosen: Set<HtmlElement>): HtmlElement {
   let outer = element;
   for (let at = element.parent; at !== undefined; at = at.parent) {
     const box = at;
@@ -145,7 +145,7 @@ function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<Html
     (at) =>
       own.has(at.attributes) ||
       isNamed(at, furniture) ||
-      (isNamedChrome(at) && textOf(at).length < 300) ||
+      (isNamedChrome(at) && textLength(at) < 300) ||
       at.name === 'form' ||
       at.name === 'footer',
   );
@@ -167,7 +167,7 @@ function bodyOf(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlEl
   let best: HtmlElement | undefined;
   for (const at of marked) {
     const own = at.attributes.itemprop === 'text' || at.attributes.itemprop === 'articleBody';
-    if (own && textOf(at) !== '') return at;
+    if (own && textLength(at) > 0) return at;
     if (
       best === undefined || !contains(best, at)
         ? (prose.get(at) ?? 0) > (best ? (prose.get(best) ?? 0) : 0)
@@ -234,7 +234,7 @@ export function threadContent(posts: Post[]): HtmlElement {
     const title = [author, time].filter((part) => part !== undefined).join(', ');
     if (title !== '') {
       const heading = newElement('h3', root);
-      heading.children.push({ kind: 'text', text: title, parent: heading });
+      heading.children.push(new HtmlText(title));
       root.children.push(heading);
     }
     body.parent = root;

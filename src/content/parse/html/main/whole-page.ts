@@ -1,4 +1,14 @@
-import { blockNames, collect, detach, findAll, findFirst, type HtmlElement, hasAncestor, textOf } from '../tree.ts';
+import {
+  blockNames,
+  collect,
+  detach,
+  findAll,
+  findFirst,
+  type HtmlElement,
+  hasAncestor,
+  textLength,
+  textOf,
+} from '../tree.ts';
 import { clone, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, isPanel } from './names.ts';
 import { isChrome, isHidden } from './signs.ts';
@@ -14,7 +24,7 @@ type WholePageOptions = {
 /** A copy of the page with all its sections and cards, without the parts that every page of the site repeats. */
 export function wholePage(body: HtmlElement, options: WholePageOptions = {}): HtmlElement {
   const copy = clone(body, undefined);
-  keepButtonTexts(copy);
+  keepButtonText(copy);
   removeWhere(copy, (element) => (isHidden(element) && !isPanel(element)) || isChrome(element));
   let extents = measureText(copy);
   const whole = extents.get(copy) ?? nothing;
@@ -45,7 +55,7 @@ function dropCalls(region: HtmlElement): void {
     const links = findAll(block, 'a');
     if (links.length === 0 || links.length > 2 || !links.every(isCall)) continue;
     const text = textOf(block);
-    if (links.reduce((sum, link) => sum + textOf(link).length, 0) >= text.length - 2) detach(block);
+    if (links.reduce((sum, link) => sum + textLength(link), 0) >= text.length - 2) detach(block);
   }
   for (const link of findAll(region, 'a')) if (isCall(link) && standsAlone(link)) detach(link);
 }
@@ -68,7 +78,7 @@ function standsAlone(link: HtmlElement): boolean {
 }
 
 /** Questions of an accordion and labels of tabs are buttons, but act as headings. */
-function keepButtonTexts(root: HtmlElement): void {
+function keepButtonText(root: HtmlElement): void {
   for (const button of collect(
     root,
     ({ name, attributes }) => name === 'button' || (attributes.role === 'button' && name !== 'a'),
@@ -157,7 +167,7 @@ const proseMin = 80;
 
 function holdsProse(element: HtmlElement): boolean {
   return (isLeafBlock(element) ? [element] : collect(element, isLeafBlock)).some(
-    (block) => textOf(block).length >= proseMin,
+    (block) => textLength(block) >= proseMin,
   );
 }
 
@@ -167,7 +177,7 @@ const copyrightLine = /©|\(c\) ?(?:19|20)\d\d|all rights reserved|\bcopyright\b
 function dropFoot(region: HtmlElement, extents: Map<HtmlElement, Extent>): void {
   const whole = extents.get(region)?.characters ?? 0;
   const line = collect(region, isLeafBlock).findLast(
-    (block) => copyrightLine.test(textOf(block)) && textOf(block).length < 400,
+    (block) => textLength(block) < 400 && copyrightLine.test(textOf(block)),
   );
   if (line === undefined) return;
   let foot = line;

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FetchError } from '../../src/content/fetch/errors.ts';
-import { Turns } from '../../src/content/fetch/turns.ts';
+import { RequestQueue } from '../../src/content/fetch/request-queue.ts';
 
 const bounds = { requestsMax: 6, ofAppMax: 4, ofHostMax: 4, ofAppAtHostMax: 2 };
 const never = new AbortController().signal;
 
 /** Takes a turn and says whether it is there without waiting. */
-async function taken(turns: Turns, app: string, host: string, signal = never) {
+async function taken(turns: RequestQueue, app: string, host: string, signal = never) {
   let end: (() => void) | undefined;
   const turn = turns.take(app, host, signal).then((ended) => {
     end = ended;
@@ -17,7 +17,7 @@ async function taken(turns: Turns, app: string, host: string, signal = never) {
 }
 
 test('an app, a host and an app at a host have no more requests open than their share', async () => {
-  const turns = new Turns(bounds);
+  const turns = new RequestQueue(bounds);
   const open = async (app: string, host: string) => (await taken(turns, app, host)).isOpen();
   assert.deepEqual([await open('a', 'x'), await open('a', 'x'), await open('a', 'x')], [true, true, false]);
   assert.deepEqual([await open('a', 'y'), await open('a', 'y'), await open('a', 'z')], [true, true, false]);
@@ -25,7 +25,7 @@ test('an app, a host and an app at a host have no more requests open than their 
 });
 
 test('a turn that ends goes to the app that has the fewest requests open', async () => {
-  const turns = new Turns({ ...bounds, requestsMax: 3 });
+  const turns = new RequestQueue({ ...bounds, requestsMax: 3 });
   const [first] = [await taken(turns, 'a', 'x'), await taken(turns, 'a', 'x'), await taken(turns, 'b', 'x')];
   const more = await taken(turns, 'a', 'y');
   const other = await taken(turns, 'c', 'x');
@@ -39,7 +39,7 @@ test('a turn that ends goes to the app that has the fewest requests open', async
 });
 
 test('a request that is aborted while it waits uses no turn', async () => {
-  const turns = new Turns({ ...bounds, requestsMax: 1 });
+  const turns = new RequestQueue({ ...bounds, requestsMax: 1 });
   const first = await taken(turns, 'a', 'x');
   const stop = new AbortController();
   const given = turns.take('b', 'x', stop.signal);

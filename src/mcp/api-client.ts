@@ -1,13 +1,17 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-type AskOptions = {
+type ApiCallOptions = {
   query?: Record<string, string | number | undefined>;
   /** Sent as JSON. */
   body?: unknown;
 };
 
-/** Sends one request to our own API as the caller and returns its JSON. Throws ApiRefusal with the API's error. */
-export type Ask = <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, options?: AskOptions) => Promise<T>;
+/** Sends one request to our own API as the caller and returns its JSON. Throws ApiError with the API's error. */
+export type ApiClient = <T>(
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  path: string,
+  options?: ApiCallOptions,
+) => Promise<T>;
 
 export type ErrorMember = {
   type: string;
@@ -17,7 +21,7 @@ export type ErrorMember = {
   details: Record<string, unknown>;
 };
 
-export class ApiRefusal extends Error {
+export class ApiError extends Error {
   readonly status: number;
   readonly error: ErrorMember;
 
@@ -40,25 +44,25 @@ const credentialHeaders = [
 ];
 
 /** Sends requests within this process, through the hooks, checks and handlers of the routes. */
-export function createAsk(fastify: FastifyInstance, request: FastifyRequest): Ask {
+export function createApiClient(fastify: FastifyInstance, request: FastifyRequest): ApiClient {
   const own: Record<string, string> = { 'x-request-id': request.id };
   for (const name of credentialHeaders) {
     const value = request.headers[name];
     if (typeof value === 'string') own[name] = value;
   }
-  return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: AskOptions = {}) => {
+  return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: ApiCallOptions = {}) => {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) search.set(name, String(value));
-    const answer = await fastify.inject({
+    const response = await fastify.inject({
       method,
       url: search.size === 0 ? path : `${path}?${search.toString()}`,
       remoteAddress: request.ip,
       headers: body === undefined ? own : { ...own, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
     });
-    const text = answer.payload;
-    if (answer.statusCode >= 400)
-      throw new ApiRefusal(answer.statusCode, (JSON.parse(text) as { error: ErrorMember }).error);
+    const text = response.payload;
+    if (response.statusCode >= 400)
+      throw new ApiError(response.statusCode, (JSON.parse(text) as { error: ErrorMember }).error);
     return (text === '' ? undefined : JSON.parse(text)) as T;
   };
 }

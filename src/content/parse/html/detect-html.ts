@@ -1,10 +1,10 @@
-import { mayBePage, mediaTypeOf } from '../../crawl.ts';
+import { isPageType, mediaTypeOf } from '../../crawl.ts';
 
 /** Whether a response is a web page: by its type, or else by its first bytes. */
 export function looksLikeHtml(contentType: string, bytes: Uint8Array): boolean {
   const type = mediaTypeOf(contentType);
   if (type === 'text/html' || type === 'application/xhtml+xml') return !isPdf(bytes);
-  if (!mayBePage(contentType)) return false;
+  if (!isPageType(contentType)) return false;
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 512)).toString('latin1');
   return /^(?:\xef\xbb\xbf)?\s*(?:<!--[^>]*>\s*)?<(?:!doctype html|html|head|body)\b/i.test(head);
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ParseError } from '../../content/parse/types.ts';
+import { type OcrReport, ParseError } from '../../content/parse/types.ts';
 import { storableText } from '../../db/text.ts';
 import { newUuid } from '../../ids.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
@@ -33,7 +33,7 @@ export type Input = {
 };
 
 /** The part of a document's ingestion that happens outside of transactions. */
-export type Ready = {
+export type PreparedInput = {
   facts: DocumentFacts;
   prepared: PreparedDocument;
   vectors: KnownVectors;
@@ -42,6 +42,8 @@ export type Ready = {
   embedded: number;
   pages: number;
   bytes: number;
+  /** What was recognised in pictures of text. */
+  ocr?: OcrReport;
 };
 
 /** A document's text with its metadata. */
@@ -58,11 +60,11 @@ type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType'
 };
 
 /** Cuts the text and, with an embedder in this process, embeds the chunks that have no vector yet. */
-export async function makeReady(
+export async function prepareInput(
   deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
   source: SourceRow,
   input: TextInput,
-): Promise<Ready> {
+): Promise<PreparedInput> {
   const { db, embedder } = deps;
   const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
   const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();

@@ -1,6 +1,6 @@
 import { FetchError } from './errors.ts';
 
-export type TurnBounds = {
+export type RequestLimits = {
   /** Concurrent requests of this process. */
   requestsMax: number;
   /** The share of one app, of one host, and of one app at one host. */
@@ -15,15 +15,15 @@ type Queue = { app: string; host: string; open: number; waiting: (() => void)[] 
  * Turns for requests to other hosts: an unresponsive host only uses up the share of the apps that request it, and
  * delays no other app and no other host.
  */
-export class Turns {
-  readonly #bounds: TurnBounds;
+export class RequestQueue {
+  readonly #bounds: RequestLimits;
   /** By app and host; entries without waiting or open requests are removed. */
   readonly #queues = new Map<string, Queue>();
   readonly #ofApp = new Map<string, number>();
   readonly #ofHost = new Map<string, number>();
   #open = 0;
 
-  constructor(bounds: TurnBounds) {
+  constructor(bounds: RequestLimits) {
     this.#bounds = bounds;
   }
 

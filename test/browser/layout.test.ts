@@ -18,16 +18,16 @@ const org = await provision.org(app);
 const user = await provision.user(app, { org, role: 'member' });
 await db`update users set email = 'ada.of.the.outer.harbour@harbour.example' where id = ${user.uuid}`;
 const long = 'a-rather-long-name-that-nobody-has-shortened-and-that-has-no-space-in-it-at-all.md';
-const file = await make('/files', {
+const file = await create('/files', {
   filename: long,
   content_type: 'text/markdown',
   data: Buffer.from(
     '# Title\n\n| a very wide table | with | many | columns | that | is | wider | than | a | phone |\n|---|---|---|---|---|---|---|---|---|---|\n| 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 |\n',
   ).toString('base64'),
 });
-const extraction = await make('/extractions', { file, destination_kind: 'storage' });
+const extraction = await create('/extractions', { file, destination_kind: 'storage' });
 const knowledge = knowledgeOf(it.server, { key });
-const source = await knowledge.makeSource({ org: org.id, metadata: { name: 'Harbour rules' } });
+const source = await knowledge.createSource({ org: org.id, metadata: { name: 'Harbour rules' } });
 const document = await knowledge.push(source, `# Fees\n\n${'A berth costs twelve euros. '.repeat(30)}`, {
   title: 'Fees',
 });
@@ -41,7 +41,7 @@ const workflow = {
     { id: 'done', kind: 'complete', result: 1 },
   ],
 };
-const automation = await make('/automations', {
+const automation = await create('/automations', {
   name: 'Mooring request',
   lookup_key: 'mooring',
   type: 'invoked',
@@ -56,7 +56,7 @@ await setJobAside(
   'poisoned: the process that did this job ended meanwhile',
 );
 
-async function make(path: string, body: unknown): Promise<string> {
+async function create(path: string, body: unknown): Promise<string> {
   const answer = await api<{ id: string }>('POST', `/api/v1${path}`, { key, body });
   assert.equal(answer.status, 201, answer.text);
   return answer.body.id;

@@ -1,7 +1,7 @@
 import { Lanes } from '../lanes.ts';
 
-/** Places for work that follows a wait, shared by apps: one with a thousand answers keeps no other waiting. */
-export class Places {
+/** Slots for the work after a wait. Apps share them fairly: a thousand responses for one app delay no other. */
+export class WorkSlots {
   readonly #lanes: Lanes<() => void>;
   #isOpen = false;
 
@@ -9,7 +9,7 @@ export class Places {
     this.#lanes = new Lanes({ slots: count, waitingMax: Number.POSITIVE_INFINITY });
   }
 
-  /** Waits for a place. The function it returns gives the place back. */
+  /** Waits for a slot. The returned function releases it. */
   async take(lane: string): Promise<() => void> {
     if (this.#isOpen) return () => {};
     await new Promise<void>((resolve) => {
@@ -23,17 +23,17 @@ export class Places {
     };
   }
 
-  /** Does work in a place. */
+  /** Runs work in a slot. */
   async run<T>(lane: string, work: () => Promise<T>): Promise<T> {
-    const giveBack = await this.take(lane);
+    const release = await this.take(lane);
     try {
       return await work();
     } finally {
-      giveBack();
+      release();
     }
   }
 
-  /** Lets everybody through from now on: this process stops, and what waits has to end. */
+  /** Lets all work through without a slot from now on: this process is stopping. */
   open(): void {
     this.#isOpen = true;
     for (const resolve of this.#lanes.drain()) resolve();

@@ -1,12 +1,13 @@
 import { deflateSync } from 'node:zlib';
 import type { GreyImage } from '../../src/content/parse/ocr/image.ts';
 import { openPdf } from '../../src/content/parse/pdf/document.ts';
+import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
 
 export const dotsPerInch = 200;
 const pixelsMax = 12_000_000;
 
 /** How a page is spoiled on its way through a scanner. */
-export type Spoiling = {
+type Spoiling = {
   /** Turned by up to this many degrees to either side. */
   skewDegrees: number;
   /** Weight of each neighbour in a 3 x 3 blur; the pixel itself has 1. */
@@ -28,7 +29,18 @@ export async function makeScan(pdf: Uint8Array, spoiling: Spoiling | undefined, 
     if (drawn) pages.push(spoiling ? spoil(drawn.picture, spoiling, randomNumbers(seed + index)) : drawn.picture);
   }
   document.close();
-  return pictureBook(pages);
+  return bookOf(pages);
+}
+
+/** The page that these drawing operations make, as a picture; only its upper part when a height in points is given. */
+export async function drawPicture(content: string, heightPoints = 792): Promise<GreyImage> {
+  const document = await openPdf(buildPdf([content]));
+  const drawn = document.withPage(0, (page) => page.renderGrey(dotsPerInch, pixelsMax));
+  document.close();
+  if (!drawn) throw new Error('The page cannot be drawn.');
+  const { width, pixels } = drawn.picture;
+  const height = Math.round((heightPoints * dotsPerInch) / 72);
+  return { width, height, pixels: pixels.slice(0, width * height) };
 }
 
 function spoil(image: GreyImage, { skewDegrees, blur, grain, specks }: Spoiling, random: () => number): GreyImage {
@@ -76,8 +88,8 @@ function randomNumbers(seed: number): () => number {
   };
 }
 
-/** A PDF with a picture on each page. */
-function pictureBook(pages: GreyImage[]): Uint8Array {
+/** A PDF of pages that each are a picture, or draw their content with Helvetica as /F1. */
+export function bookOf(pages: (GreyImage | string)[]): Uint8Array {
   const parts: Buffer[] = [Buffer.from('%PDF-1.4\n')];
   const offsets: number[] = [];
   let length = parts[0]?.length ?? 0;
@@ -93,25 +105,36 @@ function pictureBook(pages: GreyImage[]): Uint8Array {
     if (stream) add(Buffer.from('stream\n'), stream, Buffer.from('\nendstream\n'));
     add(Buffer.from('endobj\n'));
   };
-  const kids = pages.map((_, index) => `${3 + index * 3} 0 R`).join(' ');
+  // A picture that several pages show is stored once.
+  const pictures = [...new Set(pages)].filter((page) => typeof page !== 'string');
+  const numberOf = (page: number): number => 4 + pictures.length + page * 2;
   object('<< /Type /Catalog /Pages 2 0 R >>');
-  object(`<< /Type /Pages /Count ${pages.length} /Kids [${kids}] >>`);
-  pages.forEach(({ width, height, pixels }, index) => {
-    const [wide, high] = [(width * 72) / dotsPerInch, (height * 72) / dotsPerInch];
-    const number = 3 + index * 3;
-    const resources = `/Resources << /XObject << /I ${number + 2} 0 R >> >>`;
-    object(
-      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${wide} ${high}] ${resources} /Contents ${number + 1} 0 R >>`,
-    );
-    const content = Buffer.from(`q ${wide} 0 0 ${high} 0 0 cm /I Do Q`);
-    object(`<< /Length ${content.length} >>`, content);
+  object(`<< /Type /Pages /Count ${pages.length} /Kids [${pages.map((_, at) => `${numberOf(at)} 0 R`).join(' ')}] >>`);
+  object('<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>');
+  for (const { width, height, pixels } of pictures) {
     const data = deflateSync(pixels, { level: 1 });
     const kind = '/Type /XObject /Subtype /Image /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /FlateDecode';
     object(`<< ${kind} /Width ${width} /Height ${height} /Length ${data.length} >>`, data);
+  }
+  pages.forEach((page, index) => {
+    const [wide, high] = typeof page === 'string' ? [612, 792] : sizeInPoints(page);
+    const [resources, drawn] =
+      typeof page === 'string'
+        ? ['/Font << /F1 3 0 R >>', page]
+        : [`/XObject << /I ${4 + pictures.indexOf(page)} 0 R >>`, `q ${wide} 0 0 ${high} 0 0 cm /I Do Q`];
+    object(
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${wide} ${high}] /Resources << ${resources} >> /Contents ${numberOf(index) + 1} 0 R >>`,
+    );
+    const content = Buffer.from(drawn);
+    object(`<< /Length ${content.length} >>`, content);
   });
   const start = length;
   const rows = offsets.map((offset) => `${String(offset).padStart(10, '0')} 00000 n \n`).join('');
   add(Buffer.from(`xref\n0 ${offsets.length + 1}\n0000000000 65535 f \n${rows}`));
   add(Buffer.from(`trailer << /Size ${offsets.length + 1} /Root 1 0 R >>\nstartxref\n${start}\n%%EOF\n`));
   return Buffer.concat(parts);
+}
+
+function sizeInPoints({ width, height }: GreyImage): [number, number] {
+  return [(width * 72) / dotsPerInch, (height * 72) / dotsPerInch];
 }

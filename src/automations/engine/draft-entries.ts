@@ -1,5 +1,5 @@
 import { type GraphNode, graphLimits } from '../definitions/graph.ts';
-import { finalCodes } from '../nodes/errors.ts';
+import { nonRetryableCodes } from '../nodes/errors.ts';
 import type { NodeError } from '../nodes/kind.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry, EntryMetadata } from './journal.ts';
@@ -7,7 +7,7 @@ import { retryDelayMs } from './retry.ts';
 
 /** Builds the entries that the engine adds to the journal. */
 
-export type Surroundings = {
+export type EntryContext = {
   nowMs: number;
   /** The run's input, for its first entry. */
   input: unknown;
@@ -20,20 +20,26 @@ export type Surroundings = {
 };
 
 /** An attempt about to start: at its place in the execution `parent`, or at the top level. */
-export type Start = { node: GraphNode; attempt: number; commandId: string; parent: string | undefined; index: number };
+export type AttemptStart = {
+  node: GraphNode;
+  attempt: number;
+  commandId: string;
+  parent: string | undefined;
+  index: number;
+};
 
 /** The entry that starts an attempt. `payload` is what the engine must keep about it, such as a fan-out's items. */
-export function startEntry(
-  start: Start,
-  around: Surroundings,
+export function draftStart(
+  start: AttemptStart,
+  around: EntryContext,
   record: { payload?: unknown; context?: Record<string, unknown> },
 ): DraftEntry {
   const inside = start.parent === undefined ? {} : { parent_command_id: start.parent, index: start.index };
-  return nodeDraft(attemptOf(start, around), around, 'node_started', { ...record, metadata: inside });
+  return draftNodeEntry(attemptOf(start, around), around, 'node_started', { ...record, metadata: inside });
 }
 
-/** The context that `endEntries` and `failureEntries` need for an attempt that starts now. */
-export function attemptOf(start: Start, around: Surroundings): Attempt {
+/** The context that `draftEnd` and `draftFailure` need for an attempt that starts now. */
+export function attemptOf(start: AttemptStart, around: EntryContext): Attempt {
   return {
     commandId: start.commandId,
     nodeId: start.node.id,
@@ -45,24 +51,24 @@ export function attemptOf(start: Start, around: Surroundings): Attempt {
 export type Attempt = Pick<Execution, 'commandId' | 'nodeId' | 'attempt' | 'startedAtMs'>;
 
 /** The entries that end a node with an output (for `fail`, an error). An output over a limit fails the attempt. */
-export function endEntries(
+export function draftEnd(
   node: GraphNode,
   attempt: Attempt,
   output: unknown,
-  around: Surroundings,
+  around: EntryContext,
   metadata: EntryMetadata = {},
 ): DraftEntry[] {
   const payload = output ?? null;
   if (isDeeperThan(payload, graphLimits.outputDepthMax)) {
     const message = `The output is nested more than ${graphLimits.outputDepthMax} deep.`;
-    return failureEntries(node, attempt, { code: 'output_too_deep', message }, around);
+    return draftFailure(node, attempt, { code: 'output_too_deep', message }, around);
   }
   if (Buffer.byteLength(JSON.stringify(payload)) > graphLimits.outputBytesMax) {
     const message = `The output is larger than ${graphLimits.outputBytesMax} bytes.`;
-    return failureEntries(node, attempt, { code: 'output_too_large', message }, around);
+    return draftFailure(node, attempt, { code: 'output_too_large', message }, around);
   }
   const type = node.kind === 'fail' ? 'node_failed' : 'node_completed';
-  return [nodeDraft(attempt, around, type, { payload, metadata })];
+  return [draftNodeEntry(attempt, around, type, { payload, metadata })];
 }
 
 /** Without recursion, so that a deeply nested value cannot overflow the stack. */
@@ -76,20 +82,20 @@ function isDeeperThan(value: unknown, levels: number): boolean {
 }
 
 /** The entries of a failed attempt: the next attempt if any is left, otherwise the node's end. */
-export function failureEntries(
+export function draftFailure(
   node: GraphNode,
   execution: Attempt,
   error: NodeError,
-  around: Surroundings,
+  around: EntryContext,
 ): DraftEntry[] {
   const { retry } = node;
-  if (!retry || execution.attempt >= retry.max_attempts || finalCodes.has(error.code))
-    return [nodeDraft(execution, around, 'node_failed', { payload: error })];
+  if (!retry || execution.attempt >= retry.max_attempts || nonRetryableCodes.has(error.code))
+    return [draftNodeEntry(execution, around, 'node_failed', { payload: error })];
   const delayMs = retryDelayMs(retry, execution.attempt);
   return [
-    nodeDraft(execution, around, 'node_failed', { payload: error, metadata: { will_retry: true } }),
+    draftNodeEntry(execution, around, 'node_failed', { payload: error, metadata: { will_retry: true } }),
     {
-      ...nodeDraft(execution, around, 'node_retry_scheduled', {
+      ...draftNodeEntry(execution, around, 'node_retry_scheduled', {
         payload: { fires_at: new Date(around.nowMs + delayMs).toISOString() },
       }),
       timerId: around.newTimerId(),
@@ -98,9 +104,9 @@ export function failureEntries(
 }
 
 /** An entry for one node's execution, with its attempt and its duration. */
-export function nodeDraft(
+export function draftNodeEntry(
   execution: Attempt,
-  around: Surroundings,
+  around: EntryContext,
   type: DraftEntry['type'],
   record: { payload?: unknown; metadata?: EntryMetadata; context?: Record<string, unknown> },
 ): DraftEntry {
@@ -111,14 +117,14 @@ export function nodeDraft(
     ...record.metadata,
   };
   return {
-    ...draft(around, type, { ...record, metadata }),
+    ...draftEntry(around, type, { ...record, metadata }),
     nodeId: execution.nodeId,
     commandId: execution.commandId,
   };
 }
 
-export function draft(
-  around: Surroundings,
+export function draftEntry(
+  around: EntryContext,
   type: DraftEntry['type'],
   record: { payload?: unknown; metadata?: EntryMetadata; context?: Record<string, unknown> },
 ): DraftEntry {

@@ -1,0 +1,32 @@
+import { isIP } from 'node:net';
+
+/** What `quarry serve` prints when it is ready. */
+export function greeting(shown: {
+  url: string;
+  baseUrl: string;
+  credentials: string | undefined;
+  signInCode: string | undefined;
+}): string {
+  const { url, baseUrl, credentials, signInCode } = shown;
+  return [
+    `Quarry listens on ${url}`,
+    `Console            ${baseUrl}/console`,
+    // After the #, so that no request, log or proxy ever contains it.
+    ...(signInCode === undefined
+      ? []
+      : [`Sign in            ${baseUrl}/console#sign-in=${signInCode} (works once, for ten minutes)`]),
+    `API reference      ${baseUrl}/docs`,
+    `Credentials        ${credentials ?? 'create new ones with `quarry credentials`'}`,
+    '',
+  ].join('\n');
+}
+
+/** A link that signs in is only for the person at the terminal, and only where no other machine can use it. */
+export function maySignInByLink(process: { isTerminal: boolean; host: string; baseUrl: string }): boolean {
+  return process.isTerminal && isLoopback(process.host) && isLoopback(new URL(process.baseUrl).hostname);
+}
+
+function isLoopback(host: string): boolean {
+  const address = host.replace(/^\[|\]$/g, '');
+  return address === 'localhost' || address === '::1' || (isIP(address) === 4 && address.startsWith('127.'));
+}

@@ -1,0 +1,6 @@
+import { readFileSync } from 'node:fs';
+
+const file = new URL('../package.json', import.meta.url);
+
+/** The release, as package.json names it. */
+export const version: string = (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { greeting, maySignInByLink } from '../../src/cli/greeting.ts';
+
+const here = { isTerminal: true, host: '127.0.0.1', baseUrl: 'http://127.0.0.1:8080' };
+
+test('a link that signs in is made for a terminal on this machine alone', () => {
+  assert.equal(maySignInByLink(here), true);
+  assert.equal(maySignInByLink({ ...here, host: '::1', baseUrl: 'http://[::1]:8080' }), true);
+  assert.equal(maySignInByLink({ ...here, host: 'localhost', baseUrl: 'http://localhost:8080' }), true);
+  assert.equal(maySignInByLink({ ...here, isTerminal: false }), false);
+  assert.equal(maySignInByLink({ ...here, host: '0.0.0.0' }), false);
+  assert.equal(maySignInByLink({ ...here, host: '127.example.com' }), false);
+  assert.equal(maySignInByLink({ ...here, baseUrl: 'https://quarry.example.com' }), false);
+});
+
+test('the code is in the part of the address that browsers do not send', () => {
+  const shown = { url: 'http://127.0.0.1:8080', baseUrl: 'http://127.0.0.1:8080', credentials: undefined };
+  const text = greeting({ ...shown, signInCode: 'csl_x' });
+  const [, link = ''] = /Sign in +(\S+)/.exec(text) ?? [];
+  const { pathname, search, hash } = new URL(link);
+  assert.deepEqual([pathname, search, hash], ['/console', '', '#sign-in=csl_x']);
+  assert.doesNotMatch(greeting({ ...shown, signInCode: undefined }), /Sign in/);
+});
