@@ -6,7 +6,7 @@ import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
-import { ocrSettings } from './content/parse/ocr/languages.ts';
+import { ocrSettings } from './content/parse/pool/ocr-data.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase } from './db/database.ts';

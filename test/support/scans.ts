@@ -3,7 +3,7 @@ import type { GreyImage } from '../../src/content/parse/ocr/image.ts';
 import { openPdf } from '../../src/content/parse/pdf/document.ts';
 import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
 
-export const dotsPerInch = 200;
+const dotsPerInch = 200;
 const pixelsMax = 12_000_000;
 
 /** How a page is spoiled on its way through a scanner. */

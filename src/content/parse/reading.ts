@@ -1,4 +1,4 @@
-import type { OcrSettings } from './ocr/languages.ts';
+import type { OcrSettings } from './pool/ocr-data.ts';
 import { type ParsedDocument, ParseError } from './types.ts';
 
 /** What a parser process may do for one document, as the pool sends it. */

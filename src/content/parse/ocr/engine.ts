@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { gunzipSync } from 'node:zlib';
 import { imageOrientation } from '../image-size.ts';
+import { findLanguage, findOcrEngine, type OcrSettings } from '../pool/ocr-data.ts';
 import { failed, unsupported } from '../types.ts';
 import type { GreyImage } from './image.ts';
-import { findLanguage, findOcrEngine, type OcrSettings, readLanguage } from './languages.ts';
 
 type Box = { x0: number; y0: number; x1: number; y1: number };
 type Word = { bbox: Box; text: string; confidence: number };
@@ -40,6 +41,7 @@ const wholePage = '3';
 /** Engine mode 1: the neural network, the only one in this build. */
 const neural = 1;
 const inputFile = '/input';
+const dataBytesMax = 256 * 1024 * 1024;
 
 let loading: { languages: string; engine: Promise<TesseractEngine> } | undefined;
 
@@ -78,6 +80,11 @@ async function createEngine(settings: OcrSettings, languages: string): Promise<T
   for (const language of settings.languages) tesseract.FS.unlink(`/${language}.traineddata`);
   api.SetVariable('tessedit_pageseg_mode', wholePage);
   return new TesseractEngine(tesseract, api, memory);
+}
+
+function readLanguage(file: string): Uint8Array {
+  const bytes = readFileSync(file);
+  return file.endsWith('.gz') ? gunzipSync(bytes, { maxOutputLength: dataBytesMax }) : bytes;
 }
 
 export class TesseractEngine {

@@ -4,7 +4,7 @@ import { type GreyImage, prepareForRecognition } from './image.ts';
 import { findRules } from './rules.ts';
 
 /** A recognised page in the form that the layout of PDF pages works on, in points. */
-export type RecognisedPage = {
+type RecognisedPage = {
   width: number;
   height: number;
   glyphs: Glyph[];

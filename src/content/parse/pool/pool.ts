@@ -2,9 +2,9 @@ import { AppError } from '../../../errors.ts';
 import { Lanes } from '../../../lanes.ts';
 import type { Logger } from '../../../log.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
-import { findOcrProblem, type OcrProblem, type OcrSettings } from '../ocr/languages.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
+import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
 import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
@@ -36,7 +36,7 @@ export type RunOptions = {
   lane?: string;
 };
 
-export type ParseOptions = RunOptions & {
+type ParseOptions = RunOptions & {
   /** For background jobs: the document may take longer, and what was read of it is kept when time or memory runs out. */
   patient?: boolean;
   /** Called a few times a second with the pages read so far. */

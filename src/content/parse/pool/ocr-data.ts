@@ -1,10 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 
 const require = createRequire(import.meta.url);
-const dataBytesMax = 256 * 1024 * 1024;
 
 /** Which languages recognition reads, and where their data is when it is not an installed package. */
 export type OcrSettings = { languages: string[]; dataDirectory?: string };
@@ -14,7 +12,7 @@ export function ocrSettings(config: { ocrLanguages: string[]; ocrDataDir: string
   return ocrDataDir === undefined ? { languages } : { languages, dataDirectory: resolve(ocrDataDir) };
 }
 
-export type OcrEngine = { programFile: string; wasmFile: string };
+type OcrEngine = { programFile: string; wasmFile: string };
 
 /** The engine, when it is installed: it is an optional dependency. */
 export function findOcrEngine(): OcrEngine | undefined {
@@ -35,11 +33,6 @@ export function findLanguage(language: string, dataDirectory: string | undefined
   return places
     .flatMap((place) => ['.traineddata', '.traineddata.gz'].map((end) => join(place, `${language}${end}`)))
     .find((file) => existsSync(file));
-}
-
-export function readLanguage(file: string): Uint8Array {
-  const bytes = readFileSync(file);
-  return file.endsWith('.gz') ? gunzipSync(bytes, { maxOutputLength: dataBytesMax }) : bytes;
 }
 
 export type OcrProblem = { reason: string; fix: string };
