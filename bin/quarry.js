@@ -13,7 +13,11 @@ const node = findNode();
 const source = join(root, 'src', 'main.ts');
 const main = existsSync(source) ? source : join(root, 'dist', 'main.js');
 // A young generation of 8 MiB: with V8's 16 a long crawl keeps 60 MiB more, at the same speed.
-const child = spawn(node, ['--max-semi-space-size=8', main, ...process.argv.slice(2)], { stdio: 'inherit' });
+const child = spawn(node, ['--max-semi-space-size=8', main, ...process.argv.slice(2)], {
+  stdio: 'inherit',
+  // From the first file on: without a cached result, Node loads its compiler for TypeScript.
+  env: { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'quarry'), ...process.env },
+});
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.once('error', (error) => {
   console.error(`${node} cannot be run: ${error.message}`);

@@ -37,6 +37,8 @@ export const limits = {
   jsonDepthMax: 100,
   /** Values in any validated JSON; each route has a lower limit for its body. */
   jsonValuesMax: 1_000_000,
+  /** A response that is stored for retries. */
+  idempotentResponseBytesMax: 4 * 1024 * 1024,
   /** 10 MB as defined by the specification; exactly this many bytes are accepted. */
   documentExtractionBytesMax: 10 * 1024 * 1024,
 } as const;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type AutomationFile, readAutomationFile } from '../automations/definitions/source-file.ts';
-import { ApiError, type Client, type ConnectionOptions, connect } from './client.ts';
+import { type Client, type ConnectionOptions, connect } from './client.ts';
+import { ApiError } from './errors.ts';
 import { readJsonObject } from './ingest.ts';
 import { describeEnd, describeEntry, followRun, type Run } from './runs.ts';
 

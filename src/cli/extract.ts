@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { findLocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
 import { jsonLine, type Session } from './session.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { extractUrl, isUrl } from './extract.ts';
 import { findLocalFile, type LocalFile, readAll, uploadLocalFile } from './local-file.ts';
 import { jsonLine, type Session } from './session.ts';

@@ -2,7 +2,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { redact } from '../log.ts';
 import { version } from '../version.ts';
 import type { AutomationsOptions } from './automations.ts';
-import { ApiError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
 
@@ -99,7 +99,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     });
   jobs
     .command('retry <job>')
-    .description('have a job that is set aside tried again')
+    .description('retry a job that is set aside')
     .action(async (job: string) => {
       code = await (await import('./jobs.ts')).retry(job);
     });

@@ -1,4 +1,4 @@
-import { ApiError } from './client.ts';
+import { ApiError } from './errors.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type KeyOptions = { publishable?: boolean; name?: string; inSandbox?: string };

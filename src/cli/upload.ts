@@ -1,4 +1,4 @@
-import { ApiError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { findLocalFile, type LocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
 import { formatBytes } from './progress.ts';
 import { jsonLine, type Session } from './session.ts';

@@ -3,9 +3,9 @@ import { type HostClaim, type HostLedger, leaseMs, type ShareGrant } from './hos
 import { pause } from './signals.ts';
 
 type HostGateOptions = {
-  /** Requests to one host at the same time, over all crawls of all processes. */
+  /** Concurrent requests to one host, over all crawls and processes. */
   concurrencyMax: number;
-  /** Pause between the starts of two requests to one host, when the site asks for none. */
+  /** Pause between the starts of two requests to one host when the site requests none. */
   delayMs: number;
   log: Logger;
 };
@@ -14,25 +14,25 @@ type Host = ShareGrant & {
   name: string;
   running: number;
   waiting: (() => void)[];
-  /** Requests, waiting or running, whose robots.txt asks that one follow the other. */
+  /** Requests, waiting or active, whose robots.txt requires a delay between them. */
   polite: number;
-  /** The most that ran or waited since the last claim. */
+  /** The most that were active or waiting since the last claim. */
   peak: number;
   wanted: number;
   claimedAt: number;
-  /** The share may have gone to others after this. */
+  /** After this time the share may belong to others. */
   validUntil: number;
 };
 
-/** How often a process that has no slot asks for one, how often a share is renewed, and when an unused one is given up. */
+/** How often a process without a slot claims one, how often a share is renewed, and when an unused one is released. */
 const tickMs = 250;
 const renewMs = 1_000;
 const hostsClaimedMax = 500;
 
 /**
- * Holds requests back so that no host gets more than its share, whichever crawls, tenants and processes they are for.
+ * Delays requests so that no host receives more than its limit, whichever crawls, tenants and processes they are for.
  * A process has a share of each host that it crawls, renews it once a second, and starts requests within it without
- * asking anybody.
+ * asking the database.
  */
 export class HostGate {
   readonly #ledger: HostLedger;
@@ -49,8 +49,8 @@ export class HostGate {
   }
 
   /**
-   * Waits for a turn at the host and runs `request` in it. `delayMs` is what robots.txt asks for: with it, requests
-   * follow one another.
+   * Waits for a turn at the host and runs `request` in it. `delayMs` is the delay that robots.txt requires: with it,
+   * requests run one after another.
    */
   async run<T>(name: string, delayMs: number | undefined, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
@@ -84,7 +84,7 @@ export class HostGate {
     return host;
   }
 
-  /** Waits for a slot. A request that is aborted meanwhile takes none. */
+  /** Waits for a slot. An aborted request takes none. */
   #enter(host: Host, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = (): void => {
@@ -102,7 +102,7 @@ export class HostGate {
     });
   }
 
-  /** Starts what the share allows, and asks for another share when this one does not fit. */
+  /** Starts what the share allows, and claims a different share when this one does not fit. */
   #admit(host: Host): void {
     host.peak = Math.max(host.peak, host.running + host.waiting.length);
     const isValid = performance.now() < host.validUntil;
@@ -116,7 +116,7 @@ export class HostGate {
     return host.polite > 0 ? 1 : this.#options.concurrencyMax;
   }
 
-  /** Room to grow, and the rest for other processes. */
+  /** Room to grow; the rest is for other processes. */
   #wantedOf(host: Host): number {
     return Math.min(this.#limitOf(host), 2 * host.peak);
   }
@@ -132,7 +132,7 @@ export class HostGate {
     this.#timer = undefined;
   }
 
-  /** What comes up in the same moment goes with one statement. */
+  /** Claims of the same moment share one statement. */
   #claimSoon(host: Host): void {
     if (performance.now() - this.#failedAt < renewMs) return;
     this.#due.add(host);
@@ -145,12 +145,12 @@ export class HostGate {
     try {
       while (this.#due.size > 0) await this.#claim([...this.#due].slice(0, hostsClaimedMax));
     } catch (error) {
-      // Shares stay valid for a while, and the next tick asks again.
+      // Shares stay valid for a while, and the next tick claims again.
       this.#failedAt = performance.now();
       this.#due.clear();
-      // Nothing is lost with a share that is only given up, as when the process stops.
+      // Releasing a share loses nothing, as when the process stops.
       if ([...this.#hosts.values()].some((host) => !isIdle(host)))
-        this.#options.log.warn({ err: error }, 'The shares of hosts could not be renewed');
+        this.#options.log.warn({ err: error }, 'Could not renew the shares of hosts');
     } finally {
       this.#claiming = false;
     }
@@ -176,7 +176,7 @@ export class HostGate {
     }
   }
 
-  /** None when nothing wanted the host since the last claim. What the claim gives up is given up before it is sent. */
+  /** Undefined when nothing used the host since the last claim. Releases take effect before the claim is sent. */
   #claimOf(host: Host, now: number): HostClaim['claim'] {
     host.peak = Math.max(host.peak, host.running + host.waiting.length);
     host.wanted = this.#wantedOf(host);

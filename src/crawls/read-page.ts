@@ -38,7 +38,7 @@ export type PageOutcome =
   | { kind: 'retry'; delayMs: number }
   | { kind: 'left_out'; reason: 'robots' | 'redirected_away'; fetched: boolean };
 
-/** What the collection knows about a page, and whether the crawl's consumer has it: without it, a conditional request would lose the page. */
+/** A page's state in the collection. A page that the consumer lacks (`isHeld` false) is requested unconditionally. */
 export type KnownPage = { state: PageState; isHeld: boolean };
 
 type ReadOptions = {
@@ -86,8 +86,8 @@ export async function readPage(
 }
 
 /**
- * What cannot be read closes a host for now. That is no reason to leave out a page that the consumer has: it fails, and
- * the consumer keeps it.
+ * An unreachable robots.txt closes a host for now. That is no reason to remove a page that the consumer has: it fails,
+ * and the consumer keeps it.
  */
 async function readRobots(url: URL, queued: QueuedPage, { robotsOf, known }: ReadOptions): Promise<RobotsRules> {
   const rules = await robotsOf(url);

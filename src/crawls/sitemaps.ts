@@ -8,8 +8,8 @@ const sitemapTimeoutMs = 30_000;
 const chunkMax = 500;
 
 /**
- * Passes on the pages that the site's sitemaps name, in batches, until `add` wants no more: the sitemaps in robots.txt,
- * else /sitemap.xml. Unavailable sitemaps count as empty.
+ * Passes the pages in the site's sitemaps to `add`, in batches, until it needs no more: the sitemaps in robots.txt,
+ * otherwise /sitemap.xml. Unavailable sitemaps count as empty.
  */
 export async function readSitemaps(
   deps: { fetcher: Fetcher; parser: ParserPool },

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { ManualClock } from '../../src/clock.ts';
 import { parseId } from '../../src/ids.ts';
-import { AutomationsClient, entryTypes, graphOf } from '../support/automations.ts';
+import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -99,6 +99,43 @@ test('runs that events of a run set off count for its tree', async () => {
     (await listed()).map(({ status, error }) => [status, error?.code]),
     [['failed', 'tree_limit']],
   );
+});
+
+test('events of the files, extractions and ingestions of a run count for its tree and its depth', async (t) => {
+  const make = async (path: string, body: unknown) => (await client.call<{ id: string }>('POST', path, body)).body;
+  const org = await make('/orgs', { name: 'O' });
+  const { id: source } = await make('/knowledge_sources', { type: 'knowledge/documents', org: org.id });
+  const { id: document } = await make('/files', {
+    filename: 'a.html',
+    content_type: 'text/html',
+    data: 'PHA+SGk8L3A+',
+  });
+  const page = createServer((_request, response) =>
+    response.setHeader('content-type', 'text/html').end('<p>A page.</p>'),
+  );
+  await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve));
+  t.after(() => page.close());
+  const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/`;
+  const write = { id: 'again', kind: 'file_write', filename: 'f.txt', content_type: 'text/plain', data: 'QQ==' };
+  const read = { id: 'again', kind: 'extract', destination_kind: 'storage' };
+  const loops: [string, Record<string, unknown>][] = [
+    ['file.created', write],
+    ['extraction.completed', { ...read, file: document }],
+    ['extraction.completed', { ...read, url, mode: 'link' }],
+    ['file.created', { ...read, url, mode: 'link' }],
+    ['ingestion.succeeded', { id: 'again', kind: 'ingest', source, content: { data: 'A text.' } }],
+  ];
+  for (const [trigger, node] of loops) {
+    const looping = await client.createAutomation({ type: 'trigger', trigger, workflow: graphOf(node) });
+    const first = await client.invoke((await client.createAutomation({ workflow: graphOf(node) })).id);
+    const runs = async () => (await client.call<{ data: Run[] }>('GET', `/automations/${looping.id}/runs`)).body.data;
+    while ((await runs())[0]?.error?.code !== 'event_depth') await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal((await runs()).length, 8, trigger);
+    const [tree] = await server.db<{ runs: number }[]>`
+      select runs from automation_run_trees where id = ${uuidOf(first)}`;
+    assert.equal(tree?.runs, 9, trigger);
+    await client.call('DELETE', `/automations/${looping.id}`);
+  }
 });
 
 test('a run and all that it leads to may have so many journal entries', async () => {

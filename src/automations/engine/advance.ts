@@ -105,7 +105,7 @@ class Advance {
         return;
       }
     }
-    throw new Error('A run did not come to rest.');
+    throw new Error('A run did not stop after its maximum number of steps.');
   }
 
   /**
@@ -398,7 +398,7 @@ class Advance {
    * Another process has written to this run. A worker without results stops: the other process continues, or has queued
    * a job. A worker with results reads the journal again and continues only to apply them. No journal holds the end of a
    * child, and the other process may have checked too early, so a run that was active is checked once more. (A run that
-   * waits for its turn is not, or it would be checked forever.)
+   * is queued is not, or it would be checked forever.)
    */
   async #lost(): Promise<boolean> {
     this.#journal.forget();

@@ -64,10 +64,13 @@ const queueMaxDefault = 512;
 const longDocumentsMax = 2;
 /** A process that stops reading to keep what it has is given this time to write it. */
 const keptGraceMs = 30_000;
+/** Apps that had a document read so recently share the processes of `workers`, at least one each. */
+const shareMs = 2_000;
 const startRetryMsMax = 5_000;
 /** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
 const failedStartsMax = 4;
-const tasksPerProcessMax = 1_000;
+/** A new process takes half a second of processor time; one that has grown is replaced earlier. */
+const tasksPerProcessMax = 10_000;
 /** Cutting and indexing take time in proportion to the text; on a slow machine a second for this many bytes. */
 const preparedBytesPerSecond = 128 * 1024;
 
@@ -92,7 +95,11 @@ export class ParserPool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#lanes = new Lanes({ slots: 2 * options.workers, waitingMax: options.queueMax ?? queueMaxDefault });
+    this.#lanes = new Lanes({
+      slots: 2 * options.workers,
+      waitingMax: options.queueMax ?? queueMaxDefault,
+      recentMs: shareMs,
+    });
     this.#longLanes = new Lanes({ slots: longDocumentsMax, waitingMax: options.queueMax ?? queueMaxDefault });
     const { memoryMb, workerFile, ocr } = options;
     this.#processOptions = { memoryMb, workerFile, dataDirectory: ocr?.dataDirectory };

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { programFile } from '../../../program-file.ts';
@@ -14,7 +14,7 @@ export type ProcessOptions = {
   memoryMb: number;
   workerFile: string | undefined;
   /** A directory outside the program that it may read: the data of OCR languages. */
-  dataDirectory: string | undefined;
+  dataDirectory?: string | undefined;
 };
 export type TaskReply = { value: unknown; blobs: Uint8Array[] };
 
@@ -71,7 +71,7 @@ export class ParserProcess {
         resolve();
       };
       this.#child.once('error', (error) => end(String(error)));
-      // Not at its exit: what it said last may still be on the way.
+      // Not at `exit`: its last messages may still be in transit.
       this.#child.once('close', (code, signal) => end(`exit ${code ?? signal}`));
     });
     this.ready = this.#await(startTimeoutMs).then(() => {
@@ -239,7 +239,10 @@ function modulesDirectory(): string {
 /** Parsing must not slow down the server's own responses on a busy machine. */
 function lowerPriority(pid: number): void {
   try {
-    setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+    setPriority(
+      pid,
+      Math.min(constants.priority.PRIORITY_LOW, getPriority() + constants.priority.PRIORITY_BELOW_NORMAL),
+    );
   } catch {
     // not permitted: it runs at normal priority
   }

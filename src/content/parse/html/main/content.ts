@@ -1,5 +1,5 @@
 import type { PageFacts } from '../page-signals.ts';
-import type { PageType } from '../page-type.ts';
+import type { PageType } from '../page-types.ts';
 import type { Structured } from '../structured.ts';
 import { findFirst, type HtmlElement, type HtmlTree, textLength } from '../tree.ts';
 import { articleContent } from './article.ts';
