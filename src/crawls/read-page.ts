@@ -68,7 +68,7 @@ export async function readPage(
       return failedPage('fetch_failed', 'robots_disallowed', "The site's robots.txt disallows this page.");
     }
     const fetchOnce = (condition: PageState | undefined): Promise<Fetched> =>
-      deps.gate.run(url.host, robots.crawlDelayMs, options.signal, () =>
+      deps.gate.run({ name: url.host, app: crawl.appId }, robots.crawlDelayMs, options.signal, () =>
         fetchWhole(deps.fetcher, crawl, queued, condition, options),
       );
     const condition = options.known?.isHeld ? options.known.state : undefined;
