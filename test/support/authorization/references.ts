@@ -95,7 +95,7 @@ const references: Record<string, Reference | readonly Reference[]> = {
 const plainText = new Set(
   `body body.acl.add.actions body.acl.grants.actions body.checksum body.content body.content.content_type
   body.content.data body.content.filename body.content_type body.data body.description body.destination_path
-  body.developer_token body.email body.error.code body.error.message body.exclude_paths body.filename body.filter
+  body.developer_token body.email body.events body.error.code body.error.message body.exclude_paths body.filename body.filter
   body.filter.* body.id body.idempotency_key body.identity body.include_paths body.items.content.content_type
   body.items.content.data body.items.content.filename body.items.metadata.* body.items.title body.jsonrpc body.key
   body.logo.data body.logo.filename body.logo.mime_type body.lookup_key body.metadata.* body.method body.model

@@ -1,0 +1,107 @@
+import { Type } from 'typebox';
+import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
+import { registerResource } from '../http/resource.ts';
+import { type Api, operators, ref } from '../http/route.ts';
+import { presentDelivery, presentWebhook } from './present.ts';
+import {
+  deliverySchema,
+  listDeliveriesQuery,
+  rotateSchema,
+  webhookCreateSchema,
+  webhookSchema,
+  webhookUpdateSchema,
+} from './schema.ts';
+import type { WebhookService } from './service.ts';
+
+const tag = 'Webhooks';
+const params = Type.Object({ webhook: Type.String() });
+
+export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: WebhookService }): void {
+  registerResource(api, {
+    path: '/webhooks',
+    param: 'webhook',
+    ids: ['Webhook', 'Webhooks'],
+    words: ['a webhook', 'webhooks'],
+    tag,
+    schema: webhookSchema,
+    present: presentWebhook,
+    create: { callers: operators, body: webhookCreateSchema, idempotency: 'credential', run: webhooks.create },
+    list: { callers: operators, run: webhooks.list },
+    get: { callers: operators, run: webhooks.get },
+    update: { callers: operators, body: webhookUpdateSchema, run: webhooks.update },
+    remove: { callers: operators, run: webhooks.remove },
+  });
+  for (const [verb, summary, run] of [
+    ['pause', 'Stop deliveries; events are kept for seven days', webhooks.pause],
+    ['resume', 'Continue deliveries, with the events of the pause', webhooks.resume],
+  ] as const)
+    api.provisioning(operators, {
+      method: 'POST',
+      path: `/webhooks/:webhook/${verb}`,
+      operationId: `${verb}Webhook`,
+      tag,
+      changesRights: false,
+      summary,
+      params,
+      responses: { 200: ref(webhookSchema) },
+      handler: async ({ caller, params }) => presentWebhook(await run(caller, params.webhook)),
+    });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/webhooks/:webhook/rotate_secret',
+    operationId: 'rotateWebhookSecret',
+    tag,
+    changesRights: false,
+    audit: 'durable',
+    idempotency: 'credential',
+    summary: 'Replace the secret',
+    description: 'Until the overlap ends, deliveries are signed with both secrets.',
+    params,
+    body: rotateSchema,
+    responses: { 200: ref(webhookSchema) },
+    handler: async ({ caller, params, body }) =>
+      presentWebhook(await webhooks.rotate(caller, params.webhook, body.overlap_seconds)),
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/webhooks/:webhook/test',
+    operationId: 'testWebhook',
+    tag,
+    changesRights: false,
+    summary: 'Send an event `webhook.test` to this webhook alone',
+    params,
+    responses: { 201: ref(deliverySchema) },
+    handler: async ({ caller, params }) => presentDelivery(await webhooks.test(caller, params.webhook)),
+  });
+  registerDeliveries(api, webhooks);
+}
+
+function registerDeliveries(api: Api, webhooks: WebhookService): void {
+  api.provisioning(operators, {
+    method: 'GET',
+    path: '/webhooks/:webhook/deliveries',
+    operationId: 'listWebhookDeliveries',
+    tag,
+    summary: 'List the deliveries of a webhook, newest event first',
+    params,
+    query: Type.Object({ ...pageQuery, ...listDeliveriesQuery.properties }),
+    responses: { 200: pageOf(ref(deliverySchema)) },
+    async handler({ caller, params, query }) {
+      const request = pageRequest(query);
+      const [rows, total] = await webhooks.listDeliveries(caller, params.webhook, query, request);
+      return page(request, rows.map(presentDelivery), total);
+    },
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/webhooks/:webhook/deliveries/:delivery/redeliver',
+    operationId: 'redeliverWebhookDelivery',
+    tag,
+    changesRights: false,
+    summary: 'Deliver an event again, whatever became of it',
+    params: Type.Object({ webhook: Type.String(), delivery: Type.String() }),
+    responses: { 200: ref(deliverySchema) },
+    handler: async ({ caller, params }) =>
+      presentDelivery(await webhooks.redeliver(caller, params.webhook, params.delivery)),
+  });
+}
