@@ -88,7 +88,7 @@ test('the commands that they run exist', () => {
   for (const unit of units)
     for (const [, words = ''] of readProjectFile(`deploy/${unit}`).matchAll(/src\/main\.ts (.*)$/gm))
       assertCommand(words.split(' '), unit);
-  for (const [, words = ''] of readProjectFile('deploy/backup.sh').matchAll(/^quarry (.*)$/gm))
+  for (const [, words = ''] of readProjectFile('deploy/backup.sh').matchAll(/^ *quarry (.*)$/gm))
     assertCommand(words.split(' '), 'backup.sh');
 
   assert.throws(() => assertCommand(['sreve'], 'a typing mistake'));
