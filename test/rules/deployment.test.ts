@@ -21,8 +21,11 @@ const dockerfile = readProjectFile('Dockerfile');
 const compose = parse(readProjectFile('compose.yaml'), { merge: true }) as Compose;
 const units = readdirSync(join(projectRoot, 'deploy')).filter((name) => /\.(service|timer)$/.test(name));
 const settings = new Set(describeConfig(readConfig({}), {}).map(({ variable }) => variable));
-/** Node's own variable, which no setting of Quarry is. */
-const others = new Set(['NODE_ENV']);
+/** Node's own variables, which no setting of Quarry is. */
+const others = new Set(['NODE_ENV', 'NODE_COMPILE_CACHE']);
+/** What the image's build makes, and what it reads for that. */
+const built = new Set(['node_modules', 'dist', 'console/dist']);
+const buildNeeds = ['package.json', 'tsconfig.json', 'tsconfig.build.json'];
 
 /** Throws unless the words, from `serve` on, name a command and options that it has. */
 function assertCommand(words: string[], where: string): void {
@@ -86,7 +89,7 @@ test('the commands that they run exist', () => {
   const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(dockerfile) ?? [];
   assertCommand(JSON.parse(command) as string[], 'CMD');
   for (const unit of units)
-    for (const [, words = ''] of readProjectFile(`deploy/${unit}`).matchAll(/src\/main\.ts (.*)$/gm))
+    for (const [, words = ''] of readProjectFile(`deploy/${unit}`).matchAll(/dist\/main\.js (.*)$/gm))
       assertCommand(words.split(' '), unit);
   for (const [, words = ''] of readProjectFile('deploy/backup.sh').matchAll(/^ *quarry (.*)$/gm))
     assertCommand(words.split(' '), 'backup.sh');
@@ -96,14 +99,15 @@ test('the commands that they run exist', () => {
 });
 
 test('what they copy, mount and wait for is there', () => {
-  for (const [, from = ''] of dockerfile.matchAll(/cp -a (.*) \/out\/ /g))
-    for (const path of from.split(' '))
-      assert.ok(path === 'node_modules' || existsSync(join(projectRoot, path)), `Dockerfile copies ${path}`);
+  const copied = [...dockerfile.matchAll(/cp -a (.*) \/out\/ /g)].flatMap(([, from = '']) => from.split(' '));
+  assert.ok(copied.includes('migrations'));
+  for (const path of copied)
+    assert.ok(built.has(path) || existsSync(join(projectRoot, path)), `Dockerfile copies ${path}`);
   const kept = readProjectFile('.dockerignore')
     .split('\n')
     .filter((line) => line.startsWith('!'))
     .map((line) => line.slice(1));
-  for (const needed of ['package.json', 'package-lock.json', '.npmrc', 'bin', 'src', 'migrations', 'scripts'])
+  for (const needed of [...buildNeeds, 'package-lock.json', '.npmrc', 'bin', 'src', 'migrations', 'scripts', 'console'])
     assert.ok(kept.includes(needed), `.dockerignore keeps ${needed} out of the image`);
   for (const [name, service] of Object.entries(compose.services)) {
     for (const other of Object.keys(service.depends_on ?? {}))
@@ -113,7 +117,7 @@ test('what they copy, mount and wait for is there', () => {
   }
   for (const unit of units)
     for (const [, path = ''] of readProjectFile(`deploy/${unit}`).matchAll(
-      /\/opt\/quarry\/((?!node_modules)[\w./-]+)/g,
+      /(?:\/opt\/quarry\/)?node_modules\/quarry\/((?!dist)[\w./-]+)/g,
     ))
       assert.ok(existsSync(join(projectRoot, path)), `${unit} names ${path}`);
 });
