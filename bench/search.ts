@@ -195,7 +195,7 @@ try {
   console.log(
     `copied to ${sourceCount} sources in ${((performance.now() - start) / 1000).toFixed(1)} s, database ${size?.size}`,
   );
-  const index = openSearchIndex(db, inLanes(embedder), 256 * 1024 * 1024);
+  const index = openSearchIndex(db, inLanes(embedder), { cacheBytesMax: 256 * 1024 * 1024, queryEmbeddingMs: 60_000 });
   const request = (mode: SearchMode, documents?: Parameters<typeof index.search>[0]['documents']) => ({
     appId,
     sources: db`s.id = ${first}`,
@@ -211,7 +211,7 @@ try {
     console.log(`${mode} first search ${(performance.now() - start).toFixed(1)} ms`);
     for (const concurrency of [1, 8]) await measure(mode, concurrency, () => index.search(request(mode)));
   }
-  const cold = () => openSearchIndex(db, inLanes(embedder), 1_000);
+  const cold = () => openSearchIndex(db, inLanes(embedder), { cacheBytesMax: 1_000, queryEmbeddingMs: 60_000 });
   for (const concurrency of [1, 8])
     await measure('fulltext, nothing cached', concurrency, () => cold().search(request('fulltext')));
   for (const concurrency of [1, 8])

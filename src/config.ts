@@ -198,6 +198,12 @@ const settings = {
     { min: 1, max: 1_048_576 },
     'Memory for caching the search index, in MiB.',
   ),
+  learnMemoryMb: integer(
+    'QUARRY_LEARN_MEMORY_MB',
+    1024,
+    { min: 0, max: 65_536 },
+    'Memory limit of the child process that learns which words of a source belong together, in MiB; 0 learns nothing.',
+  ),
   embedder: oneOf(
     'QUARRY_EMBEDDER',
     'lexical',
@@ -219,6 +225,12 @@ const settings = {
     { min: 1, max: 1_000_000 },
     'Maximum number of requests per minute to the embedding service.',
   ),
+  embedQueryMs: integer(
+    'QUARRY_EMBED_QUERY_MS',
+    5_000,
+    { min: 1, max: 60_000 },
+    "Time a search waits for its query's vector, in milliseconds; then it continues by full text.",
+  ),
   rateReads: rate('QUARRY_RATE_READS', 6_000_000, 'reads'),
   rateWrites: rate('QUARRY_RATE_WRITES', 6_000_000, 'changes'),
   rateUploads: rate('QUARRY_RATE_UPLOADS', 600_000, 'uploads'),
@@ -228,6 +240,18 @@ const settings = {
   quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
   quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Knowledge documents'),
   quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages extracted or pulled per day (UTC)'),
+  idempotencyRecordsMax: integer(
+    'QUARRY_IDEMPOTENCY_RECORDS_MAX',
+    100_000,
+    { min: 1, max: 100_000_000 },
+    'Requests with an Idempotency-Key per app in 24 hours.',
+  ),
+  idempotencyMb: integer(
+    'QUARRY_IDEMPOTENCY_MB',
+    256,
+    { min: 1, max: 1_048_576 },
+    'MiB of stored responses to requests with an Idempotency-Key, per app.',
+  ),
   quotaSandboxes: integer(
     'QUARRY_QUOTA_SANDBOXES',
     0,

@@ -200,6 +200,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     method: 'GET',
     path: '/api/v1/automation_runs/:automation_run/stream',
     operationId: 'streamAutomationRun',
+    protocol: 'events',
     tag,
     summary: 'Follow the status of an invoked run',
     description:

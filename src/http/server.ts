@@ -21,6 +21,7 @@ import { readJsonBodies } from './body.ts';
 import { createContentGate } from './content-origin.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
 import { oneHeader } from './headers.ts';
+import type { Idempotency } from './idempotency.ts';
 import type { Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
@@ -37,6 +38,8 @@ type HttpOptions = {
   rateLimiter?: RateLimiter;
   /** Absent: no audit log. */
   audit?: Auditor;
+  /** Absent: no response is stored, and the header Idempotency-Key is ignored. */
+  idempotency?: Idempotency;
   bodyBytesMax: number;
   intake: Intake;
   corsOrigins: string[];
@@ -53,7 +56,7 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, validation, authentication, errors and headers, but no routes. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, metrics, audit, rewriteUrl } = options;
+  const { log, credentials, metrics, audit, idempotency, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
@@ -84,12 +87,13 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
-  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
+  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit, idempotency });
   fastify.decorateRequest('identity');
   fastify.decorateRequest('credential');
   fastify.decorateRequest('response');
   fastify.decorate('intake', options.intake);
   fastify.decorateRequest('auditNote');
+  fastify.decorateRequest('bodyHash');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -106,6 +110,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-range',
       'content-disposition',
       'allow',
+      'idempotency-replayed',
     ],
     maxAge: 600,
   });

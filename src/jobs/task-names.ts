@@ -10,6 +10,7 @@ export const taskNames = {
   dispatchEvent: 'dispatch_event',
   embedDocuments: 'embed_documents',
   ingest: 'ingest',
+  learnSources: 'learn_sources',
   mergeIndex: 'merge_index',
   purgeSources: 'purge_sources',
   startPulls: 'start_pulls',
@@ -17,6 +18,7 @@ export const taskNames = {
   sweepAuth: 'sweep_auth',
   sweepBlobs: 'sweep_blobs',
   sweepConsole: 'sweep_console',
+  sweepIdempotency: 'sweep_idempotency',
   sweepUsage: 'sweep_usage',
 } as const;
 
