@@ -82,6 +82,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     language: config.searchLanguage,
     fetcher,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
     bodyBytesMax: config.bodyBytesMax,
   });
