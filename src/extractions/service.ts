@@ -173,7 +173,11 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         sourceUrl: null,
         title: storableText(document.title) ?? null,
         metadata: documentMetadata(document),
-        page: { ...document.page, truncated: document.truncated !== undefined },
+        page: {
+          ...document.page,
+          ...(document.ocr ? { ocr: document.ocr } : {}),
+          truncated: document.truncated !== undefined,
+        },
         error: null,
         fileId: file.id,
       });

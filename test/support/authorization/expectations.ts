@@ -37,6 +37,9 @@ export type Expectation = {
   admitted?: number;
 };
 
+/** Streams that have no end: HEAD gets the same status. */
+export const unending = new Set(['GET /api/v1/kv_watch']);
+
 export const rows = (table: Row[], ...kept: Ownership[]) => table.filter(({ whose }) => kept.includes(whose));
 export const without = (table: Row[], ...left: Ownership[]) => table.filter(({ whose }) => !left.includes(whose));
 
@@ -328,6 +331,24 @@ export function expectationsByRoute(
       send: (target, caller) => ({
         path: `/api/v1/kv/key-${++names}`,
         body: { value: 'v', ...kvUser(target, caller) },
+      }),
+    },
+    'GET /api/v1/kv_entries': {
+      table: kv.write,
+      send: (...given) => ({ path: `/api/v1/kv_entries?${new URLSearchParams(kvUser(...given))}` }),
+    },
+    'GET /api/v1/kv_watch': {
+      table: kv.write,
+      send: (...given) => ({ path: `/api/v1/kv_watch?${new URLSearchParams(kvUser(...given))}` }),
+    },
+    'POST /api/v1/kv_increment': {
+      table: kv.write,
+      send: (...given) => ({ body: { key: `count-${++names}`, ...kvUser(...given) } }),
+    },
+    'POST /api/v1/kv_batch': {
+      table: kv.write,
+      send: (...given) => ({
+        body: { operations: [{ op: 'put', key: `key-${++names}`, value: 'v' }], ...kvUser(...given) },
       }),
     },
     'DELETE /api/v1/kv/:key': {
