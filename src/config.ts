@@ -13,7 +13,7 @@ import {
   secretText,
   text,
   url,
-} from './setting.ts';
+} from './config-values.ts';
 
 /** Languages for stemming (Snowball's; `english` is Porter2). `none` disables stemming. */
 export const stemLanguages = [
@@ -134,6 +134,22 @@ const settings = {
     'Memory limit of one parser child process in MiB.',
   ),
   parseSeconds: integer('QUARRY_PARSE_SECONDS', 30, { min: 1, max: 3_600 }, 'Deadline of one document parse.'),
+  parseJobSeconds: integer(
+    'QUARRY_PARSE_JOB_SECONDS',
+    600,
+    { min: 1, max: 7_200 },
+    'Deadline of one document that a background job parses: a knowledge source, or a linked document.',
+  ),
+  ocrLanguages: list(
+    'QUARRY_OCR_LANGUAGES',
+    ['eng'],
+    'Languages of scans and pictures, as Tesseract names them (eng,deu,jpn), the most frequent first.',
+  ),
+  ocrDataDir: text(
+    'QUARRY_OCR_DATA_DIR',
+    undefined,
+    'Directory of <language>.traineddata files, for languages that are not installed as packages.',
+  ),
   jobWorkers: integer(
     'QUARRY_JOB_WORKERS',
     10,
@@ -378,6 +394,9 @@ function checkTogether(config: Config): string[] {
     problems.push(`QUARRY_EMBED_MODEL is required when QUARRY_EMBEDDER is ${config.embedder}`);
   if (config.embedder === 'openai' && config.embedUrl === undefined)
     problems.push('QUARRY_EMBED_URL is required when QUARRY_EMBEDDER is openai');
+  const notLanguage = config.ocrLanguages.filter((name) => !/^[A-Za-z][A-Za-z0-9_]{1,40}$/.test(name));
+  if (notLanguage.length > 0 || config.ocrLanguages.length === 0)
+    problems.push(`QUARRY_OCR_LANGUAGES must name languages such as eng, not "${notLanguage.join(', ')}"`);
   return problems;
 }
 

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 
-/** The kinds of settings: each reads the text of an environment variable, or says what is wrong with it. */
 type Read<T> = { value: T } | { problem: string };
 export type Setting<T> = {
   variable: string;
