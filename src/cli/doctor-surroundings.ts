@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { type Config, runsJobs } from '../config.ts';
-import { ocrAvailable } from '../content/parse/ocr/ocr.ts';
 import { type Database, openDatabase } from '../db/database.ts';
 
 /*
@@ -162,16 +161,9 @@ export function checkProxy({ publicUrl, trustProxy, host }: Config): CheckResult
   };
 }
 
-/** Programs and services that some documents need. */
-export async function checkReaders(): Promise<CheckResult[]> {
-  const ocr: CheckResult = (await ocrAvailable())
-    ? { level: 'ok', message: 'scanned pages and pictures can be read' }
-    : {
-        level: 'warn',
-        message: 'scanned pages and pictures cannot be read (unsupported_content)',
-        fix: 'docs/extraction.md says what to install.',
-      };
-  return [ocr, { level: 'ok', message: 'no renderer: pages that only a browser can draw fail as needs_browser' }];
+/** What draws pages that are empty without a browser. */
+export function checkRenderer(): CheckResult {
+  return { level: 'ok', message: 'none: pages that only a browser can draw fail as needs_browser' };
 }
 
 function isLoopback(host: string): boolean {

@@ -20,7 +20,7 @@ import {
   checkPooler,
   checkProxy,
   checkPublicUrl,
-  checkReaders,
+  checkRenderer,
   checkReplicas,
 } from './doctor-surroundings.ts';
 import { describeError } from './explain.ts';
@@ -55,7 +55,7 @@ export async function run(): Promise<number> {
   await runCheck('files', async () => checkOpenFiles());
   await runCheck('blobs', () => checkBlobs(settings));
   await runCheck('parsers', () => checkParsers(settings));
-  await runCheck('readers', () => checkReaders());
+  await runCheck('renderer', async () => checkRenderer());
   await runCheck('public URL', () => checkPublicUrl(settings));
   await runCheck('proxy', async () => checkProxy(settings));
   await runCheck('pooler', () => checkPooler(settings));

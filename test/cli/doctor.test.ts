@@ -71,6 +71,6 @@ test('`quarry doctor` checks the surroundings too, and `quarry fsck` says that a
   assert.match(unmigrated.stderr, /^The database has no tables of Quarry yet\. `quarry serve` creates them/);
   assert.doesNotMatch(unmigrated.stderr, /\n\s+at /);
   const { stdout } = await runQuarry(['doctor'], { env });
-  for (const name of ['files', 'readers', 'public URL', 'proxy', 'database', 'replicas', 'clock', 'disk'])
+  for (const name of ['files', 'renderer', 'public URL', 'proxy', 'database', 'replicas', 'clock', 'disk'])
     assert.match(stdout, new RegExp(`^(ok|warn) +${name} `, 'm'), name);
 });

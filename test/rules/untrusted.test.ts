@@ -21,10 +21,10 @@ const readers = new Set(sources.filter(isParser).flatMap(packagesOf));
 
 const decompresses = ({ text }: Source) => /'(?:node:)?zlib'|\bDecompressionStream\b/.test(text);
 const readsDocuments = (source: Source) => packagesOf(source).some((name) => readers.has(name));
-/** Imports code of the parsers, not only types, the pool that runs them, their errors, the names of page types, or whether OCR is there. */
+/** Imports code of the parsers, not only types, the pool that runs them, their errors, or the names of page types. */
 const callsParsers = ({ text }: Source) =>
   [...text.matchAll(/^(?:import|export) (?!type\b)[^;]*? from '([^']*\/parse\/[^']+)'/gm)].some(
-    ([, target = '']) => !/\/parse\/(?:pool\/[\w-]+|types|html\/page-types|ocr\/ocr)\.ts$/.test(target),
+    ([, target = '']) => !/\/parse\/(?:pool\/[\w-]+|types|html\/page-types)\.ts$/.test(target),
   );
 
 test('only the parsers decompress, but for request bodies and backups', () => {
