@@ -186,6 +186,12 @@ const settings = {
     { min: 1, max: 1_048_576 },
     'Memory for caching the search index, in MiB.',
   ),
+  learnMemoryMb: integer(
+    'QUARRY_LEARN_MEMORY_MB',
+    1024,
+    { min: 0, max: 65_536 },
+    'Memory limit of the child process that learns which words of a source belong together, in MiB; 0 learns nothing.',
+  ),
   embedder: oneOf(
     'QUARRY_EMBEDDER',
     'lexical',

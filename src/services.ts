@@ -17,10 +17,12 @@ import { StreamHub } from './http/sse.ts';
 import { createExternalUsers } from './identity/external-users.ts';
 import { IssuerKeys } from './identity/issuer-keys.ts';
 import { migrateJobs } from './jobs/migrate.ts';
+import { trialIn } from './jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.ts';
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
+import { programFile } from './program-file.ts';
 import { loadUserCallers } from './tenancy/callers.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
@@ -220,6 +222,10 @@ function assemble({ started, ...parts }: Parts): Services {
         ...{ target: directTarget, concurrency: config.jobWorkers, log },
         waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
+        trial: trialIn(programFile('./trial', import.meta.url), () => ({
+          target: directTarget,
+          baseUrl: this.baseUrl(),
+        })),
       });
     },
     stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),

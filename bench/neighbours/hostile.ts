@@ -1,5 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { getPriority, setPriority } from 'node:os';
+
 import { parentPort, workerData } from 'node:worker_threads';
 import { zipSync } from 'fflate';
 
@@ -7,6 +9,7 @@ import { zipSync } from 'fflate';
  * The hostile tenant, in a thread of its own so that sending does not slow the one who measures. It keeps its attack up
  * until it is ended. `{ base, key, attack }` come as worker data.
  */
+const attackerNiceness = 10;
 const { base, key, attack } = workerData as { base: string; key: string; attack: AttackName };
 
 export type AttackName = keyof typeof attacks;
@@ -135,6 +138,8 @@ const attacks = {
 };
 
 if (parentPort !== null) {
+  // An attacker's own work is done on other machines: here it must not take the processors from the server.
+  setPriority(0, getPriority() + attackerNiceness);
   await attacks[attack]();
   parentPort.postMessage('under way');
 }

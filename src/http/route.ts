@@ -198,8 +198,8 @@ export class Api {
     const { method, path, operationId } = definition;
     for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
     const success = Number(Object.keys(definition.responses)[0]);
-    const { bytesMax, valuesMax } = definition.budget ?? defaultBudget(access, definition);
-    const budget = { bytesMax: Math.min(bytesMax, this.#bodyBytesMax), valuesMax };
+    const wantedBudget = definition.budget ?? defaultBudget(access, definition);
+    const budget = { ...wantedBudget, bytesMax: Math.min(wantedBudget.bytesMax, this.#bodyBytesMax) };
     this.routes.push({
       ...{ method, path, operationId, access, budget, protocol: definition.protocol },
       takesJson: definition.body !== undefined,

@@ -2,7 +2,7 @@ import type { Job } from 'graphile-worker';
 import type pg from 'pg';
 
 /** How often a job may crash its process or throw an uncaught exception before it is set aside. */
-const crashesMax = 3;
+export const crashesMax = 3;
 /** Jobs that were active in two crashes run one at a time, to find the one that causes them. */
 export const suspectsQueue = 'suspects';
 

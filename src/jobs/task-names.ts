@@ -10,6 +10,7 @@ export const taskNames = {
   dispatchEvent: 'dispatch_event',
   embedDocuments: 'embed_documents',
   ingest: 'ingest',
+  learnSources: 'learn_sources',
   mergeIndex: 'merge_index',
   purgeSources: 'purge_sources',
   startPulls: 'start_pulls',
@@ -18,6 +19,7 @@ export const taskNames = {
   sweepBlobs: 'sweep_blobs',
   sweepConsole: 'sweep_console',
   sweepIdempotency: 'sweep_idempotency',
+  sweepKv: 'sweep_kv',
   sweepUsage: 'sweep_usage',
 } as const;
 

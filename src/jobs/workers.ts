@@ -5,36 +5,16 @@ import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Logger } from '../log.ts';
 import { openJobPool } from './connection.ts';
-import { HeldJob, releaseJobs } from './held-job.ts';
+import { crashesMax, HeldJob, releaseJobs } from './held-job.ts';
 import { JobLoop } from './loop.ts';
 import { Presence } from './presence.ts';
 import type { JobPayload } from './queue.ts';
+import type { JobContext, Task, WaitOutside } from './task.ts';
+import { JobCrash, type Trial } from './trial.ts';
 import { type WaitBounds, WaitingJobs } from './waiting-jobs.ts';
 import { WorkSlots } from './work-slots.ts';
 
-export type JobContext = {
-  jobId: string;
-  /** 1 for the first attempt. */
-  attempt: number;
-  isLastAttempt: boolean;
-  /** Aborted when this process stops: save progress and throw. The job resumes elsewhere and does not count as failed. */
-  signal: AbortSignal;
-  log: Logger;
-  /**
-   * Waits for an external response without holding one of this process's job slots. Thousands of jobs can wait like
-   * this. If the process dies, the job is repeated elsewhere, like any other.
-   */
-  waitOutside: WaitOutside;
-  /** True when this task has reached its limit of waiting jobs: a job that has waited long should make room. */
-  isCrowded(): boolean;
-};
-
-export type WaitOutside = <T>(wait: () => Promise<T>) => Promise<T>;
-
-/** Runs one job. May run more than once for the same job, in rare cases concurrently: it must be safe to repeat. */
-export type Task = TaskShape['run'];
-/** A method, so that a task can declare the members of its own payload. */
-type TaskShape = { run(payload: JobPayload, context: JobContext): Promise<void> };
+export type { JobContext, Task, WaitOutside };
 
 /** A recurring task: runs once per period across all processes. */
 export type Recurring = { task: string; everySeconds: number };
@@ -50,6 +30,8 @@ export type WorkersOptions = {
   waits?: Record<string, WaitBounds>;
   /** Called for each job that crashed its process or threw an uncaught exception. */
   onCrash?: (task: string) => void;
+  /** Runs a job that is suspected of ending its process in a process of its own. */
+  trial?: Trial;
   log: Logger;
 };
 
@@ -60,7 +42,7 @@ export type Workers = {
 
 /** Runs the jobs of these tasks until stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
-  const { target, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, log } = options;
+  const { target, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
   const pool = openJobPool(target, connections(concurrency), log);
   try {
     for (const each of recurring) await addNext(pool, each);
@@ -69,7 +51,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     throw error;
   }
   const running: Running = {
-    ...{ pool, log, onCrash, stopping: new AbortController() },
+    ...{ pool, log, onCrash, trial, stopping: new AbortController() },
     poolId: () => loop.id,
     workSlots: new WorkSlots(concurrency),
     waiting: new WaitingJobs(waits),
@@ -107,6 +89,7 @@ type Running = {
   poolId(): string;
   log: Logger;
   onCrash(task: string): void;
+  trial: Trial | undefined;
   stopping: AbortController;
   /** For jobs that resume after a wait. */
   workSlots: WorkSlots;
@@ -175,14 +158,15 @@ async function runTask(
     // Fetched while the process was stopping: another process runs it.
     signal.throwIfAborted();
     const isCrowded = () => !running.waiting.hasRoom(name, appOf(payload));
-    await contain(() => task(payload, { ...describe(job), signal, log, waitOutside, isCrowded }));
+    const run = isSuspect(job) && running.trial !== undefined ? inTrial(running.trial, name) : task;
+    await contain(() => run(payload, { ...describe(job), signal, log, waitOutside, isCrowded }));
   } catch (error) {
     if (signal.aborted) {
       await held.release();
       log.info({ err: error }, 'Released a job because this process is stopping');
     } else {
       log.error({ err: error, attempt: job.attempts, attemptsMax: job.max_attempts }, 'Job failed');
-      if (error instanceof UncaughtError) {
+      if (error instanceof UncaughtError || error instanceof JobCrash) {
         running.onCrash(name);
         await held.noteCrash(error.message);
       }
@@ -191,6 +175,19 @@ async function runTask(
   } finally {
     if (repeat) await addNext(running.pool, repeat);
   }
+}
+
+/** The next crash would set it aside. */
+function isSuspect({ flags }: Job): boolean {
+  return Number((flags as { crashes?: number } | null)?.crashes ?? 0) >= crashesMax - 1;
+}
+
+/** The job waits in this process meanwhile: what ends this process now is not counted against it. */
+function inTrial(trial: Trial, task: string): Task {
+  return async (payload, { jobId, attempt, isLastAttempt, signal, log, waitOutside }) => {
+    log.warn({ attempt }, 'Running a job that was active in two crashes in a process of its own');
+    await waitOutside(() => trial({ task, payload, jobId, attempt, isLastAttempt }, signal));
+  };
 }
 
 /** The app in the job's payload. */

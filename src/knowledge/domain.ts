@@ -40,6 +40,8 @@ type KnowledgeDeps = {
   /** Time a search waits for its query's vector. */
   queryEmbeddingMs: number;
   bodyBytesMax: number;
+  /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
+  learnMemoryMb: number;
 };
 
 export type Knowledge = ReturnType<typeof createKnowledge>['service'];
@@ -89,6 +91,10 @@ export function createKnowledge(deps: KnowledgeDeps) {
       const { appId } = payload as { appId?: string };
       return appId === undefined ? work.embedAll() : work.embedPending(appId, context);
     },
+    [taskNames.learnSources]: (payload, context) => {
+      const { appId } = payload as { appId?: string };
+      return appId === undefined ? work.learnAll() : work.learnSources(appId, context.signal);
+    },
     [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
     [taskNames.purgeSources]: async () => {
       await work.purgeRemoved();
@@ -99,6 +105,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
   const recurring: Recurring[] = [
     { task: taskNames.embedDocuments, everySeconds: 30 },
+    { task: taskNames.learnSources, everySeconds: 60 },
     { task: taskNames.purgeSources, everySeconds: 60 },
     { task: taskNames.startPulls, everySeconds: 15 },
   ];

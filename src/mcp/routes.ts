@@ -27,7 +27,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     protocol: 'json-or-events',
     tag: 'Server',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
-    budget: bodyBudgets.document,
+    budget: bodyBudgets.message,
     // Rate limits and the audit log apply to the requests that tools send.
     rateGroup: 'reads',
     idempotency: 'forwarded',

@@ -79,6 +79,9 @@ function mac(key: Buffer, appId: string, fileId: string, role: CapabilityRole): 
     .digest();
 }
 
+/** Lifetime of a signed download link. */
+export const signedLinkSeconds = 3600;
+
 /** Signs short-lived download links. The signature covers the app's id. */
 export class SignedLinks {
   readonly #secrets: Secrets;

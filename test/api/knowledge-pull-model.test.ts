@@ -6,6 +6,8 @@ import { type Json, knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
 /*
+ *   MODEL_RUNS=100 MODEL_SEED=1 node test/run.ts test/api/knowledge-pull-model.test.ts
+ *
  * Random sites that change between pulls. After each pull the source is compared with a model of a crawl that starts
  * from nothing (but for pages that fail: they stay what they were), and the model with a new source's first pull.
  */
@@ -161,9 +163,12 @@ const first = fc.record({
   kinds: fc.array(kind, { minLength: pagesCount, maxLength: pagesCount }),
   settings,
 });
+const runs = Number(process.env.MODEL_RUNS ?? 12);
+const seed = Number(process.env.MODEL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const steps = fc.array(fc.array(change, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 5 });
 
-test('after each pull of a site that changes, the source has what a crawl from nothing would find', async () => {
+test('after each pull of a site that changes, the source has what a crawl from nothing would find', async (t) => {
+  let pulls = 0;
   await fc.assert(
     fc.asyncProperty(first, steps, async (start, changes) => {
       site.pages = start.kinds.map((kind, at) => ({
@@ -185,6 +190,7 @@ test('after each pull of a site that changes, the source has what a crawl from n
       async function check(source: string): Promise<void> {
         const after = pullModel(state.known, state.documents);
         const pulled = await app.ingest(source, { pull: true });
+        pulls += 1;
         assert.equal(pulled.status, after === undefined ? 'failed' : 'succeeded', JSON.stringify(pulled));
         if (after !== undefined) state = after;
         assert.deepEqual(await titles(source), sorted(state.documents), JSON.stringify(pulled.stats));
@@ -216,8 +222,9 @@ test('after each pull of a site that changes, the source has what a crawl from n
         }
       }
     }),
-    { numRuns: Number(process.env.MODEL_RUNS ?? 12) },
+    { numRuns: runs, seed },
   );
+  t.diagnostic(`seed ${seed}: ${runs} sites, ${pulls} pulls`);
 });
 
 async function createSource(): Promise<string> {

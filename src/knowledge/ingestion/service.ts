@@ -4,6 +4,7 @@ import { type Database, type Db, isInUnit } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
+import { decodeLongBase64, encodeLongText, findLongData } from '../../http/long-text.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import { newUuid } from '../../ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -118,7 +119,8 @@ export function createIngestService(deps: IngestDeps) {
       dedupe: input.dedupe ?? false,
     };
     const none = { content: null, isText: false, contentType: null, filename: null, fileId: null };
-    if (input.content) return { ...common, ...none, ...readContent(input.content, `${at}content`) };
+    if (input.content)
+      return { ...common, ...none, ...(await readContent(input.content, `${at}content.data`, caller.appId)) };
     const field = `${at}file`;
     const file = await findVisibleFile(db, caller, fieldId('file', field, input.file ?? ''));
     if (!file) throw unknownReference(field);
@@ -255,12 +257,22 @@ const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
 const textName = /\.(?:md|markdown|txt|text)$/i;
 
 /** The pushed bytes. Text that is declared as plain text or Markdown is the document itself. */
-function readContent(content: Static<typeof contentSchema>, field: string) {
+async function readContent(content: Static<typeof contentSchema>, field: string, app: string) {
   const { content_type: contentType = null, filename = null } = content;
-  if (content.data_encoding === 'base64')
-    return { content: readBase64(`${field}.data`, content.data), isText: false, contentType, filename };
+  const long = findLongData(content);
+  if (content.data_encoding === 'base64') {
+    const bytes = long ? await concatenate(decodeLongBase64(field, long, app)) : readBase64(field, content.data);
+    return { content: bytes, isText: false, contentType, filename };
+  }
   const isText =
     (contentType === null || textType.test(contentType)) &&
     (filename === null || !/\.\w+$/.test(filename) || textName.test(filename));
-  return { content: Buffer.from(content.data), isText, contentType, filename };
+  const bytes = long ? await concatenate(encodeLongText(field, long, app)) : Buffer.from(content.data);
+  return { content: bytes, isText, contentType, filename };
+}
+
+async function concatenate(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
+  const all: Buffer[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return Buffer.concat(all);
 }

@@ -47,6 +47,8 @@ type Waiting = {
 };
 
 const queueMaxDefault = 512;
+/** Apps that had a document read so recently share the processes of `workers`, at least one each. */
+const shareMs = 2_000;
 const startRetryMsMax = 5_000;
 /** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
 const failedStartsMax = 4;
@@ -74,7 +76,11 @@ export class ParserPool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#lanes = new Lanes({ slots: 2 * options.workers, waitingMax: options.queueMax ?? queueMaxDefault });
+    this.#lanes = new Lanes({
+      slots: 2 * options.workers,
+      waitingMax: options.queueMax ?? queueMaxDefault,
+      recentMs: shareMs,
+    });
     this.#processOptions = { memoryMb: options.memoryMb, workerFile: options.workerFile };
   }
 
