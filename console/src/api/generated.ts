@@ -273,7 +273,7 @@ export type Operations = {
   'DELETE /protected/api/v1/developer/apps/{app}/secrets/{name}': { path: { app: string; name: string }; query: undefined; body: undefined; answer: undefined };
   'GET /console/oidc/issuers': { path: undefined; query: { publishable_key: string }; body: undefined; answer: { data: Array<{ id: string; issuer: string }> } };
   'POST /console/oidc/start': { path: undefined; query: undefined; body: { publishable_key: string; identity_issuer: string }; answer: { url: string } };
-  'GET /console/oidc/callback': { path: undefined; query: { code?: string; state?: string }; body: undefined; answer:  };
+  'GET /console/oidc/callback': { path: undefined; query: { code?: string; state?: string }; body: undefined; answer: undefined };
   'POST /console/session': { path: undefined; query: undefined; body: { publishable_key?: string; email?: string; password?: string; developer_token?: string; sign_in_code?: string }; answer: ConsoleSession };
   'GET /console/session': { path: undefined; query: undefined; body: undefined; answer: ConsoleSession };
   'DELETE /console/session': { path: undefined; query: undefined; body: undefined; answer: undefined };
