@@ -3,7 +3,7 @@ import type { Transaction } from '../../db/database.ts';
 import type { ByteCache } from '../index/cache.ts';
 import type { WantedTerm } from './fulltext.ts';
 import { allowedBit } from './rank.ts';
-import type { Scope } from './scope.ts';
+import { type Scope, sourceOfRow } from './scope.ts';
 import { listModelWords, readModelCodes } from './store.ts';
 
 type PlacedSource = Scope['sources'][number];
@@ -104,46 +104,56 @@ export async function openModels(tx: Transaction, appId: string, scope: Scope, c
       return moved;
     },
 
-    /**
-     * The similarity of each allowed row to the query: its cosine, times the strength of the chunk's code. A row without
-     * a text score needs a cosine of `cosineMin`.
-     */
-    async score(
-      directions: ReadonlyMap<string, Float32Array>,
-      rows: Uint8Array,
-      text: Float32Array,
-      cosineMin: number,
-    ): Promise<Float32Array> {
+    /** How similar each allowed row is to the query. */
+    async compare(directions: ReadonlyMap<string, Float32Array>, rows: Uint8Array): Promise<Similarities> {
       const scores = new Float32Array(rows.length);
+      const compared = new Map<PlacedSource, ModelCodes>();
       for (const source of sources) {
         const direction = directions.get(source.sourceId);
         if (!direction) continue;
-        scoreSource(source, await loadCodes(tx, appId, source, cache.codes), direction, rows, text, cosineMin, scores);
+        const codes = await loadCodes(tx, appId, source, cache.codes);
+        compareSource(source, codes, direction, rows, scores);
+        compared.set(source, codes);
       }
-      return scores;
+      return {
+        scores,
+        cosineOf(row) {
+          const source = sourceOfRow(scope, row);
+          const codes = compared.get(source);
+          const strength = codes?.strengths[row - source.base - codes.firstOrdinal] ?? 0;
+          return strength === 0 ? 0 : (scores[row] as number) / strength;
+        },
+      };
     },
   };
 }
 
-function scoreSource(
+export type Similarities = {
+  /** For each row its cosine, times the strength of the chunk's code; 0 for those that point elsewhere. */
+  scores: Float32Array;
+  cosineOf(row: number): number;
+};
+
+function compareSource(
   source: PlacedSource,
-  codes: ModelCodes,
+  { directions, inverses, strengths, dimensions, firstOrdinal }: ModelCodes,
   direction: Float32Array,
   rows: Uint8Array,
-  text: Float32Array,
-  cosineMin: number,
   scores: Float32Array,
 ): void {
-  const { directions, inverses, strengths, dimensions } = codes;
   for (let ordinal = source.firstOrdinal; ordinal < source.nextOrdinal; ordinal++) {
     const row = source.base + ordinal;
     if (((rows[row] as number) & allowedBit) === 0) continue;
-    const at = ordinal - codes.firstOrdinal;
+    const at = ordinal - firstOrdinal;
     let sum = 0;
-    for (let i = 0, place = at * dimensions; i < dimensions; i++, place++)
-      sum += (directions[place] as number) * (direction[i] as number);
-    const cosine = sum * (inverses[at] as number);
-    if (cosine > ((text[row] as number) > 0 ? 0 : cosineMin)) scores[row] = cosine * (strengths[at] as number);
+    // Dimensions are a multiple of 16.
+    for (let i = 0, place = at * dimensions; i < dimensions; i += 4, place += 4)
+      sum +=
+        (directions[place] as number) * (direction[i] as number) +
+        (directions[place + 1] as number) * (direction[i + 1] as number) +
+        (directions[place + 2] as number) * (direction[i + 2] as number) +
+        (directions[place + 3] as number) * (direction[i + 3] as number);
+    if (sum > 0) scores[row] = sum * (inverses[at] as number) * (strengths[at] as number);
   }
 }
 
@@ -194,12 +204,14 @@ function grown(codes: ModelCodes, nextOrdinal: number): ModelCodes {
 function addRun(codes: ModelCodes, run: { firstOrdinal: number; chunkCount: number; content: Buffer }): void {
   const { dimensions, directions, inverses, strengths } = codes;
   const size = codeHeaderBytes + dimensions;
+  const bytes = new Int8Array(run.content.buffer, run.content.byteOffset, run.content.byteLength);
   for (let i = 0; i < run.chunkCount; i++) {
     const at = run.firstOrdinal + i - codes.firstOrdinal;
     if (at < 0 || at >= inverses.length) continue;
+    const from = i * size + codeHeaderBytes;
     let squares = 0;
     for (let j = 0; j < dimensions; j++) {
-      const value = run.content.readInt8(i * size + codeHeaderBytes + j);
+      const value = bytes[from + j] as number;
       directions[at * dimensions + j] = value;
       squares += value * value;
     }
