@@ -10,7 +10,7 @@ import {
   readPositions,
   unpackPostings,
 } from '../../src/content/postings.ts';
-import { fuseRankings } from '../../src/knowledge/search/fuse.ts';
+import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
 import { bestRows, containsPhrase, nearestRows } from '../../src/knowledge/search/rank.ts';
 import { scoreTerms } from '../../src/knowledge/search/score.ts';
 
@@ -157,4 +157,32 @@ test('the ranking that leaves out what cannot count is the ranking of all postin
       assert.ok(Math.abs(best.scoreOf(row) - score) < 1e-3);
     assert.ok(best.ranked.every(({ row }) => rows[row] === 3));
   }
+});
+
+test('the candidates of both rankings hold at least 95 of 100 results that all chunks would give', () => {
+  let kept = 0;
+  let asked = 0;
+  for (const seed of [4, 5, 6, 7, 8]) {
+    const chunks = 90_000;
+    const { terms, rows } = collection(chunks, seed);
+    rows.fill(3);
+    const source = { base: 0, firstOrdinal: 0, nextOrdinal: chunks, modelVersion: 1 };
+    const scope = { sources: [source], rows, statistics: { chunks, averageLength: 120, hasDead: false } } as never;
+    let state = seed;
+    const scores = Float32Array.from({ length: chunks }, () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return (state / 2 ** 32) ** 3;
+    });
+    const learned = { scores, cosineOf: (row: number) => scores[row] ?? 0 };
+    const best = (count: number) =>
+      addLearned(scoreTerms(terms, { chunks, averageLength: 120, hasDead: false }, rows, 0.25, count), learned, scope, {
+        ...{ weight: 0.4, cosineMin: 0.2, count },
+      })
+        .ranked.slice(0, 20)
+        .map(({ row }) => row);
+    const all = new Set(best(chunks));
+    kept += best(candidatesPerLeg).filter((row) => all.has(row)).length;
+    asked += 20;
+  }
+  assert.ok(kept >= 0.95 * asked, `${kept} of ${asked}`);
 });

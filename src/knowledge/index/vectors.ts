@@ -5,7 +5,7 @@ import type { Transaction } from '../../db/database.ts';
 import { allowedBit, nearestRows, type Ranked } from '../search/rank.ts';
 import { placeOfRow, type Scope } from '../search/scope.ts';
 import { listVectorsAt, readCodes } from '../search/store.ts';
-import type { ByteCache } from './cache.ts';
+import type { Cache } from './cache.ts';
 
 /** All sign codes of one source and model, in the order in which they were stored; append-only. */
 type CodeTable = {
@@ -16,7 +16,7 @@ type CodeTable = {
 };
 
 /** Codes of whole sources, and single packed vectors, which never change: reading 200 of them costs more than the rest. */
-export type VectorCache = { codes: ByteCache<CodeTable>; vectors: ByteCache<Buffer> };
+export type VectorCache = { codes: Cache<CodeTable>; vectors: Cache<Buffer> };
 
 /** Candidates that the exact cosine reranks: enough for .95 of the exact top ten with every embedder tested. */
 const candidatesMin = 200;
@@ -77,7 +77,7 @@ async function loadVectors(
   appId: string,
   model: string,
   places: readonly Place[],
-  cache: ByteCache<Buffer>,
+  cache: Cache<Buffer>,
 ): Promise<{ row: number; content: Buffer }[]> {
   const keyOf = (place: { sourceId: string; ordinal: number }) => `${place.sourceId}/${place.ordinal}/${model}`;
   const found: { row: number; content: Buffer }[] = [];
@@ -108,7 +108,7 @@ async function loadTable(
   source: { sourceId: string; vectorVersion: number; chunkCount: number },
   model: string,
   words: number,
-  cache: ByteCache<CodeTable>,
+  cache: Cache<CodeTable>,
 ): Promise<CodeTable> {
   const key = `${source.sourceId}/${model}`;
   const cached = cache.get(key);

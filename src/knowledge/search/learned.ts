@@ -1,6 +1,6 @@
 import { codeHeaderBytes, unpackWord } from '../../content/learn/codes.ts';
 import type { Transaction } from '../../db/database.ts';
-import type { ByteCache } from '../index/cache.ts';
+import type { Cache } from '../index/cache.ts';
 import type { WantedTerm } from './fulltext.ts';
 import { allowedBit } from './rank.ts';
 import { type Scope, sourceOfRow } from './scope.ts';
@@ -26,7 +26,7 @@ type ModelCodes = {
   strengths: Float32Array;
 };
 
-export type ModelCache = { words: ByteCache<ModelWord | null>; codes: ByteCache<ModelCodes> };
+export type ModelCache = { words: Cache<ModelWord | null>; codes: Cache<ModelCodes> };
 
 /** A scope's models, as one search reads them. */
 export type Models = Awaited<ReturnType<typeof openModels>>;
@@ -162,7 +162,7 @@ async function loadCodes(
   tx: Transaction,
   appId: string,
   source: PlacedSource,
-  cache: ByteCache<ModelCodes>,
+  cache: Cache<ModelCodes>,
 ): Promise<ModelCodes> {
   const key = `${source.sourceId}/${source.modelVersion}`;
   const cached = cache.get(key);

@@ -1,11 +1,11 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Database, Transaction } from '../../db/database.ts';
-import { ByteCache } from '../index/cache.ts';
+import { openCaches } from '../index/cache.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
 import { askBestPassages, type Feedback } from './feedback.ts';
 import { rankText, readQuery, restrictToPhrases, type TextRanking, type WantedTerm } from './fulltext.ts';
-import { addLearned, fuseRankings } from './fuse.ts';
+import { addLearned, candidatesPerLeg, fuseRankings } from './fuse.ts';
 import { type ModelCache, openModels } from './learned.ts';
 import type { Ranked } from './rank.ts';
 import { type IndexCache, openReader } from './reader.ts';
@@ -57,8 +57,6 @@ export type SearchResult = {
 
 /** Each ranking passes this many hits to the next step. */
 const rankedPerLeg = 200;
-/** A hybrid ranking weighs this many of the best chunks by text and as many by similarity: .95 and more of its results. */
-const candidatesPerLeg = 1_000;
 /** The part of learned similarity in a hybrid score, before and after feedback. Chosen on CISI. */
 const learnedWeight = 0.3;
 const learnedWeightAfterFeedback = 0.4;
@@ -84,9 +82,10 @@ type SearchOptions = {
 /** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
 export function openSearchIndex(db: Database, embedder: SharedEmbedder, options: SearchOptions): SearchIndex {
   const { cacheBytesMax, queryEmbeddingMs } = options;
-  const postings: IndexCache = new ByteCache(cacheBytesMax / 2);
-  const vectors: VectorCache = { codes: new ByteCache(cacheBytesMax / 8), vectors: new ByteCache(cacheBytesMax / 16) };
-  const models: ModelCache = { words: new ByteCache(cacheBytesMax / 16), codes: new ByteCache(cacheBytesMax / 4) };
+  const openCache = openCaches(cacheBytesMax);
+  const postings: IndexCache = openCache('postings');
+  const vectors: VectorCache = { codes: openCache('vector-codes'), vectors: openCache('vectors') };
+  const models: ModelCache = { codes: openCache('model-codes'), words: openCache('words') };
 
   /** BM25 alone. */
   async function rankFulltext({ tx, request, scope, count }: Search) {
