@@ -95,7 +95,7 @@ function createCaller(): UserCaller {
   return { kind: 'user', ...scope, userId: newUuid(), orgId: undefined, orgRole: undefined, teams: new Map() };
 }
 
-/** Processor time of a server so far, from the kernel; only Linux tells. */
+/** Processor time of a server so far, from the kernel; Linux only. */
 function cpuSeconds({ pid }: ChildProcess): number {
   if (process.platform !== 'linux') return Number.NaN;
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];

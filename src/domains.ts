@@ -15,7 +15,7 @@ import { createIdempotencySweep } from './idempotency/sweep.ts';
 import { createInstallationService } from './installations/service.ts';
 import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
-import { createKvService } from './kv/service.ts';
+import { createKv } from './kv/domain.ts';
 import { limits } from './limits.ts';
 import { createSetAsideJobService } from './monitoring/service.ts';
 import { createNodeDomains } from './node-domains.ts';
@@ -96,9 +96,9 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const auditing = createAudit({ db, clock, audit, daysKept: config.auditDays });
   const usage = createUsage(base);
   const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
-  const kv = createKvService({ limits: kvLimits });
+  const kv = createKv({ db, limits: kvLimits, streamSecondsMax: config.streamSeconds });
   const nodeDomains = createNodeDomains({
-    ...{ ...fileDeps, kv, files: files.service, extractions: extractions.service },
+    ...{ ...fileDeps, kv: kv.service, files: files.service, extractions: extractions.service },
     ...{ knowledge: knowledge.service, parser, fetcher },
   });
   const automations = createAutomations({ ...services, version }, nodeDomains);
@@ -115,6 +115,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     usage,
     consoleSessions,
     automations,
+    kv,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
@@ -143,7 +144,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     files: files.service,
     configs: createConfigService(base),
     extractions: extractions.service,
-    kv,
+    kv: kv.service,
+    kvWatch: kv.watch,
     ...automations.service,
   };
 }

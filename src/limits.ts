@@ -16,6 +16,8 @@ export const limits = {
     embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },
     ingest: { jobsMax: 256, jobsOfAppMax: 32 },
   },
+  /** Memory of a process for fetched pages until a parser has read them, and one page more. */
+  crawlBodyBytesMax: 64 * 1024 * 1024,
   readinessTimeoutMs: 2_000,
   /** A request must be complete within this time, including uploads. */
   uploadTimeoutMs: 4 * 60 * 60 * 1_000,

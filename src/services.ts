@@ -6,6 +6,7 @@ import { openBlobStore } from './blob/open.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { type Config, runsJobs } from './config.ts';
 import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
+import { ocrSettings } from './content/parse/pool/ocr-data.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
 import type { DatabaseTarget } from './db/address.ts';
 import { type Database, openDatabase } from './db/database.ts';
@@ -121,6 +122,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     workers: config.parseWorkers,
     memoryMb: config.parseMemoryMb,
     deadlineMs: config.parseSeconds * 1000,
+    jobDeadlineMs: Math.max(config.parseSeconds, config.parseJobSeconds) * 1000,
+    ocr: ocrSettings(config),
     log,
   });
   started.add('parser pool', () => parser.close());

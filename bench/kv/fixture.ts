@@ -8,7 +8,7 @@ const entriesOfUser = 10_000;
 
 export type Fixture = { user: { id: string; token: string }; secretKey: string; keys: string[] };
 
-/** A user with ten thousand entries, and the same entries in a table without anything of ours. */
+/** A user with ten thousand entries, and the same entries in a bare table. */
 export async function createFixture(db: Database): Promise<Fixture> {
   const appId = await createApp(db);
   const [userId] = await createUsers(db, appId, 1);

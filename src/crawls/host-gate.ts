@@ -10,10 +10,14 @@ type HostGateOptions = {
   log: Logger;
 };
 
+type Waiting = { app: string; go: () => void };
+
 type Host = ShareGrant & {
   name: string;
   running: number;
-  waiting: (() => void)[];
+  waiting: Waiting[];
+  /** Of each app: its requests that run, and when it last got a slot. */
+  apps: Map<string, { running: number; servedAt: number }>;
   /** Requests, waiting or active, whose robots.txt requires a delay between them. */
   polite: number;
   /** The most that were active or waiting since the last claim. */
@@ -40,6 +44,7 @@ export class HostGate {
   readonly #hosts = new Map<string, Host>();
   readonly #due = new Set<Host>();
   #claiming = false;
+  #served = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
@@ -49,16 +54,21 @@ export class HostGate {
   }
 
   /**
-   * Waits for a turn at the host and runs `request` in it. `delayMs` is the delay that robots.txt requires: with it,
+   * Waits for the app's turn at the host and runs `request` in it. `delayMs` is the delay that robots.txt requires: with it,
    * requests run one after another.
    */
-  async run<T>(name: string, delayMs: number | undefined, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
+  async run<T>(
+    { name, app }: { name: string; app: string },
+    delayMs: number | undefined,
+    signal: AbortSignal,
+    request: () => Promise<T>,
+  ): Promise<T> {
     signal.throwIfAborted();
     const host = this.#hostOf(name);
     const polite = delayMs ? 1 : 0;
     host.polite += polite;
     try {
-      await this.#enter(host, signal);
+      await this.#enter(host, app, signal);
       try {
         const pauseMs = Math.max(delayMs ?? 0, this.#options.delayMs);
         const waitMs = pauseMs === 0 ? 0 : await this.#ledger.takeTurn(name, pauseMs);
@@ -67,6 +77,7 @@ export class HostGate {
         return await request();
       } finally {
         host.running -= 1;
+        appOf(host, app).running -= 1;
       }
     } finally {
       host.polite -= polite;
@@ -78,26 +89,30 @@ export class HostGate {
     const known = this.#hosts.get(name);
     if (known !== undefined) return known;
     const none = { running: 0, polite: 0, peak: 0, wanted: 0, allowed: 0, held: 0, claimedAt: 0, validUntil: 0 };
-    const host: Host = { name, waiting: [], ...none };
+    const host: Host = { name, waiting: [], apps: new Map(), ...none };
     this.#hosts.set(name, host);
     this.#timer ??= setInterval(() => this.#tick(), tickMs).unref();
     return host;
   }
 
   /** Waits for a slot. An aborted request takes none. */
-  #enter(host: Host, signal: AbortSignal): Promise<void> {
+  #enter(host: Host, app: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = (): void => {
         signal.removeEventListener('abort', giveUp);
         host.running += 1;
+        const held = appOf(host, app);
+        held.running += 1;
+        held.servedAt = ++this.#served;
         resolve();
       };
       const giveUp = (): void => {
-        host.waiting.splice(host.waiting.indexOf(go), 1);
+        host.waiting.splice(host.waiting.indexOf(waiting), 1);
         reject(signal.reason);
       };
+      const waiting = { app, go };
       signal.addEventListener('abort', giveUp, { once: true });
-      host.waiting.push(go);
+      host.waiting.push(waiting);
       this.#admit(host);
     });
   }
@@ -107,7 +122,8 @@ export class HostGate {
     host.peak = Math.max(host.peak, host.running + host.waiting.length);
     const isValid = performance.now() < host.validUntil;
     const limit = this.#limitOf(host);
-    while (isValid && host.running < Math.min(limit, host.allowed) && host.waiting.length > 0) host.waiting.shift()?.();
+    const slots = isValid ? Math.min(limit, host.allowed) : 0;
+    for (let next = takeNext(host, slots); next !== undefined; next = takeNext(host, slots)) next.go();
     const needsMore = host.waiting.length > 0 && (!isValid || this.#wantedOf(host) > host.wanted);
     if (needsMore || host.held > Math.max(host.running, host.allowed)) this.#claimSoon(host);
   }
@@ -188,6 +204,31 @@ export class HostGate {
     host.validUntil = 0;
     return undefined;
   }
+}
+
+function appOf(host: Host, app: string): { running: number; servedAt: number } {
+  const known = host.apps.get(app) ?? { running: 0, servedAt: 0 };
+  host.apps.set(app, known);
+  return known;
+}
+
+/**
+ * The request that gets the next slot: of the app with the fewest running, then of the one that was served longest ago.
+ * The last free slot is only for an app that has none: a host that hangs for one app still has a slot for the next.
+ */
+function takeNext(host: Host, slots: number): Waiting | undefined {
+  if (host.running >= slots) return undefined;
+  const isLast = host.running === slots - 1;
+  let next: Waiting | undefined;
+  for (const waiting of host.waiting) {
+    const { running, servedAt } = appOf(host, waiting.app);
+    if (isLast && running > 0) continue;
+    const best = next && appOf(host, next.app);
+    if (best === undefined || running < best.running || (running === best.running && servedAt < best.servedAt))
+      next = waiting;
+  }
+  if (next !== undefined) host.waiting.splice(host.waiting.indexOf(next), 1);
+  return next;
 }
 
 function isIdle(host: Host): boolean {

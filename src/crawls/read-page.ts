@@ -6,9 +6,10 @@ import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
-import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
+import { needsBrowser, type OcrReport, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import type { WorkSlots } from '../jobs/work-slots.ts';
+import { type BodyMemory, type HeldBody, MemoryCrowded } from './body-memory.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
@@ -20,6 +21,7 @@ export type ReaderDeps = {
   gate: HostGate;
   /** Limits concurrent work on fetched pages. */
   workSlots: WorkSlots;
+  bodies: BodyMemory;
   clock: Clock;
 };
 
@@ -48,6 +50,7 @@ type ReadOptions = {
 };
 
 const crawlBytesMax = 10 * 1024 * 1024;
+const crowdedRetryMs = 5_000;
 
 /**
  * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Any behaviour of
@@ -68,17 +71,22 @@ export async function readPage(
       return failedPage('fetch_failed', 'robots_disallowed', "The site's robots.txt disallows this page.");
     }
     const fetchOnce = (condition: PageState | undefined): Promise<Fetched> =>
-      deps.gate.run(url.host, robots.crawlDelayMs, options.signal, () =>
-        fetchWhole(deps.fetcher, crawl, queued, condition, options),
+      deps.gate.run({ name: url.host, app: crawl.appId }, robots.crawlDelayMs, options.signal, () =>
+        fetchWhole(deps, crawl, queued, condition, options),
       );
     const condition = options.known?.isHeld ? options.known.state : undefined;
     let fetched = await fetchOnce(condition);
     // Validators belong to one URL. When a redirect now leads to another one, its 304 says nothing about this one.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
-    return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+    try {
+      return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+    } finally {
+      fetched.free();
+    }
   } catch (error) {
     options.signal.throwIfAborted();
+    if (error instanceof MemoryCrowded) return { kind: 'retry', delayMs: crowdedRetryMs };
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
     if (error instanceof ParseError) return failedPage(error.reason, error.code, error.message);
     throw error;
@@ -96,10 +104,10 @@ async function readRobots(url: URL, queued: QueuedPage, { robotsOf, known }: Rea
   return rules;
 }
 
-type Fetched = { response: FetchResponse; bytes: Uint8Array };
+type Fetched = HeldBody & { response: FetchResponse };
 
 async function fetchWhole(
-  fetcher: Fetcher,
+  { fetcher, bodies }: ReaderDeps,
   crawl: Crawl,
   queued: QueuedPage,
   condition: PageState | undefined,
@@ -123,9 +131,9 @@ async function fetchWhole(
     },
   });
   const wanted = response.status >= 200 && response.status < 300 && response.stopped === undefined;
-  if (wanted) return { response, bytes: await response.bytes() };
+  if (wanted) return { response, ...(await bodies.read(crawl.appId, response.body, options.signal)) };
   response.discard();
-  return { response, bytes: new Uint8Array() };
+  return { response, bytes: new Uint8Array(), free: () => {} };
 }
 
 function isInside(crawl: Crawl, target: URL): boolean {
@@ -179,6 +187,7 @@ async function judge(
     language: read.language,
     published: read.published,
     report: read.report,
+    ocr: read.ocr,
     contentType: mediaTypeOf(contentType),
     truncated: read.truncated,
   };
@@ -209,7 +218,15 @@ function sha256(text: string): Buffer {
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
   const none = undefined;
-  const facts = { title: none, description: none, language: none, published: none, report: none, truncated: none };
+  const facts = {
+    title: none,
+    description: none,
+    language: none,
+    published: none,
+    report: none,
+    ocr: none,
+    truncated: none,
+  };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -219,6 +236,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
   report: PageReport | undefined;
+  ocr: OcrReport | undefined;
   truncated: string[] | undefined;
 };
 
@@ -233,6 +251,7 @@ async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promis
   return {
     ...parsed,
     report: { page_type: parsed.pageType, structured: parsed.structured },
+    ocr: undefined,
     truncated: parsed.truncated,
     links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
@@ -244,7 +263,8 @@ async function readDocument(
   filename: string | undefined,
   run: RunOptions,
 ): Promise<Read> {
-  const document = await parser.parse({ ...body, ...(filename === undefined ? {} : { filename }) }, run);
+  const input = { ...body, ...(filename === undefined ? {} : { filename }) };
+  const document = await parser.parse(input, { ...run, patient: true });
   return {
     markdown: document.markdown,
     title: document.title ?? filename,
@@ -254,6 +274,7 @@ async function readDocument(
     canonical: undefined,
     links: [],
     report: document.page,
+    ocr: document.ocr,
     truncated: document.truncated,
   };
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { systemClock } from '../../src/clock.ts';
 import { createFetcher } from '../../src/content/fetch/guarded-fetch.ts';
+import { BodyMemory } from '../../src/crawls/body-memory.ts';
 import { type EngineDeps, runCrawlTurn } from '../../src/crawls/engine.ts';
 import { HostGate } from '../../src/crawls/host-gate.ts';
 import { createHostLedger } from '../../src/crawls/host-store.ts';
@@ -92,6 +93,9 @@ async function crawl(
   return id;
 }
 
+/** Room for two small pages at a time. */
+const bodies = new BodyMemory(1_024);
+
 function turn(id: string, sink: Memory) {
   const { parser } = server.services;
   const log = createLogger('silent');
@@ -105,6 +109,7 @@ function turn(id: string, sink: Memory) {
     parser,
     gate,
     workSlots: new WorkSlots(16),
+    bodies,
     sinks,
     concurrency: 4,
   };

@@ -53,6 +53,7 @@ const levels: string[][] = [
     'sync-directory.ts',
     'version.ts',
   ],
+  ['config-values.ts'],
 ];
 
 /** Folders of one level that may import each other after all, each with the reason. */

@@ -173,6 +173,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or stands here wi
     ['createExtraction', 'path patterns'],
     ['createKvEntry', 'value'],
     ['putKvEntry', 'value'],
+    ['batchKvEntries', 'values'],
     ['createKnowledgeSource', 'metadata and payload'],
     ['updateKnowledgeSource', 'metadata and payload'],
     ['ingestIntoKnowledgeSource', 'contents'],
