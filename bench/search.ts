@@ -211,7 +211,10 @@ try {
   console.log(
     `copied to ${sourceCount} sources in ${((performance.now() - start) / 1000).toFixed(1)} s, database ${size?.size}`,
   );
-  const index = openSearchIndex(db, inLanes(embedder), { cacheBytesMax: Number(values.cache) * 2 ** 20, queryEmbeddingMs: 60_000 });
+  const index = openSearchIndex(db, inLanes(embedder), {
+    cacheBytesMax: Number(values.cache) * 2 ** 20,
+    queryEmbeddingMs: 60_000,
+  });
   const request = (mode: SearchMode, documents?: Parameters<typeof index.search>[0]['documents']) => ({
     appId,
     sources: db`s.id = ${first}`,

@@ -1,4 +1,5 @@
 import { codeHeaderBytes, unpackWord } from '../../content/learn/codes.ts';
+import { dotProducts } from '../../content/learn/dots.ts';
 import type { Transaction } from '../../db/database.ts';
 import type { Cache } from '../index/cache.ts';
 import type { WantedTerm } from './fulltext.ts';
@@ -136,24 +137,20 @@ export type Similarities = {
 
 function compareSource(
   source: PlacedSource,
-  { directions, inverses, strengths, dimensions, firstOrdinal }: ModelCodes,
+  { directions, inverses, strengths, firstOrdinal }: ModelCodes,
   direction: Float32Array,
   rows: Uint8Array,
   scores: Float32Array,
 ): void {
-  for (let ordinal = source.firstOrdinal; ordinal < source.nextOrdinal; ordinal++) {
-    const row = source.base + ordinal;
-    if (((rows[row] as number) & allowedBit) === 0) continue;
-    const at = ordinal - firstOrdinal;
-    let sum = 0;
-    // Dimensions are a multiple of 16.
-    for (let i = 0, place = at * dimensions; i < dimensions; i += 4, place += 4)
-      sum +=
-        (directions[place] as number) * (direction[i] as number) +
-        (directions[place + 1] as number) * (direction[i + 1] as number) +
-        (directions[place + 2] as number) * (direction[i + 2] as number) +
-        (directions[place + 3] as number) * (direction[i + 3] as number);
-    if (sum > 0) scores[row] = sum * (inverses[at] as number) * (strengths[at] as number);
+  const from = source.firstOrdinal - firstOrdinal;
+  const count = source.nextOrdinal - source.firstOrdinal;
+  const products = new Float32Array(count);
+  dotProducts(direction, directions, from, count, products);
+  const firstRow = source.base + source.firstOrdinal;
+  for (let i = 0; i < count; i++) {
+    const product = products[i] as number;
+    if (product <= 0 || ((rows[firstRow + i] as number) & allowedBit) === 0) continue;
+    scores[firstRow + i] = product * (inverses[from + i] as number) * (strengths[from + i] as number);
   }
 }
 
