@@ -62,7 +62,7 @@ export function Graph({
               <rect width={nodeWidth} height={nodeHeight} rx="9" />
               <text x="14" y="22" className="name">
                 {shorten(node.id)}
-              </text>
+              </text>{' '}
               <text x="14" y="39" className="kind">
                 {states ? `${kind} · ${stateWords[state]}` : kind}
               </text>
@@ -85,7 +85,6 @@ export function Graph({
               transform={`translate(${x} ${y})`}
               role="button"
               tabIndex={0}
-              aria-label={label}
               aria-pressed={chosen === node.id}
               onClick={choose}
               onKeyDown={(event) => {
