@@ -159,7 +159,7 @@ async function bare(address: Exclude<DatabaseTarget, string>, count: number): Pr
   try {
     await migrate(db);
     await migrateJobs(db, target, createLogger('error'));
-    const tenant = await makeTenant(db);
+    const tenant = await createTenant(db);
     const start = performance.now();
     let next = 0;
     const work = async () => {
@@ -176,7 +176,7 @@ async function bare(address: Exclude<DatabaseTarget, string>, count: number): Pr
 
 type Tenant = { appId: string; userId: string; automationId: string };
 
-async function makeTenant(db: Database): Promise<Tenant> {
+async function createTenant(db: Database): Promise<Tenant> {
   const tenant = { appId: newUuid(), userId: newUuid(), automationId: newUuid() };
   const developer = newUuid();
   await db`insert into developers (id, name) values (${developer}, 'bench')`;

@@ -14,7 +14,7 @@ const words = Array.from({ length: 20_000 }, (_word, i) => {
 });
 
 /** About 10 KB with headings, paragraphs, a list and a table; words as frequent as in natural language. */
-function makeDocument(number: number): string {
+function createDocument(number: number): string {
   const word = () => words[Math.floor(words.length ** Math.random())] ?? 'word';
   const sentence = () => `${Array.from({ length: 12 }, word).join(' ')}.`;
   const lines = [`# Document ${number}`, ''];
@@ -27,7 +27,7 @@ function makeDocument(number: number): string {
 
 const server = await startBenchServer();
 try {
-  const documents = Array.from({ length: count }, (_document, i) => makeDocument(i));
+  const documents = Array.from({ length: count }, (_document, i) => createDocument(i));
   const source = await server.makeSource();
   const rss: number[] = [];
   const start = performance.now();

@@ -15,7 +15,7 @@ import { openDatabase } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { createLogger } from '../src/log.ts';
-import { benchSecret, type Fixture, makeFixture } from './kv/fixture.ts';
+import { benchSecret, createFixture, type Fixture } from './kv/fixture.ts';
 import { measureLists } from './kv/lists.ts';
 
 const { values } = parseArgs({
@@ -43,7 +43,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 try {
   const db = openDatabase(embedded.address, { poolSize: 4, applicationName: 'bench' });
   await migrate(db);
-  if (values.only !== 'lists') await measureRequests(await makeFixture(db));
+  if (values.only !== 'lists') await measureRequests(await createFixture(db));
   if (values.only !== 'requests') await measureLists(db, Number(values.entries));
   await db.end();
 } finally {
@@ -51,7 +51,7 @@ try {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-/** `cpu`: microseconds of the server process per request, which says more than the rate on a machine that is shared. */
+/** `cpu`: microseconds of the server process per request, which is more reliable than the rate on a shared machine. */
 type Result = { rate: number; p99: number; cpu: number; errors: number };
 type Load = { name: string; server: 'bare' | 'quarry'; against?: string; request: autocannon.Request; varied: boolean };
 
@@ -159,7 +159,7 @@ function median(results: Result[]): Result {
 
 type BenchServer = { child: ChildProcess; url: string };
 
-/** Processor time of the server so far, from the kernel; only Linux tells. */
+/** Processor time of the server so far, from the kernel; Linux only. */
 function cpuSeconds({ child }: BenchServer): number {
   if (process.platform !== 'linux') return Number.NaN;
   const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];

@@ -19,7 +19,7 @@ import { migrate } from '../src/db/migrate.ts';
 import { newUuid } from '../src/ids.ts';
 import { createLogger } from '../src/log.ts';
 import type { UserCaller } from '../src/tenancy/caller.ts';
-import { benchSecret, makeFixture } from './kv/fixture.ts';
+import { benchSecret, createFixture } from './kv/fixture.ts';
 import { generousLimiter } from './limits/limiter.ts';
 
 const { values } = parseArgs({
@@ -31,13 +31,13 @@ const servers: ChildProcess[] = [];
 try {
   const db = openDatabase(embedded.address, { poolSize: 4, applicationName: 'bench' });
   await migrate(db);
-  const { user } = await makeFixture(db);
+  const { user } = await createFixture(db);
 
   const limiter = generousLimiter(db);
   const audit = new AuditLog({ db, clock: systemClock, log: createLogger('warn'), keep: 'changes' });
   const credential = { kind: 'user', epoch: 0, sessionId: undefined } as const;
   for (const credentials of [1, 10_000]) {
-    const callers = Array.from({ length: credentials }, makeCaller);
+    const callers = Array.from({ length: credentials }, createCaller);
     // Within the credit: a loop that never pauses leaves no time to charge.
     const calls = 500_000;
     for (const measured of [false, true]) {
@@ -90,12 +90,12 @@ try {
   rmSync(dataDir, { recursive: true, force: true });
 }
 
-function makeCaller(): UserCaller {
+function createCaller(): UserCaller {
   const scope = { appId: newUuid(), sandboxId: newUuid() };
   return { kind: 'user', ...scope, userId: newUuid(), orgId: undefined, orgRole: undefined, teams: new Map() };
 }
 
-/** Processor time of a server so far, from the kernel; only Linux tells. */
+/** Processor time of a server so far, from the kernel; Linux only. */
 function cpuSeconds({ pid }: ChildProcess): number {
   if (process.platform !== 'linux') return Number.NaN;
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];

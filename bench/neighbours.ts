@@ -1,9 +1,9 @@
 /**
- * What a hostile tenant costs another one, in one run:
+ * The cost of a hostile tenant for another one, in one run:
  *   node bench/neighbours.ts [--only xlsx] [--seconds 10]
  * One app does ordinary work at a steady pace: key-value reads and writes, a small extraction, a run of three nodes, a
- * search. Each attack has a server of its own: the work is measured alone, and then while another app keeps the attack
- * up. The figure is the p99 beside the attack against the p99 alone.
+ * search. Each attack has its own server: the work is measured alone, and then while another app keeps up the attack.
+ * The figure is the p99 during the attack divided by the p99 alone.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -129,7 +129,7 @@ async function createNeighbour(base: string, key: string) {
     search: () => call('POST', `/knowledge_sources/${source.id}/search`, { query: 'how long until a refund' }),
   };
 
-  /** Each kind of work at its pace, whether or not the earlier pieces are done. Milliseconds of each piece. */
+  /** Each kind of work at its pace, whether or not earlier requests have finished. Milliseconds of each. */
   async function measure(forSeconds: number): Promise<Record<Work, number[]>> {
     const took: Record<Work, number[]> = { 'kv get': [], 'kv put': [], extraction: [], run: [], search: [] };
     const lines = (Object.keys(workMs) as Work[]).map(async (name) => {

@@ -1,5 +1,5 @@
 /**
- * Fits the weights by which the type of a web page is told from its signs, on the tuned half of WCXB:
+ * Fits the weights that determine the type of a web page from its signals, on the tuned half of WCXB:
  *   node bench/page-types.ts WCXB > src/content/parse/html/page-type-weights.ts
  * Multinomial logistic regression; the same pages give the same weights.
  */
@@ -8,7 +8,7 @@ import { decodeHtml } from '../src/content/parse/html/charset.ts';
 import { linkedThings } from '../src/content/parse/html/linked-data.ts';
 import { metaTags, readMetadata } from '../src/content/parse/html/metadata.ts';
 import { pageSignals } from '../src/content/parse/html/page-signals.ts';
-import { pageTypes } from '../src/content/parse/html/page-type.ts';
+import { pageTypes } from '../src/content/parse/html/page-types.ts';
 import { parseHtml } from '../src/content/parse/html/tree.ts';
 import { readWcxb } from './extract-quality/web-pages.ts';
 
@@ -16,12 +16,12 @@ const { positionals } = parseArgs({ allowPositionals: true });
 const directory = positionals[0];
 if (directory === undefined) throw new Error('usage: node bench/page-types.ts WCXB');
 
-/** A sign that fewer pages show says too little. */
+/** Signals on fewer pages than this are ignored. */
 const pagesOfSignMin = 6;
 const penalty = 3;
 const rounds = 600;
 const rate = 0.05;
-/** Signs that move no type by more than this are left out. */
+/** Signals that change no type by more than this are left out. */
 const weightMin = 0.15;
 
 const pages = [...readWcxb(directory, 'tuned')].map(({ bytes, url, type }) => {
@@ -60,7 +60,7 @@ names.forEach((name, at) => {
 });
 console.log('};');
 
-/** Gradient descent with Adam; all but the base is pulled towards nothing. */
+/** Gradient descent with Adam; all weights except the base are regularised towards zero. */
 function fit(): number[][] {
   const zeros = (): number[][] => names.map(() => pageTypes.map(() => 0));
   const found = zeros();

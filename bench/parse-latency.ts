@@ -55,7 +55,7 @@ try {
     files.push((await send<{ id: string }>('POST', '/files', upload)).id);
   }
 
-  /** One GET every 5 ms for so long, whether or not the earlier ones have been answered. Milliseconds. */
+  /** One GET every 5 ms for this long, whether or not earlier ones have finished. Milliseconds. */
   const measure = async (): Promise<{ p50: number; p99: number }> => {
     const took: number[] = [];
     const under: Promise<void>[] = [];

@@ -48,7 +48,7 @@ console.log(
   `through the pool  ${pool.toFixed(1)} ms = ${(pool / engine).toFixed(2)} x engine, or 1.3 x engine ${signed(pool - 1.3 * engine)} ms`,
 );
 
-// The turns alternate: what else the machine does then falls on all alike.
+// The turns alternate, so that other load on the machine affects all equally.
 const scaling = { engine: [] as number[], pool: [] as number[] };
 const rates = new Map<number, number[]>([1, 2].map((workers) => [workers, []]));
 for (let turn = 0; turn < 5; turn++) {

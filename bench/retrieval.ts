@@ -1,14 +1,19 @@
 /**
- * How well search finds, through the API: nDCG@10 of each mode on a collection in BEIR's layout (corpus.jsonl,
- * queries.jsonl, qrels.tsv), beside PostgreSQL's own ts_rank_cd on the same texts.
+ * How well search finds, through the API: nDCG@10 and recall@100 of each mode on a collection in BEIR's layout
+ * (corpus.jsonl, queries.jsonl, qrels.tsv), for whole queries and for their first two to four content words, each with
+ * the gain over full text and the probability that such a gain is chance (paired randomisation test). Beside them
+ * PostgreSQL's own ts_rank_cd on the same texts.
  *
- *   node bench/retrieval.ts DIRECTORY
+ *   node bench/retrieval.ts DIRECTORY [--sources 1]
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isStopTerm, readTokens } from '../src/content/terms.ts';
 import { startBenchServer } from './support.ts';
 
 type Line = { _id: string; title?: string; text: string };
+type Query = { id: string; text: string };
+type Scores = { ndcg: number[]; recall: number[]; latencyMs: number[] };
 
 const directory = process.argv[2];
 if (directory === undefined) throw new Error('Name the directory of a collection.');
@@ -18,61 +23,120 @@ const readLines = (name: string) =>
     .split('\n')
     .map((line) => JSON.parse(line) as Line);
 const corpus = readLines('corpus.jsonl');
-const queries = readLines('queries.jsonl');
 const relevant = new Map<string, Map<string, number>>();
 for (const line of readFileSync(join(directory, 'qrels.tsv'), 'utf8').trim().split('\n').slice(1)) {
   const [query = '', document = '', score = '0'] = line.split('\t');
   const known = relevant.get(query) ?? new Map<string, number>();
   relevant.set(query, known.set(document, Number(score)));
 }
+const queries: Query[] = readLines('queries.jsonl')
+  .map(({ _id, text }) => ({ id: _id, text }))
+  .filter(({ id }) => relevant.has(id));
 
-/** nDCG@10 with gains as given and a discount of log2(rank + 1), averaged over the queries that have judgements. */
-function score(runs: Map<string, string[]>): number {
-  let sum = 0;
-  for (const [query, gains] of relevant) {
-    const found = (runs.get(query) ?? []).slice(0, 10);
-    const gained = found.reduce((total, id, i) => total + (gains.get(id) ?? 0) / Math.log2(i + 2), 0);
-    const ideal = [...gains.values()].sort((a, b) => b - a).slice(0, 10);
-    sum += gained / ideal.reduce((total, gain, i) => total + gain / Math.log2(i + 2), 0);
+/** nDCG@10 with gains as given and a discount of log2(rank + 1). */
+function ndcg(gains: Map<string, number>, found: string[]): number {
+  const sum = (values: number[]) => values.reduce((total, gain, i) => total + gain / Math.log2(i + 2), 0);
+  const ideal = [...gains.values()].sort((a, b) => b - a).slice(0, 10);
+  return sum(found.slice(0, 10).map((id) => gains.get(id) ?? 0)) / sum(ideal);
+}
+
+function recall(gains: Map<string, number>, found: string[]): number {
+  const wanted = [...gains].filter(([, gain]) => gain > 0).map(([id]) => id);
+  return wanted.filter((id) => found.slice(0, 100).includes(id)).length / Math.max(1, wanted.length);
+}
+
+/** The first so many words of a query that are not stop words. */
+function shorten(text: string, words: number): string {
+  const meaningful = (text.match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => {
+    const terms = readTokens(word, 'english');
+    return terms.length > 0 && terms.every(({ term }) => !isStopTerm(term, 'english'));
+  });
+  return meaningful.slice(0, words).join(' ');
+}
+
+async function score(some: Query[], search: (text: string) => Promise<string[]>): Promise<Scores> {
+  const scores: Scores = { ndcg: [], recall: [], latencyMs: [] };
+  for (const { id, text } of some) {
+    const start = performance.now();
+    const found = [...new Set(await search(text))];
+    scores.latencyMs.push(performance.now() - start);
+    const gains = relevant.get(id) ?? new Map<string, number>();
+    scores.ndcg.push(ndcg(gains, found));
+    scores.recall.push(recall(gains, found));
   }
-  return sum / relevant.size;
+  return scores;
+}
+
+const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+
+/** The probability of a difference as large when each query's two scores are swapped at random. */
+function chance(one: number[], other: number[]): number {
+  const differences = one.map((value, i) => value - (other[i] ?? 0));
+  const observed = Math.abs(mean(differences));
+  const rounds = 10_000;
+  let state = 0x9e3779b9;
+  let asLarge = 0;
+  for (let round = 0; round < rounds; round++) {
+    let sum = 0;
+    for (const difference of differences) {
+      state ^= state << 13;
+      state ^= state >>> 17;
+      state ^= state << 5;
+      sum += state < 0 ? -difference : difference;
+    }
+    if (Math.abs(sum / differences.length) >= observed - 1e-12) asLarge += 1;
+  }
+  return (asLarge + 1) / (rounds + 1);
+}
+
+function print(name: string, scores: Scores, base: Scores): void {
+  const gain = mean(scores.ndcg) - mean(base.ndcg);
+  const p95 = [...scores.latencyMs].sort((a, b) => a - b)[Math.floor(scores.latencyMs.length * 0.95)] ?? 0;
+  console.log(
+    `${name.padEnd(14)} nDCG@10 ${mean(scores.ndcg).toFixed(4)} (${gain < 0 ? '' : '+'}${gain.toFixed(4)}, p ${chance(scores.ndcg, base.ndcg).toFixed(3)})  R@100 ${mean(scores.recall).toFixed(4)}  p95 ${p95.toFixed(1)} ms`,
+  );
 }
 
 const server = await startBenchServer();
 try {
   const source = await server.makeSource();
   for (let from = 0; from < corpus.length; from += 100) {
-    const items = corpus.slice(from, from + 100).map((line) => ({
-      content: { data: line.title ? `${line.title}\n\n${line.text}` : line.text },
-      metadata: { id: line._id },
+    const items = corpus.slice(from, from + 100).map(({ _id, title = '', text }) => ({
+      // A document that is only a title has it as its text.
+      content: { data: text.trim() === '' ? title : text },
+      ...(title === '' ? {} : { title }),
+      metadata: { id: _id },
     }));
     await server.finished(await server.post(`/api/v1/knowledge_sources/${source}/ingest/batch`, { items }));
   }
-  for (const mode of ['fulltext', 'vector', 'hybrid']) {
-    const runs = new Map<string, string[]>();
-    for (const query of queries) {
-      const answer = await server.post<{ data: { metadata: { id: string } }[] }>(
-        `/api/v1/knowledge_sources/${source}/search`,
-        { query: query.text, mode, max_results: 30 },
-      );
-      runs.set(query._id, [...new Set(answer.data.map((hit) => hit.metadata.id))]);
+  const [model] = await server.learnAll();
+  console.log(`${corpus.length} documents, ${queries.length} queries; model ${JSON.stringify(model)}`);
+  for (const words of [undefined, 2, 3, 4]) {
+    const some = words === undefined ? queries : queries.map(({ id, text }) => ({ id, text: shorten(text, words) }));
+    console.log(words === undefined ? 'whole queries' : `their first ${words} content words`);
+    let base: Scores | undefined;
+    for (const mode of ['fulltext', 'vector', 'hybrid']) {
+      const scores = await score(some, async (query) => {
+        const body = { query, mode, max_results: 100 };
+        const path = `/api/v1/knowledge_sources/${source}/search`;
+        const { data } = await server.post<{ data: { metadata: { id: string } }[] }>(path, body);
+        return data.map((hit) => hit.metadata.id);
+      });
+      base ??= scores;
+      print(mode, scores, base);
     }
-    console.log(`${mode.padEnd(12)} nDCG@10 ${score(runs).toFixed(4)}`);
+    if (words !== undefined || !base) continue;
+    const { db } = server;
+    await db`create table bare_texts as select d.metadata ->> 'id' as id, to_tsvector('english', concat_ws(' ', d.title, convert_from(t.content, 'UTF8'))) as words
+      from knowledge_documents d join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id`;
+    const bare = await score(some, async (query) => {
+      const rows = await db<{ id: string }[]>`
+        with q as (select replace(plainto_tsquery('english', ${query})::text, '&', '|')::tsquery as query)
+        select id from bare_texts, q where words @@ query order by ts_rank_cd(words, query) desc limit 100`;
+      return rows.map((row) => row.id);
+    });
+    print('ts_rank_cd', bare, base);
   }
-  const { db } = server;
-  await db`create table bare_texts as select d.metadata ->> 'id' as id, to_tsvector('english', convert_from(t.content, 'UTF8')) as words
-    from knowledge_documents d join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id`;
-  const runs = new Map<string, string[]>();
-  for (const query of queries) {
-    const rows = await db<{ id: string }[]>`
-      with q as (select replace(plainto_tsquery('english', ${query.text})::text, '&', '|')::tsquery as query)
-      select id from bare_texts, q where words @@ query order by ts_rank_cd(words, query) desc limit 30`;
-    runs.set(
-      query._id,
-      rows.map((row) => row.id),
-    );
-  }
-  console.log(`ts_rank_cd   nDCG@10 ${score(runs).toFixed(4)}`);
 } finally {
   await server.close();
 }

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
  */
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const helpers = new Set(['run', 'support']);
-/** These score a collection with ground truth, whose directory they are told. */
+/** These score a collection with ground truth, whose directory is an argument. */
 const needData = new Set(['extract-quality', 'retrieval']);
 
 const all = readdirSync(folder)

@@ -75,7 +75,7 @@ function fakeVector(): Float32Array {
   return normalize(vector);
 }
 
-async function makeSource(db: Database): Promise<string> {
+async function createSource(db: Database): Promise<string> {
   const sourceId = newUuid();
   await db`insert into knowledge_sources (app_id, id, sandbox_id, type) values (${appId}, ${sourceId}, ${production}, 'knowledge/documents')`;
   await insertIndex(db, { appId, sourceId }, 'english');
@@ -184,18 +184,18 @@ try {
   await db`insert into developers (id, name) values (${developer}, 'bench')`;
   await db`insert into apps (id, developer_id, name, capability_key) values (${appId}, ${developer}, 'bench', '')`;
   await db`insert into sandboxes (app_id, id, name) values (${appId}, ${production}, '') on conflict do nothing`;
-  const first = await makeSource(db);
+  const first = await createSource(db);
   let start = performance.now();
   await fillSource(db, first);
   console.log(`filled ${chunksPerSource} chunks in ${((performance.now() - start) / 1000).toFixed(1)} s`);
   start = performance.now();
-  for (let i = 1; i < sourceCount; i++) await copySource(db, first, await makeSource(db));
+  for (let i = 1; i < sourceCount; i++) await copySource(db, first, await createSource(db));
   await db`vacuum analyze`;
   const [size] = await db<{ size: string }[]>`select pg_size_pretty(pg_database_size(current_database())) as size`;
   console.log(
     `copied to ${sourceCount} sources in ${((performance.now() - start) / 1000).toFixed(1)} s, database ${size?.size}`,
   );
-  const index = openSearchIndex(db, inLanes(embedder), 256 * 1024 * 1024);
+  const index = openSearchIndex(db, inLanes(embedder), { cacheBytesMax: 256 * 1024 * 1024, queryEmbeddingMs: 60_000 });
   const request = (mode: SearchMode, documents?: Parameters<typeof index.search>[0]['documents']) => ({
     appId,
     sources: db`s.id = ${first}`,
@@ -211,7 +211,7 @@ try {
     console.log(`${mode} first search ${(performance.now() - start).toFixed(1)} ms`);
     for (const concurrency of [1, 8]) await measure(mode, concurrency, () => index.search(request(mode)));
   }
-  const cold = () => openSearchIndex(db, inLanes(embedder), 1_000);
+  const cold = () => openSearchIndex(db, inLanes(embedder), { cacheBytesMax: 1_000, queryEmbeddingMs: 60_000 });
   for (const concurrency of [1, 8])
     await measure('fulltext, nothing cached', concurrency, () => cold().search(request('fulltext')));
   for (const concurrency of [1, 8])

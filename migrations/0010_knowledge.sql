@@ -64,6 +64,9 @@ create table knowledge_ingestions (
   -- A worker renews its lease. When the lease expires, another worker may take over.
   lease_holder uuid,
   lease_until timestamptz,
+  -- The run that started it.
+  cause_tree_id uuid default cause_tree_id(),
+  cause_depth integer not null default cause_depth(),
   started_at timestamptz,
   completed_at timestamptz,
   created_at timestamptz not null default now(),
@@ -258,6 +261,53 @@ create table knowledge_codes (
 );
 alter table knowledge_codes alter column content set storage external;
 create index knowledge_codes_version on knowledge_codes (app_id, source_id, model, version);
+
+-- What a source's own texts say about which words belong together: one model per source, replaced as a whole.
+create table knowledge_models (
+  app_id uuid not null,
+  source_id uuid not null,
+  -- 0 until the first one is complete. Rows of other versions are unfinished or replaced.
+  version integer not null default 0,
+  dimensions integer not null default 0,
+  word_count integer not null default 0,
+  -- The live chunks of the source when it was trained, and the ordinal behind the last of them.
+  chunk_count integer not null default 0,
+  next_ordinal integer not null default 0,
+  -- Counts additions to the codes.
+  code_version bigint not null default 0,
+  -- A process that trains the next version renews its lease.
+  lease_holder uuid,
+  lease_until timestamptz,
+  trained_at timestamptz,
+  primary key (app_id, source_id),
+  foreign key (app_id, source_id) references knowledge_sources (app_id, id) on delete cascade
+);
+create index knowledge_models_leases on knowledge_models (app_id) where lease_holder is not null;
+
+-- The vector of a word, weighted, and how often a chunk contains it on average.
+create table knowledge_model_terms (
+  app_id uuid not null,
+  source_id uuid not null,
+  version integer not null,
+  term text collate "C" not null,
+  frequency real not null,
+  vector bytea not null,
+  primary key (app_id, source_id, version, term)
+);
+
+-- Vectors of chunks in a model, packed by ranges of ordinals: a search scans all of a source's.
+create table knowledge_model_codes (
+  app_id uuid not null,
+  source_id uuid not null,
+  version integer not null,
+  first_ordinal integer not null,
+  chunk_count integer not null,
+  code_version bigint not null,
+  content bytea not null,
+  primary key (app_id, source_id, version, first_ordinal)
+);
+alter table knowledge_model_codes alter column content set storage external;
+create index knowledge_model_codes_version on knowledge_model_codes (app_id, source_id, version, code_version);
 
 -- Deleted sources, whatever deleted them. A job deletes what the index holds of them.
 create table removed_knowledge_sources (

@@ -280,7 +280,7 @@ $$;
 
 create function emit_event(
   app uuid, sandbox uuid, event_name text, event_payload json,
-  org uuid, team uuid, owner_user uuid, agent uuid, about_kind text, about_id uuid
+  org uuid, team uuid, owner_user uuid, agent uuid, about_kind text, about_id uuid, tree uuid, event_depth integer
 ) returns void language plpgsql as $$
 declare
   event_id constant uuid := new_uuid();
@@ -296,8 +296,10 @@ begin
   if not exists (select 1 from sandboxes s where s.app_id = app and s.id = sandbox) then
     return;
   end if;
-  insert into events (app_id, id, sandbox_id, name, payload, org_id, team_id, user_id, agent_id, subject_kind, subject_id)
-  values (app, event_id, sandbox, event_name, event_payload, org, team, owner_user, agent, about_kind, about_id);
+  insert into events (app_id, id, sandbox_id, name, payload, org_id, team_id, user_id, agent_id, subject_kind, subject_id,
+    tree_id, depth)
+  values (app, event_id, sandbox, event_name, event_payload, org, team, owner_user, agent, about_kind, about_id,
+    tree, event_depth);
   perform graphile_worker.add_job('dispatch_event', json_build_object('appId', app, 'eventId', event_id));
 end $$;
 
@@ -308,7 +310,7 @@ begin
       'content_type', new.content_type, 'size', new.size, 'org', format_id('org', new.org_id),
       'team', format_id('team', new.team_id), 'user', format_id('usr', new.user_id),
       'agent', format_id('agt', new.agent_id))),
-    new.org_id, new.team_id, new.user_id, new.agent_id, null, null);
+    new.org_id, new.team_id, new.user_id, new.agent_id, null, null, cause_tree_id(), cause_depth());
   return null;
 end $$;
 create trigger files_created after insert on files for each row execute function emit_file_event();
@@ -323,7 +325,8 @@ begin
     case new.state when 'done' then 'extraction.completed' else 'extraction.failed' end,
     json_strip_nulls(json_build_object('extraction', format_id('ext', new.id), 'kind', new.kind, 'state', new.state,
       'file', format_id('fil', new.file_id), 'url', new.url, 'failure_reason', new.failure_reason)),
-    new.org_id, new.team_id, new.user_id, new.agent_id, 'extraction', new.id);
+    new.org_id, new.team_id, new.user_id, new.agent_id, 'extraction', new.id,
+    new.cause_tree_id, new.cause_depth);
   return null;
 end $$;
 create trigger extractions_created after insert on extractions for each row
@@ -342,7 +345,8 @@ begin
   perform emit_event(new.app_id, source.sandbox_id, 'ingestion.' || new.status,
     json_strip_nulls(json_build_object('ingestion', format_id('cig', new.id), 'source', format_id('cso', new.source_id),
       'status', new.status, 'error', new.error)),
-    source.org_id, source.team_id, source.user_id, source.agent_id, 'ingestion', new.id);
+    source.org_id, source.team_id, source.user_id, source.agent_id, 'ingestion', new.id,
+    new.cause_tree_id, new.cause_depth);
   return null;
 end $$;
 create trigger ingestions_ended after update of status on knowledge_ingestions for each row
@@ -356,7 +360,7 @@ begin
   perform emit_event(source.app_id, source.sandbox_id,
     'knowledge_source.' || case tg_op when 'INSERT' then 'created' when 'UPDATE' then 'updated' else 'deleted' end,
     json_build_object('source', format_id('cso', source.id), 'type', source.type, 'state', source.state),
-    source.org_id, source.team_id, source.user_id, source.agent_id, null, null);
+    source.org_id, source.team_id, source.user_id, source.agent_id, null, null, cause_tree_id(), cause_depth());
   return null;
 end $$;
 create trigger sources_created_or_deleted after insert or delete on knowledge_sources for each row

@@ -1,9 +1,9 @@
 import type { Db } from '../src/db/database.ts';
 
 /**
- * The schema that the migrations make, as text to read and to compare: each table with its columns, keys, checks,
- * indexes and triggers, then functions and sequences, in the order of their names. Tables that `migrate` itself makes
- * are left out.
+ * The schema that the migrations create, as text to read and compare: each table with its columns, keys, checks,
+ * indexes and triggers, then functions and sequences, sorted by name. Tables that `migrate` itself creates are left
+ * out.
  */
 export async function describeSchema(db: Db): Promise<string> {
   const tables = await db<{ title: string; lines: string[] }[]>`

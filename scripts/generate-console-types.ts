@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 
 /*
  * Writes console/src/api/generated.ts, the types that the console's client has, from openapi.json:
- * `npm run console:types`. A rule test holds the file to what this makes. It is our own because the generators that
- * there are need TypeScript's compiler API, which TypeScript 7 does not have.
+ * `npm run console:types`. A rule test compares the file with this script's output. The available generators need
+ * TypeScript's compiler API, which TypeScript 7 does not have.
  */
 
 type Schema = {

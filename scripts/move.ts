@@ -3,14 +3,14 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
 /*
- * Copies what belongs to one app from one server to another, both spoken to by the public API with a secret key. Either
- * may be a hosted service; docs/migrating.md says what comes along and what cannot.
+ * Copies the data of one app from one server to another through the public API, with a secret key for each. Either
+ * server may be a hosted service; docs/migrating.md lists what is copied and what cannot be.
  *
  *   FROM_KEY=sk_… TO_KEY=sk_… node scripts/move.ts --from https://api.example.com --to http://127.0.0.1:8080 \
  *     [--only users,files,kv] [--map moved.json]
  *
- * The map says which id became which. It is written after each thing, so a run that broke off is simply run again, and
- * a later one brings what is new. Nothing is deleted or changed on the server that is copied from.
+ * The map records which id became which. It is written after each resource, so an interrupted run can be repeated, and
+ * a later run copies what is new. Nothing is deleted or changed on the source server.
  */
 
 type Thing = Record<string, unknown> & { id: string };
@@ -34,7 +34,7 @@ if (!options.from || !options.to || !fromKey || !toKey) {
   process.exit(2);
 }
 
-/** One server, as a secret key of one app sees it. */
+/** One server, as visible to a secret key of one app. */
 class Server {
   readonly #base: string;
   readonly #key: string;
@@ -44,7 +44,7 @@ class Server {
     this.#key = key;
   }
 
-  /** The answer's JSON. Waits as long as a 429 or 503 asks for, a few times; throws with the answer's words otherwise. */
+  /** The JSON of the response. Retries a 429 or 503 a few times, after the requested wait; otherwise throws. */
   async call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const raw = body instanceof Uint8Array;
@@ -76,7 +76,7 @@ const attemptsMax = 8;
 const from = new Server(options.from, fromKey);
 const to = new Server(options.to, toKey);
 
-/** Old ids and what they became, kept in a file. */
+/** Old ids and their new ids, kept in a file. */
 class Moved {
   readonly #file: string;
   readonly #ids: Record<string, string>;
@@ -99,7 +99,7 @@ class Moved {
 const moved = new Moved(options.map);
 const counts: Record<string, { moved: number; there: number; left: number }> = {};
 
-/** Makes one thing on the other side unless an earlier run has, and remembers it. What is refused is told and left. */
+/** Creates one resource on the target unless an earlier run did, and records it. Reports and skips what is refused. */
 async function move(kind: string, old: string, name: string, make: () => Promise<string>): Promise<void> {
   counts[kind] ??= { moved: 0, there: 0, left: 0 };
   if (moved.find(old) !== undefined) {
@@ -115,7 +115,7 @@ async function move(kind: string, old: string, name: string, make: () => Promise
   }
 }
 
-/** The members that a thing has, those named `reference` by what they became. */
+/** The members of a resource, with new ids in those named `reference`. */
 function pick(thing: Thing, members: string[], references: string[] = []): Record<string, unknown> {
   const picked: Record<string, unknown> = {};
   for (const name of members) if (thing[name] !== undefined && thing[name] !== null) picked[name] = thing[name];
@@ -175,7 +175,7 @@ const movers: Record<Kind, () => Promise<void>> = {
       await move('agents', agent.id, String(agent.name), () =>
         create('/agents', {
           ...pick(agent, members),
-          // An agent's org is its owner's where it has one.
+          // An agent's org is its owner's, if it has one.
           ...pick(agent, [], agent.team ? ['team'] : agent.user ? ['user'] : ['org']),
           ...(agent.default_model ? { model: agent.default_model } : {}),
         }),
@@ -236,7 +236,7 @@ const movers: Record<Kind, () => Promise<void>> = {
       });
       const target = moved.find(source.id);
       if (target === undefined) continue;
-      // What a source pulls, it pulls again; what was pushed is pushed again, as the text that was made of it.
+      // Pulled sources are pulled again; pushed documents are pushed again, as the text that was extracted from them.
       if (source.type === 'knowledge/documents') await moveDocuments(source.id, target);
       else if (pulled.has(String(source.type)))
         await move('pulls', `${source.id}/pull`, String(source.type), () =>
@@ -248,7 +248,7 @@ const movers: Record<Kind, () => Promise<void>> = {
   async automations() {
     const members = ['name', 'lookup_key', 'description', 'type', 'trigger', 'filter', 'schedule', 'timezone'];
     members.push('workflow', 'input_schema', 'invoke_auth', 'max_concurrent_runs', 'timeout_seconds', 'metadata');
-    // Made as drafts, so that nothing runs on both sides: activate each when its time has come.
+    // Created as drafts, so that nothing runs on both sides: activate each when you are ready.
     for await (const automation of from.list('/automations'))
       await move('automations', automation.id, String(automation.name), () =>
         create('/automations', {
@@ -275,7 +275,7 @@ async function moveDocuments(source: string, target: string): Promise<void> {
     });
 }
 
-/** Grants to those who were moved; one to somebody else would be refused. */
+/** Only grants to principals that were moved; others would be refused. */
 function grantsOf(file: Thing): Record<string, unknown>[] {
   const { grants = [] } = (file.acl as { grants?: Record<string, unknown>[] } | undefined) ?? {};
   return grants.flatMap((grant) => {

@@ -9,12 +9,12 @@ import { createLogger } from '../src/log.ts';
 import { describeSchema } from './describe-schema.ts';
 
 /*
- * Records the checksums of new migrations in migrations/checksums.json, and the schema that all of them make in
+ * Records the checksums of new migrations in migrations/checksums.json, and the resulting schema in
  * migrations/schema.txt.
  *
- *   npm run migrations                            keeps what is recorded, and reports a file that was edited since
- *   npm run migrations -- --again 0007_name.sql   records it again, or forgets it when it was removed: only while no
- *                                                 release has it
+ * npm run migrations                            keeps recorded checksums, and reports files edited since
+ * npm run migrations -- --again 0007_name.sql   records the file again, or removes it if deleted: only for files
+ * that no release contains
  */
 const directory = fileURLToPath(new URL('../migrations/', import.meta.url));
 const checksums = join(directory, 'checksums.json');

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /*
- * `npm run setup:browser`: a Chromium for the browser tests. One that is there already does; else Debian's is installed,
- * where this is a Debian and we may. CHROMIUM names another one.
+ * `npm run setup:browser`: a Chromium for the browser tests. Uses an existing one; otherwise installs Debian's, if this
+ * is Debian and the user may. CHROMIUM names another one.
  */
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
@@ -13,7 +13,7 @@ const elsewhere = [
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
 ];
 
-/** Where a Chromium is on this machine. */
+/** Common paths of Chromium. */
 export function findBrowser(): string | undefined {
   if (process.env.CHROMIUM) return process.env.CHROMIUM;
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin'];

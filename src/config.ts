@@ -186,6 +186,12 @@ const settings = {
     { min: 1, max: 1_048_576 },
     'Memory for caching the search index, in MiB.',
   ),
+  learnMemoryMb: integer(
+    'QUARRY_LEARN_MEMORY_MB',
+    1024,
+    { min: 0, max: 65_536 },
+    'Memory limit of the child process that learns which words of a source belong together, in MiB; 0 learns nothing.',
+  ),
   embedder: oneOf(
     'QUARRY_EMBEDDER',
     'lexical',
@@ -207,6 +213,12 @@ const settings = {
     { min: 1, max: 1_000_000 },
     'Maximum number of requests per minute to the embedding service.',
   ),
+  embedQueryMs: integer(
+    'QUARRY_EMBED_QUERY_MS',
+    5_000,
+    { min: 1, max: 60_000 },
+    "Time a search waits for its query's vector, in milliseconds; then it continues by full text.",
+  ),
   rateReads: rate('QUARRY_RATE_READS', 6_000_000, 'reads'),
   rateWrites: rate('QUARRY_RATE_WRITES', 6_000_000, 'changes'),
   rateUploads: rate('QUARRY_RATE_UPLOADS', 600_000, 'uploads'),
@@ -216,6 +228,18 @@ const settings = {
   quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
   quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Knowledge documents'),
   quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages extracted or pulled per day (UTC)'),
+  idempotencyRecordsMax: integer(
+    'QUARRY_IDEMPOTENCY_RECORDS_MAX',
+    100_000,
+    { min: 1, max: 100_000_000 },
+    'Requests with an Idempotency-Key per app in 24 hours.',
+  ),
+  idempotencyMb: integer(
+    'QUARRY_IDEMPOTENCY_MB',
+    256,
+    { min: 1, max: 1_048_576 },
+    'MiB of stored responses to requests with an Idempotency-Key, per app.',
+  ),
   quotaSandboxes: integer(
     'QUARRY_QUOTA_SANDBOXES',
     0,
@@ -288,7 +312,7 @@ export function unknownSettings(env: Record<string, string | undefined> = proces
 /** Rules that involve more than one setting. */
 function checkTogether(config: Config): string[] {
   const problems: string[] = [];
-  if (config.secret !== undefined && weakSecret(config.secret))
+  if (config.secret !== undefined && isWeakSecret(config.secret))
     problems.push('QUARRY_SECRET is too short or a well-known value: use `openssl rand -hex 32`');
   if (config.databaseUrl !== undefined && config.secret === undefined)
     problems.push(
@@ -335,7 +359,7 @@ export function runsJobs({ role, jobWorkers }: Pick<Config, 'role' | 'jobWorkers
   return role !== 'http' && jobWorkers > 0;
 }
 
-function weakSecret(secret: string): boolean {
+function isWeakSecret(secret: string): boolean {
   return secret.length < 32 || new Set(secret).size < 8 || /change.?me|example|secret|password/i.test(secret);
 }
 

@@ -1,4 +1,3 @@
-import packageFile from '../package.json' with { type: 'json' };
 import { createAgentService } from './agents/service.ts';
 import { createAppService } from './apps/service.ts';
 import { createAudit } from './audit/domain.ts';
@@ -12,6 +11,7 @@ import { createCrawls } from './crawls/domain.ts';
 import type { Domain, Tasks } from './domain.ts';
 import { createExtractions } from './extractions/domain.ts';
 import { createFiles } from './files/domain.ts';
+import { createIdempotencySweep } from './idempotency/sweep.ts';
 import { createInstallationService } from './installations/service.ts';
 import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
@@ -26,8 +26,7 @@ import { Capabilities, SignedLinks } from './tenancy/capability.ts';
 import { createThreadService } from './threads/service.ts';
 import { createUsage } from './usage/domain.ts';
 import { createUserService } from './users/service.ts';
-
-const { version } = packageFile;
+import { version } from './version.ts';
 
 export type Domains = ReturnType<typeof createDomains>;
 
@@ -83,6 +82,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     language: config.searchLanguage,
     fetcher,
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
+    learnMemoryMb: config.learnMemoryMb,
+    queryEmbeddingMs: config.embedQueryMs,
     bodyBytesMax: config.bodyBytesMax,
   });
   const { inbound } = knowledge.service;
@@ -102,7 +103,19 @@ export function createDomains(services: Services, audit?: AuditLog) {
   });
   const automations = createAutomations({ ...services, version }, nodeDomains);
 
-  const all: Domain[] = [files, auth, extractions, knowledge, crawls, auditing, usage, consoleSessions, automations];
+  const sweep = createIdempotencySweep(base);
+  const all: Domain[] = [
+    sweep,
+    files,
+    auth,
+    extractions,
+    knowledge,
+    crawls,
+    auditing,
+    usage,
+    consoleSessions,
+    automations,
+  ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
   const work: BackgroundWork = {

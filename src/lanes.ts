@@ -7,16 +7,24 @@
 export class Lanes<Item> {
   readonly #slots: number;
   readonly #waitingMax: number;
+  readonly #recentMs: number;
+  /** When lanes that neither wait nor hold a slot were last active. */
+  readonly #recent = new Map<string, number>();
   readonly #lanes = new Map<string, Lane<Item>>();
   #held = 0;
   #waiting = 0;
   /** The usage of the lane served last. A new lane starts from here and has no credit. */
   #now = 0;
 
-  /** @param waitingMax items that may wait; a single lane may have at most half of them. */
-  constructor({ slots, waitingMax }: { slots: number; waitingMax: number }) {
+  /**
+   * @param waitingMax items that may wait; a single lane may have at most half of them.
+   * @param recentMs lanes that were active so recently share half of the slots, at least one each: work that comes now
+   * and then finds the others on their share.
+   */
+  constructor({ slots, waitingMax, recentMs = 0 }: { slots: number; waitingMax: number; recentMs?: number }) {
     this.#slots = slots;
     this.#waitingMax = waitingMax;
+    this.#recentMs = recentMs;
   }
 
   /** Waiting items. */
@@ -31,6 +39,7 @@ export class Lanes<Item> {
     lane.items.push(item);
     this.#waiting += 1;
     this.#lanes.set(name, lane);
+    this.#recent.delete(name);
     return true;
   }
 
@@ -48,8 +57,9 @@ export class Lanes<Item> {
   /** The next item, which then holds a slot of its lane; undefined when no waiting lane may have one. */
   take(): { lane: string; item: Item } | undefined {
     let next: { name: string; lane: Lane<Item> } | undefined;
+    const share = this.#share();
     for (const [name, lane] of this.#lanes) {
-      if (lane.items.length === 0 || !this.#mayHold(lane)) continue;
+      if (lane.items.length === 0 || lane.held >= Math.min(share, this.#slots - this.#held)) continue;
       if (!next || lane.held < next.lane.held || (lane.held === next.lane.held && lane.used < next.lane.used))
         next = { name, lane };
     }
@@ -80,12 +90,18 @@ export class Lanes<Item> {
     return items;
   }
 
-  #mayHold(lane: Lane<Item>): boolean {
-    return lane.held < this.#slots - this.#held;
+  /** How many slots a lane may hold. */
+  #share(): number {
+    if (this.#recentMs === 0) return this.#slots;
+    const now = performance.now();
+    for (const [name, endedMs] of this.#recent) if (now - endedMs > this.#recentMs) this.#recent.delete(name);
+    return Math.max(1, Math.floor(this.#slots / 2 / (this.#lanes.size + this.#recent.size)));
   }
 
   #forgetIdle(name: string, lane: Lane<Item>): void {
-    if (lane.items.length === 0 && lane.held === 0) this.#lanes.delete(name);
+    if (lane.items.length > 0 || lane.held > 0) return;
+    this.#lanes.delete(name);
+    if (this.#recentMs > 0) this.#recent.set(name, performance.now());
   }
 }
 

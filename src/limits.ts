@@ -16,6 +16,8 @@ export const limits = {
     embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },
     ingest: { jobsMax: 256, jobsOfAppMax: 32 },
   },
+  /** Memory of a process for fetched pages until a parser has read them, and one page more. */
+  crawlBodyBytesMax: 64 * 1024 * 1024,
   readinessTimeoutMs: 2_000,
   /** A request must be complete within this time, including uploads. */
   uploadTimeoutMs: 4 * 60 * 60 * 1_000,
@@ -38,6 +40,8 @@ export const limits = {
   jsonDepthMax: 100,
   /** Values in any validated JSON; each route has a lower limit for its body. */
   jsonValuesMax: 1_000_000,
+  /** A response that is stored for retries. */
+  idempotentResponseBytesMax: 4 * 1024 * 1024,
   /** 10 MB as defined by the specification; exactly this many bytes are accepted. */
   documentExtractionBytesMax: 10 * 1024 * 1024,
 } as const;

@@ -20,6 +20,7 @@ import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
+import { createIdempotency } from './idempotency/service.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
 import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
@@ -53,6 +54,12 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   const { config, log, credentials, sessions, metrics } = services;
   const rateLimiter = createRateLimiter(services);
   const audit = createAuditLog(services);
+  const idempotency = createIdempotency({
+    ...services,
+    recordsMax: config.idempotencyRecordsMax,
+    bytesMax: config.idempotencyMb * 1024 * 1024,
+    uploadBytesMax: config.uploadBytesMax,
+  });
   const intake = new Intake({ clock: services.clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 });
   metrics.gauge('quarry_http_body_bytes', 'Bytes of request bodies in progress', () => intake.heldBytes);
   const { fastify, api } = await createHttpServer({
@@ -62,6 +69,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
     metrics,
     rateLimiter,
     audit,
+    idempotency,
     bodyBytesMax: config.bodyBytesMax,
     intake,
     // The console shows files from the content origin.
@@ -75,7 +83,7 @@ export async function createServer(services: Services): Promise<QuarryServer> {
   });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
-  if (servesApi) await collectOpenApi(fastify);
+  if (servesApi) await collectOpenApi(fastify, api);
   registerHealthRoutes(api, {
     ...services,
     metricsToken: config.metricsToken,

@@ -15,10 +15,13 @@ import { matchBlobStore } from './files/store-identity.ts';
 import { Metrics } from './http/metrics.ts';
 import { StreamHub } from './http/sse.ts';
 import { migrateJobs } from './jobs/migrate.ts';
+import { trialIn } from './jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.ts';
 import { limits } from './limits.ts';
 import type { Logger } from './log.ts';
 import { writePrivateFile } from './private-file.ts';
+import { programFile } from './program-file.ts';
+import { loadUserCallers } from './tenancy/callers.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
 import { Sessions } from './tenancy/sessions.ts';
@@ -128,6 +131,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const streams = new StreamHub({
     ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds },
     findEnded: (readers) => credentials.findEnded(readers),
+    loadUsers: (users) => loadUserCallers(db, users),
   });
   await streams.start();
   started.add('event streams', () => streams.close());
@@ -209,6 +213,10 @@ function assemble({ started, ...parts }: Parts): Services {
         ...{ target: directTarget, concurrency: config.jobWorkers, log },
         waits: limits.jobWaits,
         onCrash: (task) => crashed.inc({ task }),
+        trial: trialIn(programFile('./trial', import.meta.url), () => ({
+          target: directTarget,
+          baseUrl: this.baseUrl(),
+        })),
       });
     },
     stopWorkers: async () => workers?.stop(limits.jobStopTimeoutMs),

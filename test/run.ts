@@ -37,7 +37,7 @@ process.exitCode = await main(process.argv.slice(2));
 async function main(args: string[]): Promise<number> {
   const files = selectFiles(args.filter((arg) => !arg.startsWith('-')));
   const options = args.filter((arg) => arg.startsWith('-'));
-  // Only the runner is told to stop; this process waits for it and then clears up.
+  // Only the runner receives the signal; this process waits for it and then cleans up.
   let interrupted = false;
   let forward = (_signal: NodeJS.Signals): void => {};
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
@@ -54,7 +54,7 @@ async function main(args: string[]): Promise<number> {
     if (!external) embedded = await startEmbeddedPostgres({ dataDir, log, settings: fastSettings });
     const target = external || embedded?.address;
     if (target === undefined) throw new Error('There is no database to test on.');
-    await makeTemplate(target);
+    await createTemplate(target);
     if (interrupted) return 130;
     const child = spawn(process.execPath, testArguments(files, options), {
       stdio: 'inherit',
@@ -93,7 +93,7 @@ function testFilesIn(directory: string): string[] {
     .map((name) => join(directory, name));
 }
 
-async function makeTemplate(target: DatabaseTarget): Promise<void> {
+async function createTemplate(target: DatabaseTarget): Promise<void> {
   await administrate(target, async (sql) => {
     await sql`drop database if exists ${sql(templateDatabase)} with (force)`;
     await sql`create database ${sql(templateDatabase)}`;
@@ -108,12 +108,12 @@ async function makeTemplate(target: DatabaseTarget): Promise<void> {
   }
 }
 
-/** What earlier runs left that were killed: their databases still run and hold memory. */
+/** Cleans up after runs that were killed: their databases still run and use memory. */
 async function removeLeftovers(): Promise<void> {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(temporaryPrefix))) {
     const directory = join(realpathSync(tmpdir()), name);
     try {
-      // Without a lock file it belongs to a test server of another run, which holds no lock, or a run that begins.
+      // Without a lock file it belongs to another run: to its test server, which takes no lock, or to its start.
       const abandoned = Date.now() - statSync(directory).mtimeMs > abandonedAgeMs;
       if (!abandoned && !existsSync(join(directory, 'server.lock'))) continue;
       const lock = lockDirectory(directory);

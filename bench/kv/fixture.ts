@@ -8,10 +8,10 @@ const entriesOfUser = 10_000;
 
 export type Fixture = { user: { id: string; token: string }; secretKey: string; keys: string[] };
 
-/** A user with ten thousand entries, and the same entries in a table without anything of ours. */
-export async function makeFixture(db: Database): Promise<Fixture> {
-  const appId = await makeApp(db);
-  const [userId] = await makeUsers(db, appId, 1);
+/** A user with ten thousand entries, and the same entries in a bare table. */
+export async function createFixture(db: Database): Promise<Fixture> {
+  const appId = await createApp(db);
+  const [userId] = await createUsers(db, appId, 1);
   if (userId === undefined) throw new Error('There is no user.');
   await db`insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
     select ${appId}, ${production}, ${userId}, 'key-' || i, gen_random_uuid(), repeat('v', 100)
@@ -27,7 +27,7 @@ export async function makeFixture(db: Database): Promise<Fixture> {
   return { user: { id: formatId('user', userId), token }, secretKey, keys };
 }
 
-export async function makeApp(db: Database): Promise<string> {
+export async function createApp(db: Database): Promise<string> {
   const [appId, developerId] = [newUuid(), newUuid()];
   await db`insert into developers (id, name) values (${developerId}, 'Bench')`;
   await db`insert into apps (id, developer_id, name, capability_key)
@@ -37,7 +37,7 @@ export async function makeApp(db: Database): Promise<string> {
 }
 
 /** Users named one by one, so that a search can find any number of them. */
-export async function makeUsers(db: Database, appId: string, count: number): Promise<string[]> {
+export async function createUsers(db: Database, appId: string, count: number): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     insert into users (app_id, id, sandbox_id, email, name)
     select ${appId}, gen_random_uuid(), ${production}, 'person' || i || '@example.com', 'Person Number ' || i

@@ -2,14 +2,14 @@ import type { Database } from '../../src/db/database.ts';
 import { production } from '../../src/db/database.ts';
 import type { KvFilter } from '../../src/kv/store.ts';
 import { listEntries } from '../../src/kv/store.ts';
-import { makeApp, makeUsers } from './fixture.ts';
+import { createApp, createUsers } from './fixture.ts';
 
 const samples = 41;
 const small = 1_000;
 
 /** The first page of each kind of list, in an app of a thousand entries and in one of `entries`. */
 export async function measureLists(db: Database, entries: number): Promise<void> {
-  const apps = [await makeEntries(db, small), await makeEntries(db, entries)];
+  const apps = [await createEntries(db, small), await createEntries(db, entries)];
   await db`vacuum analyze`;
   console.log(`Median of ${samples} first pages: ${small} entries, ${entries} entries, ratio, and how many match`);
   const filters: [string, (app: App) => KvFilter][] = [
@@ -49,10 +49,10 @@ export async function measureLists(db: Database, entries: number): Promise<void>
 type App = { appId: string; userId: string };
 
 /** A hundredth as many users as entries; 500 keys begin with `rare/`. */
-async function makeEntries(db: Database, count: number): Promise<App> {
-  const appId = await makeApp(db);
-  const userIds = await makeUsers(db, appId, Math.max(1, count / 100));
-  // The triggers keep books row by row, which is not how a million rows come.
+async function createEntries(db: Database, count: number): Promise<App> {
+  const appId = await createApp(db);
+  const userIds = await createUsers(db, appId, Math.max(1, count / 100));
+  // The triggers count row by row; inserting a million rows this way would take too long.
   await db`alter table kv_entries disable trigger user`;
   await db`insert into kv_entries (app_id, sandbox_id, user_id, key, id, value, created_at)
     select ${appId}, ${production}, (${userIds}::uuid[])[1 + i % ${userIds.length}::int],

@@ -34,7 +34,7 @@ const { fastify, api } = await createHttpServer({
   contentOrigin: undefined,
   trustProxy: [],
 });
-// As little as an operation can be, so that what is measured weighs as much as it can.
+// The cheapest possible operation, so that the measured cost is as large a share as possible.
 api.app(['user', 'server'], {
   method: 'GET',
   path: '/nothing',

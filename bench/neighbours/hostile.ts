@@ -1,5 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { getPriority, setPriority } from 'node:os';
+
 import { parentPort, workerData } from 'node:worker_threads';
 import { zipSync } from 'fflate';
 
@@ -7,6 +9,7 @@ import { zipSync } from 'fflate';
  * The hostile tenant, in a thread of its own so that sending does not slow the one who measures. It keeps its attack up
  * until it is ended. `{ base, key, attack }` come as worker data.
  */
+const attackerNiceness = 10;
 const { base, key, attack } = workerData as { base: string; key: string; attack: AttackName };
 
 export type AttackName = keyof typeof attacks;
@@ -21,20 +24,20 @@ async function send(method: string, path: string, body?: unknown, credential?: R
   return { status: response.status, text: await response.text() };
 }
 
-async function make<T = Answer>(path: string, body: unknown): Promise<T> {
+async function create<T = Answer>(path: string, body: unknown): Promise<T> {
   const { status, text } = await send('POST', path, body);
   if (status >= 300) throw new Error(`POST ${path} returns ${status}: ${text}`);
   return JSON.parse(text) as T;
 }
 
 async function automation(workflow: unknown, more: Record<string, unknown> = {}): Promise<string> {
-  const { id } = await make('/automations', { name: 'hostile', type: 'invoked', workflow, ...more });
-  await make(`/automations/${id}/activate`, {});
+  const { id } = await create('/automations', { name: 'hostile', type: 'invoked', workflow, ...more });
+  await create(`/automations/${id}/activate`, {});
   return id;
 }
 
 /** So many clients that ask again as soon as they have a response. */
-function keepAsking(clients: number, ask: (client: number, round: number) => Promise<unknown>): void {
+function sendContinuously(clients: number, ask: (client: number, round: number) => Promise<unknown>): void {
   for (let client = 0; client < clients; client++)
     void (async () => {
       for (let round = 0; ; round++) await ask(client, round).catch(() => {});
@@ -57,8 +60,8 @@ const attacks = {
     const id = await automation(
       graph({ id: 'each', kind: 'for_each', items: '[1..1000]', concurrency: 50, node, retry }),
     );
-    keepAsking(60, async () => {
-      await make(`/automations/${id}/invoke`, {});
+    sendContinuously(60, async () => {
+      await create(`/automations/${id}/invoke`, {});
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     });
   },
@@ -68,8 +71,8 @@ const attacks = {
     const node = { id: 'one', kind: 'run_automation', automation: 'self', retry };
     const each = { id: 'each', kind: 'for_each', items: '[1..10]', concurrency: 10, node };
     const id = await automation(graph(each), { lookup_key: 'self' });
-    keepAsking(4, async () => {
-      await make(`/automations/${id}/invoke`, {});
+    sendContinuously(4, async () => {
+      await create(`/automations/${id}/invoke`, {});
       await new Promise((resolve) => setTimeout(resolve, 2_000));
     });
   },
@@ -87,26 +90,26 @@ const attacks = {
       'xl/worksheets/sheet1.xml': `<worksheet><sheetData><row>${cell.repeat(15_000)}</row>${`<row>${cell}</row>`.repeat(15_000)}</sheetData></worksheet>`,
     };
     const bytes = zipSync(Object.fromEntries(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)])));
-    const { id } = await make('/files', {
+    const { id } = await create('/files', {
       ...{ filename: 'bomb.xlsx', content_type: 'application/octet-stream' },
       data: Buffer.from(bytes).toString('base64'),
     });
-    keepAsking(12, () => send('POST', '/extractions', { file: id, destination_kind: 'storage' }));
+    sendContinuously(12, () => send('POST', '/extractions', { file: id, destination_kind: 'storage' }));
   },
 
   /** Twelve lists at a time of a user's 60 MiB of entries. */
   async 'key-value lists'() {
-    const user = await make('/users', { email: 'hostile@example.test', name: 'Hostile' });
-    const { access_token } = await make(`/users/${user.id}/tokens`, {});
+    const user = await create('/users', { email: 'hostile@example.test', name: 'Hostile' });
+    const { access_token } = await create(`/users/${user.id}/tokens`, {});
     const value = 'x'.repeat(1_000_000);
     for (let n = 0; n < 60; n++) await send('PUT', `/kv/key-${n}`, { value, user: user.id });
-    keepAsking(12, () => send('GET', '/kv', undefined, { authorization: `Bearer ${access_token}` }));
+    sendContinuously(12, () => send('GET', '/kv', undefined, { authorization: `Bearer ${access_token}` }));
   },
 
   /** Eight bodies of 40 MB at a time. */
   async 'large bodies'() {
     const body = JSON.stringify({ filename: 'x', content_type: 'text/plain', data: 'QUFB'.repeat(10_000_000) });
-    keepAsking(8, () => send('POST', '/files', body));
+    sendContinuously(8, () => send('POST', '/files', body));
   },
 
   /** Thirty pages and thirty requests of nodes at a time to a host that does not reply. */
@@ -115,13 +118,13 @@ const attacks = {
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
     const id = await automation(graph({ id: 'fetch', kind: 'http_request', method: 'GET', url }));
-    keepAsking(30, async (client, round) => {
+    sendContinuously(30, async (client, round) => {
       await send('POST', '/extractions', {
         url: `${url}/${client}/${round}`,
         mode: 'link',
         destination_kind: 'storage',
       });
-      await make(`/automations/${id}/invoke`, {});
+      await create(`/automations/${id}/invoke`, {});
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     });
   },
@@ -130,11 +133,13 @@ const attacks = {
   async 'input schemas'() {
     const input_schema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
     const id = await automation(graph({ id: 'a', kind: 'trigger' }), { input_schema });
-    keepAsking(16, () => send('POST', `/automations/${id}/invoke`, { payload: { a: catastrophic } }));
+    sendContinuously(16, () => send('POST', `/automations/${id}/invoke`, { payload: { a: catastrophic } }));
   },
 };
 
 if (parentPort !== null) {
+  // An attacker's own work is done on other machines: here it must not take the processors from the server.
+  setPriority(0, getPriority() + attackerNiceness);
   await attacks[attack]();
   parentPort.postMessage('under way');
 }

@@ -22,7 +22,7 @@ import {
   Workflow,
 } from './ui/icons.ts';
 
-export type Section = { path: string; name: string; icon: LucideIcon; forDevelopers?: boolean };
+type Section = { path: string; name: string; icon: LucideIcon; forDevelopers?: boolean };
 
 /** The pages of the menu, in groups. */
 export const sectionGroups: { name: string; sections: Section[] }[] = [

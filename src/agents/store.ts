@@ -5,7 +5,7 @@
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
-import { agentVisible, inScope } from '../tenancy/visible.ts';
+import { agentVisible, inScope, matchesSeen } from '../tenancy/visible.ts';
 
 export type AgentRow = {
   appId: string;
@@ -71,11 +71,11 @@ export async function listAgents(
   page: PageRequest,
   filter: AgentFilter,
 ): Promise<[AgentRow[], number]> {
-  const search = filter.search ?? null;
+  const { search = null, userId, orgId } = filter;
   const where = db`${agentVisible(db, caller, 'a')}
     and (${search}::text is null or position(lower(${search}) in lower(a.name || ' ' || coalesce(a.lookup_key, ''))) > 0)
-    and (${filter.userId ?? null}::uuid is null or a.user_id = ${filter.userId ?? null})
-    and (${filter.orgId ?? null}::uuid is null or a.org_id = ${filter.orgId ?? null})`;
+    and ${userId === undefined ? db`true` : matchesSeen(db, caller, 'user', 'a.user_id', [userId])}
+    and ${orgId === undefined ? db`true` : matchesSeen(db, caller, 'org', 'a.org_id', [orgId])}`;
   const rows = await db<AgentRow[]>`${withPicture(db)} where ${where}
     order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from agents a where ${where}`;

@@ -102,7 +102,7 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
     tag,
     schema: keySchema,
     present: presentKey,
-    create: { callers: operators, body: keyCreateSchema, run: apps.createKey },
+    create: { callers: operators, body: keyCreateSchema, idempotency: 'credential', run: apps.createKey },
     list: { callers: operators, run: apps.listKeys },
     get: { callers: operators, run: apps.getKey },
     remove: { callers: operators, run: apps.revokeKey },

@@ -16,7 +16,7 @@ export type AppService = ReturnType<typeof createAppService>;
 /** Apps, their sandboxes and keys. */
 export function createAppService({ db, secrets }: { db: Database; secrets: Secrets }) {
   /** A key belongs to the sandbox of its creator. From production, a sandbox may be named. */
-  async function keySandbox(caller: Caller, named: string | undefined): Promise<string> {
+  async function chooseKeySandbox(caller: Caller, named: string | undefined): Promise<string> {
     if (named === undefined) return caller.sandboxId;
     const id = fieldId('sandbox', 'sandbox', named);
     const inside = caller.sandboxId !== production && id !== caller.sandboxId;
@@ -74,7 +74,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
       caller: Caller,
       input: Static<typeof keyCreateSchema>,
     ): Promise<store.KeyRow & { fullKey: string }> {
-      const sandboxId = await keySandbox(caller, input.sandbox);
+      const sandboxId = await chooseKeySandbox(caller, input.sandbox);
       const fullKey = generateCredential(input.type === 'secret' ? 'sk' : 'pk');
       const row = await store.insertKey(db, {
         appId: caller.appId,

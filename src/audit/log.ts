@@ -58,7 +58,7 @@ export class AuditLog implements Auditor {
     return this.#waiting.length;
   }
 
-  keeps(mode: AuditMode): boolean {
+  isRecorded(mode: AuditMode): boolean {
     const { keep } = this.#deps;
     return keep === 'all' || (keep === 'changes' && mode !== 'data');
   }
@@ -91,7 +91,7 @@ export class AuditLog implements Auditor {
   }
 
   count({ identity, credential }: Identified, status: number): void {
-    const used = useOf(identity, credential);
+    const used = credentialUseOf(identity, credential);
     if (used === undefined) return;
     const now = this.#deps.clock.now();
     const scope = 'appId' in identity ? { appId: identity.appId, sandboxId: identity.sandboxId } : undefined;
@@ -274,7 +274,7 @@ function actorOf(identity: Identity | undefined, credential: Credential | undefi
 }
 
 /** The credential whose use is counted: the token itself; for a session, the user or token behind it. */
-function useOf(
+function credentialUseOf(
   identity: Identity,
   credential: Credential | undefined,
 ): Pick<CredentialUse, 'kind' | 'credential'> | undefined {

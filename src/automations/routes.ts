@@ -8,7 +8,6 @@ import type { StreamHub } from '../http/sse.ts';
 import { formatId } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import type { AutomationService } from './definitions/service.ts';
-import { readAutomationFile } from './definitions/source-file.ts';
 import {
   presentAutomation,
   presentEntry,
@@ -88,11 +87,12 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     body: automationCheckSchema,
     budget: bodyBudgets.graph,
     responses: { 200: automationProblemsSchema },
-    handler: ({ body }) => ({
-      problems: readAutomationFile(body.text).problems.map(({ line, column, node, message }) =>
-        compact({ line, column, node, message }),
-      ),
-    }),
+    async handler({ body }) {
+      // Loaded with its parser when somebody writes an automation: an idle server does without.
+      const { readAutomationFile } = await import('./definitions/source-file.ts');
+      const { problems } = readAutomationFile(body.text);
+      return { problems: problems.map(({ line, column, node, message }) => compact({ line, column, node, message })) };
+    },
   });
   for (const [verb, run] of [
     ['activate', automations.activate],
@@ -221,6 +221,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     method: 'GET',
     path: '/api/v1/automation_runs/:automation_run/stream',
     operationId: 'streamAutomationRun',
+    protocol: 'events',
     tag,
     summary: 'Follow the status of an invoked run',
     description:

@@ -58,7 +58,7 @@ export async function restoreBackup(
   const base = selectMigrations(manifest, own);
   const archivedSecret = manifest.secret && (await readPart(directory, manifest.secret)).toString('utf8').trim();
   const secrets = openSecrets(archivedSecret);
-  if (!opens(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecret();
+  if (!opens(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecretError();
 
   const session = await store.openSession(target);
   try {
@@ -150,7 +150,7 @@ async function load(
     await loadRows(session, directory, store.copyIn(store.jobsTable), manifest.jobs);
     await store.addRestoredJobs(session);
     const wrapped = await store.findWrappedKey(session);
-    if (wrapped !== undefined && !opens(secrets, wrapped)) throw wrongSecret();
+    if (wrapped !== undefined && !opens(secrets, wrapped)) throw wrongSecretError();
     await session.query("delete from server_facts where name = 'restoring'");
     await session.query('commit');
   } catch (error) {
@@ -192,7 +192,7 @@ function opens(secrets: Secrets, wrapped: Uint8Array, text?: string): boolean {
   }
 }
 
-function wrongSecret(): BackupError {
+function wrongSecretError(): BackupError {
   return new BackupError(
     'The root secret differs from the one that the backup was taken with. Set QUARRY_SECRET to that one, or put its file "secret" into the data directory.',
   );

@@ -32,7 +32,7 @@ const writeBytes = 512 * 1024;
  */
 export async function openDiskBlobStore(root: string): Promise<BlobStore> {
   const temporary = join(root, 'tmp');
-  await makeDirectory(temporary);
+  await createDirectory(temporary);
   return {
     kind: 'disk',
     put: (key, body, options) => put(root, temporary, key, body, options),
@@ -71,16 +71,16 @@ async function put(
   const file = await open(unfinished, 'wx', 0o600);
   try {
     try {
-      await writeChunks(file, body instanceof Uint8Array ? [body] : body, meter);
+      if (body instanceof Uint8Array) {
+        meter.take(body);
+        await writeWhole(file, [body]);
+      } else await writeChunks(file, body, meter);
       await file.sync();
     } finally {
       await file.close();
     }
     const stored = meter.finish();
-    const directory = dirname(path);
-    await makeDirectory(directory);
-    await rename(unfinished, path);
-    await syncDirectory(directory);
+    await moveTo(unfinished, path);
     return stored;
   } catch (error) {
     await rm(unfinished, { force: true });
@@ -88,12 +88,21 @@ async function put(
   }
 }
 
+/** Gives the file its final name, durably. Directories are created as they are needed: most exist. */
+async function moveTo(unfinished: string, path: string): Promise<void> {
+  const directory = dirname(path);
+  try {
+    await rename(unfinished, path);
+  } catch (error) {
+    if (!isAbsent(error)) throw error;
+    await createDirectory(directory);
+    await rename(unfinished, path);
+  }
+  await syncDirectory(directory);
+}
+
 /** Combines small chunks into few large writes, and buffers the next chunks during a write. */
-async function writeChunks(
-  file: FileHandle,
-  body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  meter: BlobMeter,
-): Promise<void> {
+async function writeChunks(file: FileHandle, body: AsyncIterable<Uint8Array>, meter: BlobMeter): Promise<void> {
   let gathered: Uint8Array[] = [];
   let gatheredBytes = 0;
   let writing: Promise<void> | undefined;
@@ -227,7 +236,7 @@ async function* namesIn(directory: string): AsyncGenerator<string> {
 }
 
 /** Creates the directory and its missing parents, and syncs each new entry. */
-async function makeDirectory(directory: string): Promise<void> {
+async function createDirectory(directory: string): Promise<void> {
   const firstMade = await mkdir(directory, { recursive: true, mode: 0o700 });
   if (firstMade === undefined) return;
   for (let made = directory; ; made = dirname(made)) {

@@ -52,7 +52,7 @@ const partsMax = 10_000;
 /** Blobs as objects in a bucket of S3 or a compatible service. */
 export function openS3BlobStore(options: S3Options): BlobStore {
   const { bucket } = options;
-  const client = makeClient(options);
+  const client = createClient(options);
   return {
     kind: 's3',
     put: (key, body, putOptions) => put(client, bucket, key, body, putOptions),
@@ -67,7 +67,7 @@ export function openS3BlobStore(options: S3Options): BlobStore {
   };
 }
 
-function makeClient({ region, endpoint, pathStyle, credentials }: S3Options): S3Client {
+function createClient({ region, endpoint, pathStyle, credentials }: S3Options): S3Client {
   return new S3Client({
     region,
     forcePathStyle: pathStyle,

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type AutomationFile, readAutomationFile } from '../automations/definitions/source-file.ts';
-import { type Client, type ConnectionOptions, connect, RefusedError } from './client.ts';
+import { type Client, type ConnectionOptions, connect } from './client.ts';
+import { ApiError } from './errors.ts';
 import { readJsonObject } from './ingest.ts';
 import { describeEnd, describeEntry, followRun, type Run } from './runs.ts';
 
@@ -78,7 +79,7 @@ async function find(client: Client, key: string): Promise<Automation | undefined
   try {
     return await client.send<Automation>('GET', `/automations/${encodeURIComponent(key)}`);
   } catch (error) {
-    if (error instanceof RefusedError && error.status === 404) return undefined;
+    if (error instanceof ApiError && error.status === 404) return undefined;
     throw error;
   }
 }

@@ -1,4 +1,3 @@
-import packageFile from '../../package.json' with { type: 'json' };
 import { BackupError } from '../backup/error.ts';
 import type { Manifest } from '../backup/manifest.ts';
 import { megabytes, Progress } from '../backup/progress.ts';
@@ -11,6 +10,7 @@ import { readConfig } from '../config.ts';
 import { createLogger } from '../log.ts';
 import { findSecret, saveSecret } from '../services.ts';
 import { Secrets } from '../tenancy/secrets.ts';
+import { version } from '../version.ts';
 import { withDatabase } from './with-database.ts';
 
 /** Takes a backup of the configured database and blobs while servers use them. */
@@ -26,7 +26,7 @@ export async function take(directory: string, { includeSecret }: { includeSecret
     const manifest = await withDatabase(config, log, (_db, target) =>
       takeBackup(
         {
-          ...{ target, blobs, clock: systemClock, version: packageFile.version, progress: onStandardError() },
+          ...{ target, blobs, clock: systemClock, version, progress: onStandardError() },
           secrets: new Secrets(root, config.secretPrevious),
         },
         directory,

@@ -1,23 +1,13 @@
-import { type Dispatcher, getGlobalDispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import { type Config, readConfig } from '../config.ts';
 import { findCredentialsFile } from '../credentials-file.ts';
+import { lazyPackage } from '../lazy-package.ts';
+import { ApiError, UsageError } from './errors.ts';
+
+const undici = lazyPackage<typeof import('undici')>('undici');
 
 /** The server and credential of a command. Absent members come from the environment, then from the data directory. */
 export type ConnectionOptions = { url?: string; key?: string; token?: string; app?: string; sandbox?: string };
-
-/** The command line is invalid. The program exits with 2. */
-export class UsageError extends Error {}
-
-/** The server refused, or could not be reached. The program exits with 1. */
-export class RefusedError extends Error {
-  /** Of the response; 0 when there was none. */
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
 
 type Query = Record<string, string | number | undefined>;
 
@@ -31,7 +21,7 @@ type ServerEvent = { event: string; data: unknown };
 
 /** Sends requests to one server with one credential. */
 export type Client = {
-  /** Returns the JSON of the response; undefined when it has no body. Throws RefusedError. */
+  /** Returns the JSON of the response; undefined when it has no body. Throws ApiError. */
   send<T>(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: SendOptions): Promise<T>;
   /** Streams a body. `bytes` is its length where that is known. */
   upload<T>(path: string, upload: Upload): Promise<T>;
@@ -56,10 +46,12 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
   async function open(method: string, path: string, more: Partial<Dispatcher.RequestOptions>) {
     try {
       // Origin and path are separate, so that a key such as ".." reaches the server unchanged.
-      return await getGlobalDispatcher().request({
-        ...{ origin: base.origin, path: `${prefix}${path}`, method: method as Dispatcher.HttpMethod },
-        ...{ signal, ...patience, ...more },
-      });
+      return await undici()
+        .getGlobalDispatcher()
+        .request({
+          ...{ origin: base.origin, path: `${prefix}${path}`, method: method as Dispatcher.HttpMethod },
+          ...{ signal, ...patience, ...more },
+        });
     } catch (error) {
       throw unreachable(error, base.origin);
     }
@@ -94,9 +86,11 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
     },
 
     async download(url: string) {
-      const response = await request(url, { signal, ...patience }).catch((error: unknown) => {
-        throw unreachable(error, new URL(url).origin);
-      });
+      const response = await undici()
+        .request(url, { signal, ...patience })
+        .catch((error: unknown) => {
+          throw unreachable(error, new URL(url).origin);
+        });
       if (response.statusCode >= 400) throw refusal(response.statusCode, await response.body.text());
       return response.body;
     },
@@ -157,7 +151,7 @@ function withQuery(path: string, query: Query = {}): string {
 }
 
 /** The error in a response, with every member that it names and a hint. */
-function refusal(status: number, text: string): RefusedError {
+function refusal(status: number, text: string): ApiError {
   type Body = { error?: { code?: string; message?: string; fields?: { field: string; message: string }[] } };
   let body: Body = {};
   try {
@@ -169,7 +163,7 @@ function refusal(status: number, text: string): RefusedError {
   const words = message ?? 'The response is not from a Quarry server. Check the URL.';
   const named = fields.length > 1 ? fields.map(({ field, message: why }) => `\n  ${field}: ${why}`).join('') : '';
   const next = code === undefined ? undefined : nextSteps[code];
-  return new RefusedError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`);
+  return new ApiError(status, `${status}: ${words}${named}${next === undefined ? '' : `\n${next}`}`);
 }
 
 const nextSteps: Record<string, string> = {
@@ -184,15 +178,12 @@ function unreachable(error: unknown, origin: string): unknown {
   const { code, name } = error as { code?: string; name?: string };
   if (name === 'AbortError' || code === 'UND_ERR_ABORTED') return error;
   if (/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code ?? ''))
-    return new RefusedError(
+    return new ApiError(
       0,
       `No server responds at ${origin} (${code}). Check that it is running and that the address is right. \`npm start\` starts one; --url names another.`,
     );
   if (code !== undefined)
-    return new RefusedError(
-      0,
-      `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`,
-    );
+    return new ApiError(0, `The connection to ${origin} was lost (${code}). Try again; the server's log may say more.`);
   return error;
 }
 

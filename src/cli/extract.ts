@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RefusedError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { findLocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
 import { jsonLine, type Session } from './session.ts';
 
@@ -140,7 +140,7 @@ async function writeFiles(session: Session, outputs: DoneOutput[], directory: st
   const root = resolve(directory);
   for (const [at, { file }] of outputs.entries()) {
     const path = join(root, file.filename);
-    if (!path.startsWith(root + sep)) throw new RefusedError(0, `The server returned a filename outside ${directory}.`);
+    if (!path.startsWith(root + sep)) throw new ApiError(0, `The server returned a filename outside ${directory}.`);
     session.progress.show(`Writing ${file.filename}`, at / outputs.length);
     await mkdir(dirname(path), { recursive: true });
     await pipeline(await session.client.download(file.url), createWriteStream(path));

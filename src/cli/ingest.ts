@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RefusedError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { extractUrl, isUrl } from './extract.ts';
 import { findLocalFile, type LocalFile, readAll, uploadLocalFile } from './local-file.ts';
 import { jsonLine, type Session } from './session.ts';
@@ -90,7 +90,7 @@ async function pushOfFile(session: Session, file: LocalFile, more: Record<string
 async function pushesOfUrl(session: Session, url: string, more: Record<string, unknown>): Promise<Push[]> {
   const extraction = await extractUrl(session, url, {});
   if (extraction.state === 'failed')
-    throw new RefusedError(0, `${url} cannot be read: ${extraction.error?.message ?? 'the server gave no reason'}`);
+    throw new ApiError(0, `${url} cannot be read: ${extraction.error?.message ?? 'the server gave no reason'}`);
   return (extraction.outputs ?? []).flatMap(({ file, title, source_url }) => {
     if (file === undefined) return [];
     const metadata = { source_url, ...(more.metadata as object | undefined) };

@@ -6,7 +6,7 @@ import { withDatabase } from './with-database.ts';
 
 const shownMax = 1_000;
 
-/** Shows the background jobs that are not tried any more, and why. */
+/** Shows the background jobs that are set aside, and why. */
 export function list(options: { json?: boolean }): Promise<number> {
   return onDatabase(async (db) => {
     const jobs = await listSetAside(db, shownMax);
@@ -19,7 +19,7 @@ export function list(options: { json?: boolean }): Promise<number> {
   });
 }
 
-/** Has a job that is set aside tried again. Exit code 1 when there is none of that number. */
+/** Retries a job that is set aside. Exit code 1 when no such job exists. */
 export async function retry(id: string): Promise<number> {
   if (!/^\d{1,18}$/.test(id)) {
     process.stderr.write(`${id} is not the number of a job.\n`);

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
-import { UsageError } from './client.ts';
+import { UsageError } from './errors.ts';
 import { formatBytes } from './progress.ts';
 import type { Session } from './session.ts';
 

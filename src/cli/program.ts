@@ -1,8 +1,8 @@
 import { Command, CommanderError, Option } from 'commander';
-import packageFile from '../../package.json' with { type: 'json' };
 import { redact } from '../log.ts';
+import { version } from '../version.ts';
 import type { AutomationsOptions } from './automations.ts';
-import { RefusedError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
 
@@ -18,7 +18,7 @@ export async function runCommand(args: string[]): Promise<number> {
     return exitCode();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const known = error instanceof UsageError || error instanceof RefusedError;
+    const known = error instanceof UsageError || error instanceof ApiError;
     process.stderr.write(`${known ? redact(error.message) : describeError(error)}\n`);
     return error instanceof UsageError ? 2 : 1;
   }
@@ -28,7 +28,7 @@ export async function runCommand(args: string[]): Promise<number> {
 export function buildProgram(): { program: Command; exitCode: () => number } {
   const program = new Command('quarry')
     .description('Self-hosted backend for AI agents. Settings come from environment variables: see `quarry config`.')
-    .version(packageFile.version, '--version', 'print the version')
+    .version(version, '--version', 'print the version')
     .configureOutput({ writeErr: (text) => process.stderr.write(redact(text)) })
     .showHelpAfterError('`quarry --help` lists the commands, `quarry <command> --help` their options.')
     .commandsGroup('Run a server:')
@@ -99,7 +99,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     });
   jobs
     .command('retry <job>')
-    .description('have a job that is set aside tried again')
+    .description('retry a job that is set aside')
     .action(async (job: string) => {
       code = await (await import('./jobs.ts')).retry(job);
     });

@@ -13,13 +13,14 @@ const optionOf = { file_bytes: 'fileBytes', documents: 'documents', pages: 'page
 /** Sets the operator's limits of an app, and shows its usage. Exit code 2 for invalid values. */
 export async function run(app: string, options: QuotaOptions): Promise<number> {
   const appId = parseId('app', app);
-  if (appId === undefined) return wrong(`${app} is not the id of an app (dap_…)`);
+  if (appId === undefined) return printUsageError(`${app} is not the id of an app (dap_…)`);
   const changes: [Measure, number | null][] = [];
   for (const measure of measures) {
     const given = options[optionOf[measure]];
     if (typeof given !== 'string') continue;
     const bound = readBound(given);
-    if (bound === undefined) return wrong(`"${given}" is not a limit: pass a whole number, "none" or "default"`);
+    if (bound === undefined)
+      return printUsageError(`"${given}" is not a limit: pass a whole number, "none" or "default"`);
     changes.push([measure, bound]);
   }
   const config = readConfig();
@@ -55,7 +56,7 @@ function presentLimit(bound: number | null): number | null {
   return bound === noLimit ? null : bound;
 }
 
-function wrong(message: string): number {
+function printUsageError(message: string): number {
   process.stderr.write(`${message}\n`);
   return 2;
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, UsageError } from './client.ts';
+import type { Client } from './client.ts';
+import { UsageError } from './errors.ts';
 import { readJsonObject } from './ingest.ts';
 import { findLocalFile, readAll } from './local-file.ts';
 import { jsonLine, type Session } from './session.ts';

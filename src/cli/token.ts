@@ -1,4 +1,4 @@
-import { RefusedError } from './client.ts';
+import { ApiError } from './errors.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type KeyOptions = { publishable?: boolean; name?: string; inSandbox?: string };
@@ -51,7 +51,7 @@ export async function revoke(session: Session, id: string): Promise<number> {
 async function findUserByEmail({ client }: Session, email: string): Promise<string> {
   const found = await client.send<{ data: User[] }>('GET', '/users', { query: { search: email, page_size: 100 } });
   const one = found.data.find((each) => each.email?.toLowerCase() === email.toLowerCase());
-  if (!one) throw new RefusedError(404, `No user has the e-mail ${email}.`);
+  if (!one) throw new ApiError(404, `No user has the e-mail ${email}.`);
   return one.id;
 }
 

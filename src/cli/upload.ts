@@ -1,4 +1,4 @@
-import { RefusedError, UsageError } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { findLocalFile, type LocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
 import { formatBytes } from './progress.ts';
 import { jsonLine, type Session } from './session.ts';
@@ -25,7 +25,7 @@ export async function upload(session: Session, paths: string[], options: UploadO
       const stored = await uploadLocalFile(session, file, ownersOf(options));
       await session.print(session.json ? jsonLine(stored) : describe(stored));
     } catch (error) {
-      if (!(error instanceof RefusedError)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       session.say(`${file.name}: ${error.message}`);
       code = 1;
     }

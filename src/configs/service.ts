@@ -5,7 +5,7 @@ import { findFile } from '../files/store.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { limits } from '../limits.ts';
 import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
-import { findNamedOwners } from '../tenancy/references.ts';
+import { fieldId, findAgent, findOrg, unknownReference } from '../tenancy/references.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import * as store from './store.ts';
 
@@ -15,12 +15,15 @@ export type ConfigService = ReturnType<typeof createConfigService>;
 
 /** Reads the versioned texts written by extractions with `destination_kind: config`. */
 export function createConfigService({ db, blobs }: { db: Database; blobs: BlobStore }) {
-  /** The owner of the paths: the agent or org named in the query, otherwise the caller. */
-  async function ownerId(caller: Caller, query: ConfigOwnerQuery): Promise<string> {
-    const named = await findNamedOwners(db, caller, query);
+  /** The owner of the paths: the agent or org named in the query, otherwise the caller. Undefined for one that is hidden. */
+  async function findOwnerId(caller: Caller, query: ConfigOwnerQuery): Promise<string | undefined> {
     const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
-    if (named.agent) return store.configOwnerId({ ...none, agentId: named.agent.id });
-    if (named.org) return store.configOwnerId({ ...none, orgId: named.org.id });
+    const agentId = query.agent === undefined ? undefined : fieldId('agent', 'agent', query.agent);
+    const orgId = query.org === undefined ? undefined : fieldId('org', 'org', query.org);
+    if (agentId !== undefined && !(await findAgent(db, caller, agentId))) return undefined;
+    if (orgId !== undefined && !(await findOrg(db, caller, orgId))) return undefined;
+    if (agentId !== undefined) return store.configOwnerId({ ...none, agentId });
+    if (orgId !== undefined) return store.configOwnerId({ ...none, orgId });
     if (canSeeWholeApp(caller)) return store.configOwnerId(none);
     return caller.kind === 'user' ? caller.userId : caller.agentId;
   }
@@ -28,15 +31,22 @@ export function createConfigService({ db, blobs }: { db: Database; blobs: BlobSt
   return {
     /** One version with its text. 404 when the owner has no such path or version. */
     async get(caller: Caller, path: string, query: ConfigOwnerQuery & { version?: number | undefined }) {
-      const row = await store.findConfig(db, caller, await ownerId(caller, query), virtualPath(path), query.version);
+      const owner = await findOwnerId(caller, query);
+      if (owner === undefined) throw unknownReference(query.agent === undefined ? 'org' : 'agent');
+      const row = await store.findConfig(db, caller, owner, virtualPath(path), query.version);
       const file = row && (await findFile(db, row.appId, row.fileId));
       if (!row || !file) throw notFound();
       const bytes = await blobs.readAll(file.blobKey, limits.configBytesMax);
       return { row, content: Buffer.from(bytes).toString('utf8') };
     },
 
-    async list(caller: Caller, query: ConfigOwnerQuery & { prefix?: string | undefined }, page: PageRequest) {
-      return store.listConfigs(db, caller, await ownerId(caller, query), query.prefix ?? '', page);
+    async list(
+      caller: Caller,
+      query: ConfigOwnerQuery & { prefix?: string | undefined },
+      page: PageRequest,
+    ): Promise<[store.ConfigRow[], number]> {
+      const owner = await findOwnerId(caller, query);
+      return owner === undefined ? [[], 0] : store.listConfigs(db, caller, owner, query.prefix ?? '', page);
     },
   };
 }

@@ -17,6 +17,7 @@ export function registerConsoleRoutes(
     method: 'POST',
     path,
     operationId: 'openConsoleSession',
+    idempotency: 'credential',
     tag,
     summary: 'Sign in to the web console',
     description:

@@ -20,8 +20,8 @@ type OutOfScope = 'other_host' | 'path' | 'depth' | 'trap' | 'not_a_page';
  * Undefined when it is not an http(s) page URL. The order of parameters is kept: it can matter.
  */
 export function normalizeUrl(text: string, base?: string): string | undefined {
-  if (text.length > limits.urlCharactersMax || !URL.canParse(text, base)) return undefined;
-  const url = new URL(text, base);
+  const url = text.length > limits.urlCharactersMax ? null : URL.parse(text, base);
+  if (url === null) return undefined;
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return undefined;
   if (url.username !== '' || url.password !== '') return undefined;
   url.hash = '';

@@ -1,7 +1,8 @@
 /**
  * The full-text index as bytes. A chunk has an ordinal within its source. A term's postings are consecutive blocks: the
  * number of postings, then for each the distance to the previous ordinal (the first: to 0), how often the term occurs in
- * the chunk, and the chunk's length in words, all as variable-length integers. Concatenated blocks are again valid
+ * the chunk, doubled, plus one when it occurs in the title or a heading, and the chunk's length in words, all as
+ * variable-length integers. Concatenated blocks are again valid
  * postings, so the database can merge segments by joining strings. Positions of the words are stored separately, in the
  * same order, because only phrases need them.
  */
@@ -15,6 +16,8 @@ type IndexedChunk = {
   length: number;
   /** Ascending positions of each term. */
   terms: Map<string, number[]>;
+  /** Those of the terms that its title or a heading contains. */
+  titled?: ReadonlySet<string>;
 };
 
 /** Packs ascending variable-length integers; grows as needed. */
@@ -44,11 +47,11 @@ class Writer {
 
   /** A copy, of its own size. */
   finish(): Buffer {
-    return Buffer.from(this.written());
+    return Buffer.from(this.bytesWritten());
   }
 
   /** What is written so far, valid until the next write. */
-  written(): Uint8Array {
+  bytesWritten(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
 
@@ -99,7 +102,7 @@ class Reader {
 export class PostingsBuilder {
   readonly #lists = new Map<string, { count: number; before: number; postings: Writer; positions: Writer }>();
 
-  add({ ordinal, length, terms }: IndexedChunk): void {
+  add({ ordinal, length, terms, titled }: IndexedChunk): void {
     for (const [term, positions] of terms) {
       let list = this.#lists.get(term);
       if (!list) {
@@ -108,7 +111,7 @@ export class PostingsBuilder {
       }
       list.count += 1;
       list.postings.number(ordinal - list.before);
-      list.postings.number(positions.length);
+      list.postings.number(positions.length * 2 + (titled?.has(term) ? 1 : 0));
       list.postings.number(length);
       list.before = ordinal;
       let last = 0;
@@ -137,20 +140,25 @@ function readPostings(bytes: Uint8Array, visit: (ordinal: number, frequency: num
     let ordinal = 0;
     for (let left = reader.number(); left > 0; left--) {
       ordinal += reader.number();
-      visit(ordinal, reader.number(), reader.number());
+      visit(ordinal, reader.number() >>> 1, reader.number());
     }
   }
 }
 
 /** Postings decoded into columns, which ranking iterates over. */
-export type PostingColumns = { ordinals: Int32Array; frequencies: Uint16Array; lengths: Uint16Array };
+export type PostingColumns = {
+  ordinals: Int32Array;
+  /** Frequencies as they are stored: doubled, plus one for a term of the title or a heading. */
+  tallies: Uint16Array;
+  lengths: Uint16Array;
+};
 
 /** Common terms have a posting for every chunk, so this loop is inlined instead of using `readPostings`. */
 export function unpackPostings(bytes: Uint8Array): PostingColumns {
   // A posting has at least three bytes.
   const capacity = Math.ceil(bytes.length / 3);
   const ordinals = new Int32Array(capacity);
-  const frequencies = new Uint16Array(capacity);
+  const tallies = new Uint16Array(capacity);
   const lengths = new Uint16Array(capacity);
   let at = 0;
   let count = 0;
@@ -171,7 +179,7 @@ export function unpackPostings(bytes: Uint8Array): PostingColumns {
       ordinal += value;
       ordinals[count] = ordinal;
       readNext();
-      frequencies[count] = Math.min(value, 65_535);
+      tallies[count] = Math.min(value, 65_534 + (value & 1));
       readNext();
       lengths[count] = Math.min(value, 65_535);
       count += 1;
@@ -179,7 +187,7 @@ export function unpackPostings(bytes: Uint8Array): PostingColumns {
   }
   return {
     ordinals: ordinals.slice(0, count),
-    frequencies: frequencies.slice(0, count),
+    tallies: tallies.slice(0, count),
     lengths: lengths.slice(0, count),
   };
 }
@@ -243,11 +251,11 @@ export function placeBundle(bundle: Buffer, firstOrdinal: number): Buffer {
     body.number(term.length);
     body.append(term);
     body.number(placed.length);
-    body.append(placed.written());
+    body.append(placed.bytesWritten());
     body.number(positions.length);
     body.append(positions);
   }
-  return Buffer.concat([header, body.written()]);
+  return Buffer.concat([header, body.bytesWritten()]);
 }
 
 /** The entry of one term in a bundle. */

@@ -46,6 +46,7 @@ export function prepareText({ text, title, language, embedIn, embedded }: Prepar
     postings = new PostingsBuilder();
     gathered = 0;
   };
+  const titleTerms = titleTermReader(language);
   const known = new Set(embedded);
   const vectors: PreparedText['vectors'] = [];
   const chunks = chunkMarkdown(text).map(({ text: passage, ...place }): PreparedChunk => {
@@ -59,7 +60,7 @@ export function prepareText({ text, title, language, embedIn, embedded }: Prepar
       if (positions) positions.push(token.position);
       else terms.set(token.term, [token.position]);
     }
-    postings.add({ ordinal: gathered, length: words, terms });
+    postings.add({ ordinal: gathered, length: words, terms, titled: titleTerms(passage, title, place.headingPath) });
     gathered += 1;
     if (gathered === bundleChunksMax) pack();
     if (embedIn === undefined) return { ...place, hash, words, context };
@@ -71,6 +72,23 @@ export function prepareText({ text, title, language, embedIn, embedded }: Prepar
   });
   pack();
   return { lines: countLines(text), chunks, bundles, vectors };
+}
+
+/** Reads the terms of a chunk's title, of the headings above it and of those in it. */
+function titleTermReader(language: StemLanguage) {
+  const termsOf = (text: string) => readTokens(text, language).map(({ term }) => term);
+  // Neighbouring chunks share what is above them.
+  let above = '';
+  let aboveTerms: string[] = [];
+  return (passage: string, title: string | undefined, headingPath: readonly string[]): ReadonlySet<string> => {
+    const lines = [title ?? '', ...headingPath].join('\n');
+    if (lines !== above) {
+      above = lines;
+      aboveTerms = termsOf(lines);
+    }
+    const inside = [...passage.matchAll(/^#{1,6} (.*)$/gm)].map(([, heading = '']) => heading);
+    return new Set(inside.length === 0 ? aboveTerms : [...aboveTerms, ...termsOf(inside.join('\n'))]);
+  };
 }
 
 /** A chunk found on its own should still show its subject. */

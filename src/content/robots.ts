@@ -1,11 +1,11 @@
-/** The Robots Exclusion Protocol (RFC 9309), with crawl-delay and sitemap lines as widely used beside it. */
+/** The Robots Exclusion Protocol (RFC 9309), with the widely used crawl-delay and sitemap lines. */
 
 /** The robots.txt rules for us, as the parser processes read them. */
 export type RobotsFile = {
   rules: RobotsRule[];
   crawlDelayMs?: number;
   sitemaps: string[];
-  /** It could not be read, which says nothing of what it would allow. */
+  /** It could not be read, so its rules are unknown. */
   isUnavailable?: boolean;
 };
 
@@ -15,14 +15,14 @@ export type RobotsRule = { allow: boolean; pattern: string };
 export type RobotsRules = {
   /** Whether this agent may fetch the URL. */
   allows(url: URL): boolean;
-  /** The pause between two requests that the site asks for; undefined when there is none. */
+  /** The pause between two requests that the site requires, if any. */
   crawlDelayMs: number | undefined;
   sitemaps: string[];
-  /** It could not be read, which says nothing of what it would allow. */
+  /** It could not be read, so its rules are unknown. */
   isUnavailable?: boolean;
 };
 
-/** RFC 9309 asks crawlers to read at least 500 KiB. */
+/** RFC 9309 requires crawlers to read at least 500 KiB. */
 export const robotsBytesMax = 512 * 1024;
 
 export function robotsRules({ rules, crawlDelayMs, sitemaps }: RobotsFile): RobotsRules {

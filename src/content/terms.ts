@@ -1,6 +1,8 @@
-import { newStemmer } from 'snowball-stemmers';
 import { stemLanguages } from '../config.ts';
+import { lazyPackage } from '../lazy-package.ts';
 import { stopWords } from './stop-words.ts';
+
+const snowball = lazyPackage<typeof import('snowball-stemmers')>('snowball-stemmers');
 
 export type StemLanguage = (typeof stemLanguages)[number];
 
@@ -166,7 +168,7 @@ function stem(word: string, language: StemLanguage): string {
   if (language === 'none' || word.length < 3) return word;
   let state = stemmers.get(language);
   if (state === undefined) {
-    const stemmer = newStemmer(language);
+    const stemmer = snowball().newStemmer(language);
     state = { stem: (one) => stemmer.stem(one), known: new Map() };
     stemmers.set(language, state);
   }

@@ -1,12 +1,14 @@
 import { newUuid } from '../ids.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import { WorkSlots } from '../jobs/work-slots.ts';
+import { limits } from '../limits.ts';
+import { BodyMemory } from './body-memory.ts';
 import type { EngineDeps } from './engine.ts';
 import { HostGate } from './host-gate.ts';
 import { createHostLedger } from './host-store.ts';
 import { crawlJob } from './jobs.ts';
 
-type CrawlDeps = Omit<EngineDeps, 'gate' | 'workSlots'> & { hostConcurrency: number; hostDelayMs: number };
+type CrawlDeps = Omit<EngineDeps, 'gate' | 'workSlots' | 'bodies'> & { hostConcurrency: number; hostDelayMs: number };
 
 /** Crawls have no routes: other domains start them, and the domains' sinks receive their pages. */
 export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDeps) {
@@ -17,5 +19,6 @@ export function createCrawls({ hostConcurrency, hostDelayMs, ...deps }: CrawlDep
   });
   // Two apps may each have a whole crawl's pages active; more apps share the slots.
   const workSlots = new WorkSlots(2 * deps.concurrency);
-  return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, workSlots }) } };
+  const bodies = new BodyMemory(limits.crawlBodyBytesMax);
+  return { service: undefined, tasks: { [taskNames.crawl]: crawlJob({ ...deps, gate, workSlots, bodies }) } };
 }

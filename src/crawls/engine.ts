@@ -105,7 +105,7 @@ class Turn {
     try {
       await this.#robots.load();
       const end = await this.#work();
-      if (this.#over) await this.#leaveInFlight();
+      if (this.#over) await this.#discardInFlight();
       return end;
     } catch (error) {
       this.#stop.abort(error);
@@ -147,7 +147,7 @@ class Turn {
   }
 
   /** Results that arrive after the end of the crawl are discarded. */
-  async #leaveInFlight(): Promise<void> {
+  async #discardInFlight(): Promise<void> {
     this.#stop.abort(new CrawlLost('The crawl is over.'));
     await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
     await this.#discard(this.#finishedPages.splice(0));
@@ -300,7 +300,9 @@ class Turn {
   }
 
   async #commit(tx: Transaction, batch: FinishedPage[]) {
-    const crawl = await this.#lock(tx);
+    const canonical = batch.flatMap(({ outcome }) => (outcome.kind === 'page' ? store.hashUrl(outcome.canonical) : []));
+    // Statements of which none needs the result of another are sent together: a commit is mostly waiting for replies.
+    const [crawl, twins] = await Promise.all([this.#lock(tx), store.listDuplicatePages(tx, this.#crawl, canonical)]);
     const accepted = new Set<FinishedPage>();
     const pages: { page: CrawledPage; prepared: unknown }[] = [];
     const failures: FailedPage[] = [];
@@ -316,11 +318,6 @@ class Turn {
     };
     const leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[] = [];
     const found: { url: string; depth: number }[] = [];
-    const twins = await store.listDuplicatePages(
-      tx,
-      crawl,
-      batch.flatMap(({ outcome }) => (outcome.kind === 'page' ? store.hashUrl(outcome.canonical) : [])),
-    );
 
     for (const finished of batch) {
       const { queued, known, outcome } = finished;
@@ -369,19 +366,23 @@ class Turn {
         else states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
-      // At the page limit order matters: the result is as if each page had been committed by itself.
-      if (found.length > roomOf(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
+      // At the page limit, order matters: the result is as if each page had been committed alone.
+      if (found.length > pagesLeft(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
     }
-    await store.finishPages(tx, crawl, rows);
-    await store.savePageStates(tx, crawl, states);
-    await store.touchPageStates(tx, crawl, unchanged);
-    if (crawl.collectionId !== null && gone.length > 0)
-      await store.dropPageStates(tx, crawl.appId, crawl.collectionId, gone);
-    await this.#addPages(tx, crawl, found, leftOut);
+    await Promise.all([
+      store.finishPages(tx, crawl, rows),
+      store.savePageStates(tx, crawl, states),
+      store.touchPageStates(tx, crawl, unchanged),
+      store.dropPageStates(tx, crawl, gone),
+      this.#addPages(tx, crawl, found, leftOut),
+    ]);
     const progress = { discovered: crawl.discovered, done: crawl.done, failed: crawl.failed };
-    await store.updateCrawl(tx, crawl);
     const start = failures.find((failure) => failure.isStart);
-    if (!(await this.#sink.commit(tx, crawl, { pages, failures, progress }))) {
+    const [isWanted] = await Promise.all([
+      this.#sink.commit(tx, crawl, { pages, failures, progress }),
+      store.updateCrawl(tx, crawl),
+    ]);
+    if (!isWanted) {
       await store.deleteCrawl(tx, crawl.appId, crawl.id);
       return { crawl, accepted: new Set<FinishedPage>(), over: true };
     }
@@ -405,7 +406,7 @@ class Turn {
     leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[],
   ): Promise<void> {
     const unique = [...new Map(found.map((page) => [page.url, page])).values()];
-    crawl.discovered += await store.insertPages(tx, crawl, unique, roomOf(crawl));
+    crawl.discovered += await store.insertPages(tx, crawl, unique, pagesLeft(crawl));
     const kept = leftOut.slice(0, Math.max(0, leftOutMax - crawl.leftOut));
     crawl.leftOut += await store.insertFinishedPages(tx, crawl, [
       ...new Map(kept.map((page) => [page.url, page])).values(),
@@ -417,7 +418,7 @@ class Turn {
     return !sitemapRead && scopeUrl !== null && settings.mode === 'site';
   }
 
-  /** After the start page: the pages that sitemaps name. */
+  /** After the start page: the pages in the sitemaps. */
   async #readListsOfPages(): Promise<void> {
     const { settings } = this.#crawl;
     const isRefresh = this.#crawl.collectionId !== null;
@@ -440,10 +441,10 @@ class Turn {
         return locked;
       });
       this.#crawl = crawl;
-      return isRefresh || roomOf(crawl) > 0;
+      return isRefresh || pagesLeft(crawl) > 0;
     };
     // The frontier of a refresh is already ordered by the sitemap.
-    if (settings.sitemap !== 'skip' && (isRefresh || roomOf(this.#crawl) > 0))
+    if (settings.sitemap !== 'skip' && (isRefresh || pagesLeft(this.#crawl) > 0))
       await readSitemaps(this.#deps, this.#crawl, this.#robots, this.#stop.signal, (pages) =>
         add(
           new Map(
@@ -482,7 +483,7 @@ class Turn {
 }
 
 /** Pages that may still be added. */
-function roomOf(crawl: Crawl): number {
+function pagesLeft(crawl: Crawl): number {
   return crawl.settings.maxPages - crawl.discovered - crawl.dropped;
 }
 

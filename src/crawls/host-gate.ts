@@ -3,36 +3,40 @@ import { type HostClaim, type HostLedger, leaseMs, type ShareGrant } from './hos
 import { pause } from './signals.ts';
 
 type HostGateOptions = {
-  /** Requests to one host at the same time, over all crawls of all processes. */
+  /** Concurrent requests to one host, over all crawls and processes. */
   concurrencyMax: number;
-  /** Pause between the starts of two requests to one host, when the site asks for none. */
+  /** Pause between the starts of two requests to one host when the site requests none. */
   delayMs: number;
   log: Logger;
 };
 
+type Waiting = { app: string; go: () => void };
+
 type Host = ShareGrant & {
   name: string;
   running: number;
-  waiting: (() => void)[];
-  /** Requests, waiting or running, whose robots.txt asks that one follow the other. */
+  waiting: Waiting[];
+  /** Of each app: its requests that run, and when it last got a slot. */
+  apps: Map<string, { running: number; servedAt: number }>;
+  /** Requests, waiting or active, whose robots.txt requires a delay between them. */
   polite: number;
-  /** The most that ran or waited since the last claim. */
+  /** The most that were active or waiting since the last claim. */
   peak: number;
   wanted: number;
   claimedAt: number;
-  /** The share may have gone to others after this. */
+  /** After this time the share may belong to others. */
   validUntil: number;
 };
 
-/** How often a process that has no slot asks for one, how often a share is renewed, and when an unused one is given up. */
+/** How often a process without a slot claims one, how often a share is renewed, and when an unused one is released. */
 const tickMs = 250;
 const renewMs = 1_000;
 const hostsClaimedMax = 500;
 
 /**
- * Holds requests back so that no host gets more than its share, whichever crawls, tenants and processes they are for.
+ * Delays requests so that no host receives more than its limit, whichever crawls, tenants and processes they are for.
  * A process has a share of each host that it crawls, renews it once a second, and starts requests within it without
- * asking anybody.
+ * asking the database.
  */
 export class HostGate {
   readonly #ledger: HostLedger;
@@ -40,6 +44,7 @@ export class HostGate {
   readonly #hosts = new Map<string, Host>();
   readonly #due = new Set<Host>();
   #claiming = false;
+  #served = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
@@ -49,16 +54,21 @@ export class HostGate {
   }
 
   /**
-   * Waits for a turn at the host and runs `request` in it. `delayMs` is what robots.txt asks for: with it, requests
-   * follow one another.
+   * Waits for the app's turn at the host and runs `request` in it. `delayMs` is the delay that robots.txt requires: with it,
+   * requests run one after another.
    */
-  async run<T>(name: string, delayMs: number | undefined, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
+  async run<T>(
+    { name, app }: { name: string; app: string },
+    delayMs: number | undefined,
+    signal: AbortSignal,
+    request: () => Promise<T>,
+  ): Promise<T> {
     signal.throwIfAborted();
     const host = this.#hostOf(name);
     const polite = delayMs ? 1 : 0;
     host.polite += polite;
     try {
-      await this.#enter(host, signal);
+      await this.#enter(host, app, signal);
       try {
         const pauseMs = Math.max(delayMs ?? 0, this.#options.delayMs);
         const waitMs = pauseMs === 0 ? 0 : await this.#ledger.takeTurn(name, pauseMs);
@@ -67,6 +77,7 @@ export class HostGate {
         return await request();
       } finally {
         host.running -= 1;
+        appOf(host, app).running -= 1;
       }
     } finally {
       host.polite -= polite;
@@ -78,36 +89,41 @@ export class HostGate {
     const known = this.#hosts.get(name);
     if (known !== undefined) return known;
     const none = { running: 0, polite: 0, peak: 0, wanted: 0, allowed: 0, held: 0, claimedAt: 0, validUntil: 0 };
-    const host: Host = { name, waiting: [], ...none };
+    const host: Host = { name, waiting: [], apps: new Map(), ...none };
     this.#hosts.set(name, host);
     this.#timer ??= setInterval(() => this.#tick(), tickMs).unref();
     return host;
   }
 
-  /** Waits for a slot. A request that is aborted meanwhile takes none. */
-  #enter(host: Host, signal: AbortSignal): Promise<void> {
+  /** Waits for a slot. An aborted request takes none. */
+  #enter(host: Host, app: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = (): void => {
         signal.removeEventListener('abort', giveUp);
         host.running += 1;
+        const held = appOf(host, app);
+        held.running += 1;
+        held.servedAt = ++this.#served;
         resolve();
       };
       const giveUp = (): void => {
-        host.waiting.splice(host.waiting.indexOf(go), 1);
+        host.waiting.splice(host.waiting.indexOf(waiting), 1);
         reject(signal.reason);
       };
+      const waiting = { app, go };
       signal.addEventListener('abort', giveUp, { once: true });
-      host.waiting.push(go);
+      host.waiting.push(waiting);
       this.#admit(host);
     });
   }
 
-  /** Starts what the share allows, and asks for another share when this one does not fit. */
+  /** Starts what the share allows, and claims a different share when this one does not fit. */
   #admit(host: Host): void {
     host.peak = Math.max(host.peak, host.running + host.waiting.length);
     const isValid = performance.now() < host.validUntil;
     const limit = this.#limitOf(host);
-    while (isValid && host.running < Math.min(limit, host.allowed) && host.waiting.length > 0) host.waiting.shift()?.();
+    const slots = isValid ? Math.min(limit, host.allowed) : 0;
+    for (let next = takeNext(host, slots); next !== undefined; next = takeNext(host, slots)) next.go();
     const needsMore = host.waiting.length > 0 && (!isValid || this.#wantedOf(host) > host.wanted);
     if (needsMore || host.held > Math.max(host.running, host.allowed)) this.#claimSoon(host);
   }
@@ -116,7 +132,7 @@ export class HostGate {
     return host.polite > 0 ? 1 : this.#options.concurrencyMax;
   }
 
-  /** Room to grow, and the rest for other processes. */
+  /** Room to grow; the rest is for other processes. */
   #wantedOf(host: Host): number {
     return Math.min(this.#limitOf(host), 2 * host.peak);
   }
@@ -132,7 +148,7 @@ export class HostGate {
     this.#timer = undefined;
   }
 
-  /** What comes up in the same moment goes with one statement. */
+  /** Claims of the same moment share one statement. */
   #claimSoon(host: Host): void {
     if (performance.now() - this.#failedAt < renewMs) return;
     this.#due.add(host);
@@ -145,12 +161,12 @@ export class HostGate {
     try {
       while (this.#due.size > 0) await this.#claim([...this.#due].slice(0, hostsClaimedMax));
     } catch (error) {
-      // Shares stay valid for a while, and the next tick asks again.
+      // Shares stay valid for a while, and the next tick claims again.
       this.#failedAt = performance.now();
       this.#due.clear();
-      // Nothing is lost with a share that is only given up, as when the process stops.
+      // Releasing a share loses nothing, as when the process stops.
       if ([...this.#hosts.values()].some((host) => !isIdle(host)))
-        this.#options.log.warn({ err: error }, 'The shares of hosts could not be renewed');
+        this.#options.log.warn({ err: error }, 'Could not renew the shares of hosts');
     } finally {
       this.#claiming = false;
     }
@@ -176,7 +192,7 @@ export class HostGate {
     }
   }
 
-  /** None when nothing wanted the host since the last claim. What the claim gives up is given up before it is sent. */
+  /** Undefined when nothing used the host since the last claim. Releases take effect before the claim is sent. */
   #claimOf(host: Host, now: number): HostClaim['claim'] {
     host.peak = Math.max(host.peak, host.running + host.waiting.length);
     host.wanted = this.#wantedOf(host);
@@ -188,6 +204,31 @@ export class HostGate {
     host.validUntil = 0;
     return undefined;
   }
+}
+
+function appOf(host: Host, app: string): { running: number; servedAt: number } {
+  const known = host.apps.get(app) ?? { running: 0, servedAt: 0 };
+  host.apps.set(app, known);
+  return known;
+}
+
+/**
+ * The request that gets the next slot: of the app with the fewest running, then of the one that was served longest ago.
+ * The last free slot is only for an app that has none: a host that hangs for one app still has a slot for the next.
+ */
+function takeNext(host: Host, slots: number): Waiting | undefined {
+  if (host.running >= slots) return undefined;
+  const isLast = host.running === slots - 1;
+  let next: Waiting | undefined;
+  for (const waiting of host.waiting) {
+    const { running, servedAt } = appOf(host, waiting.app);
+    if (isLast && running > 0) continue;
+    const best = next && appOf(host, next.app);
+    if (best === undefined || running < best.running || (running === best.running && servedAt < best.servedAt))
+      next = waiting;
+  }
+  if (next !== undefined) host.waiting.splice(host.waiting.indexOf(next), 1);
+  return next;
 }
 
 function isIdle(host: Host): boolean {

@@ -1,48 +1,48 @@
-/** What one process has of a host. Times are milliseconds of the database's clock. */
+/** One process's share of a host. Times are in milliseconds of the database's clock. */
 type Share = {
-  /** Requests that the process may have under way, or still has. */
+  /** Requests that the process may have active, or still has. */
   slots: number;
   wanted: number;
   slotsMax: number;
-  /** When it got its first slot, or began to wait for one. */
+  /** When it got its first slot, or started to wait for one. */
   sinceMs: number;
   /** It counts until then unless the process renews it. */
   untilMs: number;
 };
 
-/** The shares of a host by the name of their process. */
+/** The shares of a host, by the name of their process. */
 export type HostShares = Record<string, Share>;
 
-/** What a process says of itself. `slotsMax` is what the host gets from all processes together. */
+/** The claim of a process. `slotsMax` is the host's limit for all processes together. */
 type Claim = { inUse: number; wanted: number; slotsMax: number };
 
-/** `allowed`: up to how many the process may start requests. `held`: what others count for it, which ends as its requests do. */
+/** `allowed`: requests that the process may have active. `held`: what others count for it; it falls as requests end. */
 export type ShareGrant = { allowed: number; held: number };
 
-/** A claim on a host, or none: the process is done with it. */
+/** A claim on a host, or none: the process has finished with it. */
 export type HostClaim = { host: string; claim: Claim | undefined };
 
-/** What all processes know of hosts, as one of them sees it. */
+/** The state of hosts that all processes share, as one process uses it. */
 export type HostLedger = {
-  /** Makes, renews and gives up the process's shares. Returns what it has of each host. */
+  /** Creates, renews and releases the process's shares. Returns its share of each host. */
   claim(claims: HostClaim[]): Promise<Map<string, ShareGrant>>;
-  /** Takes the next turn at a host that wants a pause between requests. Returns how long to wait for it. */
+  /** Takes the next turn at a host that requires a pause between requests. Returns how long to wait for it. */
   takeTurn(host: string, pauseMs: number): Promise<number>;
 };
 
-/** A share whose process died is free after this time. */
+/** The share of a dead process is free after this time. */
 export const leaseMs = 5_000;
-/** Where processes outnumber slots, one keeps its slot this long. */
+/** When there are more processes than slots, a process keeps its slot this long. */
 const sliceMs = 1_000;
 
-/** Without those whose process did not renew them. */
+/** Without the shares that their processes did not renew. */
 export function liveShares(shares: HostShares, nowMs: number): HostShares {
   return Object.fromEntries(Object.entries(shares).filter(([, share]) => share.untilMs > nowMs));
 }
 
 /**
- * The share of `process` among those that are live: what it wants, as far as others leave it free, and no more than an
- * equal part and what the others do not want.
+ * The share of `process` among the live ones: what it wants, as far as it is free, and at most an equal part plus what
+ * the others do not want.
  */
 export function claimShare(
   shares: HostShares,
@@ -66,7 +66,7 @@ export function claimShare(
   return { allowed, held, share: { ...claim, slots: held, sinceMs, untilMs: nowMs + leaseMs } };
 }
 
-/** What cannot be divided goes to those that have just got a slot, then to those that wait longest. */
+/** The remainder goes to those that have just received a slot, then to those that have waited longest. */
 function isBefore(one: [string, Share], other: [string, Share], nowMs: number): boolean {
   const rank = ([, { slots, sinceMs }]: [string, Share]): number =>
     slots === 0 ? 1 : nowMs - sinceMs < sliceMs ? 0 : 2;

@@ -16,9 +16,9 @@ export function createHostLedger(db: Db, process: string): HostLedger {
   };
 }
 
-/** One short transaction, however many hosts. */
+/** One short transaction, whatever the number of hosts. */
 async function claimHosts(db: Db, process: string, claims: HostClaim[]): Promise<Map<string, ShareGrant>> {
-  // Everyone locks in the same order.
+  // Every process locks in the same order.
   const sorted = claims.toSorted((one, other) => (one.host < other.host ? -1 : 1));
   const grants = await db.begin(async (tx) => {
     const rows = await tx<{ host: string; shares: HostShares; nowMs: number }[]>`

@@ -8,7 +8,7 @@ import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
 /** Stored with the job. */
 type CrawlPayload = { app_id: string; crawl_id: string };
 
-/** How long a crawl works before it makes room for others, when as many are active as allowed. */
+/** How long a crawl runs before it makes room for others, when the maximum number of crawls is active. */
 const turnMs = 3_000;
 /** Single links and the first turn of a site run before sites that have had a turn. */
 const priorities = { link: 0, site: 5, again: 10, againMax: 90 };
@@ -31,9 +31,8 @@ function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Da
 }
 
 /**
- * Runs a crawl turn by turn. A turn lasts until the crawl is over, unless others wait for it to make room: a crawl
- * that has had a turn then waits behind those that have not, and a tenant's further crawls behind the first crawls of
- * other tenants.
+ * Runs a crawl turn by turn. A turn lasts until the crawl ends, unless other crawls wait for its slot. A crawl that has
+ * had a turn waits behind those that have not, and a tenant's further crawls behind the first crawls of other tenants.
  */
 export function crawlJob(deps: EngineDeps): Task {
   return async (payload, { signal, isLastAttempt, waitOutside, isCrowded }) => {

@@ -9,6 +9,7 @@ import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
 import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import type { WorkSlots } from '../jobs/work-slots.ts';
+import { type BodyMemory, type HeldBody, MemoryCrowded } from './body-memory.ts';
 import { sortLinks } from './frontier.ts';
 import type { HostGate } from './host-gate.ts';
 import type { PageState, QueuedPage } from './store.ts';
@@ -20,6 +21,7 @@ export type ReaderDeps = {
   gate: HostGate;
   /** Limits concurrent work on fetched pages. */
   workSlots: WorkSlots;
+  bodies: BodyMemory;
   clock: Clock;
 };
 
@@ -38,7 +40,7 @@ export type PageOutcome =
   | { kind: 'retry'; delayMs: number }
   | { kind: 'left_out'; reason: 'robots' | 'redirected_away'; fetched: boolean };
 
-/** What the collection knows about a page, and whether the crawl's consumer has it: without it, a conditional request would lose the page. */
+/** A page's state in the collection. A page that the consumer lacks (`isHeld` false) is requested unconditionally. */
 export type KnownPage = { state: PageState; isHeld: boolean };
 
 type ReadOptions = {
@@ -48,6 +50,7 @@ type ReadOptions = {
 };
 
 const crawlBytesMax = 10 * 1024 * 1024;
+const crowdedRetryMs = 5_000;
 
 /**
  * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Any behaviour of
@@ -68,17 +71,22 @@ export async function readPage(
       return failedPage('fetch_failed', 'robots_disallowed', "The site's robots.txt disallows this page.");
     }
     const fetchOnce = (condition: PageState | undefined): Promise<Fetched> =>
-      deps.gate.run(url.host, robots.crawlDelayMs, options.signal, () =>
-        fetchWhole(deps.fetcher, crawl, queued, condition, options),
+      deps.gate.run({ name: url.host, app: crawl.appId }, robots.crawlDelayMs, options.signal, () =>
+        fetchWhole(deps, crawl, queued, condition, options),
       );
     const condition = options.known?.isHeld ? options.known.state : undefined;
     let fetched = await fetchOnce(condition);
     // Validators belong to one URL. When a redirect now leads to another one, its 304 says nothing about this one.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
       fetched = await fetchOnce(undefined);
-    return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+    try {
+      return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+    } finally {
+      fetched.free();
+    }
   } catch (error) {
     options.signal.throwIfAborted();
+    if (error instanceof MemoryCrowded) return { kind: 'retry', delayMs: crowdedRetryMs };
     if (error instanceof FetchError) return fetchFailure(error, queued, deps.clock);
     if (error instanceof ParseError) return failedPage(error.reason, error.code, error.message);
     throw error;
@@ -86,8 +94,8 @@ export async function readPage(
 }
 
 /**
- * What cannot be read closes a host for now. That is no reason to leave out a page that the consumer has: it fails, and
- * the consumer keeps it.
+ * An unreachable robots.txt closes a host for now. That is no reason to remove a page that the consumer has: it fails,
+ * and the consumer keeps it.
  */
 async function readRobots(url: URL, queued: QueuedPage, { robotsOf, known }: ReadOptions): Promise<RobotsRules> {
   const rules = await robotsOf(url);
@@ -96,10 +104,10 @@ async function readRobots(url: URL, queued: QueuedPage, { robotsOf, known }: Rea
   return rules;
 }
 
-type Fetched = { response: FetchResponse; bytes: Uint8Array };
+type Fetched = HeldBody & { response: FetchResponse };
 
 async function fetchWhole(
-  fetcher: Fetcher,
+  { fetcher, bodies }: ReaderDeps,
   crawl: Crawl,
   queued: QueuedPage,
   condition: PageState | undefined,
@@ -123,9 +131,9 @@ async function fetchWhole(
     },
   });
   const wanted = response.status >= 200 && response.status < 300 && response.stopped === undefined;
-  if (wanted) return { response, bytes: await response.bytes() };
+  if (wanted) return { response, ...(await bodies.read(crawl.appId, response.body, options.signal)) };
   response.discard();
-  return { response, bytes: new Uint8Array() };
+  return { response, bytes: new Uint8Array(), free: () => {} };
 }
 
 function isInside(crawl: Crawl, target: URL): boolean {

@@ -40,7 +40,7 @@ export class RobotsCache {
       this.#rules.set(row.origin, Promise.resolve(rulesOf(row)));
   }
 
-  /** Throws FetchError when the host cannot be reached; the next call then tries again. */
+  /** Throws FetchError when the host cannot be reached; the next call tries again. */
   rulesFor(url: URL): Promise<RobotsRules> {
     if (this.#crawl.settings.ignoreRobots) return Promise.resolve(allowEverything);
     const { origin } = url;

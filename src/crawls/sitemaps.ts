@@ -1,6 +1,7 @@
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import { type SitemapEntry, type SitemapPage, sitemapLimits, walkSitemaps } from '../content/sitemap.ts';
+import type { BodyMemory } from './body-memory.ts';
 import type { RobotsCache } from './robots-cache.ts';
 import type { Crawl } from './types.ts';
 
@@ -8,11 +9,11 @@ const sitemapTimeoutMs = 30_000;
 const chunkMax = 500;
 
 /**
- * Passes on the pages that the site's sitemaps name, in batches, until `add` wants no more: the sitemaps in robots.txt,
- * else /sitemap.xml. Unavailable sitemaps count as empty.
+ * Passes the pages in the site's sitemaps to `add`, in batches, until it needs no more: the sitemaps in robots.txt,
+ * otherwise /sitemap.xml. Unavailable sitemaps count as empty.
  */
 export async function readSitemaps(
-  deps: { fetcher: Fetcher; parser: ParserPool },
+  deps: { fetcher: Fetcher; parser: ParserPool; bodies: BodyMemory },
   crawl: Crawl,
   robots: RobotsCache,
   signal: AbortSignal,
@@ -35,14 +36,15 @@ export async function readSitemaps(
       response.discard();
       return [];
     }
+    const { bytes, free } = await deps.bodies.read(crawl.appId, response.body, signal);
     const input = {
-      bytes: await response.bytes(),
+      bytes,
       contentEncoding: response.headers['content-encoding'] ?? '',
       decodedBytesMax: sitemapLimits.bytesMax,
       cutBody: true,
       entriesMax: urlsMax,
     };
-    return deps.parser.run<SitemapEntry[]>('sitemap', input, { lane: crawl.appId, signal });
+    return deps.parser.run<SitemapEntry[]>('sitemap', input, { lane: crawl.appId, signal }).finally(free);
   };
   let chunk: SitemapPage[] = [];
   for await (const page of walkSitemaps(urls, load, urlsMax)) {

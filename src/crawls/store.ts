@@ -13,17 +13,17 @@ export type NewCrawl = {
 
 export type QueuedPage = { url: string; urlHash: Buffer; position: number; depth: number; tries: number };
 export type HostRow = { origin: string; state: 'found' | 'open' | 'closed'; robots: string | null };
-/** What a collection keeps of a page: how to ask whether it changed, and what it then still stands for. */
+/** The stored state of a page in a collection: its validators and what it still represents when unchanged. */
 export type PageState = {
   url: string;
-  /** Where it was found after redirects: the validators are those of this URL. */
+  /** Its URL after redirects, to which the validators belong. */
   finalUrl: string;
   canonical: string;
   etag: string | null;
   lastModified: string | null;
-  /** SHA-256 of the text, which tells twins. */
+  /** SHA-256 of the text, to find duplicates. */
   contentHash: Buffer;
-  /** SHA-256 of everything that a consumer gets of the page. */
+  /** SHA-256 of everything that a consumer receives for the page. */
   pageHash: Buffer;
   links: string[];
 };
@@ -32,7 +32,7 @@ export function hashUrl(url: string): Buffer {
   return createHash('sha256').update(url).digest();
 }
 
-/** Byte strings as the text form that Postgres reads: the driver has no arrays of them. */
+/** Byte strings in the text form that PostgreSQL reads: the driver does not support arrays of them. */
 function byteas(values: readonly (Buffer | null)[]): (string | null)[] {
   return values.map((value) => (value === null ? null : `\\x${value.toString('hex')}`));
 }
@@ -48,7 +48,7 @@ export async function insertCrawl(db: Db, crawl: NewCrawl): Promise<void> {
     values (${appId}, ${id}, ${hashUrl(settings.startUrl)}, ${settings.startUrl}, 0, 'queued')`;
 }
 
-/** Takes over the crawl: an earlier worker can commit nothing more. Undefined when it is gone. */
+/** Takes over the crawl: an earlier worker can no longer commit. Undefined when it was deleted. */
 export async function takeCrawl(db: Db, appId: string, id: string): Promise<Crawl | undefined> {
   const [row] = await db<Crawl[]>`
     update crawls set epoch = epoch + 1
@@ -56,14 +56,14 @@ export async function takeCrawl(db: Db, appId: string, id: string): Promise<Craw
   return row;
 }
 
-/** The crawl's present row, locked, if it is still held under this epoch. */
+/** The crawl's current row, locked, if it is still held under this epoch. */
 export async function lockCrawl(tx: Transaction, crawl: Crawl): Promise<Crawl | undefined> {
   const [row] = await tx<Crawl[]>`
     select * from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch} for update`;
   return row;
 }
 
-/** Whether the crawl is still there and nobody else has taken it up. */
+/** Whether the crawl still exists and no other worker has taken it over. */
 export async function isCrawlHeld(db: Db, crawl: Crawl): Promise<boolean> {
   const rows = await db`
     select 1 from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch}`;
@@ -127,7 +127,7 @@ export async function postponePage(tx: Transaction, crawl: Crawl, urlHash: Buffe
     where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and url_hash = ${urlHash}`;
 }
 
-/** Adds those pages that are not known yet, in order, `room` at most. Answers how many were added. */
+/** Adds the pages that are not known yet, in order, at most `room`. Returns how many. */
 export async function insertPages(
   tx: Transaction,
   crawl: Crawl,
@@ -147,7 +147,7 @@ export async function insertPages(
   return added.count;
 }
 
-/** Gives pages that are queued already a priority. */
+/** Sets the priority of pages that are already queued. */
 export async function prioritizePages(
   tx: Transaction,
   crawl: Crawl,
@@ -162,7 +162,7 @@ export async function prioritizePages(
       and state = 'queued'`;
 }
 
-/** Rows that are not to be fetched: what was left out, with its reason, and other spellings of a page. Answers how many are new. */
+/** Rows that are never fetched: left-out URLs with reasons, and other spellings of pages. Returns how many are new. */
 export async function insertFinishedPages(
   tx: Transaction,
   crawl: Crawl,
@@ -178,7 +178,7 @@ export async function insertFinishedPages(
   return added.count;
 }
 
-/** Canonical URL and text of those done pages that share one of these canonical URLs, as `canonical/content` in hex. */
+/** Canonical URL and text hash (`canonical/content`, in hex) of finished pages with one of these canonical URLs. */
 export async function listDuplicatePages(db: Db, crawl: Crawl, canonicalHashes: Buffer[]): Promise<Set<string>> {
   const rows = await db<{ canonicalHash: Buffer; contentHash: Buffer }[]>`
     select canonical_hash, content_hash from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id}
@@ -190,14 +190,14 @@ export function duplicateKey(canonicalHash: Buffer, contentHash: Buffer): string
   return `${canonicalHash.toString('hex')}/${contentHash.toString('hex')}`;
 }
 
-/** Ends the crawl. What was left out stays, to be shown; the rest has done its work. */
+/** Ends the crawl. Left-out URLs stay, to be shown; all other rows are deleted. */
 export async function finishCrawl(tx: Transaction, crawl: Crawl): Promise<void> {
   await tx`update crawls set finished_at = now() where app_id = ${crawl.appId} and id = ${crawl.id}`;
   await tx`delete from crawl_pages where app_id = ${crawl.appId} and crawl_id = ${crawl.id} and state <> 'left_out'`;
   await tx`delete from crawl_hosts where app_id = ${crawl.appId} and crawl_id = ${crawl.id}`;
 }
 
-/** What was left out of a crawl and why, in the order of discovery. */
+/** The URLs left out of a crawl and the reasons, in the order of discovery. */
 export function listLeftOut(
   db: Db,
   appId: string,
@@ -221,7 +221,7 @@ export async function insertHost(db: Db, crawl: Crawl, host: HostRow): Promise<v
     on conflict do nothing`;
 }
 
-/** What the crawl's collection knows of these URLs. */
+/** The collection's stored states of these URLs. */
 export async function listKnownPages(db: Db, crawl: Crawl, urls: string[]): Promise<Map<string, PageState>> {
   if (crawl.collectionId === null || urls.length === 0) return new Map();
   const rows = await db<(Omit<PageState, 'links'> & { links: string })[]>`
@@ -230,7 +230,7 @@ export async function listKnownPages(db: Db, crawl: Crawl, urls: string[]): Prom
   return new Map(rows.map((row) => [row.url, { ...row, links: row.links === '' ? [] : row.links.split('\n') }]));
 }
 
-/** When the collection's pages were fetched the last time. */
+/** When the collection's pages were last fetched. */
 export async function listFetchTimes(db: Db, crawl: Crawl, urls: string[]): Promise<Map<string, Date>> {
   if (crawl.collectionId === null || urls.length === 0) return new Map();
   const rows = await db<{ url: string; fetchedAt: Date }[]>`
@@ -257,7 +257,7 @@ export async function savePageStates(tx: Transaction, crawl: Crawl, pages: PageS
       fetched_at = excluded.fetched_at`;
 }
 
-/** Notes that these pages are still what they were. Their rows are not written again: links can be long. */
+/** Marks these pages as unchanged. Their rows are not rewritten: links can be long. */
 export async function touchPageStates(tx: Transaction, crawl: Crawl, urls: string[]): Promise<void> {
   if (crawl.collectionId === null || urls.length === 0) return;
   await tx`
@@ -265,7 +265,7 @@ export async function touchPageStates(tx: Transaction, crawl: Crawl, urls: strin
       and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
 }
 
-/** Drops what the collection knows of pages that this crawl, which is about to end, did not come by or left out. */
+/** Deletes the states of pages that this ending crawl neither visited nor left out. */
 export async function dropUnvisitedStates(tx: Transaction, crawl: Crawl): Promise<void> {
   if (crawl.collectionId === null) return;
   await tx`
@@ -275,13 +275,14 @@ export async function dropUnvisitedStates(tx: Transaction, crawl: Crawl): Promis
           and (page.state in ('done', 'failed') or page.reason = 'duplicate'))`;
 }
 
-/** Drops what a collection knows of pages that are gone. */
-export async function dropPageStates(db: Db, appId: string, collectionId: string, urls: string[]): Promise<void> {
+/** Deletes a collection's states of pages that no longer exist. */
+export async function dropPageStates(db: Db, crawl: Crawl, urls: string[]): Promise<void> {
+  if (crawl.collectionId === null || urls.length === 0) return;
   await db`delete from crawled_pages
-    where app_id = ${appId} and collection_id = ${collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
+    where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId} and url_hash = any(${byteas(urls.map(hashUrl))}::text[]::bytea[])`;
 }
 
-/** How many crawls of the app are older than this one and still there: its rank among them, from 0. */
+/** How many older crawls of the app still exist: its rank among them, from 0. */
 export async function countOlderCrawls(db: Db, appId: string, id: string): Promise<number> {
   const [row] = await db<[{ count: number }]>`
     select count(*) from crawls where app_id = ${appId} and id < ${id} and finished_at is null`;

@@ -2,7 +2,7 @@ import type { PageReport } from '../content/parse/types.ts';
 import type { Transaction } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
-/** What a crawl is asked to do. Stored, so treat names as public. */
+/** A crawl's settings. Stored, so names are public API. */
 export type CrawlSettings = {
   mode: 'link' | 'site';
   startUrl: string;
@@ -15,7 +15,7 @@ export type CrawlSettings = {
   sitemap: 'include' | 'skip' | 'only';
 };
 
-/** A crawl as the engine holds it. */
+/** A crawl in the engine. */
 export type Crawl = Scope & {
   id: string;
   consumer: string;
@@ -35,7 +35,7 @@ export type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction
 
 export type PageFailure = { reason: FailureReason; code: string; message: string };
 
-/** How a page compares with what its collection had: always `new` without a collection. */
+/** How a page compares with the collection's state: always `new` without a collection. */
 type PageChange = 'new' | 'changed' | 'unchanged';
 
 /** One page that was fetched and read. */
@@ -52,14 +52,14 @@ export type CrawledPage = {
   /** Of an HTML page. */
   report: PageReport | undefined;
   contentType: string;
-  /** What is missing because the page is too large, in words. */
+  /** Descriptions of what is missing because the page is too large. */
   truncated: string[] | undefined;
 };
 
-/** A page that could not be had. `gone`: its server says that it is no more (404 or 410). */
+/** A page that could not be fetched. `gone`: its server reports that it no longer exists (404 or 410). */
 export type FailedPage = {
   url: string;
-  /** Where it was found the last time, in a collection that has it. */
+  /** Its last known URL, in a collection that has it. */
   lastUrl: string | undefined;
   isStart: boolean;
   failure: PageFailure;
@@ -68,24 +68,24 @@ export type FailedPage = {
 
 type Progress = { discovered: number; done: number; failed: number };
 
-/** How a crawl ended: by its start page, or because nobody wants it any more. */
+/** How a crawl ended: by its start page, or because its consumer was deleted. */
 export type CrawlVerdict = { state: 'done' } | { state: 'failed'; failure: PageFailure };
 
 /**
- * What a crawl works for. `prepare` may do slow things and may run twice for one page; what `commit` and `finish`
- * write is in the same transaction as the crawl's own rows, so it happens exactly once.
+ * The consumer of a crawl. `prepare` may be slow and may run twice for one page; `commit` and `finish` write in the
+ * transaction of the crawl's own rows, so their effects happen exactly once.
  */
 export type CrawlSink<Prepared = unknown> = {
   /**
-   * Which of these pages (where they were found the last time) the consumer still has. Only those are asked for
-   * conditionally. Absent: all that the collection knows.
+   * Which of these pages (by their last known URL) the consumer still has. Only those are requested conditionally.
+   * Absent: all pages of the collection.
    */
   listHeld?(crawl: Crawl, urls: string[]): Promise<Set<string>>;
-  /** Rejects soon after `signal` is aborted: the crawl is over, or its process stops. */
+  /** Rejects soon after `signal` is aborted: the crawl has ended, or its process is stopping. */
   prepare(crawl: Crawl, page: CrawledPage, signal: AbortSignal): Promise<Prepared>;
-  /** A page that was prepared but is not committed after all. */
+  /** Discards a page that was prepared and is not committed. */
   discard(prepared: Prepared): Promise<void>;
-  /** False when the consumer is gone: the crawl then ends without a word. */
+  /** False when the consumer was deleted: the crawl then ends silently. */
   commit(tx: Transaction, crawl: Crawl, batch: CommitBatch<Prepared>): Promise<boolean>;
   finish(tx: Transaction, crawl: Crawl, verdict: CrawlVerdict): Promise<void>;
 };

@@ -1,3 +1,5 @@
+import { Unit } from './unit.ts';
+
 type BatcherOptions<Item, Result> = {
   /** Runs all of them in one statement; returns their results in the same order. */
   run: (items: Item[]) => Promise<Result[]>;
@@ -29,7 +31,9 @@ export class Batcher<Item, Result> {
   }
 
   /** Runs the item together with others of its group; groups never share a statement. */
-  add(group: string, item: Item): Promise<Result> {
+  async add(group: string, item: Item): Promise<Result> {
+    // In a unit its statement is part of that transaction, so it shares none.
+    if (Unit.current() !== undefined) return (await this.#options.run([item]))[0] as Result;
     return new Promise((resolve, reject) => {
       let state = this.#groups.get(group);
       if (state === undefined) {

@@ -1,10 +1,12 @@
 import type { DatabaseTarget } from './address.ts';
 import type { Connection } from './connection.ts';
-import { DatabaseError } from './errors.ts';
 import { Listener } from './listener.ts';
 import { Pool } from './pool.ts';
-import { isStalePlan, retryOnConflict } from './retry.ts';
-import { type Compiled, compile, createSql, type Result, type Row, type Sql, type Statement } from './sql.ts';
+import { retryOnConflict } from './retry.ts';
+import { type Compiled, createSql } from './sql.ts';
+import { execute, runTransaction } from './transaction.ts';
+import type { Database, Session, Transaction, TransactionMode } from './types.ts';
+import { Unit } from './unit.ts';
 
 export {
   brokenReference,
@@ -14,42 +16,8 @@ export {
   isUniqueViolation,
 } from './errors.ts';
 export type { Identifier, Statement } from './sql.ts';
-
-/** What a store needs: the pool, a connection or a transaction. */
-export type Db = Sql & {
-  /**
-   * Runs work in a transaction; within one, in a savepoint of it. When PostgreSQL aborts the whole transaction with a
-   * deadlock or a serialisation failure, it is repeated, so work must have no effect other than its statements.
-   */
-  begin<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-};
-export type Transaction = Db & {
-  /** The rows of a statement in batches of `size`, without keeping all of them in memory. */
-  cursor<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows>;
-};
-/** One session: statements run in the order in which they are awaited. */
-type Session = Db & {
-  /** SQL without values, possibly several statements. */
-  runScript(text: string): Promise<void>;
-  /** Returns the connection to the pool. */
-  release(): void;
-};
-/** The pool. A statement outside a transaction is repeated when PostgreSQL aborts it with a deadlock. */
-export type Database = Db & {
-  begin<T>(mode: TransactionMode, work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** A connection for one caller, for session-level features. */
-  reserve(): Promise<Session>;
-  /** Listens on a notification channel; see `Listener`. */
-  listen(
-    channel: string,
-    hear: (payload: string) => void,
-    onListen?: () => void,
-  ): Promise<{ unlisten(): Promise<void> }>;
-  notify(channel: string, payload: string): Promise<void>;
-  /** Waits for running statements, for at most this many seconds. */
-  end(options?: { timeout?: number }): Promise<void>;
-};
-type TransactionMode = 'read only' | 'isolation level repeatable read read only';
+export type { Database, Db, Transaction } from './types.ts';
+export { isInUnit, runAfterwards, runApart } from './unit.ts';
 
 /** The sandbox id of production. */
 export const production = '00000000-0000-0000-0000-000000000000';
@@ -82,11 +50,32 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     }
   }
 
+  const unitOfPool = () => {
+    const frame = Unit.current();
+    return frame?.unit.pool === pool ? frame : undefined;
+  };
   // A statement outside a transaction is its own transaction, so it is repeated like one.
-  const runAlone = (compiled: Compiled) =>
-    retryOnConflict(() => withConnection((connection) => execute(connection, compiled)));
+  const runAlone = (compiled: Compiled) => {
+    const frame = unitOfPool();
+    return frame === undefined || frame.unit.mayPass(compiled.text)
+      ? retryOnConflict(() => withConnection((connection) => execute(connection, compiled)))
+      : frame.unit.execute(frame, compiled);
+  };
+  const beginAlone = beginner((mode, work) => withConnection((connection) => runTransaction(connection, mode, work)));
+  const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>): Promise<T> => {
+    const frame = unitOfPool();
+    const reads = typeof first === 'string';
+    const work = reads ? (second as Work<T>) : first;
+    if (frame !== undefined && (!reads || frame.unit.isOpen)) return frame.unit.begin(frame, work);
+    return reads ? beginAlone(first, work) : beginAlone(work);
+  };
   const database: Database = createSql(runAlone, {
-    begin: beginner((mode, work) => withConnection((connection) => runTransaction(connection, mode, work))),
+    begin: begin as Begin,
+    combine: <T>(work: () => Promise<T>, finish: (tx: Transaction, result: T) => Promise<void>) =>
+      new Unit(pool, (inOne) => withConnection((connection) => runTransaction(connection, undefined, inOne))).run(
+        work,
+        finish,
+      ),
     async reserve() {
       const connection = await pool.acquire();
       return createSession(connection, () => pool.release(connection));
@@ -115,15 +104,6 @@ function beginner(run: <T>(mode: TransactionMode | undefined, work: Work<T>) => 
   return begin as Begin;
 }
 
-async function execute(connection: Connection, compiled: Compiled): Promise<Result<Row[]>> {
-  try {
-    return await connection.execute(compiled);
-  } catch (error) {
-    if (isStalePlan(error)) connection.forget(compiled.text);
-    throw error;
-  }
-}
-
 function createSession(connection: Connection, release: () => void): Session {
   return createSql((compiled) => retryOnConflict(() => execute(connection, compiled)), {
     begin: beginner((mode, work) => runTransaction(connection, mode, work)),
@@ -132,98 +112,4 @@ function createSession(connection: Connection, release: () => void): Session {
     },
     release,
   });
-}
-
-async function runTransaction<T>(connection: Connection, mode: TransactionMode | undefined, work: Work<T>): Promise<T> {
-  const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
-  // The first statement is sent directly after a plain `begin`, which cannot fail on a working session.
-  if (mode === undefined) begun.catch(() => {});
-  else await begun;
-  const scope = new Scope(connection);
-  try {
-    const result = await scope.run(work);
-    await begun;
-    if ((await connection.runScript('commit')) !== 'COMMIT') throw new Error('The transaction had failed before.');
-    return result;
-  } catch (error) {
-    await connection.runScript('rollback').catch(() => {});
-    throw error;
-  }
-}
-
-/**
- * A transaction or savepoint while its work runs. A failed statement fails it even when the work caught the error:
- * PostgreSQL has already aborted it.
- */
-class Scope {
-  readonly #connection: Connection;
-  readonly #depth: number;
-  #failure: { error: unknown } | undefined;
-  #isOver = false;
-  #cursors = 0;
-
-  constructor(connection: Connection, depth = 0) {
-    this.#connection = connection;
-    this.#depth = depth;
-  }
-
-  async run<T>(work: Work<T>): Promise<T> {
-    try {
-      const result = await work(this.#sql());
-      if (this.#failure) throw this.#failure.error;
-      return result;
-    } catch (error) {
-      // "The transaction is aborted" says less than the original error.
-      const isConsequence = error instanceof DatabaseError && error.code === '25P02';
-      throw isConsequence && this.#failure ? this.#failure.error : error;
-    } finally {
-      this.#isOver = true;
-    }
-  }
-
-  #sql(): Transaction {
-    return createSql((compiled) => this.#execute(compiled), {
-      begin: <T>(work: Work<T>) => this.#runSavepoint(work),
-      cursor: <Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number) =>
-        this.#readBatches(statement, size),
-    });
-  }
-
-  async #execute(compiled: Compiled): Promise<Result<Row[]>> {
-    if (this.#isOver) throw new Error('The transaction is over.');
-    try {
-      return await execute(this.#connection, compiled);
-    } catch (error) {
-      this.#failure ??= { error };
-      throw error;
-    }
-  }
-
-  async #runSavepoint<T>(work: Work<T>): Promise<T> {
-    if (this.#isOver) throw new Error('The transaction is over.');
-    const name = `s${this.#depth + 1}`;
-    await this.#connection.runScript(`savepoint ${name}`);
-    try {
-      const result = await new Scope(this.#connection, this.#depth + 1).run(work);
-      await this.#connection.runScript(`release savepoint ${name}`);
-      return result;
-    } catch (error) {
-      await this.#connection.runScript(`rollback to savepoint ${name}; release savepoint ${name}`);
-      throw error;
-    }
-  }
-
-  async *#readBatches<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows> {
-    const name = `c${this.#depth}_${++this.#cursors}`;
-    const compiled = compile(statement);
-    // Neither is prepared: the next cursor of this name may have other columns.
-    await this.#execute({ ...compiled, text: `declare ${name} no scroll cursor for ${compiled.text}`, once: true });
-    const fetch = { ...compiled, text: `fetch ${size} from ${name}`, values: [], types: [], once: true };
-    for (let isMore = true; isMore; ) {
-      const rows = (await this.#execute(fetch)) as unknown as Rows;
-      if (rows.length > 0) yield rows;
-      isMore = rows.length === size;
-    }
-    await this.#connection.runScript(`close ${name}`);
-  }
 }

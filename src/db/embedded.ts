@@ -50,7 +50,7 @@ type EmbeddedOptions = {
  */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const binaries = findBinaries();
-  const dataDir = makeDataDir(options.dataDir);
+  const dataDir = createDataDir(options.dataDir);
   const lock = lockDirectory(dataDir);
   try {
     return await startLocked(dataDir, binaries, lock, options);
@@ -99,11 +99,11 @@ async function startLocked(
   const binaries = reachable ? installed : copyBinaries(installed, sharedRoot);
 
   if (existsSync(join(cluster, 'PG_VERSION'))) checkCluster(cluster, binaries, account);
-  else await makeCluster(place, binaries, account, log);
+  else await createCluster(place, binaries, account, log);
   if (place !== defaultPlace(dataDir)) writeFileSync(join(dataDir, placeFile), `${place}\n`, { mode: 0o600 });
 
   await stopOrphan(cluster, log);
-  const socketDirectory = makeSocketDirectory(place, account);
+  const socketDirectory = createSocketDirectory(place, account);
   const logFile = join(dataDir, 'postgres.log');
   const postmaster = await startPostmaster({
     binaries,
@@ -130,7 +130,7 @@ function addressAt(socketDirectory: string, socketPort: number): DatabaseAddress
   return { host: socketDirectory, port: socketPort, database: 'postgres', username };
 }
 
-function makeDataDir(path: string): string {
+function createDataDir(path: string): string {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     return realpathSync(path);
@@ -148,21 +148,21 @@ function choosePlace(dataDir: string): { place: string; account: Account | undef
         `Restore it, or, to lose it and start with an empty database, remove ${join(dataDir, placeFile)}.`,
     );
   const own = ownAccount();
-  if (own) return { place: makePlace(noted ?? defaultPlace(dataDir), undefined), account: undefined };
+  if (own) return { place: createParent(noted ?? defaultPlace(dataDir), undefined), account: undefined };
 
   const existing = statSync(join(noted ?? defaultPlace(dataDir), 'cluster'), { throwIfNoEntry: false });
   // A cluster that an ordinary user created stays that user's, so that both may start it.
   const account = existing && existing.uid !== 0 ? { uid: existing.uid, gid: existing.gid } : getPostgresAccount();
   openDataDir(dataDir, account);
   if (noted !== undefined) return { place: noted, account };
-  if (canReach(account, dataDir)) return { place: makePlace(defaultPlace(dataDir), account), account };
+  if (canReach(account, dataDir)) return { place: createParent(defaultPlace(dataDir), account), account };
   if (existing)
     throw new EmbeddedPostgresError(
       `The user with id ${account.uid}, who owns the database in ${dataDir}, cannot reach that directory. ` +
         'Allow access through every parent directory (`chmod o+x`), or run Quarry as that user.',
     );
   const place = join(sharedRoot, shortHash(dataDir));
-  return { place: makePlace(place, account), account };
+  return { place: createParent(place, account), account };
 }
 
 function defaultPlace(dataDir: string): string {
@@ -187,13 +187,13 @@ function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
 
-function makePlace(place: string, account: Account | undefined): string {
+function createParent(place: string, account: Account | undefined): string {
   if (account && dirname(place) === sharedRoot) mkdirSync(sharedRoot, { recursive: true, mode: 0o755 });
-  makePrivateDirectory(place, account);
+  createPrivateDirectory(place, account);
   return place;
 }
 
-function makePrivateDirectory(directory: string, account: Account | undefined): void {
+function createPrivateDirectory(directory: string, account: Account | undefined): void {
   if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
   const stat = lstatSync(directory);
   // Changes the owner only of root's own files: in /tmp anybody could have put something under this name.
@@ -218,7 +218,7 @@ function checkCluster(cluster: string, binaries: PostgresBinaries, account: Acco
 }
 
 /** Creates the cluster under a temporary name and renames it when complete: a killed start leaves nothing unfinished. */
-async function makeCluster(
+async function createCluster(
   place: string,
   binaries: PostgresBinaries,
   account: Account | undefined,
@@ -267,12 +267,12 @@ function explainInitFailure(error: unknown, place: string, binaries: PostgresBin
 }
 
 /** Beside the cluster, or in the temporary directory where the path would be too long for a socket. */
-function makeSocketDirectory(place: string, account: Account | undefined): string {
+function createSocketDirectory(place: string, account: Account | undefined): string {
   const beside = join(place, 'socket');
   const fits = Buffer.byteLength(socketPath({ host: beside, port })) <= socketPathBytesMax;
   const short = !account || canReach(account, tmpdir()) ? tmpdir() : '/tmp';
   const directory = fits ? beside : join(short, `quarry-${shortHash(place)}`);
-  makePrivateDirectory(directory, account);
+  createPrivateDirectory(directory, account);
   const stat = lstatSync(directory);
   const owner = account?.uid ?? process.getuid?.();
   if (!stat.isDirectory() || stat.uid !== owner || (stat.mode & 0o077) !== 0)

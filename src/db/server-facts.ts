@@ -1,10 +1,10 @@
 import type { Db } from './database.ts';
 
 /**
- * Facts about the database as a whole, apart from its schema: the blob store of its files, and the backup that is being
- * restored into it. Created before any migration, because a restore needs it earlier.
+ * Facts about the database as a whole, apart from its schema: the blob store of its files, the release of the job
+ * library whose tables it has, and the backup that is being restored into it. Created before any migration, because a restore needs it earlier.
  */
-type FactName = 'blob_store' | 'restoring';
+type FactName = 'blob_store' | 'job_queue' | 'restoring';
 
 export async function createFacts(db: Db): Promise<void> {
   await db`create table if not exists server_facts (

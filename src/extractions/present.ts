@@ -1,7 +1,8 @@
 import { type FileLinks, presentFile } from '../files/present.ts';
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
-import type { ExtractionSummary, ExtractionView } from './service.ts';
+import type { ExtractionView } from './service.ts';
+import type { ExtractionRow } from './store.ts';
 
 /** The JSON of an extraction, with its outputs in order. */
 export async function presentExtraction(deps: FileLinks, view: ExtractionView, now: Date) {
@@ -9,14 +10,8 @@ export async function presentExtraction(deps: FileLinks, view: ExtractionView, n
 }
 
 /** The same without its outputs: a site may have thousands. */
-export function presentWithoutOutputs({ row, outputs, files, leftOut }: ExtractionView) {
-  const done = outputs.filter((output) => output.state === 'done');
-  const sizes = done.map((output) => (output.fileId === null ? 0 : (files.get(output.fileId)?.size ?? 0)));
-  const byteCount = sizes.reduce((sum, size) => sum + size, 0);
-  return {
-    ...presentSummary({ row, outputCount: done.length, byteCount }),
-    ...(leftOut.length > 0 ? { left_out: leftOut } : {}),
-  };
+export function presentWithoutOutputs({ row, leftOut }: ExtractionView) {
+  return { ...presentSummary(row), ...(leftOut.length > 0 ? { left_out: leftOut } : {}) };
 }
 
 export async function* presentOutputs(deps: FileLinks, { outputs, files }: ExtractionView, now: Date) {
@@ -38,7 +33,7 @@ export async function* presentOutputs(deps: FileLinks, { outputs, files }: Extra
 }
 
 /** The JSON of an extraction in lists and event streams: without its outputs. */
-export function presentSummary({ row, outputCount, byteCount }: ExtractionSummary) {
+export function presentSummary(row: ExtractionRow) {
   return compact({
     id: formatId('extraction', row.id),
     kind: row.kind,
@@ -52,8 +47,8 @@ export function presentSummary({ row, outputCount, byteCount }: ExtractionSummar
     org: row.orgId && formatId('org', row.orgId),
     failure_reason: row.failureReason,
     error: row.error,
-    output_count: outputCount,
-    byte_count: byteCount,
+    output_count: row.outputCount,
+    byte_count: row.outputBytes,
     progress: { discovered: row.discovered ?? 1, done: row.done ?? 1, failed: row.failed ?? 0 },
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),

@@ -86,6 +86,7 @@ export function registerExtractionRoutes(
     method: 'GET',
     path: '/api/v1/extractions/:extraction/stream',
     operationId: 'streamExtraction',
+    protocol: 'events',
     tag,
     summary: 'Follow an extraction',
     description: 'Server-Sent Events: `extraction_update` with the extraction, without its outputs, at each change.',

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { pageTypes } from '../content/parse/html/page-type.ts';
+import { pageTypes } from '../content/parse/html/page-types.ts';
 import { fileSchema } from '../files/schema.ts';
 import { ref, strict } from '../http/route.ts';
 import { integerRange } from '../http/validation.ts';
@@ -51,7 +51,7 @@ export const extractionSchema = Type.Object(
     ),
     error: Type.Optional(errorMembers),
     output_count: Type.Integer({ description: 'Number of finished outputs.' }),
-    byte_count: Type.Integer({ description: 'Total bytes of their text.' }),
+    byte_count: Type.Integer({ description: 'Total bytes of their text when it was written.' }),
     outputs: Type.Optional(Type.Array(ref(extractionOutputSchema))),
     left_out: Type.Optional(
       Type.Array(Type.Object({ url: Type.String(), reason: Type.String() }), {

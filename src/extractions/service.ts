@@ -55,9 +55,6 @@ export type ExtractionView = {
   leftOut: { url: string; reason: string }[];
 };
 
-/** An extraction with the totals of its outputs. */
-export type ExtractionSummary = { row: store.ExtractionRow; outputCount: number; byteCount: number };
-
 /** An extraction that is ready to be written. */
 type PreparedExtraction = {
   /** Writes it in this transaction (a document with its output) and returns its uuid. May be retried in another. */
@@ -123,7 +120,7 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         collectionId: null,
         settings: { ...settings, startUrl },
       });
-      await store.updateProgress(tx, caller.appId, id, { discovered: 1, done: 0, failed: 0 });
+      await store.updateProgress(tx, caller.appId, id, { discovered: 1, done: 0, failed: 0 }, { outputs: 0, bytes: 0 });
       return id;
     };
     return { commit, discard: async () => {} };
@@ -163,6 +160,8 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
         url: null,
         maxPages: null,
         options: {},
+        outputCount: 1,
+        outputBytes: file.size,
       });
       await store.insertOutput(tx, caller.appId, {
         id: newUuid(),
@@ -219,11 +218,10 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     get: (caller: Caller, id: string): Promise<ExtractionView> => view(caller, pathId('extraction', id)),
 
     /** A page of the extractions visible to the caller, without their outputs. */
-    async list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[ExtractionSummary[], number]> {
+    async list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[store.ExtractionRow[], number]> {
       const { agent, ...rest } = filter;
       const agentId = agent === undefined ? undefined : fieldId('agent', 'agent', agent);
-      const [rows, total] = await store.listExtractions(db, caller, { ...rest, agentId }, page);
-      return [await summarise(db, caller.appId, rows), total];
+      return store.listExtractions(db, caller, { ...rest, agentId }, page);
     },
 
     /** Cancels and deletes the job. The files that it wrote are kept. */
@@ -245,21 +243,6 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
       return row.id;
     },
   };
-}
-
-/** The rows of these extractions with the totals of their outputs. */
-export async function summarise(db: Db, appId: string, rows: store.ExtractionRow[]): Promise<ExtractionSummary[]> {
-  const totals = await store.totalOutputs(
-    db,
-    appId,
-    rows.map((row) => row.id),
-  );
-  const byId = new Map(totals.map((total) => [total.extractionId, total]));
-  return rows.map((row) => ({
-    row,
-    outputCount: byId.get(row.id)?.count ?? 0,
-    byteCount: byId.get(row.id)?.bytes ?? 0,
-  }));
 }
 
 /** 403 unless the caller may delete resources of this job's owners. */

@@ -5,7 +5,7 @@ import type { PageReport } from '../content/parse/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
-import { type Owned, ownedVisible } from '../tenancy/visible.ts';
+import { matchesSeen, type Owned, ownedVisible } from '../tenancy/visible.ts';
 
 type FailureReason = 'fetch_failed' | 'unsupported_content' | 'extraction_failed' | 'timeout' | 'internal_error';
 export type StoredError = { code: string; message: string };
@@ -25,10 +25,16 @@ export type ExtractionRow = Owned & {
   failureReason: FailureReason | null;
   error: StoredError | null;
   version: number;
+  /** The tree of the run that started it, and the depth of its events. */
+  causeTreeId: string | null;
+  causeDepth: number;
   /** Pages of a link or site; null for a document. */
   discovered: number | null;
   done: number | null;
   failed: number | null;
+  /** Finished outputs, and the bytes of their text when they were written. */
+  outputCount: number;
+  outputBytes: number;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -53,7 +59,8 @@ type NewExtraction = Owned &
   Pick<
     ExtractionRow,
     'id' | 'kind' | 'state' | 'destinationKind' | 'destinationPath' | 'fileId' | 'url' | 'maxPages' | 'options'
-  >;
+  > &
+  Partial<Pick<ExtractionRow, 'outputCount' | 'outputBytes'>>;
 
 export async function insertExtraction(db: Db, scope: Scope, extraction: NewExtraction): Promise<ExtractionRow> {
   const { options, ...columns } = extraction;
@@ -67,6 +74,13 @@ export async function findExtraction(db: Db, caller: Caller, id: string): Promis
   const [row] = await db<ExtractionRow[]>`
     select e.* from extractions e where e.id = ${id} and ${ownedVisible(db, caller, 'e')}`;
   return row;
+}
+
+/** Those of these extractions that the caller sees. */
+export async function filterVisibleExtractions(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select e.id from extractions e where e.id = any(${[...ids]}::uuid[]) and ${ownedVisible(db, caller, 'e')}`;
+  return rows.map(({ id }) => id);
 }
 
 type NewOutput = Omit<OutputRow, 'appId' | 'createdAt'>;
@@ -119,9 +133,11 @@ export async function updateProgress(
   appId: string,
   id: string,
   progress: { discovered: number; done: number; failed: number },
+  written: { outputs: number; bytes: number },
 ): Promise<void> {
   await tx`
     update extractions set discovered = ${progress.discovered}, done = ${progress.done}, failed = ${progress.failed},
+      output_count = output_count + ${written.outputs}, output_bytes = output_bytes + ${written.bytes},
       version = version + 1, updated_at = now()
     where app_id = ${appId} and id = ${id}`;
 }
@@ -156,23 +172,12 @@ export async function listExtractions(
   const where = db`${ownedVisible(db, caller, 'e')}
     ${filter.kind === undefined ? db`` : db`and e.kind = ${filter.kind}`}
     ${filter.state === undefined ? db`` : db`and e.state = ${filter.state}`}
-    ${filter.agentId === undefined ? db`` : db`and e.agent_id = ${filter.agentId}`}`;
+    ${filter.agentId === undefined ? db`` : db`and ${matchesSeen(db, caller, 'agent', 'e.agent_id', [filter.agentId])}`}`;
   const rows = await db<ExtractionRow[]>`
     select e.* from extractions e where ${where}
     order by e.created_at desc, e.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from extractions e where ${where}`;
   return [rows, count.total];
-}
-
-type OutputTotals = { extractionId: string; count: number; bytes: number };
-
-/** For each extraction, the number of finished outputs and the bytes of their text. */
-export function totalOutputs(db: Db, appId: string, ids: readonly string[]): Promise<OutputTotals[]> {
-  return db<OutputTotals[]>`
-    select o.extraction_id, count(*) as count, coalesce(sum(f.size), 0)::bigint as bytes
-    from extraction_outputs o left join files f on f.app_id = o.app_id and f.id = o.file_id
-    where o.app_id = ${appId} and o.extraction_id = any(${[...ids]}::uuid[]) and o.state = 'done'
-    group by o.extraction_id`;
 }
 
 /** These extractions of one app without a visibility check: for streams that were authorized when opened. */

@@ -1,8 +1,7 @@
 import type { Db } from '../db/database.ts';
 import type { Snapshot, StreamSource } from '../http/sse.ts';
 import { presentSummary } from './present.ts';
-import { summarise } from './service.ts';
-import { listExtractionsById } from './store.ts';
+import { filterVisibleExtractions, listExtractionsById } from './store.ts';
 
 /** Loads extractions for event streams: without their outputs, which may be thousands. */
 export function extractionStream(deps: { db: Db }): StreamSource {
@@ -10,13 +9,13 @@ export function extractionStream(deps: { db: Db }): StreamSource {
     event: 'extraction_update',
     async load(appId, ids): Promise<Snapshot[]> {
       const rows = await listExtractionsById(deps.db, appId, ids);
-      const summaries = await summarise(deps.db, appId, rows);
-      return summaries.map((summary) => ({
-        id: summary.row.id,
-        version: summary.row.version,
-        data: presentSummary(summary),
-        ended: summary.row.state !== 'running',
+      return rows.map((row) => ({
+        id: row.id,
+        version: row.version,
+        data: presentSummary(row),
+        ended: row.state !== 'running',
       }));
     },
+    filterVisible: (caller, ids) => filterVisibleExtractions(deps.db, caller, ids),
   };
 }

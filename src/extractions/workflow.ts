@@ -7,6 +7,7 @@ import { storableText } from '../db/text.ts';
 import { insertFiles, type NewFile } from '../files/store.ts';
 import { announceChange } from '../http/sse.ts';
 import { newUuid } from '../ids.ts';
+import { setEventCause } from '../jobs/events.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { claimNames } from './names.ts';
 import * as store from './store.ts';
@@ -35,9 +36,19 @@ export function extractionSink(deps: { blobs: BlobStore }): CrawlSink<PreparedOu
     async commit(tx, crawl, batch) {
       const extraction = await store.lockRunningExtraction(tx, crawl.appId, crawl.id);
       if (extraction === undefined) return false;
-      await writeOutputs(tx, crawl, extraction, batch);
-      await store.updateProgress(tx, crawl.appId, crawl.id, batch.progress);
-      await announceChange(tx, extractionTopic, crawl.appId, crawl.id);
+      const outputs = batch.pages.length;
+      const bytes = batch.pages.reduce((sum, { prepared }) => sum + prepared.size, 0);
+      const names = await claimNames(
+        tx,
+        crawl,
+        batch.pages.map(({ page }) => outputStem(page.url)),
+      );
+      // Sent together: they run in this order, and none needs the result of another.
+      await Promise.all([
+        writeOutputs(tx, crawl, extraction, batch, names),
+        store.updateProgress(tx, crawl.appId, crawl.id, batch.progress, { outputs, bytes }),
+        announceChange(tx, extractionTopic, crawl.appId, crawl.id),
+      ]);
       return true;
     },
 
@@ -54,6 +65,7 @@ async function writeOutputs(
   crawl: Crawl,
   extraction: store.ExtractionRow,
   { pages, failures, progress }: CommitBatch<PreparedOutput>,
+  names: string[],
 ): Promise<void> {
   if (pages.length + failures.length === 0) return;
   const owned: Owned = {
@@ -62,15 +74,13 @@ async function writeOutputs(
     userId: extraction.userId,
     agentId: extraction.agentId,
   };
-  const names = await claimNames(
-    tx,
-    crawl,
-    pages.map(({ page }) => outputStem(page.url)),
-  );
   const prefix = extraction.destinationPath === null ? '' : `${extraction.destinationPath}/`;
   const files = pages.map(({ prepared }, index) => newFile(crawl, owned, prepared, `${prefix}${names[index]}`));
-  await insertFiles(tx, files);
-  if (extraction.destinationKind === 'config')
+  const { causeTreeId, causeDepth } = extraction;
+  if (causeTreeId !== null) await setEventCause(tx, { treeId: causeTreeId, depth: causeDepth });
+  const inserted = insertFiles(tx, files);
+  if (extraction.destinationKind === 'config') {
+    await inserted;
     for (const file of files)
       await writeConfigVersion(tx, crawl, {
         owned,
@@ -79,10 +89,11 @@ async function writeOutputs(
         contentHash: file.checksum,
         fileId: file.id,
       });
+  }
   // The outputs so far are exactly the pages finished or failed before this batch.
   const first = progress.done + progress.failed - pages.length - failures.length;
   const ordinalOf = (index: number): number => first + index;
-  await store.insertOutputs(tx, crawl.appId, [
+  const written = store.insertOutputs(tx, crawl.appId, [
     ...pages.map(({ page, prepared }, index) => ({
       id: newUuid(),
       extractionId: crawl.id,
@@ -110,6 +121,7 @@ async function writeOutputs(
       name: null,
     })),
   ]);
+  await Promise.all([inserted, written]);
 }
 
 function newFile(crawl: Crawl, owned: Owned, prepared: PreparedOutput, filename: string): NewFile {

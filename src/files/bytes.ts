@@ -28,7 +28,7 @@ export async function sendBytes(
   const isHead = request.method === 'HEAD';
   if (isNotModified(request.headers, validators)) {
     reply.code(304).headers(always);
-    return isHead ? reply.send(nothing()) : reply.send();
+    return isHead ? reply.send(emptyStream()) : reply.send();
   }
   // Ranges are defined only for GET (RFC 9110 section 14.2).
   const range =
@@ -40,7 +40,7 @@ export async function sendBytes(
       headers: { 'content-range': `bytes */${bytes.size}` },
     });
   const { start, end } = range.kind === 'part' ? range : { start: 0, end: bytes.size };
-  const body = isHead ? nothing() : await blobs.read(bytes.blobKey, range.kind === 'part' ? range : undefined);
+  const body = isHead ? emptyStream() : await blobs.read(bytes.blobKey, range.kind === 'part' ? range : undefined);
   if (range.kind === 'part') reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${bytes.size}`);
   else reply.code(200);
   return reply
@@ -49,6 +49,6 @@ export async function sendBytes(
 }
 
 /** Fastify keeps the Content-Length of a response to HEAD only when the body is a stream; otherwise it counts the bytes. */
-function nothing(): Readable {
+function emptyStream(): Readable {
   return Readable.from([]);
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import { AppError, invalidField } from '../errors.ts';
 import { parseContentDigest } from '../http/content-digest.ts';
+import { notBase64 } from '../http/long-text.ts';
 import { isImage } from './media-types.ts';
 import type { pictureSchema } from './schema.ts';
 
@@ -10,8 +11,7 @@ export type PictureInput = Static<typeof pictureSchema>;
 /** Strict RFC 4648 section 4: no white space, no URL-safe letters, with padding. 422 on the member otherwise. */
 export function readBase64(field: string, text: string): Buffer {
   const bytes = Buffer.from(text, 'base64');
-  if (bytes.toString('base64') !== text)
-    throw invalidField(field, 'is not valid base64 (RFC 4648: letters A–Z a–z 0–9 + /, padded with =, no white space)');
+  if (bytes.toString('base64') !== text) throw notBase64(field);
   return bytes;
 }
 

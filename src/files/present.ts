@@ -1,13 +1,10 @@
 import type { BlobStore } from '../blob/blob-store.ts';
 import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId, type IdKind } from '../ids.ts';
-import type { Capabilities, CapabilityRole, SignedLinks } from '../tenancy/capability.ts';
+import { type Capabilities, type CapabilityRole, type SignedLinks, signedLinkSeconds } from '../tenancy/capability.ts';
 import type { Grant } from '../tenancy/visible.ts';
 import { dispositionOf, isActive, isImage } from './media-types.ts';
 import type { FileRow } from './store.ts';
-
-/** Lifetime of a signed download link. */
-const signedLinkSeconds = 3600;
 
 export type FileLinks = {
   baseUrl: () => string;

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
-import { arriving, refuseEncodedBody } from '../http/body.ts';
+import { refuseEncodedBody, requireMinimumSpeed } from '../http/body.ts';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
@@ -149,6 +149,7 @@ function registerUploadRoutes(
     method: 'POST',
     path: '/api/v1/files/upload_urls',
     operationId: 'createFileUploadUrl',
+    idempotency: 'credential',
     audit: 'durable',
     rateGroup: 'uploads',
     tag,
@@ -203,6 +204,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     query: Type.Object({ expires: Type.Integer(), signature: Type.String() }),
     uncheckedQuery: true,
     servesContent: true,
+    protocol: 'bytes',
     responses: { 200: bytesSchema },
     handler: async ({ params: { file }, query, request, reply }) => {
       const { expires, signature } = query as { expires?: unknown; signature?: unknown };
@@ -232,6 +234,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       query: Type.Object({ token: Type.String() }),
       uncheckedQuery: true,
       servesContent: true,
+      protocol: 'bytes',
       responses: { 200: bytesSchema },
       handler: async ({ params: { file }, query, request, reply }) => {
         const found = await files.openCapability(file, (query as { token?: unknown }).token, role);
@@ -274,7 +277,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
 async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
   refuseEncodedBody(request);
   try {
-    return await arriving(request, work());
+    return await requireMinimumSpeed(request, work());
   } catch (error) {
     // Discard the rest of the body, so that the client reads the response.
     request.raw.resume();
@@ -287,8 +290,11 @@ async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Pr
 }
 
 /** The body's chunks. A reader that stops early leaves the connection open for the response. */
-function bodyOf(request: FastifyRequest): AsyncIterable<Uint8Array> {
-  return request.raw.iterator({ destroyOnReturn: false });
+async function* bodyOf(request: FastifyRequest): AsyncGenerator<Uint8Array> {
+  for await (const chunk of request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
+    request.bodyHash?.update(chunk);
+    yield chunk;
+  }
 }
 
 function readContentType(request: FastifyRequest): string {

@@ -4,6 +4,7 @@ import { type Clock, nowSeconds } from '../clock.ts';
 import type { Db } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
+import { decodeLongBase64, findLongData } from '../http/long-text.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid, parseId } from '../ids.ts';
 import { limits } from '../limits.ts';
@@ -102,7 +103,8 @@ export function createFileService(deps: FileDeps) {
 
   /** Validates an upload and prepares it for writing. */
   async function readUpload(caller: Caller, input: Static<typeof fileCreateSchema>) {
-    const bytes = readBase64('data', input.data);
+    const long = findLongData(input);
+    const bytes = long ? decodeLongBase64('data', long, caller.appId) : readBase64('data', input.data);
     if (input.share === true) requireSharable(input.content_type);
     const owned = await resolveFileOwner(db, caller, input);
     const grants = await resolveGrants(db, caller, [], input.acl ?? {});
@@ -277,7 +279,7 @@ export function createFileService(deps: FileDeps) {
       const fileId = parseId('file', id) ?? newUuid();
       const claim = deps.capabilities.read(token);
       const found = await store.findCapability(db, claim.appId, fileId, role);
-      const proved = deps.capabilities.proves(claim, found?.capabilityKey, fileId, role);
+      const proved = deps.capabilities.verifies(claim, found?.capabilityKey, fileId, role);
       if (!proved || !found?.inRole || found.id === null) return undefined;
       return isImage(found.contentType) ? found : undefined;
     },

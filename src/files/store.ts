@@ -10,6 +10,7 @@ import {
   fileGranted,
   type Grant,
   inScope,
+  matchesSeen,
   orgVisible,
   ownedVisible,
   teamVisible,
@@ -80,11 +81,20 @@ const seenFile = (db: Db, caller: Caller) => db`
   select f.*, a.org_id as agent_org_id, a.team_id as agent_team_id, a.user_id as agent_user_id,
     ${fileGranted(db, caller, 'f', 'write')} as granted_write
   from files f left join agents a on a.app_id = f.app_id and a.id = f.agent_id`;
-/** Inserts many files with one statement. */
+
+/** Inserts many files with one statement, whose text does not depend on their number: it stays prepared. */
 export async function insertFiles(db: Db, files: readonly NewFile[]): Promise<void> {
   if (files.length === 0) return;
+  const column = <K extends keyof NewFile>(key: K) => files.map((file) => file[key]);
   await db`
-    insert into files ${db(files, newFileColumns)}`;
+    insert into files (app_id, id, sandbox_id, filename, content_type, size, checksum, blob_key, width, height, shared,
+      org_id, team_id, user_id, agent_id)
+    select * from unnest(${column('appId')}::uuid[], ${column('id')}::uuid[], ${column('sandboxId')}::uuid[],
+      ${column('filename')}::text[], ${column('contentType')}::text[], ${column('size')}::bigint[],
+      ${files.map((file) => `\\x${file.checksum.toString('hex')}`)}::text[]::bytea[], ${column('blobKey')}::text[],
+      ${column('width')}::integer[], ${column('height')}::integer[], ${column('shared')}::boolean[],
+      ${column('orgId')}::uuid[], ${column('teamId')}::uuid[], ${column('userId')}::uuid[],
+      ${column('agentId')}::uuid[])`;
 }
 
 /** A file visible to the caller, by ownership or by a grant. */
@@ -107,7 +117,7 @@ type FileFilter = {
   sort?: FileOrder | undefined;
 };
 
-export type FileOrder = 'created_at' | '-created_at' | 'filename' | '-filename' | 'size' | '-size';
+type FileOrder = 'created_at' | '-created_at' | 'filename' | '-filename' | 'size' | '-size';
 
 /** A page of the files visible to the caller, newest first by default, and the total. */
 export async function listVisibleFiles(
@@ -116,15 +126,15 @@ export async function listVisibleFiles(
   page: PageRequest,
   filter: FileFilter,
 ): Promise<[VisibleFileRow[], number]> {
-  const equals = (column: string, value: string | undefined) =>
-    value === undefined ? db`true` : db`${db(`f.${column}`)} = ${value}`;
+  const of = (kind: 'org' | 'team' | 'user' | 'agent', id: string | undefined) =>
+    id === undefined ? db`true` : matchesSeen(db, caller, kind, `f.${kind}_id`, [id]);
   const essence = db`lower(btrim(split_part(f.content_type, ';', 1)))`;
   const { contentType, search, prefix, sort = '-created_at' } = filter;
   const column = db(`f.${sort.replace('-', '')}`);
   const order = sort.startsWith('-') ? db`${column} desc, f.id desc` : db`${column}, f.id`;
   const where = db`${visible(db, caller)}
-    and ${equals('org_id', filter.orgId)} and ${equals('team_id', filter.teamId)}
-    and ${equals('user_id', filter.userId)} and ${equals('agent_id', filter.agentId)}
+    and ${of('org', filter.orgId)} and ${of('team', filter.teamId)}
+    and ${of('user', filter.userId)} and ${of('agent', filter.agentId)}
     and ${contentType === undefined ? db`true` : contentType.endsWith('/') ? db`starts_with(${essence}, ${contentType})` : db`${essence} = ${contentType}`}
     and ${search === undefined ? db`true` : db`position(lower(${search}) in lower(f.filename)) > 0`}
     and ${prefix === undefined ? db`true` : db`starts_with(f.filename, ${prefix})`}`;

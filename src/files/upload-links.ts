@@ -58,14 +58,14 @@ export async function redeemUpload(
 ): Promise<UploadClaims> {
   const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
   const expired = promise === undefined || promise.expires < nowSeconds(clock);
-  if (expired || !(await isStillPromised(db, credentials, promise)))
+  if (expired || !(await isStillAllowed(db, credentials, promise)))
     throw new AppError('forbidden', 'This upload link is not valid or has expired.');
   if (await findFile(db, promise.appId, promise.id)) throw new AppError('conflict', 'The file was already uploaded.');
   return promise;
 }
 
 /** Whether the creator of the link may still create its file, with the credential used to create the link. */
-async function isStillPromised(
+async function isStillAllowed(
   db: Db,
   credentials: Pick<Credentials, 'findEnded'>,
   { maker, owner, orgId, teamId, userId, agentId }: UploadClaims,

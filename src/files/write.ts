@@ -1,5 +1,12 @@
 import type { BlobStore, StoredBlob } from '../blob/blob-store.ts';
-import { type Database, type Db, isRefusedStatement, isUniqueViolation } from '../db/database.ts';
+import {
+  type Database,
+  type Db,
+  isRefusedStatement,
+  isUniqueViolation,
+  runAfterwards,
+  runApart,
+} from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { newUuid } from '../ids.ts';
 import type { Logger } from '../log.ts';
@@ -76,7 +83,8 @@ export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileCon
   const { filename, contentType, sizeMax, checksum, shared = false, id = newUuid() } = contents;
   const blobKey = `${scope.appId}/${newUuid()}`;
   const discard = () => forgetBlob(deps, scope.appId, blobKey);
-  await store.insertDoomedBlob(db, scope, blobKey, graceHours);
+  // Committed before the blob exists, whatever becomes of the transaction that it is stored for.
+  await runApart(() => store.insertDoomedBlob(db, scope, blobKey, graceHours));
   let blob: StoredBlob;
   let image: ImageSize | undefined;
   try {
@@ -140,12 +148,14 @@ export async function forgetBlob(
   appId: string,
   blobKey: string,
 ): Promise<void> {
-  try {
-    await blobs.remove(blobKey);
-    await store.deleteDoomedBlob(db, appId, blobKey);
-  } catch (error) {
-    log.warn({ err: error, blobKey }, 'Could not delete a blob; the sweep will retry');
-  }
+  await runAfterwards(async () => {
+    try {
+      await blobs.remove(blobKey);
+      await store.deleteDoomedBlob(db, appId, blobKey);
+    } catch (error) {
+      log.warn({ err: error, blobKey }, 'Could not delete a blob; the sweep will retry');
+    }
+  });
 }
 
 /** Width and height are optional: an error here never fails an upload. */

@@ -26,7 +26,7 @@ export type AuditNote = {
 /** What routes need of the audit log, which is written in `audit/log.ts`. */
 export type Auditor = {
   /** Whether changes of this mode are recorded at all. */
-  keeps(mode: AuditMode): boolean;
+  isRecorded(mode: AuditMode): boolean;
   /** Runs a change and records its outcome. A durable change that cannot be recorded does not begin. */
   audited<T>(mode: AuditMode, request: FastifyRequest, reply: FastifyReply, change: () => T): Promise<Awaited<T>>;
   /** Counts one completed request of a credential. */

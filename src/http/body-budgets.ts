@@ -1,5 +1,10 @@
 /** The limits of a request body: bytes received, bytes decoded, and number of values. */
-export type BodyBudget = { readonly bytesMax: number; readonly valuesMax: number };
+export type BodyBudget = {
+  readonly bytesMax: number;
+  readonly valuesMax: number;
+  /** Its handler reads long strings under the name `data` with `findLongData`. */
+  readonly keepsData?: boolean;
+};
 
 const kib = 1024;
 
@@ -14,8 +19,10 @@ export const bodyBudgets = {
   map: { bytesMax: 1024 * kib, valuesMax: 150_000 },
   /** Graphs and access lists. */
   graph: { bytesMax: 4 * 1024 * kib, valuesMax: 150_000 },
-  /** Documents and pictures in base64, up to the configured size. */
-  document: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000 },
+  /** Documents, up to the configured size. */
+  document: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000, keepsData: true },
+  /** Pictures, messages, and tools that carry documents. */
+  message: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000 },
 } as const satisfies Record<string, BodyBudget>;
 
 /** A string of up to this many bytes, with every byte escaped, and the members around it. */

@@ -2,16 +2,17 @@ import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
-import { bodyBudgets } from './body-budgets.ts';
-import { parseJson } from './json.ts';
+import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
+import { LongTextReader } from './long-text.ts';
 
 /** Parses JSON bodies unchanged, within the budget of their route. An empty body counts as none; other media types are 415. */
 export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
   fastify.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json(?:;|$)/i, async (request: FastifyRequest) => {
-    const budget = request.routeOptions.config.budget ?? bodyBudgets.small;
-    const bytes = await readBody(request, budget.bytesMax);
-    return bytes.length === 0 ? undefined : parseJson(bytes, budget.valuesMax);
+    const budget: BodyBudget = request.routeOptions.config.budget ?? bodyBudgets.small;
+    const reader = new LongTextReader();
+    await readChunks(request, budget.bytesMax, undefined, (chunk) => reader.push(chunk));
+    return reader.end(budget.valuesMax, budget.keepsData === true);
   });
 }
 
@@ -20,15 +21,31 @@ export function readJsonBodies(fastify: FastifyInstance): void {
  * the memory, when the request has no credential that names it.
  */
 export async function readBody(request: FastifyRequest, bytesMax: number, app?: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  await readChunks(request, bytesMax, app, (chunk) => void chunks.push(chunk));
+  return Buffer.concat(chunks);
+}
+
+async function readChunks(
+  request: FastifyRequest,
+  bytesMax: number,
+  app: string | undefined,
+  take: (chunk: Buffer) => void,
+): Promise<void> {
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > bytesMax) throw tooLarge(bytesMax);
   const decoder = createDecoder(request);
+  const takeHashed = (chunk: Buffer) => {
+    request.bodyHash?.update(chunk);
+    take(chunk);
+  };
   const encoded = new Meter(request, app, bytesMax, announced);
-  if (decoder === undefined) return arriving(request, collect(request.raw, encoded));
+  if (decoder === undefined) return requireMinimumSpeed(request, receive(request.raw, encoded, takeHashed));
   const received = count(request.raw, encoded);
   request.raw.pipe(decoder);
   try {
-    return await arriving(request, Promise.race([received, collect(decoder, new Meter(request, app, bytesMax, 0))]));
+    const decoded = receive(decoder, new Meter(request, app, bytesMax, 0), takeHashed);
+    await requireMinimumSpeed(request, Promise.race([received, decoded]));
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('invalid_json', 'The request body does not match its Content-Encoding.', { cause: error });
@@ -40,7 +57,7 @@ export async function readBody(request: FastifyRequest, bytesMax: number, app?: 
 }
 
 /** Reads a body; 408 when it arrives too slowly. */
-export async function arriving<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
+export async function requireMinimumSpeed<T>(request: FastifyRequest, work: Promise<T>): Promise<T> {
   let stop = () => {};
   const slow = new Promise<never>((_, reject) => {
     stop = request.server.intake.watch(request, reject);
@@ -112,25 +129,24 @@ class Meter {
   }
 }
 
-function collect(stream: Readable, meter: Meter): Promise<Buffer> {
+function receive(stream: Readable, meter: Meter, take: (chunk: Buffer) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
     const stop = (error?: unknown) => {
-      stream.off('data', take).off('end', stop).off('error', fail).off('close', abort);
+      stream.off('data', receiveChunk).off('end', stop).off('error', fail).off('close', abort);
       if (error !== undefined) reject(error);
-      else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
+      else resolve();
     };
-    const take = (chunk: Buffer) => {
+    const receiveChunk = (chunk: Buffer) => {
       try {
         meter.add(chunk.length);
-        chunks.push(chunk);
+        take(chunk);
       } catch (error) {
         stop(error);
       }
     };
     const abort = () => stop(cutShort());
     const fail = (error: NodeJS.ErrnoException) => stop(error.code === 'ECONNRESET' ? cutShort() : error);
-    stream.on('data', take).on('end', stop).on('error', fail).on('close', abort);
+    stream.on('data', receiveChunk).on('end', stop).on('error', fail).on('close', abort);
   });
 }
 

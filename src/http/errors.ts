@@ -5,7 +5,7 @@ import { missingReference } from '../tenancy/references.ts';
 
 /** The only place that writes an error response: wire.md's one shape, with the error's headers. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const appError = asAppError(error, request);
+  const appError = toAppError(error, request);
   if (appError.status >= 500) request.log.error({ err: error }, 'request failed');
   else if (appError.cause !== undefined) request.log.info({ err: appError.cause, code: appError.code }, 'refused');
   return reply
@@ -25,12 +25,12 @@ export function errorBody(error: AppError): unknown {
 
 /** The code of an error's response. */
 export function codeOf(error: unknown, request: FastifyRequest): ErrorCode {
-  return asAppError(error, request).code;
+  return toAppError(error, request).code;
 }
 
 /** The status of an error's response. */
 export function statusOf(error: unknown, request: FastifyRequest): number {
-  return asAppError(error, request).status;
+  return toAppError(error, request).status;
 }
 
 /** Fastify's own errors, in our wording. */
@@ -47,7 +47,8 @@ const frameworkErrors: Record<string, [ErrorCode, string]> = {
   FST_ERR_BAD_URL: ['invalid_path', 'The path contains an invalid escape sequence.'],
 };
 
-function asAppError(error: unknown, request: FastifyRequest): AppError {
+/** Any error as one for the caller. */
+export function toAppError(error: unknown, request: FastifyRequest): AppError {
   if (error instanceof AppError) return error;
   const overQuota = quotaError(error);
   if (overQuota !== undefined) return overQuota;

@@ -57,6 +57,7 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     method: 'GET',
     path: '/metrics',
     operationId: 'getMetrics',
+    protocol: 'metrics',
     tag: 'Server',
     summary: 'Get metrics in the Prometheus text format',
     description: 'Public, unless the settings name a bearer token or a separate port.',

@@ -44,7 +44,7 @@ export class Intake {
   hold(request: FastifyRequest, bytes: number, app = appOf(request)): void {
     const ofApp = this.#heldBy.get(app) ?? 0;
     const free = this.#options.memoryBytesMax - this.#held;
-    if (bytes > free || ofApp + bytes > free) throw full(app !== anonymous && bytes <= free);
+    if (bytes > free || ofApp + bytes > free) throw memoryFull(app !== anonymous && bytes <= free);
     this.#held += bytes;
     this.#heldBy.set(app, ofApp + bytes);
     let held = true;
@@ -117,7 +117,7 @@ const anonymous = '';
 const checkEveryMs = 1_000;
 const headers = { 'retry-after': '1', connection: 'close' };
 
-function full(byItself: boolean): AppError {
+function memoryFull(byItself: boolean): AppError {
   return byItself
     ? new AppError('rate_limited', 'Your app has too many large request bodies in transit. Send fewer at a time.', {
         headers,

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
+import { turns } from './turns.ts';
 
 /** The members of a list response other than its items. */
 type Rest = Record<string, unknown>;
@@ -10,7 +11,7 @@ const wholeCharactersMax = 256 * 1024;
 
 /**
  * Sends `{data: [items], …rest}`, or the items under another name. Only one chunk of text is in memory at a time, and
- * the event loop runs between two chunks: a list of many megabytes must not block the process.
+ * large lists take turns: a list of many megabytes must not block the process.
  */
 export async function sendList(
   reply: FastifyReply,
@@ -24,9 +25,10 @@ export async function sendList(
   const first = await pieces.next();
   reply.type('application/json; charset=utf-8');
   const text = first.value ?? '';
-  const second = await pieces.next();
-  if (second.done) return reply.send(text);
-  return reply.send(Readable.from(chain([text, second.value], pieces), { objectMode: false, highWaterMark: 1 }));
+  if (text.length < wholeCharactersMax) return reply.send(text);
+  const { identity } = reply.request;
+  const app = identity !== undefined && 'appId' in identity ? identity.appId : '';
+  return reply.send(Readable.from(inTurns(app, text, pieces), { objectMode: false, highWaterMark: 1 }));
 }
 
 /** The schema of the items in a list response; undefined for any other. */
@@ -55,13 +57,17 @@ async function* piecesOf(
     if (text.length < wholeCharactersMax) continue;
     yield text;
     text = '';
-    await new Promise(setImmediate);
   }
   const members = JSON.stringify(rest).slice(1, -1);
   yield `${text}]${members === '' ? '' : `,${members}`}}`;
 }
 
-async function* chain(first: string[], more: AsyncIterable<string>): AsyncGenerator<string> {
-  yield* first;
-  yield* more;
+/** Each piece is read and serialised in a turn of the app. */
+async function* inTurns(app: string, first: string, more: AsyncGenerator<string>): AsyncGenerator<string> {
+  yield first;
+  for (;;) {
+    const { done, value } = await turns.run(app, () => more.next());
+    if (done) return;
+    yield value;
+  }
 }

@@ -1,15 +1,18 @@
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { lazyPackage } from '../lazy-package.ts';
 import type { Logger } from '../log.ts';
 import { mayReadMetrics } from './health.ts';
 import type { Metrics } from './metrics.ts';
+
+const http = lazyPackage<typeof import('node:http')>('node:http');
 
 /** `/metrics` on a separate port, for a network that clients cannot reach. Everything else there is 404. */
 export class MetricsServer {
   readonly #server: Server;
 
   constructor({ metrics, token, log }: { metrics: Metrics; token: string | undefined; log: Logger }) {
-    this.#server = createServer({ requestTimeout: 10_000 }, async (request, response) => {
+    this.#server = http().createServer({ requestTimeout: 10_000 }, async (request, response) => {
       response.setHeader('x-content-type-options', 'nosniff').setHeader('cache-control', 'no-store');
       if (request.method !== 'GET' || request.url?.split('?', 1)[0] !== '/metrics') {
         response.writeHead(404).end('Only /metrics is served here.\n');

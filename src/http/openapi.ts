@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
-import { Type } from 'typebox';
+import { type TObject, Type } from 'typebox';
+import { completeDocument } from './openapi-details.ts';
 import type { Access, Api } from './route.ts';
 
 /** The parts of the API in the order of the reference. */
@@ -26,7 +27,7 @@ const tags: Record<string, string> = {
 };
 
 /** Collects every route that is registered after it into one OpenAPI 3.1 document. */
-export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
+export async function collectOpenApi(fastify: FastifyInstance, api: Api): Promise<void> {
   await fastify.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -64,9 +65,11 @@ export async function collectOpenApi(fastify: FastifyInstance): Promise<void> {
       },
     },
     hideUntagged: true,
+    transformObject: (given) =>
+      'openapiObject' in given ? completeDocument(given.openapiObject, api.routes) : given.swaggerObject,
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema-${index}`) },
     transform: ({ schema, url, route }) => ({
-      schema: nameWildcard(withRawBody(withCallers(schema, route.config?.access), route.config)),
+      schema: nameWildcard(withKey(withRawBody(withCallers(schema, route.config?.access), route.config), route.config)),
       url: url.replace(/\*$/, ':path'),
     }),
   });
@@ -81,6 +84,20 @@ function withRawBody(schema: FastifySchema, config: FastifyContextConfig | undef
     ...(config.headers === undefined ? {} : { headers: config.headers }),
   });
 }
+
+/** The header of a POST whose response is stored for retries. */
+function withKey(schema: FastifySchema, config: FastifyContextConfig | undefined): FastifySchema {
+  if (config?.idempotency === undefined || config.idempotency === 'credential') return schema;
+  const { properties = {} } = (schema.headers ?? {}) as TObject;
+  return { ...schema, headers: Type.Object({ ...properties, 'Idempotency-Key': Type.Optional(keySchema) }) };
+}
+
+const keySchema = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  description:
+    'Makes the request safe to repeat: within 24 hours, the same key and body return the first response, without a second effect.',
+});
 
 /** The document as plain data, members in order of registration. */
 export function openApiDocument(fastify: FastifyInstance): unknown {

@@ -1,6 +1,7 @@
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import type { Caller } from '../tenancy/caller.ts';
 import type { BodyBudget } from './body-budgets.ts';
+import type { IdempotencyMode } from './idempotency.ts';
 import { type PageRequest, page, pageOf, pageQuery, pageRequest } from './pages.ts';
 import { type Api, type AppCallerKind, ref } from './route.ts';
 
@@ -22,6 +23,7 @@ type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends
     callers: Callers;
     body: Create;
     budget?: BodyBudget;
+    idempotency?: IdempotencyMode | ((body: Static<Create>) => IdempotencyMode);
     run: (caller: Caller, body: Static<Create>) => Promise<Row>;
   };
   list?: {
@@ -60,6 +62,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       summary: `Create ${oneWord}`,
       body: create.body,
       ...(create.budget === undefined ? {} : { budget: create.budget }),
+      ...(create.idempotency === undefined ? {} : { idempotency: create.idempotency }),
       responses: { 201: item },
       handler: async ({ caller, body }) => present(await create.run(caller, body as Static<Create>), caller),
     });

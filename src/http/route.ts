@@ -6,7 +6,9 @@ import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from
 import type { Credential } from '../tenancy/credential.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
+import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency.ts';
 import { listItemSchema, sendList } from './lists.ts';
+import type { Protocol } from './protocols.ts';
 import type { RouteGroup } from './rate-limits.ts';
 import { jsonBytes, namedSchemas } from './validation.ts';
 
@@ -30,7 +32,7 @@ export type AppCallerKind = (typeof everyCaller)[number];
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-type RouteInfo = {
+export type RouteInfo = {
   method: Method;
   path: string;
   operationId: string;
@@ -38,6 +40,10 @@ type RouteInfo = {
   budget: BodyBudget;
   /** Whether it takes a JSON body. */
   takesJson: boolean;
+  /** Whether its handler reads a body of any type. */
+  takesBytes: boolean;
+  protocol: Protocol | undefined;
+  idempotency: IdempotencyMode | undefined;
 };
 
 type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (input: {
@@ -67,6 +73,8 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   rawBody?: string;
   /** Whether it serves stored content of users, which may have its own origin. */
   servesContent?: boolean;
+  /** What it sends or takes beyond JSON, for the reference. */
+  protocol?: Protocol;
   /** Headers to document that the handler reads and checks itself. */
   headers?: TObject;
   /** Drops cached callers afterwards; by default after every provisioning change. */
@@ -77,6 +85,10 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   audit?: AuditMode | 'none';
   /** The limits of its body: see `bodyBudgets`. */
   budget?: BodyBudget;
+  /** How a POST takes Idempotency-Key: by default `kept`. A function decides by the body. */
+  idempotency?: IdempotencyMode | ((body: Static<B>) => IdempotencyMode);
+  /** Who sends a request, where the path is the credential. */
+  idempotencyCaller?: (request: FastifyRequest) => Promise<IdempotencyCaller>;
   handler: Handler<C, P, Q, B>;
 };
 
@@ -104,6 +116,8 @@ declare module 'fastify' {
 
 const developerPrefix = '/protected/api/v1/developer/apps/:app';
 
+type ApiOptions = { bodyBytesMax: number; audit: Auditor | undefined; idempotency: Idempotency | undefined };
+
 /**
  * Registers operations with everything that each must have: an operation id, schemas, and who may call it. Rules over
  * all of them (openapi.json, the authorisation matrix, 405 responses) walk `routes`.
@@ -113,11 +127,13 @@ export class Api {
   readonly #fastify: FastifyInstance;
   readonly #bodyBytesMax: number;
   readonly #audit: Auditor | undefined;
+  readonly #idempotency: Idempotency | undefined;
 
-  constructor(fastify: FastifyInstance, options: { bodyBytesMax: number; audit: Auditor | undefined }) {
+  constructor(fastify: FastifyInstance, options: ApiOptions) {
     this.#fastify = fastify;
     this.#bodyBytesMax = options.bodyBytesMax;
     this.#audit = options.audit;
+    this.#idempotency = options.idempotency;
   }
 
   /** An operation inside one app. */
@@ -176,12 +192,17 @@ export class Api {
     const { method, path, operationId } = definition;
     for (const [id, schema] of namedSchemas) if (!this.#fastify.getSchema(id)) this.#fastify.addSchema(schema);
     const success = Number(Object.keys(definition.responses)[0]);
-    const { bytesMax, valuesMax } = definition.budget ?? defaultBudget(access, definition);
-    const budget = { bytesMax: Math.min(bytesMax, this.#bodyBytesMax), valuesMax };
-    this.routes.push({ method, path, operationId, access, budget, takesJson: definition.body !== undefined });
+    const wantedBudget = definition.budget ?? defaultBudget(access, definition);
+    const budget = { ...wantedBudget, bytesMax: Math.min(wantedBudget.bytesMax, this.#bodyBytesMax) };
+    this.routes.push({
+      ...{ method, path, operationId, access, budget, protocol: definition.protocol },
+      takesJson: definition.body !== undefined,
+      takesBytes: definition.rawBody !== undefined,
+      idempotency: method === 'POST' ? documentedMode(definition) : undefined,
+    });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const wanted = auditModeOf(access, definition);
-    const audit = wanted !== undefined && this.#audit?.keeps(wanted) ? this.#audit : undefined;
+    const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,
@@ -191,6 +212,7 @@ export class Api {
           access,
           operationId,
           budget,
+          ...(method === 'POST' ? { idempotency: documentedMode(definition) } : {}),
           servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
@@ -210,7 +232,7 @@ export class Api {
         },
         handler: async (request, reply) => {
           reply.code(success);
-          const handle = () =>
+          const handle = async () =>
             definition.handler({
               caller: callerOf(request),
               params: request.params as Static<P>,
@@ -219,10 +241,16 @@ export class Api {
               request,
               reply,
             });
-          const result =
-            audit === undefined || wanted === undefined
-              ? await handle()
-              : await audit.audited(wanted, request, reply, handle);
+          const audited = <T>(change: () => Promise<T>) =>
+            audit === undefined || wanted === undefined ? change() : audit.audited(wanted, request, reply, change);
+          const idempotency = method === 'POST' ? this.#idempotency : undefined;
+          const key = idempotency && usableKey(request, modeOf(definition, request.body as Static<B>));
+          if (idempotency !== undefined && key !== undefined) {
+            const caller = await definition.idempotencyCaller?.(request);
+            const one = { key, ...(caller === undefined ? {} : { caller }), request, reply };
+            return idempotency.run({ ...one, change: handle, wrap: audited });
+          }
+          const result = await audited(handle);
           if (reply.sent) return reply;
           if (itemSchema === undefined) return result;
           const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
@@ -236,6 +264,22 @@ export class Api {
         add(inner);
       });
   }
+}
+
+function modeOf<B>(
+  { idempotency = 'kept' }: { idempotency?: IdempotencyMode | ((body: B) => IdempotencyMode) },
+  body: B,
+): IdempotencyMode {
+  return typeof idempotency === 'function' ? idempotency(body) : idempotency;
+}
+
+/** What the reference says: a mode that depends on the body counts as `kept`. */
+function documentedMode<B>({
+  idempotency = 'kept',
+}: {
+  idempotency?: IdempotencyMode | ((body: B) => IdempotencyMode);
+}): IdempotencyMode {
+  return typeof idempotency === 'function' ? 'kept' : idempotency;
 }
 
 function defaultBudget(access: Access, { body }: { body?: TSchema }): BodyBudget {
@@ -325,7 +369,7 @@ function securityOf(access: Access): Record<string, string[]>[] {
     case 'developer':
       return [{ bearer: [] }];
     case 'app':
-      return [{ apiKey: [] }, { bearer: [] }];
+      return [{ apiKey: [] }, { bearer: [] }, { session: [] }];
   }
 }
 

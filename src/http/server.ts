@@ -1,4 +1,4 @@
-import { type Server, STATUS_CODES } from 'node:http';
+import type { Server } from 'node:http';
 import { Socket } from 'node:net';
 import cors from '@fastify/cors';
 import Fastify, {
@@ -11,6 +11,7 @@ import Fastify, {
 } from 'fastify';
 import { AppError, notFound } from '../errors.ts';
 import { newUuid } from '../ids.ts';
+import { lazyPackage } from '../lazy-package.ts';
 import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
@@ -20,6 +21,7 @@ import { readJsonBodies } from './body.ts';
 import { createContentGate } from './content-origin.ts';
 import { codeOf, errorBody, sendError } from './errors.ts';
 import { oneHeader } from './headers.ts';
+import type { Idempotency } from './idempotency.ts';
 import type { Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
@@ -36,6 +38,8 @@ type HttpOptions = {
   rateLimiter?: RateLimiter;
   /** Absent: no audit log. */
   audit?: Auditor;
+  /** Absent: no response is stored, and the header Idempotency-Key is ignored. */
+  idempotency?: Idempotency;
   bodyBytesMax: number;
   intake: Intake;
   corsOrigins: string[];
@@ -46,11 +50,13 @@ type HttpOptions = {
   rewriteUrl?: (url: string) => string;
 };
 
+// Imported the usual way, node:http would also load Node's client for fetch and WebSocket, which needs 4 MB.
+const http = lazyPackage<typeof import('node:http')>('node:http');
 const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** The HTTP kit: a server with our parsing, validation, authentication, errors and headers, but no routes. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, metrics, audit, rewriteUrl } = options;
+  const { log, credentials, metrics, audit, idempotency, rewriteUrl } = options;
   const buildValidator = createValidatorBuilder();
   const settings: FastifyHttpOptions<Server> = {
     loggerInstance: log as unknown as FastifyBaseLogger,
@@ -81,12 +87,13 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
   };
   const fastify: FastifyInstance = Fastify(settings);
-  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit });
+  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit, idempotency });
   fastify.decorateRequest('identity');
   fastify.decorateRequest('credential');
   fastify.decorateRequest('response');
   fastify.decorate('intake', options.intake);
   fastify.decorateRequest('auditNote');
+  fastify.decorateRequest('bodyHash');
   readJsonBodies(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
@@ -103,6 +110,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-range',
       'content-disposition',
       'allow',
+      'idempotency-replayed',
     ],
     maxAge: 600,
   });
@@ -203,7 +211,7 @@ function refuseMalformed({ code }: { code?: string }, socket: Socket): void {
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
   ];
-  socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
+  socket.end(`HTTP/1.1 ${error.status} ${http().STATUS_CODES[error.status]}\r\n${headers.join('\r\n')}\r\n\r\n${body}`);
 }
 
 function malformed(code: string | undefined): AppError {

@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
+import type { UserCaller } from '../tenancy/caller.ts';
 import type { CredentialFacts, Identified } from '../tenancy/credential.ts';
 
 /**
@@ -26,6 +27,8 @@ export type StreamSource = {
   event: string;
   /** The current state of these things of one app; missing ones are omitted. */
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
+  /** Those of these things that the user sees. */
+  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
 
 type StreamHubOptions = {
@@ -38,10 +41,12 @@ type StreamHubOptions = {
   stalledMs?: number;
   /** Returns the readers whose credential has ended. Without it, none ever end. */
   findEnded?<T extends CredentialFacts>(readers: readonly T[]): Promise<T[]>;
+  /** Loads these users with their current rights, in their order. Without it, no reader ever loses sight of a thing. */
+  loadUsers?(users: readonly UserCaller[]): Promise<(UserCaller | undefined)[]>;
 };
 
-/** How often the readers' credentials are checked: a revoked reader continues for less than two seconds. */
-const credentialsCheckMs = 1_000;
+/** How often the readers' credentials and rights are checked: one who lost them continues for less than two seconds. */
+const readersCheckMs = 1_000;
 const channel = 'quarry_changes';
 const loadBatchMax = 500;
 const bucketCount = 15;
@@ -62,6 +67,8 @@ export function topicOf(kind: string, appId: string, id: string): string {
 type Stream = Identified & {
   response: ServerResponse;
   topic: string;
+  kind: string;
+  id: string;
   /** The reader's version: shown last, or named by its `Last-Event-ID`. */
   version: number | undefined;
   /** Nothing is shown yet. */
@@ -88,7 +95,7 @@ export class StreamHub {
   /** Open streams, the oldest first, and the timer for their end. */
   readonly #byAge = new Set<Stream>();
   #ageTimer: NodeJS.Timeout | undefined;
-  #credentialsTimer: NodeJS.Timeout | undefined;
+  #readersTimer: NodeJS.Timeout | undefined;
   #checking = false;
   #unlisten: (() => Promise<void>) | undefined;
 
@@ -114,23 +121,52 @@ export class StreamHub {
     const everyMs = (this.#options.heartbeatMs ?? 15_000) / bucketCount;
     this.#timer = setInterval(() => this.#tick(), everyMs);
     this.#timer.unref();
-    this.#credentialsTimer = setInterval(() => void this.endRevoked(), credentialsCheckMs);
-    this.#credentialsTimer.unref();
+    this.#readersTimer = setInterval(() => void this.endRevoked(), readersCheckMs);
+    this.#readersTimer.unref();
   }
 
-  /** Ends the streams of readers whose credential has ended. */
+  /** Ends the streams of readers whose credential has ended, or who no longer see what is shown. */
   async endRevoked(): Promise<void> {
     const { findEnded, log } = this.#options;
     if (findEnded === undefined || this.#checking || this.size === 0) return;
     this.#checking = true;
     try {
-      const streams = this.#buckets.flatMap((bucket) => [...bucket]);
-      for (const stream of await findEnded(streams)) this.#end(stream);
+      for (const stream of await findEnded([...this.#byAge])) this.#end(stream);
+      await this.#endHidden();
     } catch (error) {
       // The state is unknown now; the next check is a second away.
-      log.warn({ err: error }, 'Could not check the credentials of streams');
+      log.warn({ err: error }, 'Could not check the readers of streams');
     } finally {
       this.#checking = false;
+    }
+  }
+
+  /**
+   * Who owns a streamed thing never changes, so a reader can lose sight of it only when their own rights change: only
+   * then it is looked up again.
+   */
+  async #endHidden(): Promise<void> {
+    const byUser = Map.groupBy(
+      [...this.#byAge].filter((stream) => stream.identity.kind === 'user'),
+      ({ identity }) => userName(identity as UserCaller),
+    );
+    const readers = [...byUser.values()].map((streams) => streams[0]?.identity as UserCaller);
+    const users = readers.length === 0 ? [] : await this.#options.loadUsers?.(readers);
+    for (const user of users ?? []) {
+      if (user === undefined) continue;
+      const rights = rightsOf(user);
+      const changed = (byUser.get(userName(user)) ?? []).filter(
+        (stream) => rightsOf(stream.identity as UserCaller) !== rights,
+      );
+      for (const [kind, streams] of Map.groupBy(changed, ({ kind }) => kind)) {
+        const seen = new Set(
+          await this.#sources.get(kind)?.filterVisible(user, [...new Set(streams.map(({ id }) => id))]),
+        );
+        for (const stream of streams) {
+          stream.identity = user;
+          if (!seen.has(stream.id)) this.#end(stream);
+        }
+      }
     }
   }
 
@@ -145,7 +181,7 @@ export class StreamHub {
   }
 
   /**
-   * Answers the request with a stream of this thing, after the caller checked its visibility. The first event comes
+   * Sends a stream of this resource; the caller has checked its visibility. The first event is sent
    * immediately: the current state, or with `Last-Event-ID` every later one.
    */
   open(request: FastifyRequest, reply: FastifyReply, kind: string, appId: string, id: string): FastifyReply {
@@ -165,6 +201,8 @@ export class StreamHub {
       credential: request.credential,
       response,
       topic: name,
+      kind,
+      id,
       version: lastEventId(request),
       fresh: true,
       openedAtMs: performance.now(),
@@ -195,7 +233,7 @@ export class StreamHub {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
-    clearInterval(this.#credentialsTimer);
+    clearInterval(this.#readersTimer);
     clearTimeout(this.#ageTimer);
     for (const bucket of this.#buckets) for (const stream of [...bucket]) this.#end(stream, retryMs.drained);
     await this.#unlisten?.();
@@ -254,7 +292,7 @@ export class StreamHub {
   /** Sends a stream the versions it lacks, as far as its reader accepts them now. `frames` are shared by all streams. */
   #sendChanges(stream: Stream, event: string, snapshot: Snapshot, frames: Map<number, string>): void {
     const { response } = stream;
-    const { updates, note } = missedBy(stream, snapshot);
+    const { updates, note } = updatesFor(stream, snapshot);
     for (const [index, { version, data }] of updates.entries()) {
       if (response.writableNeedDrain) {
         stream.behind = true;
@@ -318,8 +356,17 @@ export class StreamHub {
   }
 }
 
+function userName({ appId, userId }: UserCaller): string {
+  return `${appId}/${userId}`;
+}
+
+/** The user's memberships, as text that is the same for the same rights. */
+function rightsOf({ orgId, orgRole, teams }: UserCaller): string {
+  return JSON.stringify([orgId, orgRole, [...teams].sort()]);
+}
+
 /** The versions to send to a stream now, and a comment before them. A new stream always gets the current state. */
-function missedBy(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
+function updatesFor(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
   const { version: had, fresh } = stream;
   if (had !== undefined && snapshot.version > had + 1 && snapshot.since) {
     const updates = snapshot.since(had);

@@ -20,7 +20,13 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
     tag: 'Installations',
     schema: installationSchema,
     present: async (row) => presentInstallation(row, await inboundUrl(row)),
-    create: { callers: operators, body: installationCreateSchema, run: installations.create },
+    create: {
+      callers: operators,
+      body: installationCreateSchema,
+      // The response has the source's secret URL.
+      idempotency: ({ kind }) => (kind === 'webhook/inbound' ? 'credential' : 'kept'),
+      run: installations.create,
+    },
     list: { callers: operators, run: installations.list },
     get: { callers: operators, run: installations.get },
     // An installation has nothing to change. The operation exists so that every resource has the same five.

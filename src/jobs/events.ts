@@ -2,28 +2,28 @@ import type { Db } from '../db/database.ts';
 import { newUuid } from '../ids.ts';
 
 /**
- * The outbox of events: written in the transaction of the change that an event is about, so that none is lost and
- * none invented, and carried on by a job of the same transaction to the automations that it sets off.
+ * The outbox of events. An event is written in the transaction of the change that it reports, so none is lost or
+ * invented. A job of the same transaction delivers it to the automations that it triggers.
  */
 type NewEvent = {
   appId: string;
   sandboxId: string;
   name: string;
-  /** JSON that the automation's graph sees as `$.payload`. */
+  /** JSON that the automation's graph can read as `$.payload`. */
   payload: unknown;
-  /** Whose the thing is; an automation with an owner is told only of what is its owner's. Absent: the app's. */
+  /** The owner of the resource. An automation with an owner receives only its owner's events. Absent: the app's. */
   owner?: { orgId: string | null; teamId: string | null; userId: string | null; agentId: string | null };
-  /** The extraction or ingestion whose end this is: a run may be waiting for it. */
+  /** The extraction or ingestion that ended: a run may be waiting for it. */
   subject?: { kind: 'extraction' | 'ingestion'; id: string };
-  /** How many runs, set off by each other's events, led to this one. */
+  /** The number of runs in the chain of events that led to this one. */
   depth?: number;
-  /** The tree of runs that it comes from. */
+  /** The tree of runs that caused the event. */
   treeId?: string;
 };
 
 /**
  * Emits an event. Written only when an automation listens for it or a run waits for its subject, unless `always`.
- * Answers the event's uuid, or undefined when nobody listens.
+ * Returns the event's uuid, or undefined when nothing listens.
  */
 export async function emitEvent(db: Db, event: NewEvent, always = false): Promise<string | undefined> {
   const { owner, subject } = event;
@@ -47,4 +47,12 @@ export async function emitEvent(db: Db, event: NewEvent, always = false): Promis
         json_build_object('appId', written.app_id, 'eventId', written.id)) from written)
     select id from job`;
   return rows[0]?.id;
+}
+
+/** What caused the changes of a transaction: a run's tree, and the depth of the events of what the run does. */
+export type EventCause = { treeId: string; depth: number };
+
+/** The events of this transaction, and of the extractions and ingestions that it starts, have this cause. */
+export async function setEventCause(tx: Db, { treeId, depth }: EventCause): Promise<void> {
+  await tx`select set_config('quarry.cause_tree', ${treeId}, true), set_config('quarry.cause_depth', ${String(depth)}, true)`;
 }

@@ -1,12 +1,12 @@
 import type { Job } from 'graphile-worker';
 import type pg from 'pg';
 
-/** How often a job may be at work when its process ends, or throw what nobody can catch, before it is set aside. */
-const crashesMax = 3;
-/** Jobs that were twice at work when their process ended run one after the other, so that the guilty one shows. */
+/** How often a job may crash its process or throw an uncaught exception before it is set aside. */
+export const crashesMax = 3;
+/** Jobs that were active in two crashes run one at a time, to find the one that causes them. */
 export const suspectsQueue = 'suspects';
 
-/** A job that this process holds: the row in the queue, locked in the name of its worker pool. */
+/** A job held by this process: its row in the queue, locked in the name of its worker pool. */
 export class HeldJob {
   readonly #pool: pg.Pool;
   readonly #poolId: string;
@@ -19,8 +19,8 @@ export class HeldJob {
   }
 
   /**
-   * Takes the job out of the library's hands: under a new number, which the library does not end with the task. It
-   * stays locked, so a process that dies loses it like any other. False for a job of a queue, and for one that is lost.
+   * Detaches the job from the library by changing its id, so that the library does not end it with the task. It stays
+   * locked, so it is recovered if the process dies. False for a job in a named queue, and for one that was lost.
    */
   async detach(): Promise<boolean> {
     const { rows } = await this.#pool.query<{ id: string }>(
@@ -45,7 +45,7 @@ export class HeldJob {
     await this.#end('delete from graphile_worker._private_jobs where id = $1 and locked_by = $2', []);
   }
 
-  /** To be tried again later, as the library does it. */
+  /** Schedules the next attempt, as the library does. */
   async fail(message: string): Promise<void> {
     await this.#end(
       `update graphile_worker._private_jobs set last_error = $3, locked_at = null, locked_by = null, flags = flags - 'waits',
@@ -55,7 +55,7 @@ export class HeldJob {
     );
   }
 
-  /** Ends the job's turn, and with it that of its named queue. */
+  /** Ends the attempt and unlocks the job's named queue. */
   async #end(statement: string, values: string[]): Promise<void> {
     await this.#pool.query(
       `with ended as (${statement} returning job_queue_id)
@@ -65,12 +65,12 @@ export class HeldJob {
     );
   }
 
-  /** Gives the job back as if it had not begun, to be taken up again after `delayMs`. */
+  /** Releases the job as if it had not started. It becomes due after `delayMs`. */
   async release(delayMs = 0): Promise<void> {
     await releaseJobs(this.#pool, this.#poolId, [this.#id], delayMs);
   }
 
-  /** Notes that the job threw what nobody could catch; the third time sets it aside. */
+  /** Records an uncaught exception of the job; the third one sets it aside. */
   async noteCrash(reason: string): Promise<void> {
     await this.#pool.query(
       `update graphile_worker._private_jobs set ${crashColumns} where id = $1 and locked_by = $2`,
@@ -80,15 +80,15 @@ export class HeldJob {
 }
 
 /**
- * Sets what one more crash makes of jobs; $3 says why. After the last one a job is not tried any more. The update of
- * `jobs` and its condition stand around it.
+ * SQL that records one more crash of jobs; $3 is the reason. After the last allowed crash, a job is not retried. The
+ * caller adds the `update` of `jobs` and its condition.
  */
 export const crashColumns = `
   flags = coalesce(flags, '{}') - 'waits' || jsonb_build_object('crashes', coalesce((flags->>'crashes')::integer, 0) + 1),
   attempts = case when coalesce((flags->>'crashes')::integer, 0) + 1 >= ${crashesMax} then max_attempts else attempts end,
   last_error = $3`;
 
-/** Gives jobs back as if they had not begun; all of this pool's when none are named. */
+/** Releases jobs as if they had not started; all jobs of this pool unless some are named. */
 export async function releaseJobs(
   pool: pg.Pool,
   poolId: string,

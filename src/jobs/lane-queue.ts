@@ -1,21 +1,21 @@
 import type { Job } from 'graphile-worker';
 import type pg from 'pg';
 
-/** SQL of the job queue by lanes: one for each app, and one for jobs that belong to none. */
+/** SQL for the job queue by lanes: one for each app, and one for jobs without an app. */
 
-/** The app that a job is for, as its payload names it. */
+/** The app in the job's payload. */
 export const lane = `coalesce(payload->>'appId', payload->>'app_id', '')`;
-/** Lanes that one look goes through; the next look begins behind them. */
+/** Lanes in one read; the next read starts after them. */
 const lanesMax = 200;
 
 export type DueJob = { id: string; lane: string };
 
-/** For looking at the first jobs of each lane without reading the others. */
+/** For reading the first jobs of each lane without scanning the others. */
 export const laneIndex = `
   create index if not exists quarry_jobs_by_lane on graphile_worker._private_jobs ((${lane}), priority, run_at)
   where is_available`;
 
-/** The numbers that the queue has for these tasks. */
+/** The ids of these tasks in the queue. */
 export async function findTaskIds(pool: pg.Pool, tasks: string[]): Promise<Map<number, string>> {
   await pool.query(
     `insert into graphile_worker._private_tasks (identifier) select unnest($1::text[]) on conflict do nothing`,
@@ -28,7 +28,7 @@ export async function findTaskIds(pool: pg.Pool, tasks: string[]): Promise<Map<n
   return new Map(rows.map(({ id, identifier }) => [id, identifier]));
 }
 
-/** The first due jobs of each lane, in their order, of the lanes behind `after`. `last` is where the next look begins. */
+/** The first due jobs of each lane after `after`, in order. `last` is where the next read starts. */
 export async function findDueJobs(
   pool: pg.Pool,
   taskIds: number[],
@@ -64,7 +64,7 @@ export async function findDueJobs(
   };
 }
 
-/** Locks these jobs for a worker pool: those that nobody else has taken meanwhile, and one of each named queue. */
+/** Locks these jobs for a worker pool, except those taken in the meantime; at most one of each named queue. */
 export async function lockJobs(pool: pg.Pool, poolId: string, ids: string[]): Promise<Omit<Job, 'task_identifier'>[]> {
   const { rows } = await pool.query<Omit<Job, 'task_identifier'>>({
     name: 'lock-jobs',

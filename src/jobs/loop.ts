@@ -12,23 +12,23 @@ type LoopOptions = {
   pool: pg.Pool;
   target: DatabaseTarget;
   tasks: string[];
-  /** Jobs of one app that run at the same time; as many more for other apps. */
+  /** Concurrent jobs of one app; the same number again is left for other apps. */
   concurrency: number;
-  /** Does a job. Resolves when the loop may take the next one, and rejects when the job is to be tried again. */
+  /** Runs a job. Resolves when the loop may take the next one, rejects when the job must be retried. */
   run(job: Job, poolId: string): Promise<void>;
   log: Logger;
 };
 
-/** Due jobs are seen by notification; this finds those that were due later, or whose notification was lost. */
+/** Notifications announce due jobs; this finds jobs that became due later and those whose notification was lost. */
 const pollMs = 1_000;
 const reconnectMs = 500;
 
 /**
- * Takes due jobs and runs them, a lane for each app: an app with a million jobs takes as many places as another with
- * two. The jobs themselves, how they are added, tried again and found lost, are graphile-worker's.
+ * Takes due jobs and runs them, with a lane for each app: an app with a million jobs gets as many slots as one with
+ * two. graphile-worker defines how jobs are stored, added, retried and recovered.
  */
 export class JobLoop {
-  /** The name that jobs are locked under. */
+  /** The name under which jobs are locked. */
   readonly id = `worker-${randomBytes(9).toString('hex')}`;
   readonly #options: LoopOptions;
   readonly #lanes: Lanes<DueJob>;
@@ -37,9 +37,9 @@ export class JobLoop {
   #listener: pg.Client | undefined;
   #tasks: Map<number, string> | undefined;
   #after = '';
-  /** Something may be due that was not seen yet. */
+  /** There may be due jobs that were not read yet. */
   #isNews = false;
-  /** Jobs are due for which their lanes had no place. */
+  /** There are due jobs whose lanes had no free slot. */
   #isBlocked = false;
   #filling: Promise<void> | undefined;
   #stopped = false;
@@ -52,7 +52,7 @@ export class JobLoop {
     this.#wake();
   }
 
-  /** Takes no more jobs. Resolves when those that run have ended. */
+  /** Takes no more jobs. Resolves when active ones have ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
@@ -68,9 +68,9 @@ export class JobLoop {
 
   #fill(): void {
     if (this.#stopped) return;
-    this.#filling ??= this.#takeAll()
+    this.#filling ??= this.#takeDueJobs()
       .catch((error: unknown) => {
-        if (!this.#stopped) this.#options.log.warn({ err: error }, 'Due jobs could not be taken');
+        if (!this.#stopped) this.#options.log.warn({ err: error }, 'Could not take due jobs');
       })
       .finally(() => {
         this.#filling = undefined;
@@ -78,8 +78,8 @@ export class JobLoop {
       });
   }
 
-  /** Until nothing is due, or no lane with due jobs may have another place: then the end of a job looks again. */
-  async #takeAll(): Promise<void> {
+  /** Takes jobs until none is due or no lane with due jobs has a free slot; then the end of a job starts the next read. */
+  async #takeDueJobs(): Promise<void> {
     const { pool, tasks, concurrency } = this.#options;
     this.#isNews = false;
     this.#isBlocked = false;
@@ -94,14 +94,14 @@ export class JobLoop {
         idlePages = 0;
         await this.#start(chosen);
       } else {
-        // A page from somewhere to the end leaves the lanes before it, which the next pages begin with.
+        // A page that starts in the middle does not cover the lanes before it; the next pages start there.
         idlePages += 1;
         if (last === '' && (from === '' || idlePages > 1)) return;
       }
     }
   }
 
-  /** Each of these has a place in its lane already. */
+  /** Each of these already holds a slot in its lane. */
   #choose(due: DueJob[]): DueJob[] {
     for (const job of due) this.#lanes.add(job.lane, job);
     const chosen: DueJob[] = [];
@@ -122,7 +122,7 @@ export class JobLoop {
         void running.finally(() => this.#running.delete(running));
       }
     } finally {
-      // Somebody else was faster.
+      // Another process was faster.
       for (const lane of lanes.values()) this.#lanes.release(lane, 0);
     }
   }
@@ -139,14 +139,14 @@ export class JobLoop {
     if (this.#isBlocked) this.#fill();
   }
 
-  /** A job that has ended must not stay locked because the database was away at that moment. */
+  /** Retried, so that a finished job does not stay locked because the database was briefly unavailable. */
   async #untilWritten(write: () => Promise<void>): Promise<void> {
     for (;;) {
       try {
         return await write();
       } catch (error) {
         if (this.#stopped) return;
-        this.#options.log.warn({ err: error }, 'The end of a job could not be written');
+        this.#options.log.warn({ err: error }, 'Could not store the end of a job');
         await wait(pollMs, undefined, { ref: false });
       }
     }

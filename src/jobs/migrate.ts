@@ -1,26 +1,53 @@
-import { runMigrations } from 'graphile-worker';
 import type { DatabaseTarget } from '../db/address.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Db } from '../db/database.ts';
+import { findFact, putFact } from '../db/server-facts.ts';
 import type { Logger } from '../log.ts';
-import { openJobPool, workerLogger } from './connection.ts';
+import { dependencyVersion } from '../version.ts';
+import { openJobPool } from './connection.ts';
 import { laneIndex } from './lane-queue.ts';
 import { setAsideIndex } from './set-aside.ts';
 
-/** One process at a time makes the tables of the job queue; the number only has to be ours. */
+/** One process at a time creates the tables of the job queue. Any number works that no other lock uses. */
 const lockKey = 7_130_241_003;
 
-/** Brings the job queue's own tables (schema `graphile_worker`) to the installed release of the library. */
+/** Migrates the job queue's own tables (schema `graphile_worker`) to the installed release of the library. */
 export async function migrateJobs(db: Database, target: DatabaseTarget, log: Logger): Promise<void> {
+  const wanted = dependencyVersion('graphile-worker');
   const connection = await db.reserve();
-  const pgPool = openJobPool(target, 1, log);
   try {
     await connection`select pg_advisory_lock(${lockKey})`;
-    await runMigrations({ pgPool, logger: workerLogger(log) });
-    await pgPool.query(laneIndex);
-    await pgPool.query(setAsideIndex);
+    // The library is large, and only its migrations are needed here.
+    if ((await findInstalled(connection)) !== wanted) {
+      await runLibraryMigrations(target, log);
+      await putFact(connection, 'job_queue', wanted);
+    }
+    await connection.runScript(laneIndex);
+    await connection.runScript(setAsideIndex);
   } finally {
     await connection`select pg_advisory_unlock(${lockKey})`.catch(() => {});
     connection.release();
+  }
+}
+
+/** The release whose tables the database has. */
+async function findInstalled(db: Db): Promise<string | undefined> {
+  const [row] = await db<{ exists: boolean }[]>`
+    select to_regclass('graphile_worker._private_jobs') is not null as exists`;
+  return row?.exists ? findFact(db, 'job_queue') : undefined;
+}
+
+async function runLibraryMigrations(target: DatabaseTarget, log: Logger): Promise<void> {
+  const { Logger: LibraryLogger, runMigrations } = await import('graphile-worker');
+  const logger = new LibraryLogger(() => (level, message, meta) => {
+    const line = meta?.error instanceof Error ? { err: meta.error } : {};
+    if (level === 'error') log.error(line, message);
+    else if (level === 'warning') log.warn(line, message);
+    else log.debug(line, message);
+  });
+  const pgPool = openJobPool(target, 1, log);
+  try {
+    await runMigrations({ pgPool, logger });
+  } finally {
     await pgPool.end();
   }
 }

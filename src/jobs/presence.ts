@@ -7,14 +7,14 @@ import { announceJobs, crashColumns, suspectsQueue } from './held-job.ts';
 /** Half of a 64-bit advisory lock key; the other half is the hash of the worker pool's name. */
 export const presenceLockSpace = 7_130_241;
 const sweepMs = 1_500;
-/** The library takes a job that has been locked for four hours from its holder. */
+/** The library releases a job that has been locked for four hours. */
 const keepMs = 30 * 60_000;
 const reconnectMs = 500;
 
 /**
- * Shows that the worker pool `poolId` lives, by a session lock that the database drops the moment its process dies, and
- * frees the jobs of pools whose lock is gone. A pool counts as dead when two looks in a row miss its lock, so that one
- * that is starting or reconnecting keeps its jobs.
+ * Shows that the worker pool `poolId` is alive, with a session lock that the database drops when the process dies, and
+ * releases the jobs of pools without a lock. A pool is dead when two checks in a row miss its lock, so that a pool that
+ * is starting or reconnecting keeps its jobs.
  */
 export class Presence {
   readonly #target: DatabaseTarget;
@@ -27,7 +27,7 @@ export class Presence {
   #keptAt = performance.now();
   readonly #onCrash: (task: string) => void;
 
-  /** @param onCrash hears of each job that was at work when its process ended. */
+  /** @param onCrash is called for each job that was active when its process died. */
   constructor(target: DatabaseTarget, poolId: string, log: Logger, onCrash: (task: string) => void) {
     this.#onCrash = onCrash;
     this.#target = target;
@@ -51,7 +51,7 @@ export class Presence {
         await this.#pause(sweepMs);
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
-        this.#log.warn({ err: error }, 'The job queue cannot see which workers live');
+        this.#log.warn({ err: error }, 'Could not check which workers are alive');
         await this.#client?.end().catch(() => {});
         this.#client = undefined;
         await this.#pause(reconnectMs);
@@ -86,10 +86,10 @@ export class Presence {
     await this.#noteCrashes(client, dead);
     await client.query('select graphile_worker.force_unlock_workers($1)', [dead]);
     await client.query(announceJobs);
-    this.#log.warn({ workerPools: dead }, 'Took back the jobs of workers that died');
+    this.#log.warn({ workerPools: dead }, 'Released the jobs of dead workers');
   }
 
-  /** What only waited did not end its process. What was at work may have: of the second time on, one after the other. */
+  /** A waiting job did not cause the crash. An active one may have: from its second crash on, it runs alone. */
   async #noteCrashes(client: pg.Client, dead: string[]): Promise<void> {
     await client.query(
       'insert into graphile_worker._private_job_queues (queue_name) values ($1) on conflict do nothing',
@@ -106,16 +106,15 @@ export class Presence {
          returning id, task_id, attempts >= max_attempts as set_aside)
        select crashed.id, tasks.identifier as task, crashed.set_aside as "setAside"
        from crashed join graphile_worker._private_tasks tasks on tasks.id = crashed.task_id`,
-      [dead, suspectsQueue, 'The process that did this job ended meanwhile.'],
+      [dead, suspectsQueue, 'The process died while it ran this job.'],
     );
     for (const { id, task, setAside } of rows) {
       this.#onCrash(task);
-      if (setAside)
-        this.#log.error({ jobId: id, task }, 'A job has been at work at too many ends of its process and is set aside');
+      if (setAside) this.#log.error({ jobId: id, task }, 'Set aside a job that was active in too many crashes');
     }
   }
 
-  /** Shows the library that the jobs of this pool are not stale. */
+  /** Shows the library that this pool's jobs are not stale. */
   async #keep(client: pg.Client): Promise<void> {
     if (performance.now() - this.#keptAt < keepMs) return;
     await client.query('update graphile_worker._private_jobs set locked_at = now() where locked_by = $1', [

@@ -1,25 +1,25 @@
 import type { Db } from '../db/database.ts';
 
-/** What a job carries: ids and small facts. It is stored, so treat names and members as public. */
+/** A job's payload: ids and small facts. It is stored, so names and members are public API. */
 export type JobPayload = object;
 
 type AddJobOptions = {
-  /** At most one job with this key waits: adding another replaces it. One that runs already is not held back. */
+  /** Only one job with this key waits: adding another replaces it. An active job does not delay the new one. */
   key?: string;
-  /** With a key: a job that waits already keeps its time. */
+  /** With a key: a waiting job keeps its time. */
   keepRunAt?: boolean;
   runAt?: Date;
-  /** Jobs of one queue run one after the other. Few names only: each costs a row for ever. */
+  /** Jobs of one queue run one at a time. Use few names: each costs a row forever. */
   queue?: string;
-  /** How often it is tried before it is given up; the waits grow as e^attempt seconds. Default 25, about three days. */
+  /** Attempts before it is set aside; the waits grow as e^attempt seconds. Default 25, about three days. */
   maxAttempts?: number;
-  /** Smaller runs first. Default 0. */
+  /** Smaller numbers run first. Default 0. */
   priority?: number;
 };
 
 /**
- * Adds a job. In a transaction it starts when that commits, and never was when that rolls back. An idle worker has it
- * within milliseconds.
+ * Adds a job. In a transaction, the job exists if and only if the transaction commits. An idle worker takes it within
+ * milliseconds.
  */
 export async function addJob(db: Db, task: string, payload: JobPayload, options: AddJobOptions = {}): Promise<void> {
   const { key = null, keepRunAt = false, runAt = null, queue = null, maxAttempts = null, priority = null } = options;

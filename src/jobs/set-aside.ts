@@ -1,23 +1,23 @@
 import type { Db } from '../db/database.ts';
 import { lane } from './lane-queue.ts';
 
-/** For listing the jobs of an app that are set aside without reading the others. */
+/** For listing the jobs that are set aside without reading the others. */
 export const setAsideIndex = `
   create index if not exists quarry_jobs_set_aside on graphile_worker._private_jobs ((${lane}), updated_at)
   where attempts >= max_attempts and locked_at is null`;
 
-/** A job that is not tried any more, because it failed too often or because its process ended under it. */
+/** A job that is not retried any more because it failed or crashed its process too often. */
 type SetAsideJob = {
   id: string;
   task: string;
   payload: unknown;
-  /** How often it was at work when its process ended, or threw what nobody caught. */
+  /** How often it crashed its process or threw an uncaught exception. */
   crashes: number;
   reason: string;
   since: Date;
 };
 
-/** The jobs that are set aside, the newest first. */
+/** The jobs that are set aside, newest first. */
 export function listSetAside(db: Db, countMax: number): Promise<SetAsideJob[]> {
   return db<SetAsideJob[]>`
     select jobs.id::text, tasks.identifier as task, jobs.payload, coalesce((jobs.flags ->> 'crashes')::integer, 0) as crashes,
@@ -27,7 +27,7 @@ export function listSetAside(db: Db, countMax: number): Promise<SetAsideJob[]> {
     order by jobs.updated_at desc, jobs.id desc limit ${countMax}`;
 }
 
-/** Has a job that is set aside tried again from the start. False when there is no such job. */
+/** Retries a job that is set aside, from the start. False when there is no such job. */
 export async function retrySetAside(db: Db, id: string): Promise<boolean> {
   const rows = await db`
     update graphile_worker._private_jobs set attempts = 0, run_at = now(), flags = flags - 'crashes' - 'waits',

@@ -1,6 +1,6 @@
 /**
- * The names that background jobs are stored under, each a verb and what it is done to. They are public: a process of
- * another version finds the jobs of this one by them.
+ * The names of background jobs, each a verb and its object. They are stored and therefore public: another version of
+ * this process finds its jobs by them.
  */
 export const taskNames = {
   advanceRun: 'advance_run',
@@ -10,6 +10,7 @@ export const taskNames = {
   dispatchEvent: 'dispatch_event',
   embedDocuments: 'embed_documents',
   ingest: 'ingest',
+  learnSources: 'learn_sources',
   mergeIndex: 'merge_index',
   purgeSources: 'purge_sources',
   startPulls: 'start_pulls',
@@ -17,6 +18,7 @@ export const taskNames = {
   sweepAuth: 'sweep_auth',
   sweepBlobs: 'sweep_blobs',
   sweepConsole: 'sweep_console',
+  sweepIdempotency: 'sweep_idempotency',
   sweepUsage: 'sweep_usage',
 } as const;
 

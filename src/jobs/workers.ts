@@ -5,62 +5,44 @@ import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Logger } from '../log.ts';
 import { openJobPool } from './connection.ts';
-import { HeldJob, releaseJobs } from './held-job.ts';
+import { crashesMax, HeldJob, releaseJobs } from './held-job.ts';
 import { JobLoop } from './loop.ts';
 import { Presence } from './presence.ts';
 import type { JobPayload } from './queue.ts';
+import type { JobContext, Task, WaitOutside } from './task.ts';
+import { JobCrash, type Trial } from './trial.ts';
 import { type WaitBounds, WaitingJobs } from './waiting-jobs.ts';
 import { WorkSlots } from './work-slots.ts';
 
-export type JobContext = {
-  jobId: string;
-  /** 1 at the first try. */
-  attempt: number;
-  isLastAttempt: boolean;
-  /** Aborted when this process stops: keep what is done and throw, and the job resumes elsewhere and does not count as failed. */
-  signal: AbortSignal;
-  log: Logger;
-  /**
-   * Waits for what happens elsewhere without holding a place among the jobs that this process runs. Thousands may wait
-   * so; a process that dies loses the job like any other, and it is done again elsewhere.
-   */
-  waitOutside: WaitOutside;
-  /** Whether as many jobs of this task wait outside as may: one that has had its time should make room. */
-  isCrowded(): boolean;
-};
+export type { JobContext, Task, WaitOutside };
 
-export type WaitOutside = <T>(wait: () => Promise<T>) => Promise<T>;
-
-/** Does one job. May run more than once for the same job, also at the same time in rare cases: be safe to repeat. */
-export type Task = TaskShape['run'];
-/** Written as a method so that a task may name its own payload's members. */
-type TaskShape = { run(payload: JobPayload, context: JobContext): Promise<void> };
-
-/** A task that repeats: once every so many seconds for all processes together. */
+/** A recurring task: runs once per period across all processes. */
 export type Recurring = { task: string; everySeconds: number };
 
 export type WorkersOptions = {
-  /** A direct connection: LISTEN and session locks do not pass a transaction pooler. */
+  /** A direct connection: LISTEN and session locks do not work through a transaction pooler. */
   target: DatabaseTarget;
   tasks: Record<string, Task>;
   recurring?: Recurring[];
-  /** Jobs of one app that this process runs at the same time; as many more for other apps. */
+  /** Concurrent jobs of one app in this process; the same number again is left for other apps. */
   concurrency: number;
-  /** By task: how many of its jobs may wait outside at the same time. One that is over is taken up again later. */
+  /** How many jobs of each task may wait for external responses. Further jobs are retried later. */
   waits?: Record<string, WaitBounds>;
-  /** Hears of each job that ended its process, or would have. */
+  /** Called for each job that crashed its process or threw an uncaught exception. */
   onCrash?: (task: string) => void;
+  /** Runs a job that is suspected of ending its process in a process of its own. */
+  trial?: Trial;
   log: Logger;
 };
 
 export type Workers = {
-  /** Takes no more jobs, lets those that run finish for `patienceMs`, and gives the rest back. Safe to call again. */
+  /** Takes no more jobs, lets active ones finish for `patienceMs`, and releases the rest. Safe to call again. */
   stop(patienceMs: number): Promise<void>;
 };
 
-/** Runs jobs of these tasks until stopped. */
+/** Runs the jobs of these tasks until stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
-  const { target, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, log } = options;
+  const { target, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
   const pool = openJobPool(target, connections(concurrency), log);
   try {
     for (const each of recurring) await addNext(pool, each);
@@ -69,7 +51,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     throw error;
   }
   const running: Running = {
-    ...{ pool, log, onCrash, stopping: new AbortController() },
+    ...{ pool, log, onCrash, trial, stopping: new AbortController() },
     poolId: () => loop.id,
     workSlots: new WorkSlots(concurrency),
     waiting: new WaitingJobs(waits),
@@ -97,7 +79,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
 const pollMs = 1_000;
 const forceMs = 1_000;
 
-/** One listens, the others fetch and finish jobs: a job that runs holds no connection. */
+/** One connection listens, the others fetch and finish jobs: an active job holds no connection. */
 function connections(concurrency: number): number {
   return 1 + Math.min(concurrency, 4);
 }
@@ -107,33 +89,34 @@ type Running = {
   poolId(): string;
   log: Logger;
   onCrash(task: string): void;
+  trial: Trial | undefined;
   stopping: AbortController;
-  /** For jobs that go on after a wait. */
+  /** For jobs that resume after a wait. */
   workSlots: WorkSlots;
   waiting: WaitingJobs;
 };
 
 type NamedTask = { name: string; task: Task; repeat: Recurring | undefined };
 
-/** Resolves when the job has ended, or when it waits outside and the loop may take the next one. */
+/** Resolves when the job has ended, or when it waits for an external response and its slot is free. */
 async function startTask(running: Running, named: NamedTask, payload: JobPayload, job: Job): Promise<void> {
   const { stopping, waiting } = running;
   const held = new HeldJob(running.pool, running.poolId(), job);
   const app = appOf(payload);
   if (!stopping.signal.aborted && !waiting.hasRoom(named.name, app)) {
     await held.release(waiting.retryMs());
-    throw new Error('As many jobs of this app wait outside as may: this one is taken up later.');
+    throw new Error('This app has too many jobs waiting for external responses: the job is retried later.');
   }
   const left = Promise.withResolvers<void>();
   let isOutside = false;
   let giveBack = (): void => {};
   const waitOutside: WaitOutside = async (wait) => {
     const waited = wait();
-    // The caller learns of a failure below, after the job has left its place.
+    // The caller learns of a failure below, after the job has released its slot.
     waited.catch(() => {});
     if (!isOutside) {
       isOutside = await held.detach().catch(() => false);
-      // A job that cannot leave its place waits in it.
+      // A job that cannot release its slot waits in it.
       if (!isOutside) return waited;
       waiting.add(named.name, app, ended);
       left.resolve();
@@ -172,17 +155,18 @@ async function runTask(
   const { signal } = running.stopping;
   const log = running.log.child({ task: name, jobId: job.id });
   try {
-    // Fetched in the very moment of stopping: a process that has more time does it.
+    // Fetched while the process was stopping: another process runs it.
     signal.throwIfAborted();
     const isCrowded = () => !running.waiting.hasRoom(name, appOf(payload));
-    await contain(() => task(payload, { ...describe(job), signal, log, waitOutside, isCrowded }));
+    const run = isSuspect(job) && running.trial !== undefined ? inTrial(running.trial, name) : task;
+    await contain(() => run(payload, { ...describe(job), signal, log, waitOutside, isCrowded }));
   } catch (error) {
     if (signal.aborted) {
       await held.release();
-      log.info({ err: error }, 'Job given back, because this process stops');
+      log.info({ err: error }, 'Released a job because this process is stopping');
     } else {
       log.error({ err: error, attempt: job.attempts, attemptsMax: job.max_attempts }, 'Job failed');
-      if (error instanceof UncaughtError) {
+      if (error instanceof UncaughtError || error instanceof JobCrash) {
         running.onCrash(name);
         await held.noteCrash(error.message);
       }
@@ -193,20 +177,33 @@ async function runTask(
   }
 }
 
-/** The app that a job is for, as its payload names it. */
+/** The next crash would set it aside. */
+function isSuspect({ flags }: Job): boolean {
+  return Number((flags as { crashes?: number } | null)?.crashes ?? 0) >= crashesMax - 1;
+}
+
+/** The job waits in this process meanwhile: what ends this process now is not counted against it. */
+function inTrial(trial: Trial, task: string): Task {
+  return async (payload, { jobId, attempt, isLastAttempt, signal, log, waitOutside }) => {
+    log.warn({ attempt }, 'Running a job that was active in two crashes in a process of its own');
+    await waitOutside(() => trial({ task, payload, jobId, attempt, isLastAttempt }, signal));
+  };
+}
+
+/** The app in the job's payload. */
 function appOf(payload: JobPayload): string {
   const { appId, app_id } = payload as { appId?: string; app_id?: string };
   return appId ?? app_id ?? '';
 }
 
-/** A job that has ended must not stay locked because the database was away at that moment. */
+/** Retried, so that a finished job does not stay locked because the database was briefly unavailable. */
 async function untilDone({ stopping, log }: Running, write: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await write();
     } catch (error) {
       if (stopping.signal.aborted) return;
-      log.warn({ err: error }, 'The end of a job could not be written');
+      log.warn({ err: error }, 'Could not store the end of a job');
       await wait(pollMs, undefined, { ref: false });
     }
   }
@@ -217,8 +214,8 @@ function describe(job: Job): { jobId: string; attempt: number; isLastAttempt: bo
 }
 
 /**
- * The next turn of a recurring task. Its key is the task's name, so there is one job for it however many processes add it, and its
- * time is a multiple of the period by the database's clock, so every process means the same turn.
+ * The next run of a recurring task. The task's name is its key, so only one job exists however many processes add it.
+ * Its time is a multiple of the period by the database's clock, so all processes agree on it.
  */
 async function addNext(pool: pg.Pool, { task, everySeconds }: Recurring): Promise<void> {
   await pool.query(
@@ -239,7 +236,7 @@ async function stop(
   workSlots.open();
   const finished = Promise.allSettled([loop.stop(), waiting.ended()]).then(() => true);
   if (!(await Promise.race([finished, wait(patienceMs, false, { ref: false })]))) {
-    log.warn('Jobs did not finish in time and are given back');
+    log.warn('Released jobs that did not finish in time');
     await releaseJobs(pool, loop.id, undefined).catch(() => {});
   }
   await presence.stop();

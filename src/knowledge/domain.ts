@@ -37,7 +37,11 @@ type KnowledgeDeps = {
   fetcher: Pick<Fetcher, 'check'>;
   /** Memory that search may use to cache the index. */
   cacheBytesMax: number;
+  /** Time a search waits for its query's vector. */
+  queryEmbeddingMs: number;
   bodyBytesMax: number;
+  /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
+  learnMemoryMb: number;
 };
 
 export type Knowledge = ReturnType<typeof createKnowledge>['service'];
@@ -53,7 +57,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const sources = createSourceService({ db, clock, language, checkUrl });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
   const ingestions = createIngestService({ db, sources, work, onError });
-  const index = openSearchIndex(db, embedder, deps.cacheBytesMax);
+  const index = openSearchIndex(db, embedder, deps);
 
   /** Starts the pulls that are due. */
   async function runSchedule(): Promise<void> {
@@ -87,6 +91,10 @@ export function createKnowledge(deps: KnowledgeDeps) {
       const { appId } = payload as { appId?: string };
       return appId === undefined ? work.embedAll() : work.embedPending(appId, context);
     },
+    [taskNames.learnSources]: (payload, context) => {
+      const { appId } = payload as { appId?: string };
+      return appId === undefined ? work.learnAll() : work.learnSources(appId, context.signal);
+    },
     [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
     [taskNames.purgeSources]: async () => {
       await work.purgeRemoved();
@@ -97,6 +105,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
 
   const recurring: Recurring[] = [
     { task: taskNames.embedDocuments, everySeconds: 30 },
+    { task: taskNames.learnSources, everySeconds: 60 },
     { task: taskNames.purgeSources, everySeconds: 60 },
     { task: taskNames.startPulls, everySeconds: 15 },
   ];

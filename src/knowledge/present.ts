@@ -105,6 +105,7 @@ export function presentChunk(row: ChunkRow) {
 export function presentSearch(result: SearchResult, explain: boolean) {
   return {
     data: result.hits.map((hit) => presentHit(hit, explain)),
+    ...(result.vectorsUnavailable === undefined ? {} : { vectors_unavailable: result.vectorsUnavailable }),
     ...(explain
       ? {
           explain: {
@@ -115,6 +116,16 @@ export function presentSearch(result: SearchResult, explain: boolean) {
               document_frequency: documentFrequency,
               idf,
             })),
+            ...(result.models && {
+              learned_weight: result.models.weight,
+              models: result.models.sources.map(({ sourceId, ...model }) => ({
+                source: formatId('source', sourceId),
+                ...model,
+              })),
+            }),
+            ...(result.feedback && {
+              feedback: { passages: result.feedback.passages, terms: result.feedback.added },
+            }),
             ...(result.vectorsUnavailable === undefined ? {} : { vectors_unavailable: result.vectorsUnavailable }),
           },
         }
@@ -146,6 +157,8 @@ function presentHit(hit: SearchHit, explain: boolean) {
       ? compact({
           fulltext_rank: hit.textRank,
           fulltext_score: hit.textScore,
+          learned_rank: hit.learnedRank,
+          learned_score: hit.learnedScore,
           vector_rank: hit.vectorRank,
           similarity: hit.similarity,
         })

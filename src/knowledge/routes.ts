@@ -121,6 +121,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     method: 'POST',
     path: `${source}/inbound_url`,
     operationId: 'rotateInboundUrl',
+    idempotency: 'credential',
     audit: 'durable',
     tag,
     summary: 'Replace the inbound URL; the old one stops working immediately',
@@ -201,6 +202,7 @@ function registerIngestionRoutes(api: Api, { db, knowledge }: Deps): void {
     params: Type.Object({ token: Type.String() }),
     audit: 'batched',
     rawBody: '*/*',
+    idempotencyCaller: ({ params }) => knowledge.inbound.findCaller((params as { token: string }).token),
     responses: { 202: Type.Object({ ingestion: Type.String() }) },
     handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),
   });

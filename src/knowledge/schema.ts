@@ -260,6 +260,9 @@ const searchHitSchema = Type.Object(
 
 export const searchResultSchema = Type.Object({
   data: Type.Array(ref(searchHitSchema)),
+  vectors_unavailable: Type.Optional(
+    Type.String({ description: 'Why the query has no vector. The results are those of full text.' }),
+  ),
   explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
 

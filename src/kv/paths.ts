@@ -16,7 +16,7 @@ export function rewriteKvUrl(target: string): string {
   const queryStart = url.indexOf('?');
   const raw = queryStart < 0 ? url.slice(prefix.length) : url.slice(prefix.length, queryStart);
   const query = queryStart < 0 ? '' : url.slice(queryStart);
-  return `/api/v1/kv/${carry(raw)}${query}`;
+  return `/api/v1/kv/${encodeSegment(raw)}${query}`;
 }
 
 /** Three segments, escaped or not. An escaped slash does not separate segments. */
@@ -49,7 +49,7 @@ const notUtf8 = 'x';
 const tooLong = 'l';
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function carry(raw: string): string {
+function encodeSegment(raw: string): string {
   const bytes = unescapeBytes(raw);
   try {
     decoder.decode(bytes);

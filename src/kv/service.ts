@@ -65,9 +65,9 @@ export function createKvService({ limits }: { limits: KvLimits }) {
   }
 
   /** Writes only over the state for which the precondition was checked. */
-  async function putIf(db: Db, owner: KvOwner, key: string, value: string, precondition: Precondition) {
+  async function putConditionally(db: Db, owner: KvOwner, key: string, value: string, precondition: Precondition) {
     const current = await findEntry(db, owner, key);
-    if (!current && !(await userExists(db, owner))) throw noUser();
+    if (!current && !(await userExists(db, owner))) throw userNotFound();
     if (!precondition.holds(current)) throw preconditionFailed();
     const write = newWrite(key, value);
     const entry = await (current ? updateEntry(db, owner, write, current) : insertEntry(db, owner, write));
@@ -80,7 +80,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       return await write;
     } catch (error) {
       // The user was deleted concurrently.
-      if (isForeignKeyViolation(error)) throw noUser();
+      if (isForeignKeyViolation(error)) throw userNotFound();
       if (!isDatabaseError(error, quotaExceeded)) throw error;
       throw new AppError(
         'quota_exceeded',
@@ -154,7 +154,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       checkValue(input.value);
       const entry = await translateWriteErrors(insertEntry(db, owner, newWrite(input.key, input.value)));
       if (entry) return entry;
-      if (!(await userExists(db, owner))) throw noUser();
+      if (!(await userExists(db, owner))) throw userNotFound();
       throw new AppError('already_exists', 'key: the user already has an entry with this key', {
         fields: [{ field: 'key', message: 'the user already has an entry with this key' }],
       });
@@ -171,10 +171,10 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       const owner = targetOwner(caller, input.user);
       requireKey(key, 'write', limits.keyBytesMax);
       checkValue(input.value);
-      if (precondition) return translateWriteErrors(putIf(db, owner, key, input.value, precondition));
+      if (precondition) return translateWriteErrors(putConditionally(db, owner, key, input.value, precondition));
       const write = { ...owner, ...newWrite(key, input.value) };
       const entry = await translateWriteErrors(batchersOf(db).writes.add(nameOf(owner), write));
-      if (!entry) throw noUser();
+      if (!entry) throw userNotFound();
       return entry;
     },
 
@@ -271,7 +271,7 @@ export function firstTextAfterPrefix(prefix: string): string | undefined {
   return undefined;
 }
 
-function noUser(): AppError {
+function userNotFound(): AppError {
   return new AppError('not_found', 'The user does not exist in this app.');
 }
 

@@ -1,4 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { idempotencyHeader, readIdempotencyKey } from '../http/idempotency.ts';
+import { ownHeaders } from '../http/own-requests.ts';
 
 type ApiCallOptions = {
   query?: Record<string, string | number | undefined>;
@@ -32,24 +34,10 @@ export class ApiError extends Error {
   }
 }
 
-/** The credential headers, passed on unchanged, so that a tool has exactly the caller's rights in the API. */
-const credentialHeaders = [
-  'x-api-key',
-  'x-archastro-api-key',
-  'authorization',
-  'x-app',
-  'x-sandbox',
-  'cookie',
-  'x-quarry-csrf',
-];
-
 /** Sends requests within this process, through the hooks, checks and handlers of the routes. */
 export function createApiClient(fastify: FastifyInstance, request: FastifyRequest): ApiClient {
-  const own: Record<string, string> = { 'x-request-id': request.id };
-  for (const name of credentialHeaders) {
-    const value = request.headers[name];
-    if (typeof value === 'string') own[name] = value;
-  }
+  const own = ownHeaders(request);
+  const key = readIdempotencyKey(request);
   return async <T>(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, { query, body }: ApiCallOptions = {}) => {
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) search.set(name, String(value));
@@ -57,7 +45,11 @@ export function createApiClient(fastify: FastifyInstance, request: FastifyReques
       method,
       url: search.size === 0 ? path : `${path}?${search.toString()}`,
       remoteAddress: request.ip,
-      headers: body === undefined ? own : { ...own, 'content-type': 'application/json' },
+      headers: {
+        ...own,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(key === undefined || method !== 'POST' ? {} : { [idempotencyHeader]: key }),
+      },
       ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
     });
     const text = response.payload;

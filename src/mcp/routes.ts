@@ -26,14 +26,16 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     method: 'POST',
     path: '/mcp',
     operationId: 'callMcp',
+    protocol: 'json-or-events',
     tag: 'Server',
     summary: 'Speak the Model Context Protocol',
     description:
       'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request is independent.',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
-    budget: bodyBudgets.document,
+    budget: bodyBudgets.message,
     // Rate limits and the audit log apply to the requests that tools send.
     rateGroup: 'reads',
+    idempotency: 'forwarded',
     audit: 'none',
     handler: async ({ caller, request, reply }) => {
       requireOwnOrigin(deps, request.headers.origin);

@@ -5,8 +5,8 @@ import {
   ProtocolErrorCode,
   Server,
 } from '@modelcontextprotocol/server';
-import packageFile from '../../package.json' with { type: 'json' };
 import { AppError, errorCodes } from '../errors.ts';
+import { version } from '../version.ts';
 import { ApiError, type ErrorMember } from './api-client.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import { automationTools } from './tools/automations.ts';
@@ -37,7 +37,7 @@ export function handleMcpRequest(request: Request, parsedBody: unknown, context:
 
 function createServer(context: McpContext): Server {
   const server = new Server(
-    { name: 'quarry', title: 'Quarry', version: packageFile.version },
+    { name: 'quarry', title: 'Quarry', version },
     { capabilities: { tools: {} }, instructions },
   );
   server.setRequestHandler('tools/list', () => ({ tools: tools.map(({ definition }) => definition) }));

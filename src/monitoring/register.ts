@@ -32,7 +32,7 @@ const statementTimeoutMs = 2_000;
 /** Registers the metrics that show whether anything is stuck. docs/metrics.md explains them. */
 export function registerMonitoring(deps: MonitoringDeps): void {
   const { metrics, parser, streams } = deps;
-  const snapshot = remembered(deps);
+  const snapshot = cacheSnapshot(deps);
   const groups = async (pick: (of: Snapshot) => store.Group[], value: (group: store.Group) => number) =>
     pick((await snapshot()) ?? emptySnapshot).map((group) => ({
       labels: { kind: group.kind, state: group.state },
@@ -95,7 +95,7 @@ export function registerMonitoring(deps: MonitoringDeps): void {
 const emptySnapshot: Snapshot = { jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 };
 
 /** Reads the database once for every metric, and for all scrapes within a few seconds. Undefined when it fails. */
-function remembered({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => Promise<Snapshot | undefined> {
+function cacheSnapshot({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => Promise<Snapshot | undefined> {
   let kept: Promise<Snapshot | undefined> | undefined;
   let until = 0;
   return () => {

@@ -9,9 +9,9 @@ export const setAsideJobSchema = Type.Object(
     about: Type.Optional(
       Type.String({ description: 'The id of the run, extraction, ingestion, source or event that waits for the job.' }),
     ),
-    reason: Type.String({ description: 'Why its last try failed.' }),
-    attempts: Type.Integer({ description: 'How often it was tried.' }),
-    crashes: Type.Integer({ description: 'How often its process ended while it was at work.' }),
+    reason: Type.String({ description: 'Why its last attempt failed.' }),
+    attempts: Type.Integer({ description: 'The number of attempts.' }),
+    crashes: Type.Integer({ description: 'How often its process crashed while it was running.' }),
     set_aside_at: Type.String(),
   },
   {

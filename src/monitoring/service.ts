@@ -8,7 +8,7 @@ import * as store from './store.ts';
 
 export type SetAsideJobService = ReturnType<typeof createSetAsideJobService>;
 
-/** The jobs of an app that are not tried any more: what its operators see of them, and have tried again. */
+/** The jobs of an app that are set aside, for its operators to view and retry. */
 export function createSetAsideJobService({ db }: { db: Database }) {
   return {
     list: (scope: Scope, page: PageRequest) => store.listSetAsideJobs(db, scope, page),

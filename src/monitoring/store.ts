@@ -102,8 +102,8 @@ export async function findSetAsideJob(db: Db, scope: Scope, id: string): Promise
 }
 
 /**
- * A job has no sandbox of its own: it belongs where what it is about does, and is hidden when that is gone. One that
- * gives vectors to all documents of an app belongs to production.
+ * A job has no sandbox of its own: it belongs to the sandbox of its resource, and is hidden when that was deleted. A job
+ * that embeds all documents of an app belongs to production.
  */
 function setAsideJobs(db: Db, { appId, sandboxId }: Scope) {
   return db`(

@@ -86,7 +86,7 @@ export function createTeamService({ db }: { db: Database }) {
     ): Promise<store.MembershipRow> {
       const team = await get(caller, teamId);
       requireManages(caller, team, input.role);
-      const field = oneMember(input);
+      const field = requireOneMember(input);
       const named = await findNamedOwners(db, caller, { user: input.user, agent: input.agent });
       const id = newUuid();
       const member = {
@@ -130,7 +130,7 @@ export function createTeamService({ db }: { db: Database }) {
     /** The same with the member in the body or the query, as some clients send it. */
     async removeNamedMember(caller: Caller, teamId: string, input: Static<typeof memberRemoveSchema>): Promise<void> {
       const team = await get(caller, teamId);
-      const field = oneMember(input);
+      const field = requireOneMember(input);
       const member = input.user ?? input.agent ?? '';
       if (parseId(field, member) === undefined) throw invalidField(field, 'is not an id of the right type');
       await removeMembership(caller, team, await getMembership(caller, team, member));
@@ -152,7 +152,7 @@ function requireManages(caller: Caller, team: store.TeamRow, memberRole?: TeamRo
   if (memberRole === 'owner') throw new AppError('forbidden', 'Only owners of the team may add or change an owner.');
 }
 
-function oneMember(input: Static<typeof memberRemoveSchema>): 'user' | 'agent' {
+function requireOneMember(input: Static<typeof memberRemoveSchema>): 'user' | 'agent' {
   if ((input.user === undefined) === (input.agent === undefined))
     throw invalidField(input.user === undefined ? 'user' : 'agent', 'give exactly one of user and agent');
   return input.user === undefined ? 'agent' : 'user';

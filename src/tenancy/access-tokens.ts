@@ -1,12 +1,13 @@
-import { errors, jwtVerify, SignJWT } from 'jose';
 import { AppError } from '../errors.ts';
 import { formatId, parseId } from '../ids.ts';
+import { lazyPackage } from '../lazy-package.ts';
 import { readBase64url } from './base64url.ts';
 import type { Scope } from './caller.ts';
 import type { Secrets } from './secrets.ts';
 
 export const accessTokenSeconds = 3600;
 const issuer = 'quarry';
+const jose = lazyPackage<typeof import('jose')>('jose');
 
 /** The user, session epoch and session of a token. It ends with either. */
 type AccessClaims = Scope & { userId: string; epoch?: number; sessionId?: string | undefined };
@@ -17,7 +18,7 @@ export async function mintAccessToken(secrets: Secrets, claims: AccessClaims, no
   if (!key) throw new Error('No root secret is set.');
   const issuedAt = Math.floor(now.getTime() / 1000);
   const { epoch = 0, sessionId } = claims;
-  return new SignJWT({
+  return new (jose().SignJWT)({
     app: formatId('app', claims.appId),
     sbx: formatId('sandbox', claims.sandboxId),
     epo: epoch,
@@ -44,7 +45,7 @@ export async function readAccessToken(secrets: Secrets, token: string, now: Date
   const isCanonical = token.split('.').every((part) => readBase64url(part) !== undefined);
   for (const key of isCanonical ? secrets.keys('access-token') : []) {
     try {
-      const { payload } = await jwtVerify(token, key, { algorithms: ['HS256'], issuer, currentDate: now });
+      const { payload } = await jose().jwtVerify(token, key, { algorithms: ['HS256'], issuer, currentDate: now });
       const userId = parseId('user', payload.sub ?? '');
       const appId = parseId('app', String(payload.app));
       const sandboxId = parseId('sandbox', String(payload.sbx));
@@ -53,7 +54,7 @@ export async function readAccessToken(secrets: Secrets, token: string, now: Date
       if (userId && appId && sandboxId)
         return { userId, appId, sandboxId, epoch: Number(payload.epo), sessionId, expiresAtMs };
     } catch (error) {
-      if (error instanceof errors.JWTExpired) throw expiredToken();
+      if (error instanceof jose().errors.JWTExpired) throw expiredToken();
       // Try the previous root secret.
     }
   }

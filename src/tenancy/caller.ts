@@ -40,6 +40,20 @@ export type DeveloperIdentity = { kind: 'developer-without-app'; developerId: st
 
 export type Identity = Caller | PublishableCaller | DeveloperIdentity | { kind: 'anonymous' };
 
+/** The caller as the owner of idempotency keys. All secret keys of an app are one, so that a key can be rotated. */
+export function nameCaller(caller: Caller): string {
+  switch (caller.kind) {
+    case 'user':
+      return `user/${caller.userId}`;
+    case 'agent':
+      return `agent/${caller.agentId}`;
+    case 'server':
+      return 'server';
+    case 'developer':
+      return `developer/${caller.developerId}`;
+  }
+}
+
 /** True for callers with full access to the app (in its sandbox). */
 export function canSeeWholeApp(caller: Caller): caller is ServerCaller | DeveloperCaller {
   return caller.kind === 'server' || caller.kind === 'developer';

@@ -13,29 +13,48 @@ export async function loadUserRights(
   db: Db,
   scope: Scope & { userId: string },
 ): Promise<{ caller: UserCaller; sessionEpoch: number } | undefined> {
-  const { appId, sandboxId, userId } = scope;
-  type Row = {
-    orgId: string | null;
-    orgRole: OrgRole | null;
-    sessionEpoch: number;
-    teams: Record<string, TeamRole> | null;
-  };
-  const [row] = await db<Row[]>`
-    select u.org_id, u.org_role, u.session_epoch,
-      (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
-        where m.app_id = u.app_id and m.user_id = u.id) as teams
-    from users u where u.app_id = ${appId} and u.sandbox_id = ${sandboxId} and u.id = ${userId}`;
-  if (!row) return undefined;
-  const caller: UserCaller = {
-    kind: 'user',
-    appId,
-    sandboxId,
-    userId,
+  const [row] = await db<RightsRow[]>`
+    select ${rightsColumns(db)} from users u
+    where u.app_id = ${scope.appId} and u.sandbox_id = ${scope.sandboxId} and u.id = ${scope.userId}`;
+  return row && { caller: userCaller(scope, row), sessionEpoch: row.sessionEpoch };
+}
+
+/** Many users with one query, in their order; undefined where there is none. */
+export async function loadUserCallers(
+  db: Db,
+  users: readonly (Scope & { userId: string })[],
+): Promise<(UserCaller | undefined)[]> {
+  const callers: (UserCaller | undefined)[] = users.map(() => undefined);
+  const rows = await db<(RightsRow & { place: number })[]>`
+    select g.place, ${rightsColumns(db)} from
+      unnest(${users.map((user) => user.appId)}::uuid[], ${users.map((user) => user.sandboxId)}::uuid[],
+        ${users.map((user) => user.userId)}::uuid[]) with ordinality g (app_id, sandbox_id, user_id, place)
+      join users u on u.app_id = g.app_id and u.sandbox_id = g.sandbox_id and u.id = g.user_id`;
+  for (const row of rows) {
+    const user = users[row.place - 1];
+    if (user) callers[row.place - 1] = userCaller(user, row);
+  }
+  return callers;
+}
+
+type RightsRow = {
+  orgId: string | null;
+  orgRole: OrgRole | null;
+  sessionEpoch: number;
+  teams: Record<string, TeamRole> | null;
+};
+
+const rightsColumns = (db: Db) => db`
+  u.org_id, u.org_role, u.session_epoch, (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
+    where m.app_id = u.app_id and m.user_id = u.id) as teams`;
+
+function userCaller({ appId, sandboxId, userId }: Scope & { userId: string }, row: RightsRow): UserCaller {
+  return {
+    ...{ kind: 'user', appId, sandboxId, userId },
     orgId: row.orgId ?? undefined,
     orgRole: row.orgId === null ? undefined : (row.orgRole ?? 'member'),
     teams: new Map(Object.entries(row.teams ?? {})),
   };
-  return { caller, sessionEpoch: row.sessionEpoch };
 }
 
 export async function loadAgentCaller(db: Db, scope: Scope & { agentId: string }): Promise<AgentCaller | undefined> {

@@ -48,7 +48,7 @@ export class Capabilities {
    * Whether the claim is signed with this app's key for this file and role. `wrappedKey` is the app's stored key. A
    * missing app takes as long as a wrong token.
    */
-  proves(claim: CapabilityClaim, wrappedKey: Buffer | undefined, fileId: string, role: CapabilityRole): boolean {
+  verifies(claim: CapabilityClaim, wrappedKey: Buffer | undefined, fileId: string, role: CapabilityRole): boolean {
     const { plain } = this.#secrets.unwrap(wrappedKey ?? this.#decoy);
     const equal = timingSafeEqual(mac(plain, claim.appId, fileId, role), claim.mac);
     return equal && claim.wellFormed && wrappedKey !== undefined;
@@ -78,6 +78,9 @@ function mac(key: Buffer, appId: string, fileId: string, role: CapabilityRole): 
     .update(uuidBytes(fileId))
     .digest();
 }
+
+/** Lifetime of a signed download link. */
+export const signedLinkSeconds = 3600;
 
 /** Signs short-lived download links. The signature covers the app's id. */
 export class SignedLinks {

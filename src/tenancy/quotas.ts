@@ -26,14 +26,14 @@ export async function requireQuotaLeft(db: Db, { appId, sandboxId }: Scope, meas
     select bound as limit, app_used(${appId}, ${sandboxId}, ${measure}) as used
     from quota_bound(${appId}, ${measure}) bound
     where bound is not null and app_used(${appId}, ${sandboxId}, ${measure}) >= bound`;
-  if (row) throw exceeded({ quota: measure, limit: row.limit, used: row.used, requested: 1 });
+  if (row) throw quotaExceeded({ quota: measure, limit: row.limit, used: row.used, requested: 1 });
 }
 
 /** Translates a database error for an exceeded quota; undefined for other errors. */
 export function quotaError(error: unknown): AppError | undefined {
   if (!isDatabaseError(error, quotaPassed)) return undefined;
   const { detail } = error as { detail?: string };
-  return exceeded(JSON.parse(detail ?? '{}') as QuotaDetails, error);
+  return quotaExceeded(JSON.parse(detail ?? '{}') as QuotaDetails, error);
 }
 
 type QuotaDetails = { quota: Measure; limit: number; used: number; requested: number };
@@ -46,6 +46,6 @@ const words: Record<Measure, (limit: number) => string> = {
   pages: (limit) => `This app may read ${limit} pages per day (UTC). Try again tomorrow, or ask the operator for more.`,
 };
 
-function exceeded(details: QuotaDetails, cause?: unknown): AppError {
+function quotaExceeded(details: QuotaDetails, cause?: unknown): AppError {
   return new AppError('quota_exceeded', words[details.quota](details.limit), { details, cause });
 }

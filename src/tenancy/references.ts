@@ -46,7 +46,7 @@ type TeamRow = { id: string; orgId: string | null };
 type UserRow = { id: string; orgId: string | null };
 type AgentRow = { id: string; orgId: string | null; teamId: string | null; userId: string | null };
 
-async function findOrg(db: Db, caller: Caller, id: string): Promise<OrgRow | undefined> {
+export async function findOrg(db: Db, caller: Caller, id: string): Promise<OrgRow | undefined> {
   const [row] = await db<OrgRow[]>`select o.id from orgs o where o.id = ${id} and ${orgVisible(db, caller, 'o')}`;
   return row;
 }

@@ -162,6 +162,32 @@ export function orgVisible(db: Db, caller: Caller, alias: string): Fragment {
   return db`${inScope(db, caller, alias)} and ${db(`${alias}.id`)} = ${caller.orgId ?? null}`;
 }
 
+/** SQL: the column of the row holds one of these ids of a list filter, and the caller sees what it names. */
+export function matchesSeen(db: Db, caller: Caller, kind: FilterKind, column: string, ids: string[]): Fragment {
+  const matches = db`${db(column)} = any(${ids}::uuid[])`;
+  if (canSeeWholeApp(caller)) return matches;
+  const { table, visible } = filterKinds[kind];
+  return db`${matches} and exists (
+    select 1 from ${db(table)} named where named.id = ${db(column)} and ${visible(db, caller, 'named')})`;
+}
+
+type FilterKind = keyof typeof filterKinds;
+
+const filterKinds = {
+  org: { table: 'orgs', visible: orgVisible },
+  team: { table: 'teams', visible: teamVisible },
+  user: { table: 'users', visible: userVisible },
+  agent: { table: 'agents', visible: agentVisible },
+  thread: { table: 'threads', visible: ownedVisible },
+  installation: { table: 'installations', visible: installationVisible },
+} as const;
+
+/** SQL: the caller sees the agent of the installation. */
+function installationVisible(db: Db, caller: Caller, alias: string): Fragment {
+  return db`${inScope(db, caller, alias)} and ${db(`${alias}.agent_id`)} in (
+    select seen.id from agents seen where ${agentVisible(db, caller, 'seen')})`;
+}
+
 function directlyOwned(db: Db, caller: UserCaller | AgentCaller, column: (name: string) => Identifier) {
   const self =
     caller.kind === 'user'

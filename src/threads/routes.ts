@@ -35,7 +35,7 @@ export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadSer
     description: 'Every thread/messages source of the thread’s agent ingests it as a document.',
     params: Type.Object({ thread: Type.String() }),
     body: messageSchema,
-    budget: bodyBudgets.document,
+    budget: bodyBudgets.message,
     responses: { 201: messageResultSchema },
     handler: async ({ caller, params, body }) => presentMessage(await threads.postMessage(caller, params.thread, body)),
   });

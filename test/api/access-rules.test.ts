@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { formatId, newUuid } from '../../src/ids.ts';
-import type { TestUser, TestWorld } from '../support/provisioner.ts';
+import type { TestTenants, TestUser } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
 /* Rules of access that no single table of the matrix shows. */
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let key: string;
 
 before(async () => {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { AutomationsClient, graphOf, type Run } from '../support/automations.ts';
-import type { TestResource, TestWorld } from '../support/provisioner.ts';
+import type { TestResource, TestTenants } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 /* What a run may do that acts as an agent. */
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let client: AutomationsClient;
 let agent: TestResource;
 
@@ -31,11 +31,11 @@ for (const [kind, members] of Object.entries(kvNodes))
     const key = world.app.secretKey;
     await server.api('PUT', '/api/v1/kv/diary', { key, body: { user: world.member.id, value: 'private' } });
     for (const user of [{ user: world.member.id }, { user: world.stranger.id }, {}]) {
-      const { id } = await client.automation({
+      const { id } = await client.createAutomation({
         run_as_agent: agent.id,
         workflow: graphOf({ id: 'n', kind, key: 'diary', ...members, ...user }),
       });
-      const run = await client.ended((await client.invoke(id)).id);
+      const run = await client.waitForEnd((await client.invoke(id)).id);
       assert.equal(run.status, 'failed');
       assert.deepEqual([run.error?.code, run.error?.node_id], ['not_found', 'n']);
       assert.equal(JSON.stringify(await client.journal(run.id)).includes('private'), false);
@@ -45,12 +45,12 @@ for (const [kind, members] of Object.entries(kvNodes))
 
 /** A run that a node of an agent's run has started. */
 async function childOfAgent(child: Record<string, unknown>): Promise<Run> {
-  const { id: childId } = await client.automation({ org: world.org.id, ...child });
-  const { id } = await client.automation({
+  const { id: childId } = await client.createAutomation({ org: world.org.id, ...child });
+  const { id } = await client.createAutomation({
     run_as_agent: agent.id,
     workflow: graphOf({ id: 'c', kind: 'run_automation', automation: childId, payload: {} }),
   });
-  await client.ended((await client.invoke(id)).id);
+  await client.waitForEnd((await client.invoke(id)).id);
   const { body } = await client.call<{ data: Run[] }>('GET', `/automations/${childId}/runs`);
   const [run] = body.data;
   assert.ok(run);
@@ -63,7 +63,7 @@ test('a retried child run acts as the agent that started it, and says so', async
   assert.equal(first.invoked_by, agent.id);
   const retried = await client.call<Run>('POST', `/automation_runs/${first.id}/retry`);
   assert.equal(retried.status, 201);
-  const second = await client.ended(retried.body.id);
+  const second = await client.waitForEnd(retried.body.id);
   assert.equal(second.status, 'completed');
   assert.equal(second.invoked_by, agent.id);
   assert.equal(second.retried_from, first.id);
@@ -76,14 +76,14 @@ test('a retried child run of an agent reads no entries of users', async () => {
     workflow: graphOf({ id: 'k', kind: 'kv_set', key: 'k', value: 'v', user: world.member.id }),
   });
   const retried = await client.call<Run>('POST', `/automation_runs/${first.id}/retry`);
-  const second = await client.ended(retried.body.id);
+  const second = await client.waitForEnd(retried.body.id);
   assert.deepEqual([first.error?.code, second.error?.code], ['not_found', 'not_found']);
 });
 
 test('a retried run stays as deep in its tree as the run before it', async () => {
   const first = await childOfAgent({ workflow: graphOf({ id: 't', kind: 'trigger' }) });
   const retried = await client.call<Run>('POST', `/automation_runs/${first.id}/retry`);
-  await client.ended(retried.body.id);
+  await client.waitForEnd(retried.body.id);
   const rows = await server.db<{ depth: number }[]>`
     select depth from automation_runs order by created_at desc, id desc limit 1`;
   assert.equal(rows[0]?.depth, 1);
@@ -91,16 +91,16 @@ test('a retried run stays as deep in its tree as the run before it', async () =>
 
 test('an agent starts no automation that only users or only secret keys may invoke', async () => {
   for (const invoke_auth of ['user', 'secret_key']) {
-    const { id: childId } = await client.automation({
+    const { id: childId } = await client.createAutomation({
       org: world.org.id,
       invoke_auth,
       workflow: graphOf({ id: 't', kind: 'trigger' }),
     });
-    const { id } = await client.automation({
+    const { id } = await client.createAutomation({
       run_as_agent: agent.id,
       workflow: graphOf({ id: 'c', kind: 'run_automation', automation: childId, payload: {} }),
     });
-    const run = await client.ended((await client.invoke(id)).id);
+    const run = await client.waitForEnd((await client.invoke(id)).id);
     assert.equal(run.error?.code, 'forbidden', invoke_auth);
   }
 });

@@ -213,11 +213,11 @@ for (const identity of identities)
       const next = steps[index + 1]?.id ?? 'end';
       return { id, kind, ...node, on_success: next, on_error: next };
     });
-    const { id } = await client.automation({
+    const { id } = await client.createAutomation({
       ...identity.runAs,
       workflow: graphOf(...nodes, { id: 'end', kind: 'complete', result: {} }),
     });
-    const run = await client.ended((await client.invoke(id)).id);
+    const run = await client.waitForEnd((await client.invoke(id)).id);
     assert.equal(run.status, 'completed', JSON.stringify(run.error));
     const outcomes = new Map<string, string>();
     for (const entry of await client.journal(run.id)) {

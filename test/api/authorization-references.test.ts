@@ -61,7 +61,7 @@ type Base = { path?: string; body?: Record<string, unknown>; raw?: { body: strin
 
 /** Something of the caller's own, made once. Undefined where they may not make it. */
 const own = new Map<string, Promise<string | undefined>>();
-function ownThing(caller: CallerName, path: string, body: object): Promise<string | undefined> {
+function ownReference(caller: CallerName, path: string, body: object): Promise<string | undefined> {
   const name = `${caller} ${path} ${JSON.stringify(body)}`;
   let made = own.get(name);
   made ??= api<{ id: string }>('POST', `/api/v1${path}`, { ...callers[caller], body }).then((answer) =>
@@ -80,19 +80,19 @@ async function inPath(path: string, thing: Promise<string | undefined>): Promise
   const id = await thing;
   return id === undefined ? undefined : { path: path.replace(/:\w+/, id) };
 }
-const ownFile = (caller: CallerName) => ownThing(caller, '/files', text);
-const ownTeam = (caller: CallerName) => ownThing(caller, '/teams', { name: 'Team' });
+const ownFile = (caller: CallerName) => ownReference(caller, '/files', text);
+const ownTeam = (caller: CallerName) => ownReference(caller, '/teams', { name: 'Team' });
 /** The user that a caller is, or for a key one of its app or sandbox. */
 const userOf = (caller: CallerName) =>
   (caller in people ? people[caller as keyof typeof people] : people[userOfKey[caller] ?? 'owner']).id;
 const userOfKey: Record<string, keyof typeof people> = { otherKey: 'stranger', sandboxKey: 'sandboxed' };
 const ownSource = (caller: CallerName, type = 'knowledge/documents', metadata = {}) =>
-  ownThing(caller, '/knowledge_sources', { type, user: userOf(caller), metadata });
+  ownReference(caller, '/knowledge_sources', { type, user: userOf(caller), metadata });
 
 /** A document of the caller's own that is there to change. */
 async function ownDocument(caller: CallerName): Promise<string | undefined> {
   const source = await ownSource(caller, 'knowledge/documents', { for: 'documents' });
-  const ingestion = await ownThing(caller, `/knowledge_sources/${source}/ingest`, { content: { data: 'Text.' } });
+  const ingestion = await ownReference(caller, `/knowledge_sources/${source}/ingest`, { content: { data: 'Text.' } });
   for (;;) {
     const path = `/api/v1/knowledge_ingestions/${ingestion}`;
     const { body, text: said } = await api<{ status: string; metadata: { document: string } }>(
@@ -108,7 +108,7 @@ async function ownDocument(caller: CallerName): Promise<string | undefined> {
 async function ownAutomation(caller: CallerName): Promise<string | undefined> {
   const scope = caller === 'otherKey' || caller === 'stranger' ? 'otherKey' : 'key';
   const as = caller === 'sandboxKey' || caller === 'sandboxed' ? 'sandboxKey' : scope;
-  const id = await ownThing(as, '/automations', { name: 'Automation', type: 'invoked' });
+  const id = await ownReference(as, '/automations', { name: 'Automation', type: 'invoked' });
   await api('POST', `/api/v1/automations/${id}/activate`, callers[as]);
   return id;
 }
@@ -153,7 +153,7 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
   'POST /api/v1/threads': () => ({ body: { title: 'Thread' } }),
   'POST /api/v1/users': () => ({ body: { email: `reference-${++names}@example.test` } }),
   'PATCH /api/v1/users/:user': (caller) =>
-    inPath('/users/:id', ownThing(caller, '/users', { email: `${caller}-${++names}@example.test` })),
+    inPath('/users/:id', ownReference(caller, '/users', { email: `${caller}-${++names}@example.test` })),
   'GET /api/v1/config/:path': () => ({ path: '/config/shelf/a.md' }),
 };
 
@@ -169,7 +169,7 @@ const alike = new Set([
 ]);
 
 /** What the response says, without the ids that it names. */
-async function ask(operation: string, caller: CallerName, member: string, kind: Reference, id: string) {
+async function sendReference(operation: string, caller: CallerName, member: string, kind: Reference, id: string) {
   const [method = '', path = ''] = operation.split(' ');
   const base = method === 'GET' && !(operation in bases) ? {} : await bases[operation]?.(caller, member);
   if (base === undefined) return undefined;
@@ -226,7 +226,7 @@ test('every operation that names a thing in its body has a request to try it wit
 });
 
 /** Before any list is read to compare with. */
-async function makeTargets(): Promise<void> {
+async function createTargets(): Promise<void> {
   for (const [kind, rows] of Object.entries(seen))
     await Promise.all(rows.map(({ whose }) => targetOf(kind as Reference, whose)));
 }
@@ -236,11 +236,11 @@ for (const [part, isIn, triedMin] of [
   ['a filter', (naming: Naming) => naming.member.startsWith('query.'), 500],
 ] as const)
   test(`what ${part} names and the caller does not see gets the response of a missing one`, async () => {
-    await makeTargets();
+    await createTargets();
     let tried = 0;
     const checks = namings.filter(isIn).flatMap(({ operation, member, kind }) =>
       callerNames.map((caller) => async () => {
-        const missing = await ask(operation, caller, member, kind, formatId(kind, newUuid()));
+        const missing = await sendReference(operation, caller, member, kind, formatId(kind, newUuid()));
         if (missing === undefined) return undefined;
         const name = `${operation} · ${member} (${kind}) · ${caller}`;
         const problems: string[] = [];
@@ -252,7 +252,7 @@ for (const [part, isIn, triedMin] of [
           problems.push(`${name}: the filter is not looked at`);
         // Whoever is refused whatever they name needs asking once.
         for (const { whose, outcomes } of seen[kind].slice(0, missing.status === 403 ? 1 : undefined)) {
-          const answer = await ask(operation, caller, member, kind, await targetOf(kind, whose));
+          const answer = await sendReference(operation, caller, member, kind, await targetOf(kind, whose));
           if (answer === undefined) continue;
           tried += 1;
           const sees = outcomes.get(caller) === 'ok';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
-import type { TestWorld } from '../support/provisioner.ts';
+import type { TestTenants } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
 type Summary = {
@@ -15,7 +15,7 @@ type Summary = {
 type Page = { data: Summary[]; has_more: boolean; after_cursor?: string };
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let client: AutomationsClient;
 
 before(async () => {
@@ -41,11 +41,11 @@ async function list(query: Record<string, string> = {}, options = {}): Promise<P
 const idsOf = (page: Page) => page.data.map(({ id }) => id);
 
 test('the runs of all automations are one list, newest first, read page by page without gaps', async () => {
-  const tide = await client.automation({ name: 'Tide tables', workflow: finish });
-  const fees = await client.automation({ name: 'Harbour fees', lookup_key: 'fees-of-the-day', workflow: finish });
+  const tide = await client.createAutomation({ name: 'Tide tables', workflow: finish });
+  const fees = await client.createAutomation({ name: 'Harbour fees', lookup_key: 'fees-of-the-day', workflow: finish });
   const runs: string[] = [];
   for (const automation of [tide, fees, tide, fees, tide]) runs.unshift((await client.invoke(automation.id)).id);
-  for (const id of runs) await client.ended(id);
+  for (const id of runs) await client.waitForEnd(id);
   const all = await list();
   assert.deepEqual(idsOf(all), runs);
   assert.equal(all.has_more, false);
@@ -79,9 +79,9 @@ test('the runs of all automations are one list, newest first, read page by page 
 });
 
 test('a run that only waits is listed as waiting and as running, a cancelled one as cancelled', async () => {
-  const { id: automation } = await client.automation({ name: 'Waits', workflow: wait });
+  const { id: automation } = await client.createAutomation({ name: 'Waits', workflow: wait });
   const { id } = await client.invoke(automation);
-  await client.waiting(id);
+  await client.waitUntilWaiting(id);
   const waiting = await list({ automation, status: 'waiting' });
   assert.deepEqual(idsOf(waiting), [id]);
   assert.deepEqual(waiting.data[0], { ...waiting.data[0], status: 'running', waiting: true });
@@ -94,10 +94,10 @@ test('a run that only waits is listed as waiting and as running, a cancelled one
 
 test('end users list the runs that they invoked or whose owner they are, and no filter shows them more', async () => {
   const workflow = finish;
-  const open = await client.automation({ name: 'Open to all', workflow });
-  const mine = await client.automation({ name: 'Owned', workflow, user: world.member.id });
+  const open = await client.createAutomation({ name: 'Open to all', workflow });
+  const mine = await client.createAutomation({ name: 'Owned', workflow, user: world.member.id });
   const someone = await server.provision.user(world.app);
-  const hidden = await client.automation({ name: 'Hidden', workflow, user: someone.id });
+  const hidden = await client.createAutomation({ name: 'Hidden', workflow, user: someone.id });
   const byKey = await client.invoke(open.id);
   const owned = await client.invoke(mine.id);
   const secret = await client.invoke(hidden.id);
@@ -117,7 +117,7 @@ test('end users list the runs that they invoked or whose owner they are, and no 
 test('runs of another app and of a sandbox are in no list but their own', async () => {
   const sandbox = await server.provision.sandbox(world.app);
   const inside = new AutomationsClient(server, sandbox);
-  const { id: automation } = await inside.automation({ name: 'In the sandbox', workflow: finish });
+  const { id: automation } = await inside.createAutomation({ name: 'In the sandbox', workflow: finish });
   const run = await inside.invoke(automation);
   assert.deepEqual(idsOf(await list({}, { key: sandbox.secretKey })), [run.id]);
   assert.deepEqual(idsOf(await list({ search: run.id })), []);
@@ -147,7 +147,7 @@ test('a wrong filter is refused with the name of the member', async () => {
 });
 
 test('every version of a graph can be read, and a run names the one that it began with', async () => {
-  const { id } = await client.automation({ name: 'Changes', workflow: wait });
+  const { id } = await client.createAutomation({ name: 'Changes', workflow: wait });
   const { id: runId } = await client.invoke(id);
   await client.call('PATCH', `/automations/${id}`, { workflow: finish });
   const versions = await client.call<{ data: { version: number; workflow: unknown }[] }>(

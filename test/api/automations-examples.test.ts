@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { readAutomationFile } from '../../src/automations/definitions/source-file.ts';
 import { AutomationsClient, type Run } from '../support/automations.ts';
-import type { TestWorld } from '../support/provisioner.ts';
+import type { TestTenants } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 /* The examples of docs/automations.md, each installed as it stands there and run. */
@@ -17,7 +17,7 @@ const text = readFileSync(fileURLToPath(new URL('../../docs/automations.md', imp
 const examples = [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1] ?? '');
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let client: AutomationsClient;
 let outside: Server;
 let outsideUrl: string;
@@ -52,7 +52,7 @@ async function install(lookupKey: string, replace: Record<string, string> = {}):
   let example = examples.find((one) => one.includes(`lookup_key: ${lookupKey}\n`));
   assert.ok(example, lookupKey);
   for (const [from, to] of Object.entries(replace)) example = example.replaceAll(from, to);
-  return (await client.automation(parse(example) as Record<string, unknown>)).id;
+  return (await client.createAutomation(parse(example) as Record<string, unknown>)).id;
 }
 
 async function source(type: string, payload: Record<string, unknown> = {}): Promise<string> {
@@ -76,7 +76,7 @@ async function runsOf(automation: string): Promise<Run[]> {
 async function firstRun(automation: string): Promise<Run> {
   for (;;) {
     const [run] = await runsOf(automation);
-    if (run) return client.ended(run.id);
+    if (run) return client.waitForEnd(run.id);
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
 }
@@ -123,9 +123,9 @@ test('a publication waits for its approval', async () => {
   const id = await install('approval');
   const decide = async (approved: boolean) => {
     const { id: run } = await client.invoke(id, { payload: { title: 'News' } });
-    await client.waiting(run);
+    await client.waitUntilWaiting(run);
     await client.call('POST', `/automation_runs/${run}/signal`, { name: 'decision', payload: { approved, by: 'Ada' } });
-    return client.ended(run);
+    return client.waitForEnd(run);
   };
   assert.deepEqual((await decide(true)).result, { published: 'News', by: 'Ada' });
   assert.deepEqual((await decide(false)).error, { code: 'refused', message: 'Ada refused News', node_id: 'refused' });
@@ -134,7 +134,7 @@ test('a publication waits for its approval', async () => {
 test('a list of addresses is checked side by side', async () => {
   const id = await install('check-addresses');
   const urls = ['/a', '/b', '/missing', '/c'].map((path) => `${outsideUrl}${path}`);
-  const run = await client.ended((await client.invoke(id, { payload: { urls } })).id);
+  const run = await client.waitForEnd((await client.invoke(id, { payload: { urls } })).id);
   assert.deepEqual(run.result, { reached: 3, missing: 1 }, JSON.stringify(run));
 });
 
@@ -147,7 +147,7 @@ test('the program of the last example works a run', async () => {
     stdio: 'inherit',
   });
   try {
-    const run = await client.ended((await client.invoke(id, { payload: { seconds: 2 } })).id);
+    const run = await client.waitForEnd((await client.invoke(id, { payload: { seconds: 2 } })).id);
     assert.deepEqual(run.result, { frames: 48 });
   } finally {
     worker.kill();

@@ -9,12 +9,12 @@ import { createGraphLoader } from '../../src/automations/engine/workflow.ts';
 import { startDueSchedules } from '../../src/automations/runs/dispatch.ts';
 import { createRunService } from '../../src/automations/runs/service.ts';
 import { formatId, parseId } from '../../src/ids.ts';
-import { AutomationsClient, graphOf, type Run, types } from '../support/automations.ts';
-import type { TestWorld } from '../support/provisioner.ts';
+import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
+import type { TestTenants } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let client: AutomationsClient;
 let outside: Server;
 let outsideUrl: string;
@@ -56,7 +56,7 @@ test('http_request sends the configured request, with one idempotency key for al
   assert.deepEqual([seen[0]?.method, seen[0]?.url, seen[0]?.type], ['POST', '/things?a=1&b=x&b=y', 'application/json']);
   const journal = await client.journal(run.id);
   assert.equal(seen[0]?.key, journal.find((entry) => entry.node_id === 'h')?.command_id);
-  assert.equal(types(journal).filter((type) => type === 'node_retry_scheduled h').length, 2);
+  assert.equal(entryTypes(journal).filter((type) => type === 'node_retry_scheduled h').length, 2);
 });
 
 test('the response of http_request is decompressed within its bound and read in its charset', async () => {
@@ -100,7 +100,7 @@ test('http_request fails for a status that is not expected, an unsafe address an
 });
 
 test('the response of a request is kept when a signal comes meanwhile', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'h', kind: 'http_request', method: 'GET', url: `${outsideUrl}/slow`, on_success: 'w' },
       { id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'd' },
@@ -122,14 +122,14 @@ test('the response of a request is kept when a signal comes meanwhile', async ()
     response.end('{}');
   };
   held[0]?.end('{}');
-  assert.equal((await client.ended(run)).result, 200);
+  assert.equal((await client.waitForEnd(run)).result, 200);
   assert.equal(held.length, 1);
 });
 
 test('a document is read without a transaction, and its extraction is made once', async () => {
   const upload = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Otters.').toString('base64') };
   const file = await client.call<{ id: string }>('POST', '/files', upload);
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'x', kind: 'extract', file: file.body.id, destination_kind: 'storage', on_success: 'd' },
       { id: 'd', kind: 'complete', result: '{{$nodes.x.outputs[0].file.id}}' },
@@ -157,10 +157,10 @@ test('a document is read without a transaction, and its extraction is made once'
       select query from pg_stat_activity where datname = current_database() and xact_start is not null
         and pid <> pg_backend_pid() and state <> 'active'`;
     assert.deepEqual([...open], []);
-    assert.equal(types(await client.journal(run)).at(-1), 'node_started x');
+    assert.equal(entryTypes(await client.journal(run)).at(-1), 'node_started x');
     assert.equal((await client.call('POST', `/automation_runs/${run}/signal`, { name: 'other' })).status, 200);
     goOn();
-    const ended = await client.ended(run);
+    const ended = await client.waitForEnd(run);
     assert.match(String(ended.result), /^fil_/, JSON.stringify(ended));
     assert.equal(parses, 1);
     const count = await server.db`
@@ -173,11 +173,11 @@ test('a document is read without a transaction, and its extraction is made once'
 
 test('file_write writes a file of the run’s identity', async () => {
   const data = Buffer.from('hello').toString('base64');
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     run_as_user: world.member.id,
     workflow: graphOf({ id: 'f', kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data }),
   });
-  const run = await client.ended((await client.invoke(id)).id);
+  const run = await client.waitForEnd((await client.invoke(id)).id);
   const file = run.result as { id: string; user: string; size: number } | undefined;
   assert.deepEqual([file?.user, file?.size], [world.member.id, 5], JSON.stringify(run));
   const refused = await client.runGraph(
@@ -230,9 +230,9 @@ test('changes of files and sources are events, with ids as clients know them', a
   const listeners = new Map<string, string>();
   for (const trigger of names) {
     const workflow = graphOf({ id: 'a', kind: 'trigger' });
-    listeners.set(trigger, (await client.automation({ type: 'trigger', trigger, workflow })).id);
+    listeners.set(trigger, (await client.createAutomation({ type: 'trigger', trigger, workflow })).id);
   }
-  const others = await client.automation({
+  const others = await client.createAutomation({
     type: 'trigger',
     trigger: 'file.created',
     org: world.otherOrg.id,
@@ -265,7 +265,7 @@ test('the database writes ids as the server does', async () => {
 
 test('many concurrent checks of a due schedule start one run', async () => {
   const { db, clock, secrets, log } = server.services;
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     type: 'scheduled',
     schedule: '*/5 * * * *',
     workflow: graphOf({ id: 'a', kind: 'trigger' }),
@@ -281,16 +281,16 @@ test('many concurrent checks of a due schedule start one run', async () => {
 });
 
 test('a run that another worker has gone on with is left to it', async () => {
-  const { id } = await client.automation({ workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }) });
+  const { id } = await client.createAutomation({ workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }) });
   const { id: run } = await client.invoke(id);
-  await client.waiting(run);
+  await client.waitUntilWaiting(run);
   const signals = Array.from({ length: 10 }, (_, n) =>
     client.call('POST', `/automation_runs/${run}/signal`, { name: 'go', payload: n }),
   );
   const statuses = (await Promise.all(signals)).map((one) => one.status);
   assert.ok(statuses.includes(200));
   assert.ok(statuses.every((status) => status === 200 || status === 409));
-  await client.ended(run);
+  await client.waitForEnd(run);
   const journal = await client.journal(run);
   assert.deepEqual(
     journal.map((entry) => entry.sequence),
@@ -302,7 +302,7 @@ test('a run that another worker has gone on with is left to it', async () => {
 async function firstRun(automation: string): Promise<Run> {
   for (let look = 0; look < 800; look++) {
     const [run] = (await client.call<{ data: Run[] }>('GET', `/automations/${automation}/runs`)).body.data;
-    if (run) return client.ended(run.id);
+    if (run) return client.waitForEnd(run.id);
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
   throw new Error('No run began.');

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseId } from '../../src/ids.ts';
-import { AutomationsClient, graphOf, type Run, types } from '../support/automations.ts';
-import type { TestWorld } from '../support/provisioner.ts';
+import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
+import type { TestTenants } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let client: AutomationsClient;
 
 before(async () => {
@@ -22,15 +22,15 @@ test('a run goes through its nodes and keeps a journal of them', async () => {
     { id: 'note', kind: 'kv_set', user: '{{$.user}}', key: 'bugs/{{$.bug}}', value: 'seen', on_success: 'done' },
     { id: 'done', kind: 'complete', result: { bug: '{{$.bug}}', key: '{{$nodes.note.key}}' } },
   );
-  const { id } = await client.automation({ workflow });
+  const { id } = await client.createAutomation({ workflow });
   const started = await client.invoke(id, { payload: { bug: 7, user: world.member.id } });
   assert.match(started.id, /^atr_/);
   assert.ok(['pending', 'running'].includes(started.status));
-  const run = await client.ended(started.id);
+  const run = await client.waitForEnd(started.id);
   assert.equal(run.status, 'completed');
   assert.deepEqual(run.result, { bug: 7, key: 'bugs/7' });
   const journal = await client.journal(run.id);
-  assert.deepEqual(types(journal), [
+  assert.deepEqual(entryTypes(journal), [
     'run_started',
     'node_started start',
     'node_completed start',
@@ -59,19 +59,19 @@ test('a run goes through its nodes and keeps a journal of them', async () => {
 });
 
 test('a wait is woken at its time, and the run shows running while its journal waits', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'w', kind: 'wait', seconds: 1, on_success: 'd' },
       { id: 'd', kind: 'complete', result: { ok: 1 } },
     ),
   });
   const { id: runId } = await client.invoke(id);
-  const waiting = await client.waiting(runId);
+  const waiting = await client.waitUntilWaiting(runId);
   assert.equal(waiting.status, 'running');
-  const run = await client.ended(runId);
+  const run = await client.waitForEnd(runId);
   assert.deepEqual(run.result, { ok: 1 });
   const journal = await client.journal(runId);
-  assert.deepEqual(types(journal).slice(1, 5), [
+  assert.deepEqual(entryTypes(journal).slice(1, 5), [
     'node_started w',
     'timer_started w',
     'timer_fired w',
@@ -82,16 +82,16 @@ test('a wait is woken at its time, and the run shows running while its journal w
 });
 
 test('many runs that are due together are all woken, each once', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'w', kind: 'wait', seconds: 3_600, on_success: 'c' },
       { id: 'c', kind: 'complete', result: '{{$nodes.w.fired_at}}' },
     ),
   });
   const runs = await Promise.all(Array.from({ length: 250 }, () => client.invoke(id)));
-  for (const run of runs) await client.waiting(run.id);
+  for (const run of runs) await client.waitUntilWaiting(run.id);
   await server.db`update automation_runs set wake_at = now() where waiting and automation_id = ${parseId('automation', id) ?? ''}`;
-  for (const run of runs) assert.match(String((await client.ended(run.id)).result), /^\d{4}-/);
+  for (const run of runs) assert.match(String((await client.waitForEnd(run.id)).result), /^\d{4}-/);
   const counted = await server.db`
     select e.type, count(*) from automation_run_entries e join automation_runs r on r.app_id = e.app_id and r.id = e.run_id
     where r.automation_id = ${parseId('automation', id) ?? ''} and e.type in ('timer_started', 'timer_fired', 'run_completed')
@@ -113,7 +113,7 @@ test('many runs that are due together are all woken, each once', async () => {
 });
 
 test('a signal wakes its wait, and one that came before is kept', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'a', kind: 'wait_for_signal', name: 'first', on_success: 'b' },
       { id: 'b', kind: 'wait_for_signal', name: 'second' },
@@ -123,9 +123,9 @@ test('a signal wakes its wait, and one that came before is kept', async () => {
   const send = (name: string, payload: unknown) =>
     client.call('POST', `/automation_runs/${runId}/signal`, { name, payload });
   assert.equal((await send('second', { n: 2 })).status, 200);
-  await client.waiting(runId);
+  await client.waitUntilWaiting(runId);
   assert.equal((await send('first', { n: 1 })).status, 200);
-  const run = await client.ended(runId);
+  const run = await client.waitForEnd(runId);
   assert.deepEqual(run.result, { n: 2 });
   const late = await client.call<ErrorBody>('POST', `/automation_runs/${runId}/signal`, { name: 'x' });
   assert.equal(late.status, 409);
@@ -133,7 +133,7 @@ test('a signal wakes its wait, and one that came before is kept', async () => {
 });
 
 test('for_each, parallel, child runs and expressions work together', async () => {
-  const child = await client.automation({
+  const child = await client.createAutomation({
     lookup_key: 'double',
     workflow: graphOf({ id: 'd', kind: 'complete', result: { twice: '{{$.n * 2}}' } }),
   });
@@ -179,7 +179,7 @@ test('a node of kind fail is journalled as one that failed', async () => {
   const run = await client.runGraph(graphOf({ id: 'a', kind: 'fail', message: 'no', code: 'nope' }));
   assert.deepEqual(run.error, { code: 'nope', message: 'no', node_id: 'a' });
   const journal = await client.journal(run.id);
-  assert.deepEqual(types(journal), ['run_started', 'node_started a', 'node_failed a', 'run_failed']);
+  assert.deepEqual(entryTypes(journal), ['run_started', 'node_started a', 'node_failed a', 'run_failed']);
   assert.deepEqual(journal[2]?.record.payload, { code: 'nope', message: 'no' });
 });
 
@@ -239,17 +239,17 @@ test('the developer path returns the same bytes', async () => {
 });
 
 test('a cancelled run ends with its children and takes no more', async () => {
-  await client.automation({ lookup_key: 'sleeper', workflow: graphOf({ id: 'w', kind: 'wait', seconds: 1000 }) });
-  const { id } = await client.automation({
+  await client.createAutomation({ lookup_key: 'sleeper', workflow: graphOf({ id: 'w', kind: 'wait', seconds: 1000 }) });
+  const { id } = await client.createAutomation({
     workflow: graphOf({ id: 'c', kind: 'run_automation', automation: 'sleeper', payload: {} }),
   });
   const { id: runId } = await client.invoke(id);
-  await client.waiting(runId);
+  await client.waitUntilWaiting(runId);
   const cancelled = await client.call('POST', `/automation_runs/${runId}/cancel`);
   assert.equal(cancelled.status, 200);
   assert.equal(cancelled.body.status, 'cancelled');
   const journal = await client.journal(runId);
-  assert.deepEqual(types(journal).slice(-2), ['run_cancel_requested', 'run_cancelled']);
+  assert.deepEqual(entryTypes(journal).slice(-2), ['run_cancel_requested', 'run_cancelled']);
   const child = journal.find((entry) => entry.type === 'child_run_started')?.record.payload as
     | { id: string }
     | undefined;
@@ -261,19 +261,19 @@ test('a cancelled run ends with its children and takes no more', async () => {
 });
 
 test('children that end at the same moment are all noticed', async () => {
-  const child = await client.automation({ workflow: graphOf({ id: 't', kind: 'trigger' }) });
-  const { id } = await client.automation({
+  const child = await client.createAutomation({ workflow: graphOf({ id: 't', kind: 'trigger' }) });
+  const { id } = await client.createAutomation({
     workflow: graphOf({
       ...{ id: 'e', kind: 'for_each', items: '[1..5]', concurrency: 5 },
       node: { id: 'sub', kind: 'run_automation', automation: child.id, payload: { n: '{{$item}}' } },
     }),
   });
   const runs = await Promise.all(Array.from({ length: 40 }, () => client.invoke(id)));
-  for (const run of runs) assert.equal(((await client.ended(run.id)).result as unknown[]).length, 5);
+  for (const run of runs) assert.equal(((await client.waitForEnd(run.id)).result as unknown[]).length, 5);
 });
 
 test('a child run that fails is tried again as another run', async () => {
-  const child = await client.automation({
+  const child = await client.createAutomation({
     workflow: graphOf({ id: 'f', kind: 'fail', message: 'no luck' }),
   });
   const run = await client.runGraph(
@@ -291,7 +291,7 @@ test('a child run that fails is tried again as another run', async () => {
 });
 
 test('a child run does not outlive the node that waits for it', async () => {
-  const child = await client.automation({
+  const child = await client.createAutomation({
     workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'never' }),
   });
   const sub = { id: 'sub', kind: 'run_automation', automation: child.id, payload: {} };
@@ -300,8 +300,8 @@ test('a child run does not outlive the node that waits for it', async () => {
     graphOf({ id: 'p', kind: 'parallel', nodes: [sub, { id: 'x', kind: 'transform', value: '{{$error("x")}}' }] }),
   ];
   for (const workflow of graphs) assert.equal((await client.runGraph(workflow)).status, 'failed');
-  const timed = await client.automation({ workflow: graphOf(sub), timeout_seconds: 1 });
-  assert.equal((await client.ended((await client.invoke(timed.id)).id)).error?.code, 'timeout');
+  const timed = await client.createAutomation({ workflow: graphOf(sub), timeout_seconds: 1 });
+  assert.equal((await client.waitForEnd((await client.invoke(timed.id)).id)).error?.code, 'timeout');
   const children = await client.call<{ data: Run[] }>('GET', `/automations/${child.id}/runs`);
   assert.deepEqual(
     children.body.data.map((each) => each.status),
@@ -310,20 +310,20 @@ test('a child run does not outlive the node that waits for it', async () => {
 });
 
 test('a retry is a new run with the same payload', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     workflow: graphOf({ id: 'f', kind: 'fail', message: 'bug {{$.bug}}', code: 'nope' }),
   });
-  const first = await client.ended((await client.invoke(id, { payload: { bug: 3 } })).id);
+  const first = await client.waitForEnd((await client.invoke(id, { payload: { bug: 3 } })).id);
   assert.deepEqual(first.error, { code: 'nope', message: 'bug 3', node_id: 'f' });
   const retried = await client.call<{ id: string }>('POST', `/automation_runs/${first.id}/retry`);
   assert.equal(retried.status, 201);
-  const second = await client.ended(retried.body.id);
+  const second = await client.waitForEnd(retried.body.id);
   assert.equal(second.retried_from, first.id);
   assert.deepEqual(second.payload, { bug: 3 });
 });
 
 test('an idempotency key gives the first run again, and 409 for another payload', async () => {
-  const { id } = await client.automation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
+  const { id } = await client.createAutomation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
   const body = { payload: { a: 1, b: 2 }, idempotency_key: 'k1' };
   const answers = await Promise.all([1, 2, 3, 4].map(() => client.invoke(id, body)));
   assert.equal(new Set(answers.map((run) => run.id)).size, 1);
@@ -334,25 +334,25 @@ test('an idempotency key gives the first run again, and 409 for another payload'
 });
 
 test('runs of an automation with a limit wait their turn', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     max_concurrent_runs: 1,
     workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }),
   });
   const first = await client.invoke(id);
-  await client.waiting(first.id);
+  await client.waitUntilWaiting(first.id);
   const second = await client.invoke(id);
   const third = await client.invoke(id);
   assert.equal((await client.run(second.id)).status, 'pending');
   await client.call('POST', `/automation_runs/${first.id}/signal`, { name: 'go' });
-  await client.ended(first.id);
-  await client.waiting(second.id);
+  await client.waitForEnd(first.id);
+  await client.waitUntilWaiting(second.id);
   assert.equal((await client.run(third.id)).status, 'pending');
   await client.call('POST', `/automation_runs/${second.id}/cancel`);
-  await client.waiting(third.id);
+  await client.waitUntilWaiting(third.id);
 });
 
 test('an invocation needs no body', async () => {
-  const { id } = await client.automation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
+  const { id } = await client.createAutomation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
   const bare = await client.call<{ id: string; payload: unknown }>('POST', `/automations/${id}/invoke`);
   assert.deepEqual([bare.status, bare.body.payload], [200, {}], bare.text);
   const empty = await server.api<{ id: string }>('POST', `/api/v1/automations/${id}/invoke`, {
@@ -363,22 +363,22 @@ test('an invocation needs no body', async () => {
 });
 
 test('a run that takes longer than its automation allows fails', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     timeout_seconds: 1,
     workflow: graphOf({ id: 'w', kind: 'wait', seconds: 100 }),
   });
-  const run = await client.ended((await client.invoke(id)).id);
+  const run = await client.waitForEnd((await client.invoke(id)).id);
   assert.deepEqual([run.status, run.error?.code], ['failed', 'timeout']);
 });
 
 test('a changed graph applies to new runs; active runs keep theirs', async () => {
   const graph = (result: string) =>
     graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'd' }, { id: 'd', kind: 'complete', result });
-  const { id } = await client.automation({ workflow: graph('old') });
+  const { id } = await client.createAutomation({ workflow: graph('old') });
   const { id: old } = await client.invoke(id);
-  await client.waiting(old);
+  await client.waitUntilWaiting(old);
   await client.call('PATCH', `/automations/${id}`, { workflow: graph('new') });
   const { id: young } = await client.invoke(id);
   for (const run of [old, young]) await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go' });
-  assert.deepEqual([(await client.ended(old)).result, (await client.ended(young)).result], ['old', 'new']);
+  assert.deepEqual([(await client.waitForEnd(old)).result, (await client.waitForEnd(young)).result], ['old', 'new']);
 });

@@ -123,7 +123,7 @@ test('a failure that names a secret does not show it', async () => {
 });
 
 test('no secret is handed on to another run', async () => {
-  const { id: child } = await client.automation({ workflow: graphOf({ id: 't', kind: 'trigger' }) });
+  const { id: child } = await client.createAutomation({ workflow: graphOf({ id: 't', kind: 'trigger' }) });
   const keep = { id: 'a', kind: 'transform', value: '{{$secrets.TOKEN}}', on_success: 'b' };
   for (const node of [
     { kind: 'run_automation', automation: child, payload: { token: '{{$nodes.a}}' } },
@@ -138,7 +138,7 @@ test('no secret is handed on to another run', async () => {
 
 test('an output whose secret is deleted meanwhile fails the node that asks for it', async () => {
   await client.call('PUT', '/secrets/BRIEF', { value: 'here today' });
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'a', kind: 'transform', value: '{{$secrets.BRIEF}}', on_success: 'w' },
       { id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'x' },
@@ -147,11 +147,11 @@ test('an output whose secret is deleted meanwhile fails the node that asks for i
     ),
   });
   const { id: run } = await client.invoke(id);
-  await client.waiting(run);
+  await client.waitUntilWaiting(run);
   assert.equal((await client.call('DELETE', '/secrets/BRIEF')).status, 204);
   assert.equal((await client.call('DELETE', '/secrets/BRIEF')).status, 404);
   await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go' });
-  const { error } = await client.ended(run);
+  const { error } = await client.waitForEnd(run);
   assert.deepEqual([error?.code, error?.node_id], ['secret_gone', 'y'], JSON.stringify(error));
   await assertNowhere('here today');
 });

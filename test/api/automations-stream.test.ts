@@ -5,11 +5,11 @@ import { after, before, test } from 'node:test';
 import { PlatformClient } from '@archastro/sdk';
 import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf, type Run } from '../support/automations.ts';
-import type { TestWorld } from '../support/provisioner.ts';
+import type { TestTenants } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let client: AutomationsClient;
 
 before(async () => {
@@ -87,7 +87,7 @@ test('a published client invokes, reads, pages the journal and follows the strea
     accessToken: world.member.token,
     defaultHeaders: { 'x-api-key': world.app.publishableKey },
   });
-  await client.automation({ lookup_key: 'sdk', workflow: waitForGo });
+  await client.createAutomation({ lookup_key: 'sdk', workflow: waitForGo });
   const run = await sdk.automations.invoke('sdk', { payload: { a: 1 } });
   const seen: string[] = [];
   for await (const event of sdk.automation_runs.stream(run.id)) {
@@ -113,9 +113,9 @@ test('a published client invokes, reads, pages the journal and follows the strea
 });
 
 test('the first event comes immediately, the terminal one last, then the stream ends', async () => {
-  const { id } = await client.automation({ workflow: waitForGo });
+  const { id } = await client.createAutomation({ workflow: waitForGo });
   const { id: run } = await client.invoke(id);
-  await client.waiting(run);
+  await client.waitUntilWaiting(run);
   const stream = await Stream.open(run);
   assert.equal(stream.response.statusCode, 200);
   assert.match(stream.response.headers['content-type'] ?? '', /^text\/event-stream/);
@@ -136,7 +136,7 @@ test('the first event comes immediately, the terminal one last, then the stream 
 });
 
 test('a reader that comes back gets every change it has missed, each as the run was then', async () => {
-  const { id } = await client.automation({ workflow: null });
+  const { id } = await client.createAutomation({ workflow: null });
   const seen = [await client.invoke(id)];
   const run = seen[0]?.id ?? '';
   const early = await Stream.open(run);
@@ -145,7 +145,7 @@ test('a reader that comes back gets every change it has missed, each as the run 
   seen.push((await claim()).body);
   assert.deepEqual(await early.event(), { id: 2, run: seen[1] });
   await server.db`update automation_runs set lease_until = now() - interval '1 second' where lease_until is not null`;
-  seen.push(await client.until(run, ({ status }) => status === 'pending'));
+  seen.push(await client.waitUntil(run, ({ status }) => status === 'pending'));
   seen.push((await claim()).body);
   await client.call('POST', `/automation_runs/${run}/status`, { status: 'running' });
   const report = { status: 'completed', result: { frames: 24 } };
@@ -165,9 +165,9 @@ test('a reader that comes back gets every change it has missed, each as the run 
 });
 
 test('a run of a graph is also replayed as it was', async () => {
-  const { id } = await client.automation({ workflow: waitForGo });
+  const { id } = await client.createAutomation({ workflow: waitForGo });
   const started = await client.invoke(id);
-  const running = await client.waiting(started.id);
+  const running = await client.waitUntilWaiting(started.id);
   await client.call('POST', `/automation_runs/${started.id}/cancel`);
   const stream = await Stream.open(started.id, { 'last-event-id': '0' });
   assert.deepEqual(await stream.event(), { id: 1, run: started });
@@ -177,7 +177,7 @@ test('a run of a graph is also replayed as it was', async () => {
 });
 
 test('a reader that missed too many changes is told so, and gets the current state', async () => {
-  const { id } = await client.automation({ workflow: null });
+  const { id } = await client.createAutomation({ workflow: null });
   const { id: run } = await client.invoke(id);
   const uuid = parseId('automationRun', run) ?? '';
   for (let change = 0; change < 120; change++)
@@ -194,9 +194,9 @@ test('a reader that missed too many changes is told so, and gets the current sta
 });
 
 test('one change reaches every stream of the run', async () => {
-  const { id } = await client.automation({ workflow: waitForGo });
+  const { id } = await client.createAutomation({ workflow: waitForGo });
   const { id: run } = await client.invoke(id);
-  await client.waiting(run);
+  await client.waitUntilWaiting(run);
   const streams = await Promise.all(Array.from({ length: 20 }, () => Stream.open(run)));
   for (const stream of streams) assert.equal((await stream.event())?.run.status, 'running');
   await client.call('POST', `/automation_runs/${run}/cancel`);
@@ -207,9 +207,9 @@ test('one change reaches every stream of the run', async () => {
 });
 
 test('a thousand streams that come and go leave nothing behind', async () => {
-  const { id } = await client.automation({ workflow: waitForGo });
+  const { id } = await client.createAutomation({ workflow: waitForGo });
   const { id: run } = await client.invoke(id);
-  await client.waiting(run);
+  await client.waitUntilWaiting(run);
   for (let round = 0; round < 10; round++) {
     const streams = await Promise.all(Array.from({ length: 100 }, () => Stream.open(run)));
     await Promise.all(streams.map((stream) => stream.event()));
@@ -224,9 +224,9 @@ test('a server that stops tells its streams when to come back', async () => {
   try {
     const app = await other.provision.app();
     const own = new AutomationsClient(other, app);
-    const { id } = await own.automation({ workflow: waitForGo });
+    const { id } = await own.createAutomation({ workflow: waitForGo });
     const { id: run } = await own.invoke(id);
-    await own.waiting(run);
+    await own.waitUntilWaiting(run);
     const outgoing = request(`${other.baseUrl}/api/v1/automation_runs/${run}/stream`, {
       headers: { 'x-api-key': app.secretKey },
       agent: false,

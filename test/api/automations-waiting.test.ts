@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
-import { ended, type TestExtraction } from '../support/extractions.ts';
-import { type FixtureSite, html, startSite } from '../support/fixture-site.ts';
+import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
+import { type FixtureSite, htmlPage, startSite } from '../support/fixture-site.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
@@ -20,7 +20,7 @@ before(async () => {
   server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_JOB_WORKERS: '2' } });
   app = await server.provision.app();
   other = await server.provision.app();
-  site = await startSite({ '/robots.txt': '', '/page': html('Page') }, (request, response) => {
+  site = await startSite({ '/robots.txt': '', '/page': htmlPage('Page') }, (request, response) => {
     hanging.push({ request, response });
     for (const look of waiters) look();
   });
@@ -31,7 +31,7 @@ after(async () => {
 });
 
 /** Resolves when so many requests hang. */
-function untilHanging(count: number): Promise<void> {
+function waitForOpenRequests(count: number): Promise<void> {
   return new Promise((resolve) => {
     const look = (): void => {
       if (hanging.length < count) return;
@@ -43,7 +43,7 @@ function untilHanging(count: number): Promise<void> {
   });
 }
 
-function answerAll(): void {
+function respondToAll(): void {
   for (const { response } of hanging) response.setHeader('content-type', 'text/plain').end('at last');
   hanging = [];
 }
@@ -53,12 +53,12 @@ const calls = (more: Record<string, unknown> = {}) =>
 
 test('runs that wait for a response hold no slot: other runs, events and pages continue', async () => {
   const client = new AutomationsClient(server, app);
-  const { id } = await client.automation({ workflow: calls({ timeout_seconds: 60 }) });
+  const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 60 }) });
   const runs = await Promise.all(Array.from({ length: 40 }, () => client.invoke(id)));
-  await untilHanging(40);
+  await waitForOpenRequests(40);
 
   const neighbour = new AutomationsClient(server, other);
-  await neighbour.automation({
+  await neighbour.createAutomation({
     type: 'trigger',
     trigger: 'told',
     workflow: graphOf({ id: 'note', kind: 'kv_set', user: '{{$.payload.user}}', key: 'told', value: 'yes' }),
@@ -74,20 +74,20 @@ test('runs that wait for a response hold no slot: other runs, events and pages c
     key: other.secretKey,
     body: { destination_kind: 'storage', destination_path: 'o', url: `${site.origin}/page`, mode: 'link' },
   });
-  assert.equal((await ended(server.baseUrl, other.secretKey, page.body.id)).state, 'done');
+  assert.equal((await waitForExtraction(server.baseUrl, other.secretKey, page.body.id)).state, 'done');
 
   assert.equal(hanging.length, 40);
-  answerAll();
-  for (const { id: waiting } of runs) assert.equal((await client.ended(waiting)).status, 'completed');
+  respondToAll();
+  for (const { id: waiting } of runs) assert.equal((await client.waitForEnd(waiting)).status, 'completed');
   const [{ claims }] = await server.db<[{ claims: number }]>`select count(*) as claims from automation_work_claims`;
   assert.equal(claims, 0);
 });
 
 test('a run that is cancelled breaks its request off', { timeout: 20_000 }, async () => {
   const client = new AutomationsClient(server, app);
-  const { id } = await client.automation({ workflow: calls({ timeout_seconds: 3_600 }) });
+  const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 3_600 }) });
   const run = await client.invoke(id);
-  await untilHanging(1);
+  await waitForOpenRequests(1);
   const closed = new Promise<void>((resolve) => hanging[0]?.response.once('close', resolve));
   const cancelledAt = performance.now();
   assert.equal((await client.call('POST', `/automation_runs/${run.id}/cancel`)).status, 200);
@@ -99,11 +99,11 @@ test('a run that is cancelled breaks its request off', { timeout: 20_000 }, asyn
 
 test('a node may wait for longer than a timer of Node can be set', async () => {
   const client = new AutomationsClient(server, app);
-  const { id } = await client.automation({ workflow: calls({ timeout_seconds: 30 * 24 * 3_600 }) });
+  const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 30 * 24 * 3_600 }) });
   const run = await client.invoke(id);
-  await untilHanging(1);
-  answerAll();
-  assert.equal((await client.ended(run.id)).status, 'completed');
+  await waitForOpenRequests(1);
+  respondToAll();
+  assert.equal((await client.waitForEnd(run.id)).status, 'completed');
 });
 
 test('a signal is handled while another branch waits for a response', async () => {
@@ -116,19 +116,19 @@ test('a signal is handled while another branch waits for a response', async () =
       { id: 'go', kind: 'wait_for_signal', name: 'go' },
     ],
   });
-  const { id } = await client.automation({ workflow });
+  const { id } = await client.createAutomation({ workflow });
   const run = await client.invoke(id);
-  await untilHanging(1);
+  await waitForOpenRequests(1);
   assert.equal(
     (await client.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go', payload: 7 })).status,
     200,
   );
-  await client.until(run.id, (_run, page) =>
+  await client.waitUntil(run.id, (_run, page) =>
     page.data.some((entry) => entry.type === 'node_completed' && entry.node_id === 'go'),
   );
   assert.equal(hanging.length, 1);
-  answerAll();
-  const done = await client.ended(run.id);
+  respondToAll();
+  const done = await client.waitForEnd(run.id);
   assert.equal(done.status, 'completed');
   assert.equal((done.result as { go: unknown }).go, 7);
 });

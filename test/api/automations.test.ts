@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { AutomationsClient, graphOf, type Run } from '../support/automations.ts';
-import type { TestWorld } from '../support/provisioner.ts';
+import type { TestTenants } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let client: AutomationsClient;
 
 before(async () => {
@@ -92,7 +92,7 @@ test('what is wrong is refused and named', async () => {
 });
 
 test('a lookup key is unique in the app, and end users manage nothing', async () => {
-  await client.automation({ lookup_key: 'once', workflow: graph });
+  await client.createAutomation({ lookup_key: 'once', workflow: graph });
   const twice = await client.call<ErrorBody>('POST', '/automations', { ...invoked, lookup_key: 'once' });
   assert.deepEqual([twice.status, twice.body.error.code], [422, 'already_exists']);
   const user = { key: world.app.publishableKey, token: world.member.token };
@@ -114,12 +114,12 @@ test('only a running automation of type invoked is invoked, by whom it allows, w
   assert.equal(refused.status, 422);
   assert.match(refused.body.error.message, /draft/);
 
-  const scheduled = await client.automation({ type: 'scheduled', schedule: '0 0 1 1 *', workflow: graph });
+  const scheduled = await client.createAutomation({ type: 'scheduled', schedule: '0 0 1 1 *', workflow: graph });
   assert.equal((await client.call('POST', `/automations/${scheduled.id}/invoke`, {})).status, 422);
   assert.equal((await client.call('POST', '/automations/nobody/invoke', {})).status, 404);
 
   const schema = { type: 'object', required: ['bug'], properties: { bug: { type: 'integer' } } };
-  const typed = await client.automation({ workflow: graph, input_schema: schema });
+  const typed = await client.createAutomation({ workflow: graph, input_schema: schema });
   const unfit = await client.call<ErrorBody>('POST', `/automations/${typed.id}/invoke`, { payload: { bug: 'x' } });
   assert.deepEqual(unfit.body.error.fields, [{ field: 'payload.bug', message: 'must be integer' }]);
   const missing = await client.call<ErrorBody>('POST', `/automations/${typed.id}/invoke`, {});
@@ -132,12 +132,12 @@ test('only a running automation of type invoked is invoked, by whom it allows, w
       body: { payload: { bug: 1 } },
     });
   assert.equal((await byUser(typed.id)).status, 200);
-  const server403 = await client.automation({ workflow: graph, invoke_auth: 'secret_key' });
+  const server403 = await client.createAutomation({ workflow: graph, invoke_auth: 'secret_key' });
   assert.equal((await byUser(server403.id)).status, 403);
-  const user403 = await client.automation({ workflow: graph, invoke_auth: 'user' });
+  const user403 = await client.createAutomation({ workflow: graph, invoke_auth: 'user' });
   assert.equal((await client.call('POST', `/automations/${user403.id}/invoke`, {})).status, 403);
   assert.equal((await byUser(user403.id)).status, 200);
-  const elsewhere = await client.automation({ workflow: graph, org: world.otherOrg.id });
+  const elsewhere = await client.createAutomation({ workflow: graph, org: world.otherOrg.id });
   assert.equal((await byUser(elsewhere.id)).status, 404);
 
   const participants = { reviewer: 'agt_0000000000000000000000' };
@@ -152,7 +152,7 @@ test('only a running automation of type invoked is invoked, by whom it allows, w
 });
 
 test('a run is visible to its invoker and to callers who can see its automation, and to no one else', async () => {
-  const mine = await client.automation({ workflow: graph });
+  const mine = await client.createAutomation({ workflow: graph });
   const asUser = (
     user: { token: string },
     method: string,
@@ -166,7 +166,7 @@ test('a run is visible to its invoker and to callers who can see its automation,
       ...(body === undefined ? {} : { body }),
     });
   const { body: run } = await asUser(world.member, 'POST', `/automations/${mine.id}/invoke`, { payload: { n: 1 } });
-  await client.ended(run.id);
+  await client.waitForEnd(run.id);
   assert.equal((await asUser(world.member, 'GET', `/automation_runs/${run.id}`)).status, 200);
   assert.equal((await asUser(world.admin, 'GET', `/automation_runs/${run.id}`)).status, 404);
   assert.equal((await asUser(world.admin, 'GET', `/automation_runs/${run.id}/journal`)).status, 404);
@@ -180,9 +180,9 @@ test('a run is visible to its invoker and to callers who can see its automation,
   );
   assert.equal(strange.status, 404);
 
-  const orgs = await client.automation({ workflow: graph, org: world.org.id });
+  const orgs = await client.createAutomation({ workflow: graph, org: world.org.id });
   const { id: orgRun } = await client.invoke(orgs.id, { payload: { secret: 'x' } });
-  await client.ended(orgRun);
+  await client.waitForEnd(orgRun);
   assert.equal((await asUser(world.viewer, 'GET', `/automation_runs/${orgRun}`)).status, 200);
   assert.equal((await asUser(world.otherUser, 'GET', `/automation_runs/${orgRun}`)).status, 404);
   type Page = { data: { record: Record<string, unknown> }[] };
@@ -196,45 +196,45 @@ test('a run is visible to its invoker and to callers who can see its automation,
 
 test('a run acts as whom it is set to, with exactly their rights', async () => {
   const write = { id: 'w', kind: 'kv_set', key: 'who', value: 'me' };
-  const asMember = await client.automation({ run_as_user: world.member.id, workflow: graphOf(write) });
-  const run = await client.ended((await client.invoke(asMember.id)).id);
+  const asMember = await client.createAutomation({ run_as_user: world.member.id, workflow: graphOf(write) });
+  const run = await client.waitForEnd((await client.invoke(asMember.id)).id);
   assert.equal((run.result as { user: string } | undefined)?.user, world.member.id);
-  const invokedBy = await client.automation({ workflow: graphOf(write) });
+  const invokedBy = await client.createAutomation({ workflow: graphOf(write) });
   const answer = await server.api<Run>('POST', `/api/v1/automations/${invokedBy.id}/invoke`, {
     key: world.app.publishableKey,
     token: world.viewer.token,
     body: {},
   });
-  const byViewer = await client.ended(answer.body.id);
+  const byViewer = await client.waitForEnd(answer.body.id);
   assert.equal((byViewer.result as { user: string } | undefined)?.user, world.viewer.id);
 });
 
 test('events set off the automations that listen and pass their filter, once each', async () => {
-  const all = await client.automation({ type: 'trigger', trigger: 'order.paid', workflow: graph });
-  const large = await client.automation({
+  const all = await client.createAutomation({ type: 'trigger', trigger: 'order.paid', workflow: graph });
+  const large = await client.createAutomation({
     type: 'trigger',
     trigger: 'order.paid',
     filter: '$.total > 100',
     workflow: graph,
   });
-  const broken = await client.automation({
+  const broken = await client.createAutomation({
     type: 'trigger',
     trigger: 'order.paid',
     filter: '$error("x")',
     workflow: graph,
   });
-  const paused = await client.automation({ type: 'trigger', trigger: 'order.paid', workflow: graph });
+  const paused = await client.createAutomation({ type: 'trigger', trigger: 'order.paid', workflow: graph });
   await client.call('POST', `/automations/${paused.id}/pause`);
   const runsOf = async (id: string) => (await client.call<{ data: Run[] }>('GET', `/automations/${id}/runs`)).body.data;
   const emitted = await client.call<{ id: string }>('POST', '/events', { name: 'order.paid', payload: { total: 150 } });
   assert.equal(emitted.status, 201);
   assert.match(emitted.body.id, /^evt_/);
   await client.call('POST', '/events', { name: 'order.paid', payload: { total: 5 } });
-  await until(async () => (await runsOf(all.id)).length === 2 && (await runsOf(broken.id)).length === 2);
+  await waitUntil(async () => (await runsOf(all.id)).length === 2 && (await runsOf(broken.id)).length === 2);
   const [run] = await runsOf(large.id);
   assert.ok(run);
   assert.equal((await runsOf(large.id)).length, 1);
-  const ended = await client.ended(run.id);
+  const ended = await client.waitForEnd(run.id);
   assert.deepEqual(ended.payload, { total: 150 });
   assert.deepEqual(ended.result, { trigger: 'order.paid', payload: { total: 150 } });
   assert.equal(ended.event_id, emitted.body.id);
@@ -247,39 +247,39 @@ test('events set off the automations that listen and pass their filter, once eac
 });
 
 test('a chain of runs that set each other off stops at depth 8 with a failed run', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     type: 'trigger',
     trigger: 'again',
     workflow: graphOf({ id: 'e', kind: 'emit_event', name: 'again', payload: { n: '{{$.payload.n + 1}}' } }),
   });
   await client.call('POST', '/events', { name: 'again', payload: { n: 0 } });
   const runs = async () => (await client.call<{ data: Run[] }>('GET', `/automations/${id}/runs`)).body.data;
-  await until(async () => (await runs()).some((run) => run.status === 'failed'));
+  await waitUntil(async () => (await runs()).some((run) => run.status === 'failed'));
   const all = await runs();
   assert.equal(all.length, 9);
   assert.equal(all[0]?.error?.code, 'event_depth');
 });
 
 test('the end of a run is an event too', async () => {
-  const { id: listener } = await client.automation({
+  const { id: listener } = await client.createAutomation({
     type: 'trigger',
     trigger: 'automation_run.failed',
     workflow: graph,
   });
   const run = await client.runGraph(graphOf({ id: 'f', kind: 'fail', message: 'x' }));
   const runs = async () => (await client.call<{ data: Run[] }>('GET', `/automations/${listener}/runs`)).body.data;
-  await until(async () => (await runs()).some((one) => (one.payload as { run: string }).run === run.id));
+  await waitUntil(async () => (await runs()).some((one) => (one.payload as { run: string }).run === run.id));
   await client.call('DELETE', `/automations/${listener}`);
 });
 
 test('a due schedule starts one run for the latest missed tick, however often looked at', async () => {
-  const { id } = await client.automation({ type: 'scheduled', schedule: '0 * * * *', workflow: graph });
+  const { id } = await client.createAutomation({ type: 'scheduled', schedule: '0 * * * *', workflow: graph });
   await server.db`update automations set next_tick_at = now() - interval '26 hours' where type = 'scheduled' and schedule = '0 * * * *'`;
   const runs = async () => (await client.call<{ data: Run[] }>('GET', `/automations/${id}/runs`)).body.data;
-  await until(async () => (await runs()).length === 1);
+  await waitUntil(async () => (await runs()).length === 1);
   const [run] = await runs();
   assert.ok(run);
-  const ended = await client.ended(run.id);
+  const ended = await client.waitForEnd(run.id);
   const at = (ended.payload as { scheduled_at: string }).scheduled_at;
   assert.deepEqual(ended.result, { trigger: 'workflow.scheduled', payload: { scheduled_at: at } });
   assert.ok(Date.now() - Date.parse(at) < 3_700_000);
@@ -289,7 +289,7 @@ test('a due schedule starts one run for the latest missed tick, however often lo
 });
 
 test('an external worker claims runs, renews, reports, and loses a claim that it does not renew', async () => {
-  const { id } = await client.automation({ workflow: null });
+  const { id } = await client.createAutomation({ workflow: null });
   const claim = (lease = 60) => client.call<Run>('POST', `/automations/${id}/claim`, { lease_seconds: lease });
   const report = (run: string, body: Record<string, unknown>) =>
     client.call<Run & ErrorBody>('POST', `/automation_runs/${run}/status`, body);
@@ -312,19 +312,19 @@ test('an external worker claims runs, renews, reports, and loses a claim that it
   assert.equal((await claim()).body.id, second.id);
   assert.equal((await claim()).status, 204);
   await server.db`update automation_runs set lease_until = now() - interval '1 second' where status = 'running' and lease_until is not null`;
-  await until(async () => (await client.run(second.id)).status === 'pending');
+  await waitUntil(async () => (await client.run(second.id)).status === 'pending');
   assert.equal((await claim()).body.id, second.id);
   const failed = await report(second.id, { status: 'failed', error: { code: 'broke', message: 'It broke.' } });
   assert.deepEqual(failed.body.error, { code: 'broke', message: 'It broke.' });
 
-  const graphs = await client.automation({ workflow: graph });
+  const graphs = await client.createAutomation({ workflow: graph });
   assert.equal((await client.call('POST', `/automations/${graphs.id}/claim`, { lease_seconds: 5 })).status, 409);
 });
 
 test('an automation whose identity is deleted is paused with the reason, and runs as no other identity', async () => {
   type Automation = { id: string; status: string; paused_reason?: string; run_as_user?: string; next_run_at?: string };
   const make = async (identity: Record<string, unknown>, more: Record<string, unknown> = {}) =>
-    (await client.automation({ workflow: graph, ...identity, ...more })).id;
+    (await client.createAutomation({ workflow: graph, ...identity, ...more })).id;
   const person = async (email: string) =>
     (await client.call<{ id: string }>('POST', '/users', { email, name: 'P' })).body.id;
   const user = await person('gone@example.test');
@@ -364,7 +364,7 @@ test('an automation whose identity is deleted is paused with the reason, and run
   assert.equal((await client.call('POST', `/automations/${asAgent}/activate`)).status, 200);
 });
 
-async function until(holds: () => Promise<boolean>): Promise<void> {
+async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
   for (let look = 0; look < 400; look++) {
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 25));

@@ -72,7 +72,7 @@ type Emptiness = { db: Database; target: ReturnType<typeof withDatabase>; blobs:
 let made = 0;
 
 /** A database without any table and a new directory of blobs. */
-async function makeEmpty(): Promise<Emptiness> {
+async function createEmpty(): Promise<Emptiness> {
   made += 1;
   const name = `quarry_test_restored_${process.pid}_${made}`;
   const { target: origin } = server.services;
@@ -131,7 +131,7 @@ test('every row, job and sequence comes back, and the schema is as it was', asyn
   const from = join(directory, 'rows');
   const manifest = await takeBackup(deps(), from);
   assert.deepEqual(manifest.tables.map(({ name }) => name).sort(), Object.keys(await contentOf(db)).sort());
-  const empty = await makeEmpty();
+  const empty = await createEmpty();
   await restore(from, empty);
   assert.deepEqual(await contentOf(empty.db), await contentOf(db));
   assert.deepEqual(await shapeOf(empty.db), await shapeOf(db));
@@ -163,7 +163,7 @@ test('a table of many parts and rows larger than one come back', async () => {
   const from = join(directory, 'many');
   const manifest = await takeBackup(deps(), from);
   assert.ok((manifest.tables.find(({ name }) => name === 'events')?.parts.length ?? 0) >= 3);
-  const empty = await makeEmpty();
+  const empty = await createEmpty();
   await restore(from, empty);
   const sums = (db: Database) => db`select md5(string_agg(md5(payload::text), '' order by name)), count(*) from events`;
   assert.deepEqual([...(await sums(empty.db))], [...(await sums(server.db))]);
@@ -174,12 +174,12 @@ test('files that are deleted while a backup copies are in it, and go when it has
   const doomed = [await upload('first'), await upload('second')];
   const { blobs } = server.services;
   const reading = Promise.withResolvers<void>();
-  const goOn = Promise.withResolvers<void>();
+  const resume = Promise.withResolvers<void>();
   const slow: BlobStore = {
     ...blobs,
     async read(key, range) {
       reading.resolve();
-      await goOn.promise;
+      await resume.promise;
       return blobs.read(key, range);
     },
   };
@@ -190,12 +190,12 @@ test('files that are deleted while a backup copies are in it, and go when it has
     assert.equal((await server.api('DELETE', `/api/v1/files/${id}`, { key: app.secretKey })).status, 204);
   await sweepBlobs({ db: server.db, blobs });
   await assert.rejects(takeBackup(deps(), join(directory, 'other')), /Another backup/);
-  goOn.resolve();
+  resume.resolve();
   const manifest = await taking;
   assert.equal(manifest.blobs.count, filesCount + doomed.length);
   const swept = await sweepBlobs({ db: server.db, blobs });
   assert.equal(swept.blobs, doomed.length);
-  const empty = await makeEmpty();
+  const empty = await createEmpty();
   await restore(from, empty);
   assert.equal((await empty.db`select 1 from files`).length, filesCount + doomed.length);
 });
@@ -212,17 +212,17 @@ test('S3 to disk and back keeps every byte', async () => {
   const s3 = await startS3Server();
   const bucket = openS3BlobStore(s3.options);
   try {
-    const empty = await makeEmpty();
+    const empty = await createEmpty();
     await restore(whole, { ...empty, blobs: bucket });
     const from = join(directory, 'from-s3');
     const manifest = await takeBackup({ ...deps(bucket), target: empty.target }, from);
     assert.equal(manifest.blobs.count, filesCount);
     await verifyBackup(from, progress);
-    const other = await makeEmpty();
+    const other = await createEmpty();
     await restore(from, other);
     assert.deepEqual(await contentOf(other.db), await contentOf(empty.db));
     // The contents that the bucket still has are used as they are.
-    const third = await makeEmpty();
+    const third = await createEmpty();
     await assert.rejects(restore(from, { ...third, blobs: bucket }), /blob store is not empty/);
     await restore(
       from,
@@ -251,7 +251,7 @@ test('whatever is damaged is found, and a restore writes nothing then', async ()
     ['the manifest', (from) => flip(join(from, 'manifest.json'))],
     ['the end', (from) => unlinkSync(join(from, 'manifest.sha256'))],
   ];
-  const empty = await makeEmpty();
+  const empty = await createEmpty();
   for (const [name, damage] of damages) {
     const from = join(directory, 'damaged');
     cpSync(whole, from, { recursive: true });
@@ -272,7 +272,7 @@ function flip(file = ''): void {
 }
 
 test('an interrupted restore keeps servers from starting, and completes when it is run again', async () => {
-  const empty = await makeEmpty();
+  const empty = await createEmpty();
   let puts = 0;
   const failing: BlobStore = {
     ...empty.blobs,
@@ -293,7 +293,7 @@ test('an interrupted restore keeps servers from starting, and completes when it 
 });
 
 test('another root secret, a newer release and a database in use are refused before anything is written', async () => {
-  const empty = await makeEmpty();
+  const empty = await createEmpty();
   const secrets = new Secrets('0123456789abcdef0123456789abcdef');
   await assert.rejects(restore(whole, empty, { openSecrets: () => secrets }), /root secret differs from the one/);
   const newer = join(directory, 'newer');
@@ -324,9 +324,9 @@ test('a backup from before the first release, with other migrations and without 
     writeFileSync(join(from, 'manifest.sha256'), sum);
   };
   writeWith(13);
-  await assert.rejects(restore(from, await makeEmpty()), /13 of the 14 migrations/);
+  await assert.rejects(restore(from, await createEmpty()), /13 of the 14 migrations/);
   writeWith(14);
-  const empty = await makeEmpty();
+  const empty = await createEmpty();
   await restore(from, empty);
   assert.deepEqual(await shapeOf(empty.db), await shapeOf(server.db));
   assert.deepEqual(await credentialsOf(empty.db), await credentialsOf(server.db));
@@ -341,14 +341,14 @@ async function credentialsOf(db: Database): Promise<string[]> {
 
 test('a backup of an older release is brought to this one', async () => {
   const own = await readMigrations();
-  const old = await makeEmpty();
+  const old = await createEmpty();
   await migrate(old.db, own.slice(0, -1));
   await migrateJobs(old.db, old.target, log);
   await old.db`insert into developers (id, name) values (${newUuid()}, 'Old')`;
   const from = join(directory, 'older');
   const manifest = await takeBackup({ ...deps(old.blobs), target: old.target }, from);
   assert.equal(manifest.migrations.length, own.length - 1);
-  const empty = await makeEmpty();
+  const empty = await createEmpty();
   await restore(from, empty);
   assert.deepEqual(await migrate(empty.db), []);
   assert.deepEqual(await shapeOf(empty.db), await shapeOf(server.db));

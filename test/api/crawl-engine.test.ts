@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { systemClock } from '../../src/clock.ts';
 import { createFetcher } from '../../src/content/fetch/guarded-fetch.ts';
+import { BodyMemory } from '../../src/crawls/body-memory.ts';
 import { type EngineDeps, runCrawlTurn } from '../../src/crawls/engine.ts';
 import { HostGate } from '../../src/crawls/host-gate.ts';
 import { createHostLedger } from '../../src/crawls/host-store.ts';
@@ -10,11 +11,11 @@ import type { CrawledPage, CrawlSettings, CrawlSink, CrawlVerdict, FailedPage } 
 import { newUuid } from '../../src/ids.ts';
 import { WorkSlots } from '../../src/jobs/work-slots.ts';
 import { createLogger } from '../../src/log.ts';
-import { ended, extractUrl, type TestExtraction } from '../support/extractions.ts';
+import { extractUrl, type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import {
-  answers,
   type FixtureSite,
-  html,
+  htmlPage,
+  responses,
   type SitePages,
   type SiteResponse,
   startSite,
@@ -92,6 +93,9 @@ async function crawl(
   return id;
 }
 
+/** Room for two small pages at a time. */
+const bodies = new BodyMemory(1_024);
+
 function turn(id: string, sink: Memory) {
   const { parser } = server.services;
   const log = createLogger('silent');
@@ -105,6 +109,7 @@ function turn(id: string, sink: Memory) {
     parser,
     gate,
     workSlots: new WorkSlots(16),
+    bodies,
     sinks,
     concurrency: 4,
   };
@@ -126,13 +131,13 @@ test('a second crawl of a collection requests only changes, and reports new, cha
       } else response.writeHead(200, { 'content-type': 'text/html', etag: tag }).end(body);
     };
   const pages: SitePages = {
-    '/': tagged('"home"', html('Home', ['/same', '/plain', '/edited', '/gone'])),
-    '/same': tagged('"same"', html('Same', ['/under-same'])),
-    '/under-same': html('Under same'),
-    '/plain': html('Plain'),
-    '/edited': html('Before', ['/old']),
-    '/gone': html('Gone'),
-    '/old': html('Old'),
+    '/': tagged('"home"', htmlPage('Home', ['/same', '/plain', '/edited', '/gone'])),
+    '/same': tagged('"same"', htmlPage('Same', ['/under-same'])),
+    '/under-same': htmlPage('Under same'),
+    '/plain': htmlPage('Plain'),
+    '/edited': htmlPage('Before', ['/old']),
+    '/gone': htmlPage('Gone'),
+    '/old': htmlPage('Old'),
   };
   const site = await siteOf(pages);
   const collection = newUuid();
@@ -141,8 +146,8 @@ test('a second crawl of a collection requests only changes, and reports new, cha
   assert.deepEqual(new Set(Object.values(first.changes())), new Set(['new']));
   assert.equal(first.pages.length, 7);
 
-  pages['/edited'] = html('After', ['/fresh']);
-  pages['/fresh'] = html('Fresh');
+  pages['/edited'] = htmlPage('After', ['/fresh']);
+  pages['/fresh'] = htmlPage('Fresh');
   delete pages['/gone'];
   const second = new Memory();
   // No page leads to /old any more.
@@ -169,10 +174,10 @@ test('pages that a robots.txt keeps out because it cannot be read fail, and are 
     '/robots.txt': (request, response) =>
       response.writeHead(down.has(request.headers.host?.split(':')[0] ?? '') ? 503 : 404).end(),
     '/': (_request, response) =>
-      response.setHeader('content-type', 'text/html').end(html('Home', [`${docs}/guide`, '/moved'])),
+      response.setHeader('content-type', 'text/html').end(htmlPage('Home', [`${docs}/guide`, '/moved'])),
     '/moved': (_request, response) => response.writeHead(302, { location: `${docs}/new` }).end(),
-    '/guide': html('Guide'),
-    '/new': html('New'),
+    '/guide': htmlPage('Guide'),
+    '/new': htmlPage('New'),
   });
   const { port } = new URL(site.origin);
   const docs = `http://docs.site.test:${port}`;
@@ -201,7 +206,7 @@ test('pages that a robots.txt keeps out because it cannot be read fail, and are 
 
 test('a crawl that another worker took over commits nothing more', async () => {
   const site = await siteOf({
-    '/': html('Home', ['/hold']),
+    '/': htmlPage('Home', ['/hold']),
     '/hold': (_request, response) => void held.resolve(response),
   });
   const held = Promise.withResolvers<Parameters<SiteResponse>[1]>();
@@ -218,7 +223,7 @@ test('a crawl that another worker took over commits nothing more', async () => {
   const working = turn(id, sink);
   const response = await held.promise;
   await takeCrawl(server.db, app.app.uuid, id);
-  response.setHeader('content-type', 'text/html').end(html('Held'));
+  response.setHeader('content-type', 'text/html').end(htmlPage('Held'));
   assert.deepEqual(await working, { over: true });
   assert.deepEqual(
     sink.pages.map((page) => page.title),
@@ -228,7 +233,7 @@ test('a crawl that another worker took over commits nothing more', async () => {
 });
 
 test('a crawl whose consumer is gone ends, and what was prepared for it is discarded', async () => {
-  const site = await siteOf({ '/': html('Home') });
+  const site = await siteOf({ '/': htmlPage('Home') });
   const sink = new Memory();
   sink.wanted = false;
   const id = await crawl(`${site.origin}/`, sink);
@@ -237,7 +242,7 @@ test('a crawl whose consumer is gone ends, and what was prepared for it is disca
 });
 
 test('a link of one tenant does not wait for the endless site of another, even with a single worker', async () => {
-  const endless = await siteOf({}, answers.calendar);
+  const endless = await siteOf({}, responses.calendar);
   const big = await server.api<TestExtraction>('POST', '/api/v1/extractions', {
     key: app.secretKey,
     body: {
@@ -248,8 +253,8 @@ test('a link of one tenant does not wait for the endless site of another, even w
       sitemap: 'skip',
     },
   });
-  await endless.asked('/calendar?day=4');
-  const small = await siteOf({ '/': html('Small') });
+  await endless.waitForRequest('/calendar?day=4');
+  const small = await siteOf({ '/': htmlPage('Small') });
   const other = await server.provision.app();
   const link = await extractUrl(server, other.secretKey, { url: `${small.origin}/`, mode: 'link' });
   assert.equal(link.state, 'done');
@@ -257,17 +262,17 @@ test('a link of one tenant does not wait for the endless site of another, even w
   const meanwhile = await server.api<TestExtraction>('GET', path, { key: app.secretKey });
   assert.equal(meanwhile.body.state, 'running');
   assert.equal(meanwhile.body.outputs.length, meanwhile.body.progress.done + meanwhile.body.progress.failed);
-  await endless.asked(`/calendar?day=${meanwhile.body.progress.done + 20}`);
+  await endless.waitForRequest(`/calendar?day=${meanwhile.body.progress.done + 20}`);
   await server.api('DELETE', path, { key: app.secretKey });
 });
 
 test('an extraction that waits for its turn is running, and ends when its turn comes', async () => {
-  const site = await siteOf({ '/': html('Home') });
+  const site = await siteOf({ '/': htmlPage('Home') });
   const ids = await Promise.all(
     Array.from({ length: 5 }, async () => {
       const body = { destination_kind: 'storage', url: `${site.origin}/`, mode: 'link' };
       return (await server.api<TestExtraction>('POST', '/api/v1/extractions', { key: app.secretKey, body })).body.id;
     }),
   );
-  for (const id of ids) assert.equal((await ended(server.baseUrl, app.secretKey, id)).state, 'done');
+  for (const id of ids) assert.equal((await waitForExtraction(server.baseUrl, app.secretKey, id)).state, 'done');
 });

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
 import { deflateSync } from 'node:zlib';
-import { ended, extractUrl, type TestExtraction } from '../support/extractions.ts';
-import { type FixtureSite, html, startSite } from '../support/fixture-site.ts';
+import { extractUrl, type TestExtraction, waitForExtraction } from '../support/extractions.ts';
+import { type FixtureSite, htmlPage, startSite } from '../support/fixture-site.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
@@ -29,12 +29,12 @@ before(async () => {
   });
   site = await startSite({
     '/robots.txt': '',
-    '/': html('Home', ['/a', '/b']),
-    '/a': html('A'),
+    '/': htmlPage('Home', ['/a', '/b']),
+    '/a': htmlPage('A'),
     '/b': (_request, response) =>
       response
         .writeHead(200, { 'content-type': 'text/html', 'content-encoding': 'deflate' })
-        .end(Buffer.concat([deflateSync(html('B')), Buffer.from('xy')])),
+        .end(Buffer.concat([deflateSync(htmlPage('B')), Buffer.from('xy')])),
   });
 });
 after(async () => {
@@ -52,7 +52,7 @@ async function startLink(key: string, url: string): Promise<string> {
   return created.body.id;
 }
 
-function untilHanging(count: number): Promise<void> {
+function waitForOpenRequests(count: number): Promise<void> {
   return new Promise((resolve) => {
     onHanging = () => hanging.length >= count && resolve();
     onHanging();
@@ -64,7 +64,7 @@ test('links to an unresponsive host delay no other page, and end when they are d
 }, async () => {
   const links = [];
   for (let n = 0; n < 30; n++) links.push(await startLink(app.secretKey, `${silent.origin}/${n}`));
-  await untilHanging(30);
+  await waitForOpenRequests(30);
   const done = await extractUrl(server, other.secretKey, { url: `${site.origin}/` });
   assert.equal(done.outputs.length, 3);
   assert.equal(hanging.length, 30);
@@ -85,5 +85,5 @@ test('links to an unresponsive host delay no other page, and end when they are d
   assert.ok(took < 2_000, `${took} ms`);
   isSilent = false;
   for (const response of hanging) response.writeHead(404).end();
-  for (const id of links.slice(1)) await ended(server.baseUrl, app.secretKey, id);
+  for (const id of links.slice(1)) await waitForExtraction(server.baseUrl, app.secretKey, id);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { hashPassword } from '../../src/users/passwords.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
@@ -18,8 +19,11 @@ const password = 'correct horse battery';
 const endsWithinMs = 2_000;
 
 before(async () => {
-  server = await startTestServer();
-  other = await startTestServer({ beside: server, env: { QUARRY_PARSE_WORKERS: '1' } });
+  server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+  other = await startTestServer({
+    beside: server,
+    env: { QUARRY_PARSE_WORKERS: '1', QUARRY_FETCH_ALLOW: '127.0.0.1' },
+  });
   app = await server.provision.app();
   passwordHash = await hashPassword(password);
 });
@@ -221,8 +225,8 @@ test('a personal token makes no token that outlives it', async () => {
 
 const waits = graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' });
 
-async function openStream(run: string, options: ApiOptions): Promise<IncomingMessage> {
-  const outgoing = request(`${other.baseUrl}/api/v1/automation_runs/${run}/stream`, {
+async function openStream(thing: string, options: ApiOptions): Promise<IncomingMessage> {
+  const outgoing = request(`${other.baseUrl}/api/v1/${thing}/stream`, {
     agent: false,
     headers: {
       ...(options.key === undefined ? {} : { 'x-api-key': options.key }),
@@ -248,7 +252,7 @@ async function streamEnds(name: string, response: IncomingMessage): Promise<void
 
 test('a revoked credential loses its open event streams within two seconds, whatever kind it is', async () => {
   const client = new AutomationsClient(server, app);
-  const { id } = await client.automation({ workflow: waits });
+  const { id } = await client.createAutomation({ workflow: waits });
   const user = await newUser();
   const invoked = await server.api<{ id: string }>('POST', `/api/v1/automations/${id}/invoke`, {
     token: user.token,
@@ -262,7 +266,7 @@ test('a revoked credential loses its open event streams within two seconds, what
     body: { type: 'secret' },
   });
   const cookie = await consoleSession(user);
-  const run = invoked.body.id;
+  const run = `automation_runs/${invoked.body.id}`;
   const open = {
     'a session that is signed out': await openStream(run, { token: leaving.access_token }),
     'a revoked key': await openStream(run, { key: made.body.full_key }),
@@ -284,6 +288,58 @@ test('a revoked credential loses its open event streams within two seconds, what
   );
   assert.equal(bystander.readableEnded, false);
   bystander.destroy();
+});
+
+test('a reader who no longer sees a run or an extraction loses its open event streams within two seconds', async (t) => {
+  const org = await server.provision.org(app);
+  const [leaver, mate, bystander] = await Promise.all([newUser(org), newUser(org), newUser(org)]);
+  const team = await server.provision.team(app, {
+    members: [
+      [mate, 'member'],
+      [bystander, 'member'],
+    ],
+  });
+  const agent = await server.provision.agent(app, { team });
+  const client = new AutomationsClient(server, app);
+  const runOf = async (owner: object) => {
+    const { id } = await client.createAutomation({ workflow: waits, ...owner });
+    return `automation_runs/${(await client.invoke(id)).id}`;
+  };
+  const ofOrg = await runOf({ org: org.id });
+  const ofTeam = await runOf({ team: team.id });
+  const silent = createServer(() => {});
+  t.after(() => {
+    silent.closeAllConnections();
+    silent.close();
+  });
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const extraction = await server.api<{ id: string }>('POST', '/api/v1/extractions', {
+    key: app.secretKey,
+    body: {
+      url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`,
+      mode: 'link',
+      destination_kind: 'storage',
+      agent: agent.id,
+    },
+  });
+  const path = `extractions/${extraction.body.id}`;
+  const open = {
+    leaver: await openStream(ofOrg, { token: leaver.token }),
+    mate: await openStream(ofTeam, { token: mate.token }),
+    extraction: await openStream(path, { token: mate.token }),
+  };
+  const staying = await Promise.all(
+    [ofOrg, ofTeam, path].map((thing) => openStream(thing, { token: bystander.token })),
+  );
+  await server.api('PATCH', `/api/v1/users/${leaver.id}`, { key: app.secretKey, body: { org: null } });
+  await streamEnds('a user who left the org', open.leaver);
+  await server.api('DELETE', `/api/v1/teams/${team.id}/members/${mate.id}`, { key: app.secretKey });
+  await streamEnds('a user who left the team, its run', open.mate);
+  await streamEnds('a user who left the team, its extraction', open.extraction);
+  for (const stream of staying) {
+    assert.equal(stream.readableEnded, false);
+    stream.destroy();
+  }
 });
 
 test('an upload link ends with the rights of the one who made it', async () => {

@@ -23,7 +23,7 @@ type Case = {
   expected: { status: number; field?: string };
 };
 
-async function makeAgent(): Promise<TestResource> {
+async function createAgent(): Promise<TestResource> {
   const { body } = await server.api<{ id: string }>('POST', '/api/v1/agents', {
     key: app.secretKey,
     body: { name: 'a' },
@@ -31,7 +31,7 @@ async function makeAgent(): Promise<TestResource> {
   return { id: body.id, uuid: await uuidOf('agents') };
 }
 
-async function makeTeam(): Promise<TestResource> {
+async function createTeam(): Promise<TestResource> {
   const { body } = await server.api<{ id: string }>('POST', '/api/v1/teams', {
     key: app.secretKey,
     body: { name: 't' },
@@ -46,20 +46,20 @@ async function uuidOf(table: string): Promise<string> {
   return row.id;
 }
 
-async function makeSource(owner: Record<string, string>): Promise<TestResource> {
+async function createSource(owner: Record<string, string>): Promise<TestResource> {
   const body = { type: 'knowledge/documents', ...owner };
   const made = await server.api<{ id: string }>('POST', '/api/v1/knowledge_sources', { key: app.secretKey, body });
   assert.equal(made.status, 201, made.text);
   return { id: made.body.id, uuid: await uuidOf('knowledge_sources') };
 }
 
-async function makeAutomation(): Promise<TestResource> {
+async function createAutomation(): Promise<TestResource> {
   const automations = new AutomationsClient(server, app);
-  const { id } = await automations.automation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
+  const { id } = await automations.createAutomation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
   return { id, uuid: await uuidOf('automations') };
 }
 
-const makeOrgSource = async () => makeSource({ org: (await makeOrg()).id });
+const makeOrgSource = async () => createSource({ org: (await makeOrg()).id });
 const makeUser = () => server.provision.user(app);
 const makeOrg = () => server.provision.org(app);
 const cases: Case[] = [
@@ -76,15 +76,15 @@ const cases: Case[] = [
     request: ({ id }) => ['POST', '/teams', { name: 't', org: id }],
   },
   {
-    ...{ what: 'an agent', table: 'teams', gone: makeTeam, expected: { status: 422, field: 'team' } },
+    ...{ what: 'an agent', table: 'teams', gone: createTeam, expected: { status: 422, field: 'team' } },
     request: ({ id }) => ['POST', '/agents', { name: 'a', team: id }],
   },
   {
-    ...{ what: 'a thread', table: 'agents', gone: makeAgent, expected: { status: 422, field: 'agent' } },
+    ...{ what: 'a thread', table: 'agents', gone: createAgent, expected: { status: 422, field: 'agent' } },
     request: ({ id }) => ['POST', '/threads', { title: 't', agent: id }],
   },
   {
-    ...{ what: 'an installation', table: 'agents', gone: makeAgent, expected: { status: 404 } },
+    ...{ what: 'an installation', table: 'agents', gone: createAgent, expected: { status: 404 } },
     request: ({ id }) => ['POST', `/agents/${id}/installations`, { kind: 'web/site' }],
   },
   {
@@ -96,11 +96,11 @@ const cases: Case[] = [
     ],
   },
   {
-    ...{ what: 'an invocation', table: 'automations', gone: makeAutomation, expected: { status: 404 } },
+    ...{ what: 'an invocation', table: 'automations', gone: createAutomation, expected: { status: 404 } },
     request: ({ id }) => ['POST', `/automations/${id}/invoke`, { payload: {} }],
   },
   {
-    ...{ what: 'a member, when the team goes', table: 'teams', gone: makeTeam, expected: { status: 404 } },
+    ...{ what: 'a member, when the team goes', table: 'teams', gone: createTeam, expected: { status: 404 } },
     request: ({ id }) => ['POST', `/teams/${id}/members`, { user: member.id }],
   },
   {
@@ -126,7 +126,7 @@ for (const { what, table, gone, request, expected } of cases)
     await server.db.begin(async (tx) => {
       await tx`delete from ${tx(table)} where app_id = ${app.app.uuid} and id = ${owner.uuid}`;
       answer = send();
-      await untilItWaits(tx, answer);
+      await waitForLock(tx, answer);
     });
     const { status, body: error, text } = await (answer as ReturnType<typeof send>);
     assert.equal(status, expected.status, text);
@@ -138,7 +138,7 @@ for (const { what, table, gone, request, expected } of cases)
   });
 
 /** Waits until the request waits for a lock that the caller's transaction holds, or has ended without. */
-async function untilItWaits(tx: Transaction, request: Promise<unknown>): Promise<void> {
+async function waitForLock(tx: Transaction, request: Promise<unknown>): Promise<void> {
   const pid = await pidOf(tx);
   let isOver = false;
   void request.finally(() => {
@@ -163,14 +163,14 @@ test('a source or its owner is deleted while contents are pushed, without a dead
     server.api(method, `/api/v1${path}`, { key: app.secretKey, ...(body === undefined ? {} : { body }) });
   const owners: [string, () => Promise<TestResource>][] = [
     ['user', makeUser],
-    ['team', makeTeam],
-    ['agent', makeAgent],
+    ['team', createTeam],
+    ['agent', createAgent],
     ['org', makeOrg],
   ];
   for (let round = 0; round < 40; round++) {
     const [kind, make] = owners[round % owners.length] as (typeof owners)[number];
     const owner = await make();
-    const source = await makeSource({ [kind]: owner.id });
+    const source = await createSource({ [kind]: owner.id });
     const file = await call('POST', '/files', {
       ...{ filename: 'a.txt', content_type: 'text/plain', data: 'T3R0ZXJzLg==', [kind]: owner.id },
     });

@@ -7,8 +7,8 @@ import { after, test } from 'node:test';
 import { bootstrapIfEmpty } from '../../src/apps/bootstrap.ts';
 import { samplePdf } from '../../src/content/parse/sample-pdf.ts';
 import { credentialsFile } from '../../src/credentials-file.ts';
-import { html, startSite } from '../support/fixture-site.ts';
-import { makeClone, matchesShown, readBlocks, readPage, runSteps, type Step, stepsOf } from '../support/guides.ts';
+import { htmlPage, startSite } from '../support/fixture-site.ts';
+import { createClone, matchesShown, readBlocks, readPage, runSteps, type Step, stepsOf } from '../support/guides.ts';
 import { startTestServer } from '../support/server.ts';
 import { projectRoot } from '../support/source.ts';
 
@@ -29,6 +29,7 @@ const pages = [
   'docs/search.md',
   'docs/automations.md',
   'docs/key-value.md',
+  'docs/retries.md',
   'docs/cli.md',
   'docs/mcp.md',
   'docs/self-hosting.md',
@@ -42,12 +43,12 @@ const withoutOpening = ['README.md', 'docs/quickstart.md', 'docs/self-hosting.md
 const isRun = (page: string) => (step: Step) => page !== 'README.md' || step.heading === 'First result';
 
 const site = await startSite({
-  '/': html('Example Domain'),
-  '/article': html('An article'),
-  '/docs/': html('Docs', ['/docs/install', '/docs/use', '/blog/news']),
-  '/docs/install': html('Install'),
-  '/docs/use': html('Use'),
-  '/blog/news': html('News'),
+  '/': htmlPage('Example Domain'),
+  '/article': htmlPage('An article'),
+  '/docs/': htmlPage('Docs', ['/docs/install', '/docs/use', '/blog/news']),
+  '/docs/install': htmlPage('Install'),
+  '/docs/use': htmlPage('Use'),
+  '/blog/news': htmlPage('News'),
 });
 after(() => site.close());
 
@@ -63,7 +64,7 @@ for (const page of pages)
       const { db, services, baseUrl } = server;
       const made = await bootstrapIfEmpty(db, services.secrets, () => {});
       assert.ok(made);
-      makeClone(directory, credentialsFile(baseUrl, made));
+      createClone(directory, credentialsFile(baseUrl, made));
       for (const place of ['.', 'data/try']) writeFileSync(join(directory, place, 'report.pdf'), samplePdf());
       const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
       assert.ok(steps.length > 0, 'A guide shows something that can be run.');
@@ -92,7 +93,7 @@ test('the guides work one after the other in one shell, and leave nothing that g
   try {
     const made = await bootstrapIfEmpty(server.db, server.services.secrets, () => {});
     assert.ok(made);
-    makeClone(directory, credentialsFile(server.baseUrl, made));
+    createClone(directory, credentialsFile(server.baseUrl, made));
     for (const place of ['.', 'data/try']) writeFileSync(join(directory, place, 'report.pdf'), samplePdf());
     const before = readdirSync(directory).sort();
     const steps = ['docs/quickstart.md', ...pages.filter((page) => !withoutOpening.includes(page))].flatMap((page) =>
@@ -114,7 +115,7 @@ test('the guides work one after the other in one shell, and leave nothing that g
 test('the programs of the guides have no type errors', { timeout: 120_000 }, async () => {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-guide-'));
   try {
-    makeClone(directory, {});
+    createClone(directory, {});
     const programs = pages.flatMap((page) =>
       stepsOf(readPage(page))
         .filter(({ language }) => language === 'ts')

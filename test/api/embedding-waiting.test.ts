@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { startEmbeddingService } from '../support/embedding-service.ts';
 import { knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
-import type { TestWorld } from '../support/provisioner.ts';
+import type { TestTenants } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 /* One place for jobs, and an embedding service that does not respond to some texts. */
@@ -14,8 +14,8 @@ const large = (word: string): string => `A sentence about ${word} and rivers. `.
 
 let service: Awaited<ReturnType<typeof startEmbeddingService>>;
 let server: TestServer;
-let first: TestWorld;
-let second: TestWorld;
+let first: TestTenants;
+let second: TestTenants;
 
 before(async () => {
   service = await startEmbeddingService();
@@ -43,15 +43,15 @@ test('ingestions whose embedding service does not respond keep no other app wait
   const app = knowledgeOf(server, { key: first.app.secretKey });
   const sources = [];
   for (let n = 0; n < 2; n++) {
-    const source = await app.makeSource({ org: first.org.id });
+    const source = await app.createSource({ org: first.org.id });
     sources.push(source);
     const body = { content: { data: large('herons') } };
     assert.equal((await app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, body)).status, 201);
   }
-  await service.untilHanging(2);
+  await service.waitForOpenRequests(2);
 
   const other = knowledgeOf(server, { key: second.app.secretKey });
-  const source = await other.makeSource({ org: second.org.id });
+  const source = await other.createSource({ org: second.org.id });
   const pushed = await other.ingest(source, { content: { data: large('storks') } });
   assert.deepEqual([pushed.status, pushed.metadata.embedding], ['succeeded', undefined]);
   assert.equal(service.hanging.length, 2);
@@ -70,15 +70,15 @@ test('documents whose vectors are caught up with hold no place either, and a sto
   service.silentOn = undefined;
   service.broken = 400;
   const app = knowledgeOf(server, { key: first.app.secretKey });
-  const waiting = await app.makeSource({ org: first.org.id });
+  const waiting = await app.createSource({ org: first.org.id });
   const pushed = await app.ingest(waiting, { content: { data: 'Bitterns hide in the reeds.' } });
   assert.equal(pushed.metadata.embedding, 'pending');
   service.broken = undefined;
   service.silentOn = 'Bitterns';
-  await service.untilHanging(1);
+  await service.waitForOpenRequests(1);
 
   const other = knowledgeOf(server, { key: second.app.secretKey });
-  const source = await other.makeSource({ org: second.org.id });
+  const source = await other.createSource({ org: second.org.id });
   assert.equal((await other.ingest(source, { content: { data: large('egrets') } })).status, 'succeeded');
 
   const [hanging] = service.hanging;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { extractUrl, outputText } from '../support/extractions.ts';
-import { type FixtureSite, html, startSite } from '../support/fixture-site.ts';
+import { type FixtureSite, htmlPage, startSite } from '../support/fixture-site.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
@@ -22,12 +22,12 @@ before(async () => {
   server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' } });
   app = await server.provision.app();
   site = await startSite({
-    '/': html('Home', ['/app']),
+    '/': htmlPage('Home', ['/app']),
     '/app': shell,
     '/products/sea-anchor': `<html><head><title>Sea anchor</title><meta property="og:type" content="product">
       <script type="application/ld+json">${JSON.stringify(product)}</script></head>
       <body><main><h1>Sea anchor</h1><button>Add to cart</button></main></body></html>`,
-    '/many': html(
+    '/many': htmlPage(
       'Many',
       Array.from({ length: 5_001 }, (_unused, at) => `/page-${at}`),
     ),

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ended, extractUrl, type TestExtraction } from '../support/extractions.ts';
-import { answers, type FixtureSite, html, startSite } from '../support/fixture-site.ts';
-import type { TestWorld } from '../support/provisioner.ts';
+import { extractUrl, type TestExtraction, waitForExtraction } from '../support/extractions.ts';
+import { type FixtureSite, htmlPage, responses, startSite } from '../support/fixture-site.ts';
+import type { TestTenants } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
-let world: TestWorld;
+let world: TestTenants;
 let site: FixtureSite;
 
 before(async () => {
   server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_STREAM_SECONDS: '60' } });
   world = await server.provision.world();
   site = await startSite({
-    '/': html('Home', ['/a', '/b']),
-    '/a': html('A'),
-    '/b': html('B'),
-    '/silent': answers.silent,
+    '/': htmlPage('Home', ['/a', '/b']),
+    '/a': htmlPage('A'),
+    '/b': htmlPage('B'),
+    '/silent': responses.silent,
   });
 });
 after(async () => {
@@ -34,7 +34,7 @@ function create(credential: { key?: string; token?: string }, body: Record<strin
 test('a job is seen by its owner and by servers of its app, and is 404 for everybody else', async () => {
   const created = await create({ token: world.member.token });
   assert.equal(created.status, 202);
-  await ended(server.baseUrl, world.app.secretKey, created.body.id);
+  await waitForExtraction(server.baseUrl, world.app.secretKey, created.body.id);
   const path = `/api/v1/extractions/${created.body.id}`;
   assert.equal((await server.api('GET', path, { token: world.member.token })).status, 200);
   assert.equal((await server.api('GET', path, {})).status, 401);
@@ -78,7 +78,7 @@ test('the list contains what the caller can see, newest first, without outputs',
 test('DELETE cancels and removes a running job, and its stream ends', async () => {
   const created = await create({ key: world.app.secretKey }, { url: `${site.origin}/silent` });
   const path = `/api/v1/extractions/${created.body.id}`;
-  await site.asked('/silent');
+  await site.waitForRequest('/silent');
   const stream = await fetch(`${server.baseUrl}${path}/stream`, { headers: { 'x-api-key': world.app.secretKey } });
   assert.equal(stream.headers.get('content-type'), 'text/event-stream; charset=utf-8');
   const removed = await server.api('DELETE', path, { key: world.app.secretKey });
@@ -112,7 +112,7 @@ test('extractions for an agent belong to it', async () => {
   const agent = await server.provision.agent(world.app, { user: world.member });
   const created = await create({ token: world.member.token }, { agent: agent.id });
   assert.equal(created.status, 202);
-  const done = await ended(server.baseUrl, world.app.secretKey, created.body.id);
+  const done = await waitForExtraction(server.baseUrl, world.app.secretKey, created.body.id);
   assert.equal(done.agent, agent.id);
   assert.equal(done.outputs[0]?.file?.agent, agent.id);
   assert.equal((await create({ token: world.otherUser.token }, { agent: agent.id })).status, 422);

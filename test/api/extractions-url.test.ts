@@ -3,9 +3,9 @@ import { after, before, test } from 'node:test';
 import { deflateSync } from 'node:zlib';
 import { extractUrl, outputText, type TestExtraction } from '../support/extractions.ts';
 import {
-  answers,
   type FixtureSite,
-  html,
+  htmlPage,
+  responses,
   type SitePages,
   type SiteResponse,
   startSite,
@@ -41,7 +41,7 @@ function paths(extraction: TestExtraction): string[] {
 }
 
 test('a link is one page as Markdown, accepted immediately and done soon', async () => {
-  const site = await siteOf({ '/a/post.html': html('A post', ['/b', '/c']) });
+  const site = await siteOf({ '/a/post.html': htmlPage('A post', ['/b', '/c']) });
   const created = await server.api<TestExtraction>('POST', '/api/v1/extractions', {
     key: app.secretKey,
     body: {
@@ -65,13 +65,13 @@ test('a link is one page as Markdown, accepted immediately and done soon', async
   assert.equal(output?.title, 'A post');
   assert.equal(output?.file?.filename, 'web/a/post.md');
   assert.match(await outputText(output), /^This is the page called A post/);
-  assert.deepEqual(site.pagesFetched(), ['/a/post.html']);
+  assert.deepEqual(site.requestedPages(), ['/a/post.html']);
 });
 
 test('a site is read page by page, each once, within its host, whatever spellings its links have', async () => {
-  const other = await siteOf({ '/': html('Elsewhere') });
+  const other = await siteOf({ '/': htmlPage('Elsewhere') });
   const site = await siteOf({
-    '/': html('Home', [
+    '/': htmlPage('Home', [
       '/a',
       '/a#part',
       '/a?utm_source=x',
@@ -81,10 +81,10 @@ test('a site is read page by page, each once, within its host, whatever spelling
       `${other.origin}/`,
       'mailto:x@y.z',
     ]),
-    '/a': html('A', ['/', '/d']),
-    '/b/': html('B', ['/../a']),
-    '/c.html': html('C'),
-    '/d': html('D', ['/d']),
+    '/a': htmlPage('A', ['/', '/d']),
+    '/b/': htmlPage('B', ['/../a']),
+    '/c.html': htmlPage('C'),
+    '/d': htmlPage('D', ['/d']),
   });
   const done = await extract(`${site.origin}/`);
   assert.equal(done.state, 'done');
@@ -101,33 +101,33 @@ test('a site is read page by page, each once, within its host, whatever spelling
     'out/d.md',
     'out/index.md',
   ]);
-  for (const path of ['/', '/a', '/b/', '/c.html', '/d']) assert.equal(site.hits(path), 1, path);
+  for (const path of ['/', '/a', '/b/', '/c.html', '/d']) assert.equal(site.requestCount(path), 1, path);
   assert.equal(other.requests.length, 0);
-  assert.equal(site.hits('/logo.png'), 0);
+  assert.equal(site.requestCount('/logo.png'), 0);
 });
 
 test('no more than max_pages pages are tried, whatever a site does', async () => {
-  const site = await siteOf({ '/': html('Home', ['/calendar?day=1', '/x/']) }, (request, response, url) =>
+  const site = await siteOf({ '/': htmlPage('Home', ['/calendar?day=1', '/x/']) }, (request, response, url) =>
     url.pathname === '/calendar'
-      ? answers.calendar(request, response, url)
-      : response.setHeader('content-type', 'text/html').end(html(url.pathname, ['x/', 'y/', '../z/'])),
+      ? responses.calendar(request, response, url)
+      : response.setHeader('content-type', 'text/html').end(htmlPage(url.pathname, ['x/', 'y/', '../z/'])),
   );
   const done = await extract(`${site.origin}/`, { max_pages: 12 });
   assert.equal(done.state, 'done');
   assert.equal(done.outputs.length, 12);
-  assert.ok(site.pagesFetched().length <= 12);
+  assert.ok(site.requestedPages().length <= 12);
   assert.deepEqual(done.progress, { discovered: 12, done: 12, failed: 0 });
 });
 
 test('broken pages are outputs that failed, and the job is done', async () => {
   const site = await siteOf({
-    '/': html('Home', ['/missing', '/down', '/cut', '/junk', '/bomb', '/loop', '/flaky', '/empty']),
-    '/down': answers.status(500),
-    '/cut': answers.cut,
-    '/junk': answers.junk,
-    '/bomb': answers.bomb,
-    '/loop': answers.redirect('/loop'),
-    '/flaky': answers.flaky(2, html('Flaky')),
+    '/': htmlPage('Home', ['/missing', '/down', '/cut', '/junk', '/bomb', '/loop', '/flaky', '/empty']),
+    '/down': responses.status(500),
+    '/cut': responses.cut,
+    '/junk': responses.junk,
+    '/bomb': responses.bomb,
+    '/loop': responses.redirect('/loop'),
+    '/flaky': responses.flaky(2, htmlPage('Flaky')),
     '/empty': '',
   });
   const done = await extract(`${site.origin}/`);
@@ -143,9 +143,9 @@ test('broken pages are outputs that failed, and the job is done', async () => {
   assert.equal(errors['/junk'], 'unsupported_content');
   assert.equal(errors['/bomb'], 'too_large');
   assert.equal(errors['/loop'], 'too_many_redirects');
-  assert.equal(site.hits('/down'), 3);
-  assert.equal(site.hits('/missing'), 1);
-  assert.equal(site.hits('/flaky'), 3);
+  assert.equal(site.requestCount('/down'), 3);
+  assert.equal(site.requestCount('/missing'), 1);
+  assert.equal(site.requestCount('/flaky'), 3);
   assert.equal(done.outputs.find((output) => output.title === 'Flaky')?.state, 'done');
   assert.equal(done.output_count, done.progress.done);
   assert.equal(done.progress.discovered, done.progress.done + done.progress.failed);
@@ -154,15 +154,15 @@ test('broken pages are outputs that failed, and the job is done', async () => {
 
 test('a start page that fails fails the job, and says why', async () => {
   const site = await siteOf({
-    '/down': answers.status(503),
-    '/inside': answers.redirect('http://10.0.0.1/'),
-    '/named': answers.redirect('http://localhost.evil.test/'),
+    '/down': responses.status(503),
+    '/inside': responses.redirect('http://10.0.0.1/'),
+    '/named': responses.redirect('http://localhost.evil.test/'),
   });
   const down = await extract(`${site.origin}/down`);
   assert.equal(down.state, 'failed');
   assert.equal(down.failure_reason, 'fetch_failed');
   assert.equal(down.error?.code, 'http_503');
-  assert.equal(site.hits('/down'), 3);
+  assert.equal(site.requestCount('/down'), 3);
   const inside = await extract(`${site.origin}/inside`, { mode: 'link' });
   assert.equal(inside.failure_reason, 'fetch_failed');
   assert.equal(inside.error?.code, 'unsafe_url');
@@ -174,16 +174,16 @@ test('a start page that fails fails the job, and says why', async () => {
 test('robots.txt is obeyed, with a reason for each page left out; a secret key may ignore it', async () => {
   const site = await siteOf({
     '/robots.txt': 'User-agent: *\nDisallow: /private\nDisallow: /start',
-    '/': html('Home', ['/private/a', '/open', '/away']),
-    '/start': html('Closed'),
-    '/private/a': html('Private'),
-    '/open': html('Open'),
-    '/away': answers.redirect('/private/b'),
-    '/private/b': html('Private too'),
+    '/': htmlPage('Home', ['/private/a', '/open', '/away']),
+    '/start': htmlPage('Closed'),
+    '/private/a': htmlPage('Private'),
+    '/open': htmlPage('Open'),
+    '/away': responses.redirect('/private/b'),
+    '/private/b': htmlPage('Private too'),
   });
   const done = await extract(`${site.origin}/`);
   assert.deepEqual(paths(done).sort(), ['/', '/open']);
-  assert.equal(site.hits('/private/a') + site.hits('/private/b'), 0);
+  assert.equal(site.requestCount('/private/a') + site.requestCount('/private/b'), 0);
   assert.deepEqual(done.left_out?.map((page) => [new URL(page.url).pathname, page.reason]).sort(), [
     ['/away', 'redirected_away'],
     ['/private/a', 'robots'],
@@ -193,7 +193,7 @@ test('robots.txt is obeyed, with a reason for each page left out; a secret key m
     [closed.state, closed.failure_reason, closed.error?.code],
     ['failed', 'fetch_failed', 'robots_disallowed'],
   );
-  assert.equal(site.hits('/start'), 0);
+  assert.equal(site.requestCount('/start'), 0);
   const ignored = await extract(`${site.origin}/`, { ignore_robots: true });
   assert.deepEqual(paths(ignored).sort(), ['/', '/open', '/private/a', '/private/b']);
 
@@ -207,26 +207,26 @@ test('robots.txt is obeyed, with a reason for each page left out; a secret key m
 });
 
 test('an unavailable robots.txt closes the site', async () => {
-  const site = await siteOf({ '/robots.txt': answers.status(503), '/': html('Home') });
+  const site = await siteOf({ '/robots.txt': responses.status(503), '/': htmlPage('Home') });
   const closed = await extract(`${site.origin}/`);
   assert.deepEqual([closed.state, closed.error?.code], ['failed', 'robots_disallowed']);
-  assert.equal(site.hits('/'), 0);
+  assert.equal(site.requestCount('/'), 0);
 });
 
 test('nofollow links and pages are not followed, and a canonical twin is read once', async () => {
   const site = await siteOf({
-    '/': `${html('Home', ['/a', '/list', '/twin?x=1', '/twin'])}<a rel="nofollow" href="/secret">s</a>`,
-    '/a': html('A', ['/from-a'], '<meta name="robots" content="nofollow">'),
+    '/': `${htmlPage('Home', ['/a', '/list', '/twin?x=1', '/twin'])}<a rel="nofollow" href="/secret">s</a>`,
+    '/a': htmlPage('A', ['/from-a'], '<meta name="robots" content="nofollow">'),
     '/list': (_request, response) =>
       response
         .writeHead(200, { 'content-type': 'text/html', 'x-robots-tag': 'nofollow' })
-        .end(html('List', ['/from-list'])),
-    '/twin': html('Twin', [], '<link rel="canonical" href="/twin">'),
+        .end(htmlPage('List', ['/from-list'])),
+    '/twin': htmlPage('Twin', [], '<link rel="canonical" href="/twin">'),
   });
   const done = await extract(`${site.origin}/`);
   assert.equal(done.outputs.filter((output) => output.title === 'Twin').length, 1);
   assert.deepEqual(done.outputs.map((output) => output.title).sort(), ['A', 'Home', 'List', 'Twin']);
-  for (const path of ['/secret', '/from-a', '/from-list']) assert.equal(site.hits(path), 0, path);
+  for (const path of ['/secret', '/from-a', '/from-list']) assert.equal(site.requestCount(path), 0, path);
 });
 
 test('paths, depth and sitemaps narrow and widen what is read', async () => {
@@ -234,14 +234,14 @@ test('paths, depth and sitemaps narrow and widen what is read', async () => {
     '/robots.txt': 'Sitemap: /maps/sitemap-index.xml',
     '/maps/sitemap-index.xml': '<sitemapindex><sitemap><loc>/maps/sitemap-one.xml</loc></sitemap></sitemapindex>',
     '/maps/sitemap-one.xml': '<urlset><url><loc>/docs/hidden</loc></url><url><loc>/blog/hidden</loc></url></urlset>',
-    '/docs/': html('Docs', ['/docs/one', '/blog/one', '/docs/old/x']),
-    '/docs/one': html('One', ['/docs/two']),
-    '/docs/two': html('Two', ['/docs/three']),
-    '/docs/three': html('Three'),
-    '/docs/hidden': html('Hidden'),
-    '/docs/old/x': html('Old'),
-    '/blog/one': html('Blog'),
-    '/blog/hidden': html('Hidden blog'),
+    '/docs/': htmlPage('Docs', ['/docs/one', '/blog/one', '/docs/old/x']),
+    '/docs/one': htmlPage('One', ['/docs/two']),
+    '/docs/two': htmlPage('Two', ['/docs/three']),
+    '/docs/three': htmlPage('Three'),
+    '/docs/hidden': htmlPage('Hidden'),
+    '/docs/old/x': htmlPage('Old'),
+    '/blog/one': htmlPage('Blog'),
+    '/blog/hidden': htmlPage('Hidden blog'),
   };
   const site = await siteOf(pages);
   const url = `${site.origin}/docs/`;
@@ -254,8 +254,8 @@ test('paths, depth and sitemaps narrow and widen what is read', async () => {
 });
 
 test('a start page that redirects sets the host', async () => {
-  const target = await siteOf({ '/home': html('Home', ['/a', '/b']), '/a': html('A'), '/b': html('B') });
-  const site = await siteOf({ '/': answers.redirect(`${target.origin}/home`, 301), '/x': html('X') });
+  const target = await siteOf({ '/home': htmlPage('Home', ['/a', '/b']), '/a': htmlPage('A'), '/b': htmlPage('B') });
+  const site = await siteOf({ '/': responses.redirect(`${target.origin}/home`, 301), '/x': htmlPage('X') });
   const done = await extract(`${site.origin}/`);
   assert.deepEqual(
     done.outputs.map((output) => output.source_url).sort(),
@@ -265,7 +265,7 @@ test('a start page that redirects sets the host', async () => {
 
 test('documents among the pages go through the same parsers', async () => {
   const site = await siteOf({
-    '/': html('Home', ['/notes.txt', '/data.csv']),
+    '/': htmlPage('Home', ['/notes.txt', '/data.csv']),
     '/notes.txt': 'Notes in plain text.',
     '/data.csv': (_request, response) => response.setHeader('content-type', 'text/csv').end('a,b\n1,2\n'),
   });
@@ -280,7 +280,7 @@ test('outputs with the same name get a number, and config outputs are entries at
   const site = await siteOf({}, (_request, response, url) =>
     response
       .setHeader('content-type', 'text/html')
-      .end(html(`Page ${url.search}`, url.search === '' ? ['/p?1', '/p?2', '/p?3', '/p-2'] : [])),
+      .end(htmlPage(`Page ${url.search}`, url.search === '' ? ['/p?1', '/p?2', '/p?3', '/p-2'] : [])),
   );
   const done = await extract(`${site.origin}/p`, { destination_kind: 'config', destination_path: 'site' });
   assert.equal(done.state, 'done');
@@ -300,15 +300,15 @@ test('outputs with the same name get a number, and config outputs are entries at
 test('crawl-delay is kept, and Retry-After is waited for', async () => {
   const site = await siteOf({
     '/robots.txt': 'User-agent: quarry\nCrawl-delay: 0.05',
-    '/': html('Home', ['/a', '/b', '/c']),
-    '/a': html('A'),
-    '/b': answers.flaky(1, html('B'), { 'retry-after': '1' }),
-    '/c': html('C'),
+    '/': htmlPage('Home', ['/a', '/b', '/c']),
+    '/a': htmlPage('A'),
+    '/b': responses.flaky(1, htmlPage('B'), { 'retry-after': '1' }),
+    '/c': htmlPage('C'),
   });
   const done = await extract(`${site.origin}/`, { sitemap: 'skip' });
   assert.equal(done.progress.done, 4);
-  assert.equal(site.concurrencySeen(), 1);
-  assert.equal(site.hits('/b'), 2);
+  assert.equal(site.maxConcurrency(), 1);
+  assert.equal(site.requestCount('/b'), 2);
 });
 
 test('wrong requests are 422 on the member, unsafe URLs on url, before anything is fetched', async () => {
@@ -349,12 +349,12 @@ test('wrong requests are 422 on the member, unsafe URLs on url, before anything 
 
 test('a sitemap of two gzip bytes and a deflated page with bytes after its end fail nothing else', async () => {
   const site = await siteOf({
-    '/': html('Home', ['/page']),
+    '/': htmlPage('Home', ['/page']),
     '/sitemap.xml': Buffer.from([0x1f, 0x8b]),
     '/page': (_request, response) =>
       response
         .writeHead(200, { 'content-type': 'text/html', 'content-encoding': 'deflate' })
-        .end(Buffer.concat([deflateSync(html('Page')), Buffer.from('xy')])),
+        .end(Buffer.concat([deflateSync(htmlPage('Page')), Buffer.from('xy')])),
   });
   const done = await extract(`${site.origin}/`);
   assert.equal(done.state, 'done');

@@ -254,11 +254,11 @@ test('ten megabytes exactly are read, one byte more is 422 file_too_large', asyn
   const accepted = await extract({ file: await upload(exact), destination_kind: 'storage' });
   assert.equal(accepted.status, 201, accepted.text.slice(0, 300));
   const file = await upload(Buffer.alloc(size + 1, line));
-  await leavesNothing(422, 'file_too_large', file);
+  await assertNothingLeft(422, 'file_too_large', file);
 });
 
 /** What a refused extraction could leave: rows, blobs and temporary files. */
-async function remains(): Promise<object> {
+async function listLeftovers(): Promise<object> {
   const counts: Record<string, unknown> = {};
   for (const table of ['extractions', 'extraction_outputs', 'files', 'configs', 'config_versions', 'doomed_blobs']) {
     const [row] = await db<{ count: number }[]>`select count(*)::integer as count from ${db(table)}`;
@@ -270,12 +270,12 @@ async function remains(): Promise<object> {
   return counts;
 }
 
-async function leavesNothing(status: number, code: string | string[], file: string): Promise<void> {
+async function assertNothingLeft(status: number, code: string | string[], file: string): Promise<void> {
   for (const destination of [
     { destination_kind: 'storage' },
     { destination_kind: 'config', destination_path: 'failed' },
   ]) {
-    const before = await remains();
+    const before = await listLeftovers();
     const started = Date.now();
     const answer = await extract<ErrorBody>({ file, ...destination });
     assert.equal(answer.status, status, answer.text.slice(0, 300));
@@ -283,7 +283,7 @@ async function leavesNothing(status: number, code: string | string[], file: stri
     assert.ok(answer.body.error.message.length > 10);
     assert.ok(!/\/work|\/src|node_modules|at .*:\d+/.test(answer.text), answer.text);
     assert.ok(Date.now() - started < 30_000);
-    assert.deepEqual(await remains(), before);
+    assert.deepEqual(await listLeftovers(), before);
   }
   assert.equal(
     (await api<{ total_entries: number }>('GET', '/api/v1/config?prefix=failed', { key })).body.total_entries,
@@ -350,7 +350,7 @@ const failures: Record<string, [Uint8Array | string, string, string]> = {
 };
 for (const [name, [bytes, filename, contentType]] of Object.entries(failures))
   test(`${name} is a clear 422 that leaves nothing behind`, async () => {
-    await leavesNothing(422, unreadable, await upload(bytes, filename, contentType));
+    await assertNothingLeft(422, unreadable, await upload(bytes, filename, contentType));
   });
 
 test('hostile HTML and XML end in text or a clear 422, never in a crash', async () => {
@@ -388,7 +388,7 @@ test('a crashing parser is 422, a hanging one 504, and the server keeps running'
     ['timeout', 504],
   ] as [ParseFailure, number][]) {
     parser.parse = () => Promise.reject(new ParseError(reason, 'The document could not be read here.'));
-    await leavesNothing(status, reason, file);
+    await assertNothingLeft(status, reason, file);
   }
   parser.parse = () => Promise.reject(new Error('secret detail /src/x.ts'));
   const answer = await extract<ErrorBody>({ file, destination_kind: 'storage' });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { ManualClock } from '../../src/clock.ts';
 import { parseId } from '../../src/ids.ts';
-import { AutomationsClient, graphOf, types } from '../support/automations.ts';
+import { AutomationsClient, entryTypes, graphOf, type Run } from '../support/automations.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -38,16 +38,16 @@ test('an expression that its deadline ended fails the run without a retry', asyn
   );
   assert.equal(run.status, 'failed');
   assert.equal(run.error?.code, 'expression_limit');
-  assert.deepEqual(types(await client.journal(run.id)), [
+  assert.deepEqual(entryTypes(await client.journal(run.id)), [
     ...['run_started', 'node_started each', 'node_started one', 'node_failed one', 'node_failed each', 'run_failed'],
   ]);
 });
 
 /** A run that has had one child and waits for a signal before it continues to `next`. */
 async function startTree(...next: Record<string, unknown>[]) {
-  const child = await client.automation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
+  const child = await client.createAutomation({ workflow: graphOf({ id: 'a', kind: 'trigger' }) });
   const call = { kind: 'run_automation', automation: child.id };
-  const root = await client.automation({
+  const root = await client.createAutomation({
     workflow: graphOf(
       { id: 'first', ...call, on_success: 'pause' },
       { id: 'pause', kind: 'wait_for_signal', name: 'go', on_success: next[0]?.id },
@@ -55,7 +55,7 @@ async function startTree(...next: Record<string, unknown>[]) {
     ),
   });
   const run = await client.invoke(root.id);
-  await client.waiting(run.id);
+  await client.waitUntilWaiting(run.id);
   const resume = () => client.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go' });
   return { run, child, call, resume };
 }
@@ -70,7 +70,7 @@ test('a run and all that it leads to may have so many runs, counted in the datab
   assert.equal(tree?.runs, 2);
   await server.db`update automation_run_trees set runs = 9997 where id = ${uuidOf(run)}`;
   await resume();
-  const ended = await client.ended(run.id);
+  const ended = await client.waitForEnd(run.id);
   assert.deepEqual([ended.status, ended.error?.code, ended.error?.node_id], ['failed', 'tree_limit', 'second']);
   const [{ count } = { count: 0 }] = await server.db<{ count: number }[]>`
     select count(*)::integer as count from automation_runs where tree_id = ${uuidOf(run)}`;
@@ -79,7 +79,7 @@ test('a run and all that it leads to may have so many runs, counted in the datab
 
 test('runs that events of a run set off count for its tree', async () => {
   const { run, resume } = await startTree({ id: 'tell', kind: 'emit_event', name: 'told', payload: {} });
-  const listener = await client.automation({
+  const listener = await client.createAutomation({
     type: 'trigger',
     trigger: 'told',
     workflow: graphOf({ id: 'a', kind: 'trigger' }),
@@ -93,7 +93,7 @@ test('runs that events of a run set off count for its tree', async () => {
     ).body.data;
   await server.db`update automation_run_trees set runs = 10000 where id = ${uuidOf(run)}`;
   await resume();
-  assert.equal((await client.ended(run.id)).status, 'completed');
+  assert.equal((await client.waitForEnd(run.id)).status, 'completed');
   while ((await listed()).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   assert.deepEqual(
     (await listed()).map(({ status, error }) => [status, error?.code]),
@@ -101,12 +101,49 @@ test('runs that events of a run set off count for its tree', async () => {
   );
 });
 
+test('events of the files, extractions and ingestions of a run count for its tree and its depth', async (t) => {
+  const make = async (path: string, body: unknown) => (await client.call<{ id: string }>('POST', path, body)).body;
+  const org = await make('/orgs', { name: 'O' });
+  const { id: source } = await make('/knowledge_sources', { type: 'knowledge/documents', org: org.id });
+  const { id: document } = await make('/files', {
+    filename: 'a.html',
+    content_type: 'text/html',
+    data: 'PHA+SGk8L3A+',
+  });
+  const page = createServer((_request, response) =>
+    response.setHeader('content-type', 'text/html').end('<p>A page.</p>'),
+  );
+  await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve));
+  t.after(() => page.close());
+  const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/`;
+  const write = { id: 'again', kind: 'file_write', filename: 'f.txt', content_type: 'text/plain', data: 'QQ==' };
+  const read = { id: 'again', kind: 'extract', destination_kind: 'storage' };
+  const loops: [string, Record<string, unknown>][] = [
+    ['file.created', write],
+    ['extraction.completed', { ...read, file: document }],
+    ['extraction.completed', { ...read, url, mode: 'link' }],
+    ['file.created', { ...read, url, mode: 'link' }],
+    ['ingestion.succeeded', { id: 'again', kind: 'ingest', source, content: { data: 'A text.' } }],
+  ];
+  for (const [trigger, node] of loops) {
+    const looping = await client.createAutomation({ type: 'trigger', trigger, workflow: graphOf(node) });
+    const first = await client.invoke((await client.createAutomation({ workflow: graphOf(node) })).id);
+    const runs = async () => (await client.call<{ data: Run[] }>('GET', `/automations/${looping.id}/runs`)).body.data;
+    while ((await runs())[0]?.error?.code !== 'event_depth') await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal((await runs()).length, 8, trigger);
+    const [tree] = await server.db<{ runs: number }[]>`
+      select runs from automation_run_trees where id = ${uuidOf(first)}`;
+    assert.equal(tree?.runs, 9, trigger);
+    await client.call('DELETE', `/automations/${looping.id}`);
+  }
+});
+
 test('a run and all that it leads to may have so many journal entries', async () => {
   const { run, resume } = await startTree({ id: 'last', kind: 'trigger' });
   await server.db`update automation_runs set sequence = 250000 where tree_id = ${uuidOf(run)}`;
   clock.advance(2_000);
   await resume();
-  const ended = await client.ended(run.id);
+  const ended = await client.waitForEnd(run.id);
   assert.deepEqual([ended.status, ended.error?.code], ['failed', 'tree_limit']);
 });
 
@@ -134,7 +171,7 @@ test('an upstream response of 5,000 nested brackets fails its node, which is not
 });
 
 test('a run whose advance throws ends as failed after a few tries', async () => {
-  const { id } = await client.automation({
+  const { id } = await client.createAutomation({
     workflow: graphOf(
       { id: 'pause', kind: 'wait_for_signal', name: 'go', on_success: 'b' },
       { id: 'b', kind: 'trigger' },
@@ -145,13 +182,13 @@ test('a run whose advance throws ends as failed after a few tries', async () => 
     update automation_graphs set graph = replace(graph::text, '"trigger"', '"none"')::json
     where automation_id = ${parseId('automation', id) ?? ''}`;
   const run = await client.invoke(id);
-  await client.waiting(run.id);
+  await client.waitUntilWaiting(run.id);
   await client.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go' });
   const hurry = setInterval(async () => {
     await server.db`update graphile_worker._private_jobs set run_at = now() where attempts between 1 and 2 and locked_at is null`;
   }, 50);
   try {
-    const ended = await client.ended(run.id);
+    const ended = await client.waitForEnd(run.id);
     assert.deepEqual([ended.status, ended.error?.code], ['failed', 'internal_error']);
   } finally {
     clearInterval(hurry);

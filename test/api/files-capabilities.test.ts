@@ -196,6 +196,6 @@ test('capability URLs survive a rotation of the root secret', async () => {
   assert.equal(await rotated.token(appId, file, 'share'), token);
   const [row] = await db<[{ capabilityKey: Buffer }]>`select capability_key from apps where id = ${appId}`;
   const afterwards = new Capabilities({ db, secrets: new Secrets(later) });
-  assert.ok(afterwards.proves(afterwards.read(token), row.capabilityKey, file, 'share'));
-  assert.ok(!afterwards.proves(afterwards.read(token), row.capabilityKey, file, 'avatar'));
+  assert.ok(afterwards.verifies(afterwards.read(token), row.capabilityKey, file, 'share'));
+  assert.ok(!afterwards.verifies(afterwards.read(token), row.capabilityKey, file, 'avatar'));
 });

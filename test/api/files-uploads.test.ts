@@ -119,9 +119,11 @@ test('an upload that breaks off leaves nothing, neither row nor blob nor note', 
   });
   outgoing.on('error', () => {});
   await new Promise((resolve) => outgoing.write(bytesOf(200_000), resolve));
-  await until(() => blobFiles().length > filesBefore);
+  await waitUntil(() => blobFiles().length > filesBefore);
   outgoing.destroy();
-  await until(async () => (await db`select 1 from doomed_blobs`).length === 0 && blobFiles().length === filesBefore);
+  await waitUntil(
+    async () => (await db`select 1 from doomed_blobs`).length === 0 && blobFiles().length === filesBefore,
+  );
   const [afterwards] = await db<[{ count: number }]>`select count(*)::int as count from files`;
   assert.equal(afterwards.count, before.count);
 });
@@ -192,6 +194,6 @@ test('blobs are deleted with their rows: immediately, or by the sweep after a ca
   assert.deepEqual(await sweepBlobs(services), { blobs: 0, temporary: 0 });
 });
 
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise((resolve) => setImmediate(resolve));
 }

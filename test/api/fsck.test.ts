@@ -12,7 +12,7 @@ after(() => server.close());
 const { api, provision, db, services, dataDir } = server;
 const app = await provision.app();
 
-async function makeFile(): Promise<{ id: string; path: string; key: string }> {
+async function createFile(): Promise<{ id: string; path: string; key: string }> {
   const { body } = await api<FileBody>('POST', '/api/v1/files', {
     key: app.secretKey,
     body: { filename: 'a', content_type: 'text/plain', data: 'aGVsbG8=' },
@@ -33,7 +33,7 @@ async function fsck(repair: boolean, now = new Date()) {
 }
 
 test('a store in order has no findings, a blob that is being written among it', async () => {
-  await makeFile();
+  await createFile();
   await services.blobs.put(`${app.app.uuid}/${newUuid()}`, Buffer.from('young'), { contentType: 'text/plain' });
   const { report } = await fsck(true);
   assert.deepEqual(report, { files: 1, blobs: 2, findings: 0, unrepaired: 0 });
@@ -41,7 +41,7 @@ test('a store in order has no findings, a blob that is being written among it', 
 
 test('missing, changed and orphaned blobs are found, and repaired where possible', async () => {
   const later = new Date(Date.now() + 2 * 60 * 60 * 1_000);
-  const [lost, longer, changed] = [await makeFile(), await makeFile(), await makeFile()];
+  const [lost, longer, changed] = [await createFile(), await createFile(), await createFile()];
   unlinkSync(lost.path);
   writeFileSync(longer.path, 'hello and more');
   writeFileSync(changed.path, 'jello');
@@ -70,7 +70,7 @@ test('missing, changed and orphaned blobs are found, and repaired where possible
 
 test('a store where most blobs are missing is taken for the wrong one and left alone', async () => {
   const files = [];
-  for (let index = 0; index < 12; index++) files.push(await makeFile());
+  for (let index = 0; index < 12; index++) files.push(await createFile());
   for (const { path } of files) unlinkSync(path);
   await assert.rejects(fsck(true), WrongBlobStoreError);
   assert.equal((await fsck(false)).report.findings, 12);

@@ -41,7 +41,7 @@ function begin(path: string, headers: Record<string, string>, length: number, se
 
 const held = () => server.server.fastify.intake.heldBytes;
 
-async function until(holds: () => boolean): Promise<void> {
+async function waitUntil(holds: () => boolean): Promise<void> {
   for (const deadline = performance.now() + 30_000; !holds(); ) {
     assert.ok(performance.now() < deadline, 'it did not come about');
     await new Promise(setImmediate);
@@ -62,7 +62,7 @@ test('a body that comes more slowly than 64 KiB a second after its first ten sec
       text = all;
     });
     const started = clock.now().getTime();
-    await until(() => {
+    await waitUntil(() => {
       if (text === undefined) clock.advance(10);
       return text !== undefined;
     });
@@ -88,12 +88,12 @@ test('a body that keeps the minimum speed is accepted, however long it takes', a
 test('bodies in transit share memory: one app gets half of it, and others get what is left', async () => {
   const headers = (key: string) => ({ 'x-api-key': key });
   const first = begin('/api/v1/files', headers(app.secretKey), 2 * mebibyte, 100);
-  await until(() => held() === 2 * mebibyte);
+  await waitUntil(() => held() === 2 * mebibyte);
   const large = JSON.stringify({ filename: 'a', content_type: 'text/plain', data: 'A'.repeat(2.5 * mebibyte) });
   const refused = await send(app.secretKey, large);
   assert.deepEqual([refused.status, refused.code, refused.retryAfter], [429, 'rate_limited', '1']);
   const second = begin('/api/v1/files', headers(otherApp.secretKey), 2 * mebibyte, 100);
-  await until(() => held() === 4 * mebibyte);
+  await waitUntil(() => held() === 4 * mebibyte);
   const none = await send((await provision.app()).secretKey, large);
   assert.deepEqual([none.status, none.code, none.retryAfter], [503, 'unavailable', '1']);
   const small = { filename: 'a', content_type: 'text/plain', data: 'A'.repeat(4 * 1024) };
@@ -104,9 +104,9 @@ test('bodies in transit share memory: one app gets half of it, and others get wh
   );
   first.destroy();
   second.destroy();
-  await until(() => held() === 0);
+  await waitUntil(() => held() === 0);
   assert.equal((await send(app.secretKey, large)).status, 201);
-  await until(() => held() === 0);
+  await waitUntil(() => held() === 0);
 });
 
 /** Sends a body of which the server may refuse the rest. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { html, type SiteResponse, startSite } from '../support/fixture-site.ts';
+import { htmlPage, type SiteResponse, startSite } from '../support/fixture-site.ts';
 import { knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -20,7 +20,7 @@ const startPull = async (source: string) => {
 };
 
 test('a document that is deleted during its replacement stays deleted', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   for (let round = 0; round < 3; round++) {
     const document = await app.push(source, `Round ${round} of the walrus.`);
     const data = `The walrus returns in round ${round}.\n\n`.repeat(20_000);
@@ -45,11 +45,11 @@ test('a document that is deleted during a pull stays deleted until the next pull
       if (holdNext) {
         held = { response };
         came.resolve();
-      } else response.end(html(`Page ${version}`));
+      } else response.end(htmlPage(`Page ${version}`));
     },
   });
   try {
-    const source = await app.makeSource({ ...org, type: 'scrape/site', payload: { url: `${site.origin}/page` } });
+    const source = await app.createSource({ ...org, type: 'scrape/site', payload: { url: `${site.origin}/page` } });
     assert.equal((await app.ingest(source, { pull: true })).status, 'succeeded');
     const [document] = await documentsOf(source);
     version = 2;
@@ -61,7 +61,7 @@ test('a document that is deleted during a pull stays deleted until the next pull
     await asked;
     holdNext = false;
     assert.equal((await app.send('DELETE', `/knowledge_documents/${document?.id}`)).status, 204);
-    held?.response.end(html('Page 2'));
+    held?.response.end(htmlPage('Page 2'));
     assert.equal((await app.waitForIngestion(pull)).status, 'succeeded');
     assert.deepEqual(await documentsOf(source), []);
     assert.equal((await app.ingest(source, { pull: true })).status, 'succeeded');
@@ -84,7 +84,7 @@ test("a file's document that is deleted while a pull reads the file again stays 
         ...org,
       })
     ).body.id;
-  const source = await app.makeSource({ ...org, type: 'file/document', payload: { file: await upload('# One') } });
+  const source = await app.createSource({ ...org, type: 'file/document', payload: { file: await upload('# One') } });
   assert.equal((await app.ingest(source, { pull: true })).status, 'succeeded');
   const [document] = await documentsOf(source);
   const large = await upload(`# Two\n\n${'The walrus returns.\n\n'.repeat(50_000)}`);

@@ -11,6 +11,7 @@ const server = await startTestServer({
     QUARRY_EMBED_URL: service.url,
     QUARRY_EMBED_MODEL: 'test',
     QUARRY_EMBED_DIMENSIONS: '64',
+    QUARRY_EMBED_QUERY_MS: '400',
   },
 });
 after(async () => {
@@ -26,7 +27,7 @@ const catchUp = () =>
   } as never);
 
 test('a service that speaks /v1/embeddings makes the vectors, and only changed chunks are embedded again', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const section = (name: string) => `# ${name}\n\n${`A sentence about ${name}. `.repeat(150)}\n\n`;
   const document = await app.push(source, section('Iron') + section('Copper'));
   assert.match((await app.search(source, { query: 'about copper', mode: 'vector' }))[0]?.content ?? '', /Copper/);
@@ -41,7 +42,7 @@ test('a service that speaks /v1/embeddings makes the vectors, and only changed c
 });
 
 test('while the embedder is down a push succeeds, says that vectors are pending, and is found by full text', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   service.broken = 400;
   const pushed = await app.ingest(source, { content: { data: 'Herons stand in shallow water.' } });
   assert.deepEqual([pushed.status, pushed.metadata.embedding], ['succeeded', 'pending']);
@@ -56,7 +57,7 @@ test('while the embedder is down a push succeeds, says that vectors are pending,
 });
 
 test('documents of another model are embedded again, and their old vectors are deleted', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   await app.push(source, 'Storks nest on roofs.');
   await server.db`update knowledge_vectors set model = 'older' where app_id = ${world.app.app.uuid}`;
   await server.db`update knowledge_codes set model = 'older' where app_id = ${world.app.app.uuid}`;
@@ -69,4 +70,26 @@ test('documents of another model are embedded again, and their old vectors are d
     ['openai:test:64'],
   );
   assert.equal((await app.search(source, { query: 'stork', mode: 'vector' })).length, 1);
+});
+
+test('a search whose query gets no vector in time returns the results of full text, and says so', async () => {
+  const source = await app.createSource(org);
+  await app.push(source, 'Bitterns boom at dusk.');
+  service.silentOn = 'bittern';
+  try {
+    const search = (mode: string) =>
+      app.send<Json>('POST', `/knowledge_sources/${source}/search`, { query: 'bittern', mode });
+    for (const mode of ['hybrid', 'vector']) {
+      const { status, body } = await search(mode);
+      assert.equal(status, 200);
+      assert.equal((body.data as unknown[]).length, mode === 'hybrid' ? 1 : 0);
+      assert.match(String(body.vectors_unavailable), /not embedded within 400 ms/);
+    }
+    assert.equal((await search('fulltext')).body.vectors_unavailable, undefined);
+  } finally {
+    service.silentOn = undefined;
+    for (const response of service.hanging.splice(0)) response.destroy();
+  }
+  const { body } = await app.send<Json>('POST', `/knowledge_sources/${source}/search`, { query: 'bittern' });
+  assert.equal(body.vectors_unavailable, undefined);
 });

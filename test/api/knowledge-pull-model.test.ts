@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { html, startSite } from '../support/fixture-site.ts';
+import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { type Json, knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
 /*
+ *   MODEL_RUNS=100 MODEL_SEED=1 node test/run.ts test/api/knowledge-pull-model.test.ts
+ *
  * Random sites that change between pulls. After each pull the source is compared with a model of a crawl that starts
  * from nothing (but for pages that fail: they stay what they were), and the model with a new source's first pull.
  */
@@ -37,7 +39,9 @@ const web = await startSite({}, (request, response, url) => {
   const headers = { 'content-type': 'text/html', ...(page.tagged ? { etag } : {}) };
   if (page.tagged && request.headers['if-none-match'] === etag) return response.writeHead(304, headers).end();
   // Without the fixture's menu, which leads home from everywhere.
-  return response.writeHead(200, headers).end(html(titleOf(at), page.links.map(pathOf)).replace(/<nav>.*<\/nav>/, ''));
+  return response
+    .writeHead(200, headers)
+    .end(htmlPage(titleOf(at), page.links.map(pathOf)).replace(/<nav>.*<\/nav>/, ''));
 });
 const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8', QUARRY_CRAWL_CONCURRENCY: '1' } });
 after(async () => {
@@ -159,9 +163,12 @@ const first = fc.record({
   kinds: fc.array(kind, { minLength: pagesCount, maxLength: pagesCount }),
   settings,
 });
+const runs = Number(process.env.MODEL_RUNS ?? 12);
+const seed = Number(process.env.MODEL_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const steps = fc.array(fc.array(change, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 5 });
 
-test('after each pull of a site that changes, the source has what a crawl from nothing would find', async () => {
+test('after each pull of a site that changes, the source has what a crawl from nothing would find', async (t) => {
+  let pulls = 0;
   await fc.assert(
     fc.asyncProperty(first, steps, async (start, changes) => {
       site.pages = start.kinds.map((kind, at) => ({
@@ -171,7 +178,7 @@ test('after each pull of a site that changes, the source has what a crawl from n
         tagged: at % 3 !== 2,
       }));
       Object.assign(site, { closed: [], sitemap: [], settings: start.settings });
-      const source = await makeSource();
+      const source = await createSource();
       let state = { known: new Map() as Known, documents: new Map() as Documents };
       await check(source);
       for (const step of changes) {
@@ -183,11 +190,12 @@ test('after each pull of a site that changes, the source has what a crawl from n
       async function check(source: string): Promise<void> {
         const after = pullModel(state.known, state.documents);
         const pulled = await app.ingest(source, { pull: true });
+        pulls += 1;
         assert.equal(pulled.status, after === undefined ? 'failed' : 'succeeded', JSON.stringify(pulled));
         if (after !== undefined) state = after;
         assert.deepEqual(await titles(source), sorted(state.documents), JSON.stringify(pulled.stats));
 
-        const fresh = await makeSource();
+        const fresh = await createSource();
         await app.ingest(fresh, { pull: true });
         const model = pullModel(new Map(), new Map())?.documents ?? new Map();
         assert.deepEqual(await titles(fresh), sorted(model), 'the model of a crawl from nothing');
@@ -214,13 +222,14 @@ test('after each pull of a site that changes, the source has what a crawl from n
         }
       }
     }),
-    { numRuns: Number(process.env.MODEL_RUNS ?? 12) },
+    { numRuns: runs, seed },
   );
+  t.diagnostic(`seed ${seed}: ${runs} sites, ${pulls} pulls`);
 });
 
-async function makeSource(): Promise<string> {
+async function createSource(): Promise<string> {
   const payload: Json = { url: `${web.origin}/`, ...site.settings };
-  return app.makeSource({ org: world.org.id, type: 'scrape/site', payload });
+  return app.createSource({ org: world.org.id, type: 'scrape/site', payload });
 }
 
 type Listed = { id: string; title: string; source_url: string };

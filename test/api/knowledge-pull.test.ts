@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { html, startSite } from '../support/fixture-site.ts';
+import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { type Json, knowledgeOf, type TestIngestion } from '../support/knowledge.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
 
@@ -15,7 +15,7 @@ const documentsOf = async (source: string) =>
   (await app.send<Listed>('GET', `/knowledge_documents?source=${source}`)).body.data;
 
 test('a link is pulled, asked for conditionally the next time, and replaced when it changes', async () => {
-  let body = html('Kettles');
+  let body = htmlPage('Kettles');
   let conditional = 0;
   const site = await startSite({
     '/page': (request, response) => {
@@ -30,7 +30,7 @@ test('a link is pulled, asked for conditionally the next time, and replaced when
     },
   });
   try {
-    const source = await app.makeSource({ ...org, type: 'web/link', payload: { url: `${site.origin}/page` } });
+    const source = await app.createSource({ ...org, type: 'web/link', payload: { url: `${site.origin}/page` } });
     const first = await app.ingest(source, { pull: true });
     assert.equal(first.status, 'succeeded', JSON.stringify(first));
     const [document] = await documentsOf(source);
@@ -40,7 +40,7 @@ test('a link is pulled, asked for conditionally the next time, and replaced when
     const second = await app.ingest(source, { pull: true });
     assert.deepEqual([second.status, second.stats.unchanged, conditional], ['succeeded', 1, 1]);
 
-    body = html('Teapots and kettles');
+    body = htmlPage('Teapots and kettles');
     const third = await app.ingest(source, { pull: true });
     assert.deepEqual([third.status, third.stats.documents], ['succeeded', 1]);
     const [changed, ...others] = await documentsOf(source);
@@ -53,10 +53,10 @@ test('a link is pulled, asked for conditionally the next time, and replaced when
 
 test('a pull of a site adds what is new, leaves what is unchanged and removes what is gone', async () => {
   const pages: Record<string, string> = {
-    '/': html('Home', ['/a', '/b', '/c']),
-    '/a': html('Apples'),
-    '/b': html('Pears'),
-    '/c': html('Plums'),
+    '/': htmlPage('Home', ['/a', '/b', '/c']),
+    '/a': htmlPage('Apples'),
+    '/b': htmlPage('Pears'),
+    '/c': htmlPage('Plums'),
   };
   const site = await startSite({}, (_request, response, url) => {
     const page = pages[url.pathname];
@@ -65,7 +65,7 @@ test('a pull of a site adds what is new, leaves what is unchanged and removes wh
     response.end(page ?? 'gone');
   });
   try {
-    const source = await app.makeSource({
+    const source = await app.createSource({
       ...org,
       type: 'scrape/site',
       payload: { url: `${site.origin}/`, exclude_paths: ['/c'] },
@@ -74,9 +74,9 @@ test('a pull of a site adds what is new, leaves what is unchanged and removes wh
     assert.equal(first.status, 'succeeded', JSON.stringify(first));
     assert.deepEqual((await documentsOf(source)).map(({ title }) => title).sort(), ['Apples', 'Home', 'Pears']);
     delete pages['/a'];
-    pages['/b'] = html('Ripe pears');
-    pages['/d'] = html('Cherries');
-    pages['/'] = html('Home', ['/b', '/d']);
+    pages['/b'] = htmlPage('Ripe pears');
+    pages['/d'] = htmlPage('Cherries');
+    pages['/'] = htmlPage('Home', ['/b', '/d']);
     const second = await app.ingest(source, { pull: true });
     assert.equal(second.status, 'succeeded');
     assert.deepEqual((await documentsOf(source)).map(({ title }) => title).sort(), ['Cherries', 'Home', 'Ripe pears']);
@@ -92,10 +92,10 @@ test('an unavailable start page fails the pull with a reason and changes no docu
   const site = await startSite({}, (_request, response) => {
     response.statusCode = up ? 200 : 404;
     response.setHeader('content-type', 'text/html');
-    response.end(html('Lighthouse'));
+    response.end(htmlPage('Lighthouse'));
   });
   try {
-    const source = await app.makeSource({
+    const source = await app.createSource({
       ...org,
       type: 'web/link',
       payload: { url: `${site.origin}/x` },
@@ -121,7 +121,7 @@ test("a file is pulled with the rights of the source's owner, and again only whe
       ...as,
     });
   const file = (await upload('# Granite\n\nA hard rock.', { user: world.member.id })).body.id;
-  const source = await app.makeSource({ type: 'file/document', user: world.member.id, payload: { file_id: file } });
+  const source = await app.createSource({ type: 'file/document', user: world.member.id, payload: { file_id: file } });
   const first = await app.ingest(source, { pull: true });
   assert.equal(first.status, 'succeeded', JSON.stringify(first));
   assert.equal((await app.search(source, { query: 'granite', mode: 'fulltext' })).length, 1);
@@ -136,12 +136,12 @@ test("a file is pulled with the rights of the source's owner, and again only whe
 test('a schedule pulls an active source by itself, and never a paused one', async () => {
   const site = await startSite({}, (_request, response) => {
     response.setHeader('content-type', 'text/html');
-    response.end(html('Tides'));
+    response.end(htmlPage('Tides'));
   });
   try {
     const payload = { url: `${site.origin}/`, schedule: '*/5 * * * *' };
-    const active = await app.makeSource({ ...org, type: 'web/link', payload });
-    const paused = await app.makeSource({ ...org, type: 'web/link', payload, state: 'paused' });
+    const active = await app.createSource({ ...org, type: 'web/link', payload });
+    const paused = await app.createSource({ ...org, type: 'web/link', payload, state: 'paused' });
     await server.db`update knowledge_sources set next_pull_at = now() - interval '1 minute' where next_pull_at is not null`;
     await server.server.work.tasks.start_pulls?.({}, {} as never);
     const list = async (source: string) =>
@@ -203,10 +203,10 @@ test("messages of an agent's threads become documents of its thread/messages sou
 test('deleting a source in the middle of its ingestion ends both cleanly', async () => {
   const site = await startSite({}, () => {});
   try {
-    const source = await app.makeSource({ ...org, type: 'web/link', payload: { url: `${site.origin}/slow` } });
+    const source = await app.createSource({ ...org, type: 'web/link', payload: { url: `${site.origin}/slow` } });
     const started = await app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, { pull: true });
     assert.equal(started.body.status, 'running');
-    await site.asked('/robots.txt');
+    await site.waitForRequest('/robots.txt');
     assert.equal((await app.send('DELETE', `/knowledge_sources/${source}`)).status, 204);
     assert.equal((await app.send('GET', `/knowledge_ingestions/${started.body.id}`)).status, 404);
   } finally {

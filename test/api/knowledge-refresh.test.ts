@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { extractUrl } from '../support/extractions.ts';
-import { html, startSite } from '../support/fixture-site.ts';
+import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { type Json, knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -34,7 +34,7 @@ async function startSource(pages: Record<string, Page | string>, payload: Json =
   });
   sites.push(site);
   const url = `${site.origin}/`;
-  const source = await app.makeSource({ org: world.org.id, type: 'scrape/site', payload: { url, ...payload } });
+  const source = await app.createSource({ org: world.org.id, type: 'scrape/site', payload: { url, ...payload } });
   return {
     site,
     rules,
@@ -62,12 +62,12 @@ async function startSource(pages: Record<string, Page | string>, payload: Json =
   };
 }
 
-const home = (links: string[]) => html('Home', links);
+const home = (links: string[]) => htmlPage('Home', links);
 const names = (count: number) => Array.from({ length: count }, (_unused, at) => `/p${at}`);
-const pagesOf = (paths: string[]) => Object.fromEntries(paths.map((path) => [path, html(`Page ${path}`)]));
+const pagesOf = (paths: string[]) => Object.fromEntries(paths.map((path) => [path, htmlPage(`Page ${path}`)]));
 
 test('a page that robots.txt closed for a while gets its document back, unchanged as it is', async () => {
-  const source = await startSource({ '/': home(['/a', '/b']), '/a': html('A'), '/b': html('B') });
+  const source = await startSource({ '/': home(['/a', '/b']), '/a': htmlPage('A'), '/b': htmlPage('B') });
   await source.pull();
   source.rules.robots = 'User-agent: *\nDisallow: /a';
   await source.pull();
@@ -79,15 +79,15 @@ test('a page that robots.txt closed for a while gets its document back, unchange
 });
 
 test('a page that redirected to another host for a while gets its document back', async () => {
-  const elsewhere = await startSite({}, (_request, response) => response.end(html('Elsewhere')));
+  const elsewhere = await startSite({}, (_request, response) => response.end(htmlPage('Elsewhere')));
   sites.push(elsewhere);
-  const pages: Record<string, Page | string> = { '/': home(['/a']), '/a': html('A') };
+  const pages: Record<string, Page | string> = { '/': home(['/a']), '/a': htmlPage('A') };
   const source = await startSource(pages);
   await source.pull();
   pages['/a'] = { body: '', location: `${elsewhere.origin.replace('127.0.0.1', '127.0.0.2')}/a` };
   await source.pull();
   assert.deepEqual(await source.titles(), ['Home']);
-  pages['/a'] = html('A');
+  pages['/a'] = htmlPage('A');
   await source.pull();
   assert.deepEqual(await source.titles(), ['A', 'Home']);
 });
@@ -111,9 +111,9 @@ test('pages that exclude_paths or max_pages left out for a while get their docum
 test('raising max_pages or max_depth, or widening include_paths, adds the pages that unchanged pages link to', async () => {
   const paths = names(20);
   const deep = {
-    '/p0': html('Page /p0', ['/deep/1']),
-    '/deep/1': html('Deep 1', ['/deep/2']),
-    '/deep/2': html('Deep 2'),
+    '/p0': htmlPage('Page /p0', ['/deep/1']),
+    '/deep/1': htmlPage('Deep 1', ['/deep/2']),
+    '/deep/2': htmlPage('Deep 2'),
   };
   const narrow = { max_pages: 5, max_depth: 1, include_paths: ['/p'] };
   const source = await startSource({ '/': home(paths), ...pagesOf(paths), ...deep }, narrow);
@@ -137,7 +137,7 @@ test('a page that failed at the first pull comes with a later one', async () => 
   const source = await startSource(pages);
   await source.pull();
   assert.deepEqual(await source.titles(), ['Home']);
-  pages['/a'] = html('A');
+  pages['/a'] = htmlPage('A');
   await source.pull();
   assert.deepEqual(await source.titles(), ['A', 'Home']);
 });
@@ -146,8 +146,8 @@ test('a page that fails for a while keeps its document, and those of the pages t
   const pages: Record<string, Page | string> = {
     '/': home(['/list']),
     '/list': { body: '', location: '/list/1' },
-    '/list/1': html('List', ['/item']),
-    '/item': html('Item'),
+    '/list/1': htmlPage('List', ['/item']),
+    '/item': htmlPage('Item'),
   };
   const source = await startSource(pages);
   await source.pull();
@@ -160,7 +160,7 @@ test('a page that fails for a while keeps its document, and those of the pages t
 });
 
 test('the document of a page without links to it is deleted', async () => {
-  const pages: Record<string, Page | string> = { '/': home(['/a', '/b']), '/a': html('A'), '/b': html('B') };
+  const pages: Record<string, Page | string> = { '/': home(['/a', '/b']), '/a': htmlPage('A'), '/b': htmlPage('B') };
   const source = await startSource(pages);
   await source.pull();
   pages['/'] = home(['/b']);
@@ -170,10 +170,10 @@ test('the document of a page without links to it is deleted', async () => {
 });
 
 test('a new title is stored although the text is the same', async () => {
-  const pages: Record<string, Page | string> = { '/': html('Before') };
+  const pages: Record<string, Page | string> = { '/': htmlPage('Before') };
   const source = await startSource(pages);
   await source.pull();
-  pages['/'] = html('Before').replaceAll(/<(title|h1)>Before</g, '<$1>After<');
+  pages['/'] = htmlPage('Before').replaceAll(/<(title|h1)>Before</g, '<$1>After<');
   await source.pull();
   assert.deepEqual(await source.titles(), ['After']);
 });
@@ -182,8 +182,8 @@ test('a 304 from another page than the ETag’s does not count as unchanged', as
   const pages: Record<string, Page | string> = {
     '/': home(['/latest']),
     '/latest': { body: '', location: '/v1' },
-    '/v1': { body: html('Version 1'), etag: '"1"' },
-    '/v2': { body: html('Version 2'), etag: '"1"' },
+    '/v1': { body: htmlPage('Version 1'), etag: '"1"' },
+    '/v2': { body: htmlPage('Version 2'), etag: '"1"' },
   };
   const source = await startSource(pages);
   await source.pull();
@@ -194,7 +194,7 @@ test('a 304 from another page than the ETag’s does not count as unchanged', as
 });
 
 test('of two identical pages the remaining one keeps its document, and takes over when the other is removed', async () => {
-  const twin = html('Twin', [], '<link rel="canonical" href="/twin">');
+  const twin = htmlPage('Twin', [], '<link rel="canonical" href="/twin">');
   const pages: Record<string, Page | string> = { '/': home(['/t1', '/t2']), '/t1': twin, '/t2': twin };
   const source = await startSource(pages);
   await source.pull();
@@ -220,7 +220,7 @@ test('a page that is too large to be read whole is marked with what is missing, 
 });
 
 test('of a robots.txt of more than 20 MiB the first 512 KiB count', async () => {
-  const source = await startSource({ '/': home(['/a', '/b']), '/a': html('A'), '/b': html('B') });
+  const source = await startSource({ '/': home(['/a', '/b']), '/a': htmlPage('A'), '/b': htmlPage('B') });
   source.rules.robots = `User-agent: *\nDisallow: /a\n${'# filler\n'.repeat(3_000_000)}Disallow: /b`;
   await source.pull();
   assert.deepEqual(await source.titles(), ['B', 'Home']);

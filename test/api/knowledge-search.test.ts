@@ -11,14 +11,14 @@ const org = { org: world.org.id };
 
 /** A source with one document per text; answers the texts that a search finds, best first. */
 async function library(texts: string[], more: Json = {}) {
-  const source = await app.makeSource({ ...org, ...more });
+  const source = await app.createSource({ ...org, ...more });
   for (const text of texts) await app.push(source, text);
   return async (query: string, rest: Json = { mode: 'fulltext' }) =>
     (await app.search(source, { query, ...rest })).map((hit) => hit.content);
 }
 
 test('a search finds at the lines and bytes that a hit cites, in every mode', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const text = `# Harbour\n\nShips anchor here at night.\n\n# Mountains ⛰\n\n${'Goats climb the ridge above the valley. '.repeat(200)}`;
   await app.push(source, text, { title: 'Places' });
   for (const mode of ['fulltext', 'vector', 'hybrid']) {
@@ -74,7 +74,7 @@ test('the built-in embedder finds misspelt words', async () => {
 });
 
 test('filters on metadata, age and number are part of the search', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   for (let i = 0; i < 60; i++)
     await app.push(source, `A word about apples, number ${i}.`, {
       metadata: {
@@ -116,7 +116,7 @@ test('filters on metadata, age and number are part of the search', async () => {
 });
 
 test('an invalid search is 422 on its member', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const field = async (body: Json) => {
     const answer = await app.send<ErrorBody>('POST', `/knowledge_sources/${source}/search`, { query: 'x', ...body });
     return [answer.status, answer.body.error?.fields[0]?.field];
@@ -132,7 +132,7 @@ test('an invalid search is 422 on its member', async () => {
 });
 
 test("explain returns the statistics, the terms and each hit's ranks", async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   await app.push(source, 'Otters swim.');
   const { body } = await app.send<{ data: Json[]; explain: Json }>('POST', `/knowledge_sources/${source}/search`, {
     query: 'otter',
@@ -150,9 +150,9 @@ test("an agent's search covers all that it owns and nothing else, and knows its 
   const agent = await server.provision.agent(world.app, { org: world.org });
   await server.db`update agents set lookup_key = 'librarian' where id = ${agent.uuid}`;
   const [one, two, other] = [
-    await app.makeSource({ agent: agent.id }),
-    await app.makeSource({ agent: agent.id }),
-    await app.makeSource(org),
+    await app.createSource({ agent: agent.id }),
+    await app.createSource({ agent: agent.id }),
+    await app.createSource(org),
   ];
   await app.push(one, 'Rivers carry silt.');
   await app.push(two, 'Rivers flood in spring.');
@@ -174,7 +174,7 @@ test("an agent's search covers all that it owns and nothing else, and knows its 
 });
 
 test('statistics and results are right after many documents, replacements, deletions and a compaction', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const alive = new Map<string, string>();
   let seed = 7;
   const random = (below: number) => {
@@ -272,7 +272,7 @@ test('a search never returns what the caller may not see: a brute-force check ov
   ];
   const sources: string[] = [];
   for (const owner of owners) {
-    const source = await app.makeSource(owner);
+    const source = await app.createSource(owner);
     await app.push(source, 'The common needle in every source.');
     sources.push(source);
   }
@@ -301,7 +301,7 @@ test('a search never returns what the caller may not see: a brute-force check ov
 });
 
 test('a document of thousands of passages is found by its first, its last and any between', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const sections = Array.from({ length: 1_500 }, (_, i) => `## Part ${i}\n\nlandmark${i} ${`filler${i} `.repeat(190)}`);
   const text = sections.join('\n\n');
   const document = await app.push(source, text);

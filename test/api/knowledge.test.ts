@@ -73,7 +73,7 @@ test('creating needs exactly one owner and a creatable type; each mistake is a 4
 });
 
 test('PATCH replaces what it names and keeps the rest; an empty one changes nothing', async () => {
-  const source = await app.makeSource({ ...org, metadata: { a: 1 }, payload: { note: 'x' }, state: 'paused' });
+  const source = await app.createSource({ ...org, metadata: { a: 1 }, payload: { note: 'x' }, state: 'paused' });
   const empty = await app.send<Json>('PATCH', `/knowledge_sources/${source}`, {});
   assert.deepEqual([empty.status, empty.body.state, empty.body.metadata], [200, 'paused', { a: 1 }]);
   const changed = await app.send<Json>('PATCH', `/knowledge_sources/${source}`, {
@@ -90,9 +90,9 @@ test('the list filters by type, owner, scope and search, newest first, with true
   const other = await server.provision.org(world.app);
   const agent = await server.provision.agent(world.app, { org: other });
   const team = await server.provision.team(world.app, { org: other });
-  const first = await app.makeSource({ org: other.id });
-  const second = await app.makeSource({ agent: agent.id, type: 'web/link' });
-  const third = await app.makeSource({ team: team.id });
+  const first = await app.createSource({ org: other.id });
+  const second = await app.createSource({ agent: agent.id, type: 'web/link' });
+  const third = await app.createSource({ team: team.id });
   const ids = async (query: string) => {
     const { body, status } = await app.send<{ data: { id: string }[]; total_entries: number }>(
       'GET',
@@ -118,7 +118,7 @@ test('the list filters by type, owner, scope and search, newest first, with true
 });
 
 test('a source is 404 for callers who cannot see it, and its changes are 403 for callers who may only see it', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const document = await app.push(source, 'A secret of the organisation.');
   const operations: [string, string, unknown][] = [
     ['GET', `/knowledge_sources/${source}`, undefined],
@@ -150,7 +150,7 @@ test('a source is 404 for callers who cannot see it, and its changes are 403 for
 });
 
 test("an org admin sees and may delete the sources of the org's people", async () => {
-  const source = await member.makeSource({ user: world.member.id });
+  const source = await member.createSource({ user: world.member.id });
   const admin = knowledgeOf(server, { token: world.admin.token });
   assert.equal((await admin.send('GET', `/knowledge_sources/${source}`)).status, 200);
   assert.equal((await viewer.send('GET', `/knowledge_sources/${source}`)).status, 404);
@@ -159,7 +159,7 @@ test("an org admin sees and may delete the sources of the org's people", async (
 });
 
 test('ingest requires exactly one of content, file and pull, and only what the kind supports', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const path = `/knowledge_sources/${source}/ingest`;
   const content = { data: 'x' };
   for (const body of [{}, { pull: false }, { content, pull: true }, { content, file: 'fil_x' }])
@@ -176,13 +176,13 @@ test('ingest requires exactly one of content, file and pull, and only what the k
   ]);
   assert.deepEqual(await refused('POST', path, { file: 'usr_x' }), [422, 'file']);
   assert.deepEqual(await refused('POST', path, { content, metadata: null }), [422, 'metadata']);
-  const link = await app.makeSource({ ...org, type: 'web/link' });
+  const link = await app.createSource({ ...org, type: 'web/link' });
   assert.deepEqual(await refused('POST', `/knowledge_sources/${link}/ingest`, { content }), [422, 'content']);
   assert.deepEqual(await refused('POST', `/knowledge_sources/${link}/ingest`, { pull: true }), [422, 'payload']);
 });
 
 test('the response of a push is a succeeded ingestion that names its document', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const { status, body } = await app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, {
     content: { data: 'Line one.\nLine two.\n', filename: 'notes.md' },
     title: 'Notes',
@@ -198,7 +198,7 @@ test('the response of a push is a succeeded ingestion that names its document', 
 });
 
 test('dedupe reuses the document of the same bytes, whatever their encoding, and applies title and metadata', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const first = await app.push(source, 'The same bytes.', { title: 'Old' });
   const again = await app.ingest(source, {
     content: {
@@ -218,7 +218,7 @@ test('dedupe reuses the document of the same bytes, whatever their encoding, and
 });
 
 test('bytes that cannot be parsed fail the ingestion with a reason and leave everything else alone', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   await app.push(source, 'Something that stays searchable.');
   const failed = await app.ingest(source, {
     content: {
@@ -233,7 +233,7 @@ test('bytes that cannot be parsed fail the ingestion with a reason and leave eve
 });
 
 test('a batch has a result for every item', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const broken = {
     data: Buffer.from('%PDF-1.7 broken').toString('base64'),
     data_encoding: 'base64',
@@ -264,7 +264,7 @@ test('a batch has a result for every item', async () => {
 });
 
 test('a document is replaced under its id, and the old text is gone from search', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const document = await app.push(source, 'Penguins waddle over the ice.', { title: 'Birds', metadata: { a: 1 } });
   const answer = await app.send<TestIngestion>('PATCH', `/knowledge_documents/${document}`, {
     content: { data: 'Ostriches run through sand.' },
@@ -281,7 +281,7 @@ test('a document is replaced under its id, and the old text is gone from search'
 });
 
 test('content is read whole, by lines and by bytes, never cutting a character', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const text = 'one\nzwei ä\ndrei 😀\nfour';
   const document = await app.push(source, text);
   const read = async (query: string) =>
@@ -305,7 +305,7 @@ test('content is read whole, by lines and by bytes, never cutting a character', 
 });
 
 test('documents are listed by beginning of title and by source, several at once', async () => {
-  const [one, two] = [await app.makeSource(org), await app.makeSource(org)];
+  const [one, two] = [await app.createSource(org), await app.createSource(org)];
   const first = await app.push(one, 'a', { title: 'Alpha 100%' });
   const second = await app.push(two, 'b', { title: 'alphabet' });
   await app.push(two, 'c', { title: 'Beta' });
@@ -317,7 +317,7 @@ test('documents are listed by beginning of title and by source, several at once'
 });
 
 test('an active ingestion is returned and marked as such; a new one can queue behind it or be refused', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const [row] = await server.db<
     { appId: string; id: string }[]
   >`select app_id, id from knowledge_sources order by created_at desc limit 1`;
@@ -339,7 +339,7 @@ test('an active ingestion is returned and marked as such; a new one can queue be
 });
 
 test('pushes of one source that come together all arrive when they queue', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const answers = await Promise.all(
     Array.from({ length: 12 }, (_push, i) =>
       app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, {
@@ -353,7 +353,7 @@ test('pushes of one source that come together all arrive when they queue', async
 });
 
 test('document text may hold NUL, which is replaced; nothing else in a body may', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const document = await app.push(source, 'before\0after');
   const { body } = await app.send<Json>('GET', `/knowledge_documents/${document}/content`);
   assert.equal(body.content, 'before\uFFFDafter');
@@ -363,7 +363,7 @@ test('document text may hold NUL, which is replaced; nothing else in a body may'
 });
 
 test('a document shows its chunks in the order of its text, page by page, and after a replacement the new ones', async () => {
-  const source = await app.makeSource(org);
+  const source = await app.createSource(org);
   const chapters = (word: string) =>
     Array.from({ length: 6 }, (_, at) => `# Chapter ${at}\n\n${`${word} ${at} ä. `.repeat(120)}\n`).join('\n');
   const text = chapters('first');

@@ -13,14 +13,14 @@ test('a write that conflicts with a transaction of several writes succeeds inste
     server.api('PUT', `/api/v1/kv/${key}`, { token: user.token, body: { value } });
   assert.equal((await put('first', 'a')).status, 200);
   assert.equal((await put('second', 'a')).status, 200);
-  let answer: ReturnType<typeof put> | undefined;
+  let response: ReturnType<typeof put> | undefined;
   await db.begin(async (tx) => {
     await tx`update kv_entries set value = 'longer' where key = 'first' and user_id = ${user.uuid}`;
-    answer = put('second', 'longer still');
+    response = put('second', 'longer still');
     const waits = () => db`
       select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
     while ((await waits()).count === 0);
     await tx`update kv_entries set value = 'longer' where key = 'second' and user_id = ${user.uuid}`;
   });
-  assert.equal((await answer)?.status, 200);
+  assert.equal((await response)?.status, 200);
 });

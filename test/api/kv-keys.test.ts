@@ -3,8 +3,8 @@ import { after, test } from 'node:test';
 import { startKv } from '../support/kv.ts';
 
 const kv = await startKv();
-after(() => kv.stop());
-const app = await kv.createApp();
+after(() => kv.close());
+const app = await kv.provision.app();
 const user = await kv.createUser(app);
 
 const path = (key: string) => `/api/v1/kv/${key}`;
@@ -51,45 +51,48 @@ const keys: [sent: string, key: string][] = [
 test('whatever is in the path is the key, never normalised', async () => {
   for (const [sent, key] of keys) {
     const value = `value of ${key}`;
-    const written = await kv.send('PUT', path(sent), user.headers, { value });
+    const written = await kv.api('PUT', path(sent), { token: user.token, body: { value } });
     assert.deepEqual([written.status, written.body.key], [200, key], sent);
-    const read = await kv.send('GET', path(sent), user.headers);
+    const read = await kv.api('GET', path(sent), { token: user.token });
     assert.deepEqual([read.status, read.body.key, read.body.value], [200, key, value], sent);
-    const encoded = await kv.send('GET', path(encodeURIComponent(key)), user.headers);
+    const encoded = await kv.api('GET', path(encodeURIComponent(key)), { token: user.token });
     assert.deepEqual([encoded.status, encoded.body.key], [200, key], sent);
   }
-  const list = await kv.send('GET', '/api/v1/kv', user.headers);
+  const list = await kv.api('GET', '/api/v1/kv', { token: user.token });
   assert.deepEqual(
     list.body.data.map((entry: { key: string }) => entry.key).sort(),
     [...new Set(keys.map(([, key]) => key))].sort(),
   );
   for (const key of new Set(keys.map(([, each]) => each)))
-    assert.equal((await kv.send('DELETE', path(encodeURIComponent(key)), user.headers)).status, 204);
+    assert.equal((await kv.api('DELETE', path(encodeURIComponent(key)), { token: user.token })).status, 204);
 });
 
 test('a query stays apart from a key with odd characters', async () => {
-  await kv.send('PUT', path('50%/x'), app.secretKey, { value: 'v', user: user.id });
-  assert.equal((await kv.send('GET', `${path('50%/x')}?user=${user.id}`, app.secretKey)).status, 200);
-  assert.equal((await kv.send('GET', `${path('50%/x')}?user=${user.id}`, user.headers)).status, 200);
+  await kv.api('PUT', path('50%/x'), { key: app.secretKey, body: { value: 'v', user: user.id } });
+  assert.equal((await kv.api('GET', `${path('50%/x')}?user=${user.id}`, { key: app.secretKey })).status, 200);
+  assert.equal((await kv.api('GET', `${path('50%/x')}?user=${user.id}`, { token: user.token })).status, 200);
 });
 
 test('NUL and escapes that are not UTF-8 are 422 for every method', async () => {
   for (const sent of ['a%00b', '%FF', 'a%C3', '%ED%A0%80', '%C0%AF']) {
     for (const method of ['GET', 'PUT', 'DELETE']) {
       const body = method === 'PUT' ? { value: 'v' } : undefined;
-      const answer = await kv.send(method, path(sent), user.headers, body);
-      assert.deepEqual([answer.status, answer.body.error.fields[0].field], [422, 'key'], `${method} ${sent}`);
+      const response = await kv.api(method, path(sent), { token: user.token, body });
+      assert.deepEqual([response.status, response.body.error.fields[0].field], [422, 'key'], `${method} ${sent}`);
     }
   }
 });
 
 test('a key of 1,024 bytes is accepted; a longer or empty one is 422 to write and 404 to look up', async () => {
   const longest = 'ž'.repeat(512);
-  assert.equal((await kv.send('PUT', path(encodeURIComponent(longest)), user.headers, { value: 'v' })).status, 200);
-  assert.equal((await kv.send('GET', path(encodeURIComponent(longest)), user.headers)).body.key, longest);
+  assert.equal(
+    (await kv.api('PUT', path(encodeURIComponent(longest)), { token: user.token, body: { value: 'v' } })).status,
+    200,
+  );
+  assert.equal((await kv.api('GET', path(encodeURIComponent(longest)), { token: user.token })).body.key, longest);
   for (const sent of ['x'.repeat(1025), 'x'.repeat(5000), 'x'.repeat(9000), '']) {
-    assert.equal((await kv.send('PUT', path(sent), user.headers, { value: 'v' })).status, 422);
-    assert.equal((await kv.send('GET', path(sent), user.headers)).status, 404);
-    assert.equal((await kv.send('DELETE', path(sent), user.headers)).status, 404);
+    assert.equal((await kv.api('PUT', path(sent), { token: user.token, body: { value: 'v' } })).status, 422);
+    assert.equal((await kv.api('GET', path(sent), { token: user.token })).status, 404);
+    assert.equal((await kv.api('DELETE', path(sent), { token: user.token })).status, 404);
   }
 });

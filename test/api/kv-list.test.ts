@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { formatId, newUuid } from '../../src/ids.ts';
 import { firstTextAfterPrefix } from '../../src/kv/service.ts';
-import { startKv } from '../support/kv.ts';
+import { asDeveloper, startKv } from '../support/kv.ts';
+import type { ApiOptions } from '../support/server.ts';
 
 const kv = await startKv();
-after(() => kv.stop());
-const app = await kv.createApp();
-const otherApp = await kv.createApp();
+after(() => kv.close());
+const app = await kv.provision.app();
+const otherApp = await kv.provision.app();
 const ada = await kv.createUser(app, 'Ada.Lovelace@Example.com', 'Ada Lovelace');
 const grace = await kv.createUser(app, 'grace@navy.mil', 'Grace B. Hopper');
 const odd = await kv.createUser(app, '100%_\\@example.com', 'Žofie Čapková');
@@ -16,18 +17,22 @@ const elsewhere = await kv.createUser(otherApp, 'ada.lovelace@example.com', 'Ada
 
 for (const user of [ada, grace, odd, nameless, elsewhere])
   for (const key of ['colour', 'colour/dark', 'size', 'Ünder', '50%', '50%_x', 'a\\b'])
-    await kv.send('PUT', `/api/v1/kv/${encodeURIComponent(key)}`, user.headers, { value: `${key} of ${user.id}` });
+    await kv.api('PUT', `/api/v1/kv/${encodeURIComponent(key)}`, {
+      token: user.token,
+      body: { value: `${key} of ${user.id}` },
+    });
 
 type Entry = { user: string; key: string; created_at: string };
-const list = (query: string, headers = app.secretKey) => kv.send('GET', `/api/v1/kv${query}`, headers);
-const keysOf = (answer: { body: { data: Entry[] } }) => answer.body.data.map((entry) => entry.key);
-const usersOf = (answer: { body: { data: Entry[] } }) => [...new Set(answer.body.data.map((entry) => entry.user))];
+const asServer = { key: app.secretKey };
+const list = (query: string, caller: ApiOptions = asServer) => kv.api('GET', `/api/v1/kv${query}`, caller);
+const keysOf = (response: { body: { data: Entry[] } }) => response.body.data.map((entry) => entry.key);
+const usersOf = (response: { body: { data: Entry[] } }) => [...new Set(response.body.data.map((entry) => entry.user))];
 
 test('an end user gets all their own entries, newest first, with no page members', async () => {
-  const answer = await list('', ada.headers);
-  assert.deepEqual(Object.keys(answer.body), ['data']);
-  assert.deepEqual(keysOf(answer), ['a\\b', '50%_x', '50%', 'Ünder', 'size', 'colour/dark', 'colour']);
-  assert.deepEqual(Object.keys(answer.body.data[0]), ['user', 'key', 'value', 'created_at', 'updated_at']);
+  const response = await list('', { token: ada.token });
+  assert.deepEqual(Object.keys(response.body), ['data']);
+  assert.deepEqual(keysOf(response), ['a\\b', '50%_x', '50%', 'Ünder', 'size', 'colour/dark', 'colour']);
+  assert.deepEqual(Object.keys(response.body.data[0]), ['user', 'key', 'value', 'created_at', 'updated_at']);
 });
 
 test('an end user’s query parameters are ignored, wrong ones included', async () => {
@@ -38,23 +43,27 @@ test('an end user’s query parameters are ignored, wrong ones included', async 
     '?page=1&page=2',
     '?x=%00&user_search=%FF',
   ]) {
-    const answer = await list(query, ada.headers);
-    assert.deepEqual([answer.status, answer.body.data.length, Object.keys(answer.body)], [200, 7, ['data']], query);
+    const response = await list(query, { token: ada.token });
+    assert.deepEqual(
+      [response.status, response.body.data.length, Object.keys(response.body)],
+      [200, 7, ['data']],
+      query,
+    );
   }
 });
 
 test('servers and developers get pages over all users of the app, newest first, with the users’ names', async () => {
-  for (const headers of [app.secretKey, app.developer]) {
-    const first = await list('?page_size=10', headers);
+  for (const caller of [asServer, asDeveloper(app)]) {
+    const first = await list('?page_size=10', caller);
     assert.deepEqual(
       { ...first.body, data: first.body.data.length },
       { data: 10, page: 1, page_size: 10, total_entries: 28, total_pages: 3, has_next: true, has_prev: false },
     );
-    const last = await list('?page_size=10&page=3', headers);
+    const last = await list('?page_size=10&page=3', caller);
     assert.deepEqual([last.body.data.length, last.body.has_next, last.body.has_prev], [8, false, true]);
-    const past = await list('?page_size=10&page=9', headers);
+    const past = await list('?page_size=10&page=9', caller);
     assert.deepEqual([past.body.data, past.body.total_entries, past.body.total_pages], [[], 28, 3]);
-    const times = (await list('?page_size=100', headers)).body.data.map((entry: Entry) => entry.created_at);
+    const times = (await list('?page_size=100', caller)).body.data.map((entry: Entry) => entry.created_at);
     assert.deepEqual(times, [...times].sort().reverse());
   }
   const [entry] = (await list(`?user=${ada.id}&key=size`)).body.data;
@@ -76,8 +85,8 @@ test('more than 100 a page counts as 100; an invalid page number is 422 on its n
     ['?key=%00', 'key'],
     ['?user_search=a%00', 'user_search'],
   ] as const) {
-    const answer = await list(query);
-    assert.deepEqual([answer.status, answer.body.error?.fields[0]?.field], [422, field], query);
+    const response = await list(query);
+    assert.deepEqual([response.status, response.body.error?.fields[0]?.field], [422, field], query);
   }
   assert.equal((await list('?page=2147483647&page_size=100')).body.total_entries, 28);
 });
@@ -104,9 +113,9 @@ test('`key` is a literal, case-sensitive prefix', async () => {
     ['', ['colour', 'colour/dark', 'size', 'Ünder', '50%', '50%_x', 'a\\b']],
   ];
   for (const [prefix, keys] of expectations) {
-    const answer = await list(`?page_size=100&key=${encodeURIComponent(prefix)}`);
-    assert.deepEqual([...new Set(keysOf(answer))].sort(), [...keys].sort(), prefix);
-    assert.equal(answer.body.total_entries, keys.length * 4);
+    const response = await list(`?page_size=100&key=${encodeURIComponent(prefix)}`);
+    assert.deepEqual([...new Set(keysOf(response))].sort(), [...keys].sort(), prefix);
+    assert.equal(response.body.total_entries, keys.length * 4);
   }
 });
 
@@ -129,9 +138,9 @@ test('`user_search` is a literal substring of e-mail or name, in any case', asyn
     ['nobody at all', []],
   ];
   for (const [search, users] of expectations) {
-    const answer = await list(`?page_size=100&user_search=${encodeURIComponent(search)}`);
-    assert.deepEqual(usersOf(answer).sort(), [...users].sort(), search);
-    assert.equal(answer.body.total_entries, users.length * 7, search);
+    const response = await list(`?page_size=100&user_search=${encodeURIComponent(search)}`);
+    assert.deepEqual(usersOf(response).sort(), [...users].sort(), search);
+    assert.equal(response.body.total_entries, users.length * 7, search);
   }
 });
 
@@ -147,12 +156,13 @@ test('filters together narrow each other', async () => {
 
 test('the total follows every creation and deletion, also concurrent ones', async () => {
   const users = await Promise.all(Array.from({ length: 8 }, () => kv.createUser(app)));
-  const write = (key: string) => users.map((user) => kv.send('PUT', `/api/v1/kv/${key}`, user.headers, { value: 'v' }));
+  const write = (key: string) =>
+    users.map((user) => kv.api('PUT', `/api/v1/kv/${key}`, { token: user.token, body: { value: 'v' } }));
   await Promise.all(['a', 'b', 'c', 'a', 'b'].flatMap(write));
   assert.equal((await list('')).body.total_entries, 28 + 24);
-  await Promise.all(users.map((user) => kv.send('DELETE', '/api/v1/kv/b', user.headers)));
+  await Promise.all(users.map((user) => kv.api('DELETE', '/api/v1/kv/b', { token: user.token })));
   assert.equal((await list('')).body.total_entries, 28 + 16);
-  await kv.db`delete from users where id = any(${users.map((user) => user.userId)})`;
+  await kv.db`delete from users where id = any(${users.map((user) => user.uuid)})`;
   assert.equal((await list('')).body.total_entries, 28);
 });
 

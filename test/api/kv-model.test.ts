@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
-import { type Headers, startKv } from '../support/kv.ts';
+import { asDeveloper, startKv } from '../support/kv.ts';
+import type { ApiOptions } from '../support/server.ts';
 
 /*
- * Random sequences of operations by several callers, each answer held to a model that is a map and a few lines of rules.
+ * Random sequences of operations by several callers, each response held to a model that is a map and a few lines of rules.
  */
 const userBytesMax = 60;
 const kv = await startKv({ QUARRY_KV_USER_BYTES_MAX: String(userBytesMax) });
-after(() => kv.stop());
+after(() => kv.close());
 
 type Row = { value: string; tag: string };
 type Model = { rows: Map<string, Row> };
@@ -50,7 +51,7 @@ test('any sequence of operations behaves like a map', async () => {
 });
 
 async function runSequence(sequence: Operation[]): Promise<void> {
-  const app = await kv.createApp();
+  const app = await kv.provision.app();
   const users = [await kv.createUser(app), await kv.createUser(app)] as const;
   const models: [Model, Model] = [{ rows: new Map() }, { rows: new Map() }];
   const created: { owner: Owner; key: string }[] = [];
@@ -63,40 +64,45 @@ async function runSequence(sequence: Operation[]): Promise<void> {
     const { owner, key } = operation;
     const model = models[owner];
     const by = 'by' in operation ? operation.by : 'user';
-    const headers: Headers = by === 'user' ? users[owner].headers : by === 'server' ? app.secretKey : app.developer;
+    const caller: ApiOptions =
+      by === 'user' ? { token: users[owner].token } : by === 'server' ? { key: app.secretKey } : asDeveloper(app);
     const named = by === 'user' ? {} : { user: users[owner].id };
     const path = `/api/v1/kv/${encodeURIComponent(key)}`;
     const current = model.rows.get(key);
 
     if (operation.do === 'get') {
       const query = by === 'user' ? '' : `?user=${users[owner].id}`;
-      const answer = await kv.send('GET', `${path}${query}`, headers);
+      const response = await kv.api('GET', `${path}${query}`, caller);
       assert.deepEqual(
-        [answer.status, answer.body.value, answer.headers.etag],
-        current ? [200, current.value, current.tag] : [404, undefined, undefined],
+        [response.status, response.body.value, response.headers.get('etag')],
+        current ? [200, current.value, current.tag] : [404, undefined, null],
       );
     } else if (operation.do === 'delete') {
-      const answer = await kv.send('DELETE', path, headers, by === 'user' ? undefined : named);
-      assert.equal(answer.status, current ? 204 : 404);
+      const response = await kv.api('DELETE', path, { ...caller, body: by === 'user' ? undefined : named });
+      assert.equal(response.status, current ? 204 : 404);
       model.rows.delete(key);
     } else {
       const { value } = operation;
       const condition = operation.do === 'putIf' ? conditionOf(operation.match, current) : { headers: {}, holds: true };
-      const answer =
+      const response =
         operation.do === 'post'
-          ? await kv.send('POST', '/api/v1/kv', headers, { key, value, ...named })
-          : await kv.send('PUT', path, { ...headers, ...condition.headers }, { value, ...named });
+          ? await kv.api('POST', '/api/v1/kv', { ...caller, body: { key, value, ...named } })
+          : await kv.api('PUT', path, {
+              ...caller,
+              headers: { ...caller.headers, ...condition.headers },
+              body: { value, ...named },
+            });
       const expected = expectedWrite(operation.do, model, key, value, condition.holds);
-      assert.deepEqual([answer.status, answer.body.error?.code], expected);
-      if (answer.status !== 200) continue;
+      assert.deepEqual([response.status, response.body.error?.code], expected);
+      if (response.status !== 200) continue;
       if (!current) created.push({ owner, key });
-      model.rows.set(key, { value, tag: String(answer.headers.etag) });
+      model.rows.set(key, { value, tag: String(response.headers.get('etag')) });
     }
   }
   await checkList(undefined, '');
   for (const owner of [0, 1] as const) {
-    const answer = await kv.send('GET', '/api/v1/kv', users[owner].headers);
-    const listed = answer.body.data.map((entry: { key: string; value: string }) => [entry.key, entry.value]);
+    const response = await kv.api('GET', '/api/v1/kv', { token: users[owner].token });
+    const listed = response.body.data.map((entry: { key: string; value: string }) => [entry.key, entry.value]);
     assert.deepEqual(new Map(listed), new Map([...models[owner].rows].map(([key, row]) => [key, row.value])));
   }
 
@@ -105,7 +111,7 @@ async function runSequence(sequence: Operation[]): Promise<void> {
       ...(owner === undefined ? [] : [`user=${users[owner].id}`]),
       ...(prefix === '' ? [] : [`key=${encodeURIComponent(prefix)}`]),
     ];
-    const answer = await kv.send('GET', `/api/v1/kv?page_size=100&${filters.join('&')}`, app.secretKey);
+    const response = await kv.api('GET', `/api/v1/kv?page_size=100&${filters.join('&')}`, { key: app.secretKey });
     // Newest creation first: a key that was deleted and written again is new.
     const seen = new Set<string>();
     const expected = created
@@ -119,10 +125,10 @@ async function runSequence(sequence: Operation[]): Promise<void> {
       .filter((row) => (owner === undefined || row.owner === owner) && row.key.startsWith(prefix))
       .map((row) => [users[row.owner].id, row.key]);
     assert.deepEqual(
-      answer.body.data.map((entry: { user: string; key: string }) => [entry.user, entry.key]),
+      response.body.data.map((entry: { user: string; key: string }) => [entry.user, entry.key]),
       expected,
     );
-    assert.equal(answer.body.total_entries, expected.length);
+    assert.equal(response.body.total_entries, expected.length);
   }
 }
 

@@ -2,119 +2,123 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createKvService } from '../../src/kv/service.ts';
 import { startKv } from '../support/kv.ts';
+import type { TestUser } from '../support/provisioner.ts';
 
 const userBytesMax = 10_000;
 const kv = await startKv({ QUARRY_KV_USER_BYTES_MAX: String(userBytesMax) });
-after(() => kv.stop());
-const app = await kv.createApp();
+after(() => kv.close());
+const app = await kv.provision.app();
 
-const put = (headers: Record<string, string>, key: string, bytes: number) =>
-  kv.send('PUT', `/api/v1/kv/${key}`, headers, { value: 'x'.repeat(bytes) });
+const put = (user: TestUser, key: string, bytes: number) =>
+  kv.api('PUT', `/api/v1/kv/${key}`, { token: user.token, body: { value: 'x'.repeat(bytes) } });
 
 test('keys and values up to the very last byte fit, one more is 422 quota_exceeded', async () => {
   const user = await kv.createUser(app);
-  assert.equal((await put(user.headers, 'first', userBytesMax - 5 - 6)).status, 200);
-  const over = await put(user.headers, 'other', 2);
+  assert.equal((await put(user, 'first', userBytesMax - 5 - 6)).status, 200);
+  const over = await put(user, 'other', 2);
   assert.deepEqual([over.status, over.body.error.code], [422, 'quota_exceeded']);
   assert.equal(over.body.error.details.user_bytes_max, userBytesMax);
-  assert.equal((await put(user.headers, 'other', 1)).status, 200);
-  assert.equal((await put(user.headers, 'x', 1)).status, 422);
-  assert.equal((await kv.send('GET', '/api/v1/kv/x', user.headers)).status, 404);
+  assert.equal((await put(user, 'other', 1)).status, 200);
+  assert.equal((await put(user, 'x', 1)).status, 422);
+  assert.equal((await kv.api('GET', '/api/v1/kv/x', { token: user.token })).status, 404);
 });
 
 test('overwriting and deleting free quota', async () => {
   const user = await kv.createUser(app);
-  await put(user.headers, 'a', userBytesMax - 1);
-  assert.equal((await put(user.headers, 'a', userBytesMax)).status, 422);
-  assert.equal((await put(user.headers, 'a', 5_000)).status, 200);
-  assert.equal((await put(user.headers, 'b', 4_998)).status, 200);
-  assert.equal((await put(user.headers, 'c', 1)).status, 422);
-  assert.equal((await kv.send('DELETE', '/api/v1/kv/a', user.headers)).status, 204);
-  assert.equal((await put(user.headers, 'c', 5_000)).status, 200);
+  await put(user, 'a', userBytesMax - 1);
+  assert.equal((await put(user, 'a', userBytesMax)).status, 422);
+  assert.equal((await put(user, 'a', 5_000)).status, 200);
+  assert.equal((await put(user, 'b', 4_998)).status, 200);
+  assert.equal((await put(user, 'c', 1)).status, 422);
+  assert.equal((await kv.api('DELETE', '/api/v1/kv/a', { token: user.token })).status, 204);
+  assert.equal((await put(user, 'c', 5_000)).status, 200);
 });
 
 test('letters count as their bytes in UTF-8', async () => {
   const user = await kv.createUser(app);
-  const answer = await kv.send('PUT', '/api/v1/kv/a', user.headers, { value: 'ž'.repeat(userBytesMax / 2) });
-  assert.equal(answer.status, 422);
+  const response = await kv.api('PUT', '/api/v1/kv/a', {
+    token: user.token,
+    body: { value: 'ž'.repeat(userBytesMax / 2) },
+  });
+  assert.equal(response.status, 422);
 });
 
 test('POST and conditional writes are bound too', async () => {
   const user = await kv.createUser(app);
   const value = 'x'.repeat(userBytesMax);
-  assert.equal((await kv.send('POST', '/api/v1/kv', user.headers, { key: 'k', value })).status, 422);
-  const conditional = { ...user.headers, 'if-none-match': '*' };
-  assert.equal((await kv.send('PUT', '/api/v1/kv/k', conditional, { value })).status, 422);
+  assert.equal((await kv.api('POST', '/api/v1/kv', { token: user.token, body: { key: 'k', value } })).status, 422);
+  const conditional = { token: user.token, headers: { 'if-none-match': '*' } };
+  assert.equal((await kv.api('PUT', '/api/v1/kv/k', { ...conditional, body: { value } })).status, 422);
 });
 
 test('many concurrent writes of one user never exceed the quota, and use all of it', async () => {
   const user = await kv.createUser(app);
-  const answers = await Promise.all(Array.from({ length: 150 }, (_, i) => put(user.headers, `k${100 + i}`, 96)));
-  const stored = answers.filter((answer) => answer.status === 200).length;
+  const responses = await Promise.all(Array.from({ length: 150 }, (_, i) => put(user, `k${100 + i}`, 96)));
+  const stored = responses.filter((response) => response.status === 200).length;
   assert.equal(stored, userBytesMax / 100);
-  assert.ok(answers.every((answer) => answer.status === 200 || answer.body.error.code === 'quota_exceeded'));
-  await assertUsageIsExact(user.userId);
+  assert.ok(responses.every((response) => response.status === 200 || response.body.error.code === 'quota_exceeded'));
+  await assertUsageIsExact(user.uuid);
 
   await Promise.all(
-    answers.map((_, i) =>
-      i % 2 === 0 ? kv.send('DELETE', `/api/v1/kv/k${100 + i}`, user.headers) : put(user.headers, `k${100 + i}`, 1 + i),
+    responses.map((_, i) =>
+      i % 2 === 0 ? kv.api('DELETE', `/api/v1/kv/k${100 + i}`, { token: user.token }) : put(user, `k${100 + i}`, 1 + i),
     ),
   );
-  await assertUsageIsExact(user.userId);
+  await assertUsageIsExact(user.uuid);
 });
 
 test('one user’s open write keeps no other user waiting', async () => {
   const [slow, quick] = await Promise.all([kv.createUser(app), kv.createUser(app)]);
-  await put(quick.headers, 'warm', 1);
+  await put(quick, 'warm', 1);
   await kv.db.begin(async (tx) => {
     await tx`insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
-      values (${app.scope.app.uuid}, ${app.scope.sandboxUuid}, ${slow.userId}, 'open', gen_random_uuid(), 'v')`;
+      values (${app.app.uuid}, ${app.sandboxUuid}, ${slow.uuid}, 'open', gen_random_uuid(), 'v')`;
     // Would never come back if it needed anything that the open transaction holds.
-    assert.equal((await put(quick.headers, 'k', 10)).status, 200);
-    assert.equal((await kv.send('DELETE', '/api/v1/kv/k', quick.headers)).status, 204);
+    assert.equal((await put(quick, 'k', 10)).status, 200);
+    assert.equal((await kv.api('DELETE', '/api/v1/kv/k', { token: quick.token })).status, 204);
   });
 });
 
 test('a write that has to wait keeps no write of another user waiting that came with it', async () => {
   const [slow, quick] = await Promise.all([kv.createUser(app), kv.createUser(app)]);
-  await put(slow.headers, 'open', 1);
+  await put(slow, 'open', 1);
   let waiting: Promise<{ status: number }> | undefined;
   await kv.db.begin(async (tx) => {
-    await tx`update kv_entries set value = 'held' where user_id = ${slow.userId} and key = 'open'`;
-    waiting = put(slow.headers, 'open', 2);
+    await tx`update kv_entries set value = 'held' where user_id = ${slow.uuid} and key = 'open'`;
+    waiting = put(slow, 'open', 2);
     // Would never come back if the one that waits held the others up.
-    const others = await Promise.all(Array.from({ length: 40 }, (_, i) => put(quick.headers, `k${i}`, 10)));
-    assert.deepEqual(new Set(others.map((answer) => answer.status)), new Set([200]));
+    const others = await Promise.all(Array.from({ length: 40 }, (_, i) => put(quick, `k${i}`, 10)));
+    assert.deepEqual(new Set(others.map((response) => response.status)), new Set([200]));
   });
   assert.equal((await waiting)?.status, 200);
-  assert.equal((await kv.send('GET', '/api/v1/kv/open', slow.headers)).body.value, 'xx');
+  assert.equal((await kv.api('GET', '/api/v1/kv/open', { token: slow.token })).body.value, 'xx');
 });
 
 test('a refused write does not fail the writes batched with it', async () => {
   const users = await Promise.all(Array.from({ length: 8 }, () => kv.createUser(app)));
   const gone = await kv.createUser(app);
-  await kv.send('DELETE', `/api/v1/users/${gone.id}`, app.secretKey);
-  const answers = await Promise.all([
-    ...users.flatMap((user) => [put(user.headers, 'fits', 10), put(user.headers, 'large', userBytesMax)]),
-    kv.send('PUT', '/api/v1/kv/k', app.secretKey, { user: gone.id, value: 'v' }),
+  await kv.api('DELETE', `/api/v1/users/${gone.id}`, { key: app.secretKey });
+  const responses = await Promise.all([
+    ...users.flatMap((user) => [put(user, 'fits', 10), put(user, 'large', userBytesMax)]),
+    kv.api('PUT', '/api/v1/kv/k', { key: app.secretKey, body: { user: gone.id, value: 'v' } }),
   ]);
   assert.deepEqual(
-    answers.map((answer) => answer.status),
+    responses.map((response) => response.status),
     [...users.flatMap(() => [200, 422]), 404],
   );
-  for (const user of users) await assertUsageIsExact(user.userId);
+  for (const user of users) await assertUsageIsExact(user.uuid);
 });
 
 test('a bound that was lowered refuses more, but lets a user shrink', async () => {
   const user = await kv.createUser(app);
-  await put(user.headers, 'a', 4_000);
-  await put(user.headers, 'b', 4_000);
+  await put(user, 'a', 4_000);
+  await put(user, 'b', 4_000);
   const limits = { keyBytesMax: 1024, valueBytesMax: 1024 * 1024, userBytesMax: 5_000 };
   const lowered = createKvService({ limits });
   const caller = {
-    ...({ kind: 'server', keyId: user.userId } as const),
-    appId: app.scope.app.uuid,
-    sandboxId: app.scope.sandboxUuid,
+    ...({ kind: 'server', keyId: user.uuid } as const),
+    appId: app.app.uuid,
+    sandboxId: app.sandboxUuid,
   };
   const putLowered = (key: string, bytes: number) =>
     lowered.put(kv.db, caller, key, { value: 'x'.repeat(bytes), user: user.id }, undefined);
@@ -123,8 +127,8 @@ test('a bound that was lowered refuses more, but lets a user shrink', async () =
   await putLowered('a', 1);
   await putLowered('c', 900);
   await assert.rejects(putLowered('d', 200), { code: 'quota_exceeded' });
-  assert.equal((await put(user.headers, 'd', 200)).status, 200);
-  await assertUsageIsExact(user.userId);
+  assert.equal((await put(user, 'd', 200)).status, 200);
+  await assertUsageIsExact(user.uuid);
 });
 
 async function assertUsageIsExact(userId: string): Promise<void> {

@@ -5,11 +5,11 @@ import { startKv } from '../support/kv.ts';
 
 /** The published client of the API that this server speaks, unchanged but for its base URL. */
 const kv = await startKv();
-after(() => kv.stop());
-const app = await kv.createApp();
+after(() => kv.close());
+const app = await kv.provision.app();
 const user = await kv.createUser(app, 'ada@example.com', 'Ada Lovelace');
-const asUser = PlatformClient.withToken(app.scope.publishableKey, user.token, kv.baseUrl);
-const asServer = PlatformClient.withSecretKey(app.scope.secretKey, kv.baseUrl);
+const asUser = PlatformClient.withToken(app.publishableKey, user.token, kv.baseUrl);
+const asServer = PlatformClient.withSecretKey(app.secretKey, kv.baseUrl);
 
 test('the SDK signed in as a user drives every key-value method', async () => {
   const created = await asUser.kv.create({ key: 'theme', value: 'dark' });

@@ -1,20 +1,23 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { formatId, newUuid } from '../../src/ids.ts';
-import { type Headers, startKv } from '../support/kv.ts';
+import { asDeveloper, startKv } from '../support/kv.ts';
+import type { ApiOptions } from '../support/server.ts';
 
 const kv = await startKv();
-after(() => kv.stop());
-const app = await kv.createApp();
-const otherApp = await kv.createApp();
-const sandbox = await kv.createSandbox(app);
+after(() => kv.close());
+const app = await kv.provision.app();
+const otherApp = await kv.provision.app();
+const sandbox = await kv.provision.sandbox(app);
 const user = await kv.createUser(app, 'Ada@Example.com', 'Ada Lovelace');
 const stranger = await kv.createUser(otherApp);
 const sandboxed = await kv.createUser(sandbox);
 
-const put = (key: string, value: string, headers: Headers = user.headers, more: object = {}) =>
-  kv.send('PUT', `/api/v1/kv/${key}`, headers, { value, ...more });
-const get = (key: string, headers: Headers = user.headers) => kv.send('GET', `/api/v1/kv/${key}`, headers);
+const asUser = { token: user.token };
+
+const put = (key: string, value: string, caller: ApiOptions = asUser, more: object = {}) =>
+  kv.api('PUT', `/api/v1/kv/${key}`, { ...caller, body: { value, ...more } });
+const get = (key: string, caller: ApiOptions = asUser) => kv.api('GET', `/api/v1/kv/${key}`, caller);
 
 test('an end user writes, reads, overwrites and deletes an entry', async () => {
   const created = await put('colour', 'red');
@@ -27,18 +30,18 @@ test('an end user writes, reads, overwrites and deletes an entry', async () => {
   const read = await get('colour');
   assert.equal(read.status, 200);
   assert.deepEqual(read.body, overwritten.body);
-  const removed = await kv.send('DELETE', '/api/v1/kv/colour', user.headers);
+  const removed = await kv.api('DELETE', '/api/v1/kv/colour', { token: user.token });
   assert.deepEqual([removed.status, removed.text], [204, '']);
   assert.equal((await get('colour')).status, 404);
-  assert.equal((await kv.send('DELETE', '/api/v1/kv/colour', user.headers)).status, 404);
+  assert.equal((await kv.api('DELETE', '/api/v1/kv/colour', { token: user.token })).status, 404);
 });
 
 test('POST creates with 200, and returns 422 already_exists when the key exists', async () => {
   const body = { key: 'posted', value: 'one' };
-  const first = await kv.send('POST', '/api/v1/kv', user.headers, body);
+  const first = await kv.api('POST', '/api/v1/kv', { token: user.token, body });
   assert.equal(first.status, 200);
   assert.equal(first.body.value, 'one');
-  const second = await kv.send('POST', '/api/v1/kv', user.headers, { ...body, value: 'two' });
+  const second = await kv.api('POST', '/api/v1/kv', { token: user.token, body: { ...body, value: 'two' } });
   assert.equal(second.status, 422);
   assert.equal(second.body.error.code, 'already_exists');
   assert.equal(second.body.error.fields[0].field, 'key');
@@ -46,13 +49,14 @@ test('POST creates with 200, and returns 422 already_exists when the key exists'
 });
 
 test('developers and secret keys name the user: absent 400, malformed 422, of another app or sandbox 404', async () => {
-  for (const headers of [app.secretKey, app.developer]) {
+  for (const caller of [{ key: app.secretKey }, asDeveloper(app)]) {
     const attempts = [
-      (value?: unknown) => kv.send('POST', '/api/v1/kv', headers, { key: newUuid(), value: 'v', user: value }),
-      (value?: unknown) => kv.send('PUT', '/api/v1/kv/named', headers, { value: 'v', user: value }),
-      (value?: unknown) => kv.send('GET', `/api/v1/kv/named${value === undefined ? '' : `?user=${value}`}`, headers),
       (value?: unknown) =>
-        kv.send('DELETE', '/api/v1/kv/named', headers, value === undefined ? undefined : { user: value }),
+        kv.api('POST', '/api/v1/kv', { ...caller, body: { key: newUuid(), value: 'v', user: value } }),
+      (value?: unknown) => kv.api('PUT', '/api/v1/kv/named', { ...caller, body: { value: 'v', user: value } }),
+      (value?: unknown) => kv.api('GET', `/api/v1/kv/named${value === undefined ? '' : `?user=${value}`}`, caller),
+      (value?: unknown) =>
+        kv.api('DELETE', '/api/v1/kv/named', { ...caller, body: value === undefined ? undefined : { user: value } }),
     ];
     for (const attempt of attempts) {
       const absent = await attempt();
@@ -64,35 +68,41 @@ test('developers and secret keys name the user: absent 400, malformed 422, of an
       assert.ok([200, 204].includes((await attempt(user.id)).status));
     }
   }
-  assert.equal((await kv.send('PUT', '/api/v1/kv/named', app.secretKey, { value: 'v', user: 7 })).status, 422);
+  assert.equal(
+    (await kv.api('PUT', '/api/v1/kv/named', { key: app.secretKey, body: { value: 'v', user: 7 } })).status,
+    422,
+  );
 });
 
 test('DELETE accepts the user in the query too, and its alias', async () => {
   await put('by-query', 'v');
   const alias = user.id.replace('usr_', 'user_');
-  assert.equal((await kv.send('DELETE', `/api/v1/kv/by-query?user=${alias}`, app.secretKey)).status, 204);
+  assert.equal((await kv.api('DELETE', `/api/v1/kv/by-query?user=${alias}`, { key: app.secretKey })).status, 204);
 });
 
 test('a sandbox and production do not see each other', async () => {
-  await put('walled', 'v', sandboxed.headers);
-  assert.equal((await kv.send('GET', `/api/v1/kv/walled?user=${sandboxed.id}`, sandbox.secretKey)).status, 200);
-  assert.equal((await kv.send('GET', `/api/v1/kv/walled?user=${sandboxed.id}`, sandbox.developer)).status, 200);
-  assert.equal((await kv.send('GET', `/api/v1/kv/walled?user=${sandboxed.id}`, app.secretKey)).status, 404);
-  const list = await kv.send('GET', `/api/v1/kv?user=${sandboxed.id}`, app.secretKey);
+  await put('walled', 'v', { token: sandboxed.token });
+  assert.equal((await kv.api('GET', `/api/v1/kv/walled?user=${sandboxed.id}`, { key: sandbox.secretKey })).status, 200);
+  assert.equal(
+    (await kv.api('GET', `/api/v1/kv/walled?user=${sandboxed.id}`, { ...asDeveloper({ ...app, ...sandbox }) })).status,
+    200,
+  );
+  assert.equal((await kv.api('GET', `/api/v1/kv/walled?user=${sandboxed.id}`, { key: app.secretKey })).status, 404);
+  const list = await kv.api('GET', `/api/v1/kv?user=${sandboxed.id}`, { key: app.secretKey });
   assert.deepEqual([list.body.data, list.body.total_entries], [[], 0]);
 });
 
 test('an end user acts only on their own entries, whatever `user` says', async () => {
   const other = await kv.createUser(app);
-  await put('mine', 'other', other.headers);
+  await put('mine', 'other', { token: other.token });
   for (const named of [other.id, 'nonsense', 7, null, { a: 1 }]) {
-    const written = await put('mine', 'own', user.headers, { user: named });
+    const written = await put('mine', 'own', asUser, { user: named });
     assert.deepEqual([written.status, written.body.user], [200, user.id]);
   }
-  assert.equal((await kv.send('GET', `/api/v1/kv/mine?user=${other.id}`, user.headers)).body.value, 'own');
-  assert.equal((await kv.send('GET', '/api/v1/kv/mine?user=a&user=b', user.headers)).status, 200);
-  assert.equal((await kv.send('DELETE', `/api/v1/kv/mine?user=${other.id}`, user.headers)).status, 204);
-  assert.equal((await get('mine', other.headers)).body.value, 'other');
+  assert.equal((await kv.api('GET', `/api/v1/kv/mine?user=${other.id}`, { token: user.token })).body.value, 'own');
+  assert.equal((await kv.api('GET', '/api/v1/kv/mine?user=a&user=b', { token: user.token })).status, 200);
+  assert.equal((await kv.api('DELETE', `/api/v1/kv/mine?user=${other.id}`, { token: user.token })).status, 204);
+  assert.equal((await get('mine', { token: other.token })).body.value, 'other');
 });
 
 test('without a credential, and with a publishable key alone, everything is 401', async () => {
@@ -104,7 +114,8 @@ test('without a credential, and with a publishable key alone, everything is 401'
     ['DELETE', '/api/v1/kv/a'],
   ] as const;
   for (const [method, path] of calls)
-    for (const headers of [{}, app.publishableKey]) assert.equal((await kv.send(method, path, headers)).status, 401);
+    for (const caller of [{}, { key: app.publishableKey }])
+      assert.equal((await kv.api(method, path, caller)).status, 401);
 });
 
 test('bodies are strict: missing, empty, wrong and unknown members are 422 on their name', async () => {
@@ -126,23 +137,26 @@ test('bodies are strict: missing, empty, wrong and unknown members are 422 on th
     ['DELETE', '/api/v1/kv/a', { users: 'x' }, 'users'],
   ];
   for (const [method, path, body, field] of expectations) {
-    const answer = await kv.send(method, path, user.headers, body);
-    assert.equal(answer.status, 422, `${method} ${JSON.stringify(body)?.slice(0, 60)}: ${answer.text}`);
-    assert.equal(answer.body.error.fields[0].field, field);
+    const response = await kv.api(method, path, { token: user.token, body });
+    assert.equal(response.status, 422, `${method} ${JSON.stringify(body)?.slice(0, 60)}: ${response.text}`);
+    assert.equal(response.body.error.fields[0].field, field);
   }
   assert.equal((await put('longest', 'x'.repeat(1024 * 1024))).status, 200);
 });
 
 test('every other method on a key is 405', async () => {
-  const answer = await kv.send('PATCH', '/api/v1/kv/a/b', user.headers, {});
-  assert.deepEqual([answer.status, answer.headers.allow], [405, 'DELETE, GET, HEAD, PUT']);
+  const response = await kv.api('PATCH', '/api/v1/kv/a/b', { token: user.token, body: {} });
+  assert.deepEqual([response.status, response.headers.get('allow')], [405, 'DELETE, GET, HEAD, PUT']);
 });
 
 test('deleting a user deletes their entries', async () => {
   const leaving = await kv.createUser(app);
-  await put('left', 'v', leaving.headers);
-  const before = (await kv.send('GET', '/api/v1/kv', app.secretKey)).body.total_entries;
-  await kv.db`delete from users where id = ${leaving.userId}`;
-  assert.equal((await kv.send('GET', '/api/v1/kv', app.secretKey)).body.total_entries, before - 1);
-  assert.equal((await kv.send('PUT', '/api/v1/kv/left', app.secretKey, { value: 'v', user: leaving.id })).status, 404);
+  await put('left', 'v', { token: leaving.token });
+  const before = (await kv.api('GET', '/api/v1/kv', { key: app.secretKey })).body.total_entries;
+  await kv.db`delete from users where id = ${leaving.uuid}`;
+  assert.equal((await kv.api('GET', '/api/v1/kv', { key: app.secretKey })).body.total_entries, before - 1);
+  assert.equal(
+    (await kv.api('PUT', '/api/v1/kv/left', { key: app.secretKey, body: { value: 'v', user: leaving.id } })).status,
+    404,
+  );
 });

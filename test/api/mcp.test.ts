@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { answers, html, startSite } from '../support/fixture-site.ts';
+import { htmlPage, responses, startSite } from '../support/fixture-site.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import type { TestUser } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
@@ -17,10 +17,10 @@ const { api, baseUrl, provision } = server;
 const world = await provision.world();
 const { app, org, member, admin, otherApp, stranger } = world;
 const site = await startSite({
-  '/': html('Start', ['/a']),
-  '/a': html('Page A'),
+  '/': htmlPage('Start', ['/a']),
+  '/a': htmlPage('Page A'),
   '/long': longPage(),
-  '/slow': answers.silent,
+  '/slow': responses.silent,
 });
 const clients: Client[] = [];
 after(async () => {
@@ -94,7 +94,7 @@ before(async () => {
   asKey = await connect({ key: app.secretKey });
   asMember = await connect({ token: member.token });
   const knowledge = knowledgeOf(server, { key: app.secretKey });
-  source = await knowledge.makeSource({ user: member.id });
+  source = await knowledge.createSource({ user: member.id });
   const lines = Array.from({ length: 50 }, (_, at) => `Line ${at + 1} speaks of penguins.`).join('\n\n');
   document = await knowledge.push(source, lines, { title: 'Penguins', metadata: { year: 2026 } });
 });
@@ -463,7 +463,7 @@ test('tools are limited and audited as the requests that they make', async () =>
   const client = new Client({ name: 'test', version: '1' });
   const requestInit = { headers: { 'x-api-key': tenant.secretKey } };
   await client.connect(new StreamableHTTPClientTransport(new URL(`${other.baseUrl}/mcp`), { requestInit }));
-  const knowledge = await knowledgeOf(other, { key: tenant.secretKey }).makeSource({ user: user.id });
+  const knowledge = await knowledgeOf(other, { key: tenant.secretKey }).createSource({ user: user.id });
   const codes: (string | undefined)[] = [];
   for (let at = 0; at < 3; at++)
     codes.push((await call(client, 'search_knowledge', { source: knowledge, query: 'x' })).error?.code);

@@ -101,7 +101,7 @@ function owns(name: Name, f: ModelFile, change: 'see' | 'update' | 'delete'): bo
 
 const sees = (name: Name, f: ModelFile) => owns(name, f, 'see') || granted(name, f, 'read');
 
-async function play(operations: Operation[]): Promise<void> {
+async function runOperations(operations: Operation[]): Promise<void> {
   const world = await provision.world();
   const { app } = world;
   const people = {
@@ -303,7 +303,7 @@ async function play(operations: Operation[]): Promise<void> {
 }
 
 test('files and key-value entries do what the model of the rules says, whoever does what in whatever order', async () => {
-  await fc.assert(fc.asyncProperty(fc.array(operation, { minLength: 40, maxLength: 100 }), play), {
+  await fc.assert(fc.asyncProperty(fc.array(operation, { minLength: 40, maxLength: 100 }), runOperations), {
     numRuns: 15,
     interruptAfterTimeLimit: 90_000,
   });

@@ -18,7 +18,7 @@ after(async () => {
 });
 const [{ secretKey: fromKey }, { secretKey: toKey }] = [await one.provision.app(), await other.provision.app()];
 
-async function make<T = { id: string }>(path: string, body: object): Promise<T> {
+async function create<T = { id: string }>(path: string, body: object): Promise<T> {
   const answer = await one.api<T>('POST', `/api/v1${path}`, { key: fromKey, body });
   assert.ok(answer.status < 300, `${path}: ${answer.text}`);
   return answer.body;
@@ -32,22 +32,22 @@ const moveOnce = () =>
   );
 
 test('the script moves an app to another server by the public API, and repeats nothing that is already there', async () => {
-  const org = await make('/orgs', { name: 'Org', slug: 'org' });
-  const user = await make('/users', { email: 'ada@example.com', name: 'Ada', org: org.id, org_role: 'admin' });
-  const team = await make('/teams', { name: 'Team', org: org.id });
-  await make(`/teams/${team.id}/members`, { user: user.id, role: 'admin' });
-  const agent = await make('/agents', { name: 'Agent', lookup_key: 'agent', team: team.id });
-  const file = await make<FileBody>('/files', {
+  const org = await create('/orgs', { name: 'Org', slug: 'org' });
+  const user = await create('/users', { email: 'ada@example.com', name: 'Ada', org: org.id, org_role: 'admin' });
+  const team = await create('/teams', { name: 'Team', org: org.id });
+  await create(`/teams/${team.id}/members`, { user: user.id, role: 'admin' });
+  const agent = await create('/agents', { name: 'Agent', lookup_key: 'agent', team: team.id });
+  const file = await create<FileBody>('/files', {
     ...{ filename: 'ä b.txt', content_type: 'text/plain', data: Buffer.from('hello').toString('base64') },
     ...{ user: user.id, acl: { grants: [{ principal_type: 'team', principal: team.id, actions: ['read'] }] } },
   });
   await one.api('PUT', '/api/v1/kv/a%2Fb', { key: fromKey, body: { value: 'v', user: user.id } });
-  const source = await make('/knowledge_sources', { type: 'knowledge/documents', agent: agent.id });
+  const source = await create('/knowledge_sources', { type: 'knowledge/documents', agent: agent.id });
   await knowledgeOf(one, { key: fromKey }).ingest(source.id, {
     ...{ content: { data: '# Quarries\n\nStone is cut here.' }, title: 'Quarries', metadata: { shelf: 3 } },
   });
   const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'end', nodes: [{ id: 'end', kind: 'complete' }] };
-  await make('/automations', { name: 'Ends', lookup_key: 'ends', type: 'invoked', workflow });
+  await create('/automations', { name: 'Ends', lookup_key: 'ends', type: 'invoked', workflow });
 
   const first = await moveOnce();
   assert.match(first.stdout, /files: 1 moved, 0 there already, 0 left/);

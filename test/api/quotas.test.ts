@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { correctDrift, type Drift, deleteOldCounts, findDrift, setOperatorLimit } from '../../src/usage/store.ts';
 import { extractUrl } from '../support/extractions.ts';
-import { html, type SitePages, startSite } from '../support/fixture-site.ts';
+import { htmlPage, type SitePages, startSite } from '../support/fixture-site.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
@@ -32,7 +32,7 @@ function pagesOf(count: number): SitePages {
   return Object.fromEntries(
     ['/', ...others].map((path) => [
       path,
-      html(`<h1>${path}</h1><p>The page at ${path}.</p>${path === '/' ? links : ''}`),
+      htmlPage(`<h1>${path}</h1><p>The page at ${path}.</p>${path === '/' ? links : ''}`),
     ]),
   );
 }
@@ -106,7 +106,7 @@ test('an open write of an app keeps its other writes from nothing while no bound
     await tx`select app_use(${app.app.uuid}, ${app.sandboxUuid}, 'pages', 5)`;
     // Would never come back if it needed anything that the open transaction holds.
     const knowledge = knowledgeOf(server, { key: app.secretKey });
-    const source = await knowledge.makeSource({ org: (await provision.org(app)).id });
+    const source = await knowledge.createSource({ org: (await provision.org(app)).id });
     await knowledge.push(source, 'Text.');
     await tx`select app_use(${app.app.uuid}, ${app.sandboxUuid}, 'documents', -5)`;
   });
@@ -116,7 +116,7 @@ test('an open write of an app keeps its other writes from nothing while no bound
 test('documents are bound, the failed ingestion says why, and what goes with its source is given back', async () => {
   const app = await bounded({ documents: 3 });
   const knowledge = knowledgeOf(server, { key: app.secretKey });
-  const source = await knowledge.makeSource({ org: (await provision.org(app)).id });
+  const source = await knowledge.createSource({ org: (await provision.org(app)).id });
   await knowledge.push(source, 'One.');
   const batch = await knowledge.ingest(
     source,
@@ -163,7 +163,7 @@ test('a pull that reaches a quota fails with the reason and keeps its documents'
   ] as const) {
     const app = await bounded({ [quota]: 5 });
     const knowledge = knowledgeOf(server, { key: app.secretKey });
-    const source = await knowledge.makeSource({
+    const source = await knowledge.createSource({
       type: 'scrape/site',
       org: (await provision.org(app)).id,
       payload: { url: site.origin },

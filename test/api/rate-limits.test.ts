@@ -38,7 +38,7 @@ async function readMany(count: number, options: ApiOptions) {
 }
 
 /** As if so much time had passed for everybody. */
-async function letPass(ms: number): Promise<void> {
+async function advanceClock(ms: number): Promise<void> {
   await db`update rate_budgets set filled_at = filled_at - make_interval(secs => ${ms / 1_000})`;
   clock.advance(ms);
 }
@@ -61,7 +61,7 @@ test('429 says the group, the limit and when to come back, and the budget fills 
   assert.equal(refused.headers.get('ratelimit-remaining'), '0');
   assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d?$/);
 
-  await letPass(30_000);
+  await advanceClock(30_000);
   const half = await readMany(2 * perMinute, options);
   assert.ok(half.passed >= perMinute / 2 - 3, `${half.passed} passed after half a minute`);
   assert.ok(half.passed <= perMinute / 2 + half.filled + 6, `${half.passed} passed after half a minute`);

@@ -41,8 +41,8 @@ const principalTypes = ['user', 'team', 'org', 'org_role', 'agent', 'everyone'] 
 const roles = ['admin', 'member', 'viewer'] as const;
 
 const tenant = fc.record({
-  users: fc.array(fc.record({ org: maybe(orgsCount), role: fc.constantFrom(...roles) }), sized(usersCount)),
-  teamOrgs: fc.array(maybe(orgsCount), sized(teamsCount)),
+  users: fc.array(fc.record({ org: maybe(orgsCount), role: fc.constantFrom(...roles) }), arrayOfLength(usersCount)),
+  teamOrgs: fc.array(maybe(orgsCount), arrayOfLength(teamsCount)),
   memberships: fc.uniqueArray(
     fc.record({
       team: fc.nat(teamsCount - 1),
@@ -53,7 +53,7 @@ const tenant = fc.record({
   ),
   agents: fc.array(
     fc.record({ owner: fc.constantFrom('user', 'team', 'none'), at: fc.nat(14), org: maybe(orgsCount) }),
-    sized(agentsCount),
+    arrayOfLength(agentsCount),
   ),
   files: fc.array(
     fc.record({
@@ -70,11 +70,11 @@ const tenant = fc.record({
         { maxLength: 2 },
       ),
     }),
-    sized(filesCount),
+    arrayOfLength(filesCount),
   ),
 });
 
-function sized(length: number) {
+function arrayOfLength(length: number) {
   return { minLength: length, maxLength: length };
 }
 
@@ -86,7 +86,7 @@ type World = { callers: Caller[]; agents: AgentRow[]; files: FileRow[] };
 test('rules and SQL conditions agree on who sees what', { timeout: 120_000 }, async () => {
   const seen = { owned: 0, agents: 0, read: 0, write: 0, checked: 0 };
   await fc.assert(
-    fc.asyncProperty(fc.array(tenant, sized(scopesCount)), async (tenants) => {
+    fc.asyncProperty(fc.array(tenant, arrayOfLength(scopesCount)), async (tenants) => {
       const world = await build(db, tenants);
       const byId = new Map(world.agents.map((agent) => [agent.id, agent]));
       const agentOf = (row: Owned) => (row.agentId === null ? undefined : byId.get(row.agentId));

@@ -21,11 +21,11 @@ test('a developer sees why a job is set aside and what waits for it, and retries
     body: { type: 'knowledge/documents', user: user.id },
   });
   const payload = { appId: app.app.uuid, sourceId: parseId('source', source.body.id) };
-  await setJobAside(services.db, 'compact_index', payload, 'The process that did this job ended meanwhile.');
+  await setJobAside(services.db, 'compact_index', payload, 'The process died while it ran this job.');
   await page.reload();
   const row = page.getByRole('row').filter({ hasText: 'compact index' });
   await row.getByRole('link', { name: source.body.id }).waitFor();
-  await row.getByText('The process that did this job ended meanwhile.').waitFor();
+  await row.getByText('The process died while it ran this job.').waitFor();
   await it.picture(page, 'jobs');
   await row.getByRole('button', { name: /^Retry/ }).click();
   await page.getByText('No job is set aside').waitFor();

@@ -20,25 +20,25 @@ const org = await provision.org(app);
 const user = await provision.user(app, { org, role: 'member' });
 await db`update users set email = 'ada.of.the.outer.harbour@harbour.example' where id = ${user.uuid}`;
 const long = 'a-rather-long-name-that-nobody-has-shortened-and-that-has-no-space-in-it-at-all.md';
-const file = await make('/files', {
+const file = await create('/files', {
   filename: long,
   content_type: 'text/markdown',
   data: Buffer.from(
     '# Title\n\n| a very wide table | with | many | columns | that | is | wider | than | a | phone |\n|---|---|---|---|---|---|---|---|---|---|\n| 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 |\n',
   ).toString('base64'),
 });
-const extraction = await make('/extractions', { file, destination_kind: 'storage' });
+const extraction = await create('/extractions', { file, destination_kind: 'storage' });
 const knowledge = knowledgeOf(it.server, { key });
-const source = await knowledge.makeSource({ org: org.id, metadata: { name: 'Harbour rules' } });
+const source = await knowledge.createSource({ org: org.id, metadata: { name: 'Harbour rules' } });
 const document = await knowledge.push(source, `# Fees\n\n${'A berth costs twelve euros. '.repeat(30)}`, {
   title: 'Fees',
 });
-const team = await make('/teams', { name: 'Pilots', org: org.id });
-await make(`/teams/${team}/members`, { user: user.id });
-const agent = await make('/agents', { name: 'Harbour agent', lookup_key: 'harbour', org: org.id });
-await make('/installations', { agent, kind: 'thread/messages' });
-const thread = await make('/threads', { title: 'Night watch', agent });
-await make('/sandboxes', { name: 'Rehearsal' });
+const team = await create('/teams', { name: 'Pilots', org: org.id });
+await create(`/teams/${team}/members`, { user: user.id });
+const agent = await create('/agents', { name: 'Harbour agent', lookup_key: 'harbour', org: org.id });
+await create('/installations', { agent, kind: 'thread/messages' });
+const thread = await create('/threads', { title: 'Night watch', agent });
+await create('/sandboxes', { name: 'Rehearsal' });
 await api('PUT', '/api/v1/secrets/CRM_TOKEN', { key, body: { value: 'v' } });
 await api('PUT', `/api/v1/kv/${'k'.repeat(200)}`, { key, body: { value: 'v'.repeat(500), user: user.id } });
 const workflow = {
@@ -50,7 +50,7 @@ const workflow = {
     { id: 'done', kind: 'complete', result: 1 },
   ],
 };
-const automation = await make('/automations', {
+const automation = await create('/automations', {
   name: 'Mooring request',
   lookup_key: 'mooring',
   type: 'invoked',
@@ -65,7 +65,7 @@ await setJobAside(
   'poisoned: the process that did this job ended meanwhile',
 );
 
-async function make(path: string, body: unknown): Promise<string> {
+async function create(path: string, body: unknown): Promise<string> {
   const answer = await api<{ id: string }>('POST', `/api/v1${path}`, { key, body });
   assert.equal(answer.status, 201, answer.text);
   return answer.body.id;
@@ -183,6 +183,17 @@ test('on every page text stands out as WCAG AA asks for, each control has a name
     // Documents that are shown may have headings of their own.
     assert.equal(await page.locator('h1:not(.markdown h1)').count(), 1, name);
   }
+});
+
+test('the first page needs at most 250 KiB, compressed', async () => {
+  const page = await it.openAsDeveloper(app, '/console/overview');
+  await page.getByText('Recent activity').waitFor();
+  const sizes = `performance.getEntriesByType('resource').filter(({ name }) => name.includes('/console/assets/'))
+    .map(({ encodedBodySize }) => encodedBodySize)`;
+  const loaded = (await page.evaluate(sizes)) as number[];
+  const bytes = loaded.reduce((sum, size) => sum + size, 0);
+  assert.ok(loaded.length > 3 && bytes > 50 * 1024, `${loaded.length} files of ${bytes} bytes`);
+  assert.ok(bytes <= 250 * 1024, `${bytes} bytes`);
 });
 
 type Axe = { run(context: unknown, options: unknown): Promise<{ violations: Violation[] }> };

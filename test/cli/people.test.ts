@@ -9,7 +9,7 @@ import { after, test } from 'node:test';
 import packageFile from '../../package.json' with { type: 'json' };
 import { writeCredentialsFile } from '../../src/credentials-file.ts';
 import { type CommandOptions, type CommandResult, runQuarry, startQuarry } from '../support/command.ts';
-import { answers, html, startSite } from '../support/fixture-site.ts';
+import { htmlPage, responses, startSite } from '../support/fixture-site.ts';
 import { startTestServer } from '../support/server.ts';
 
 /*
@@ -23,9 +23,9 @@ const directory = mkdtempSync(join(tmpdir(), 'quarry-people-'));
 const nowhere = join(directory, 'no-data');
 const env = { QUARRY_DATA_DIR: nowhere, QUARRY_API_URL: baseUrl, QUARRY_API_KEY: app.secretKey };
 const site = await startSite({
-  '/': html('Start', ['/a', '/b', '/missing']),
-  '/a': html('Page A'),
-  '/b': html('Page B'),
+  '/': htmlPage('Start', ['/a', '/b', '/missing']),
+  '/a': htmlPage('Page A'),
+  '/b': htmlPage('Page B'),
 });
 after(async () => {
   await site.close();
@@ -124,9 +124,9 @@ test('extract reads a page, and a site page by page or into a directory', async 
 });
 
 test('Ctrl-C ends the wait quietly and says what continues', { timeout: 60_000 }, async () => {
-  const slow = await startSite({ '/': answers.silent });
+  const slow = await startSite({ '/': responses.silent });
   const { child, ended } = startQuarry(['extract', `${slow.origin}/`], { env });
-  await slow.asked('/');
+  await slow.waitForRequest('/');
   child.kill('SIGINT');
   const { code, stdout: out, stderr: err } = await ended;
   await slow.close();

@@ -47,7 +47,7 @@ async function startWorker(): Promise<ChildProcess> {
   return worker;
 }
 
-function untilAsked(count: number): Promise<void> {
+function waitForRequests(count: number): Promise<void> {
   return new Promise((resolve) => {
     onAsked = () => asked.length >= count && resolve();
     onAsked();
@@ -57,21 +57,21 @@ function untilAsked(count: number): Promise<void> {
 test('requests that wait in a process that is killed are made again elsewhere, under the same key', async () => {
   const client = new AutomationsClient(server, await server.provision.app());
   const call = { id: 'call', kind: 'http_request', method: 'POST', url: `${site.origin}/`, timeout_seconds: 3_600 };
-  const { id } = await client.automation({ workflow: graphOf(call) });
+  const { id } = await client.createAutomation({ workflow: graphOf(call) });
   const victim = await startWorker();
   const runs = await Promise.all(Array.from({ length: 20 }, () => client.invoke(id)));
-  await untilAsked(20);
+  await waitForRequests(20);
   const keys = asked.map(({ request }) => request.headers['idempotency-key']).sort();
   assert.equal(new Set(keys).size, 20);
 
   await startWorker();
   victim.kill('SIGKILL');
-  await untilAsked(40);
+  await waitForRequests(40);
   const again = asked.slice(20);
   assert.deepEqual(again.map(({ request }) => request.headers['idempotency-key']).sort(), keys);
   for (const { response } of again) response.end('at last');
   for (const run of runs) {
-    assert.equal((await client.ended(run.id)).status, 'completed');
+    assert.equal((await client.waitForEnd(run.id)).status, 'completed');
     const ends = (await client.journal(run.id)).filter((entry) => entry.type === 'node_completed');
     assert.equal(ends.length, 1);
   }

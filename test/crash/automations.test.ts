@@ -92,8 +92,8 @@ async function startWorker(): Promise<ChildProcess> {
 
 test('killed workers lose nothing and do nothing twice', { timeout: 1_800_000 }, async () => {
   const client = new AutomationsClient(server, app);
-  await client.automation({ lookup_key: 'child', workflow: child });
-  const { id } = await client.automation({ workflow: parent });
+  await client.createAutomation({ lookup_key: 'child', workflow: child });
+  const { id } = await client.createAutomation({ workflow: parent });
   const contents = Buffer.from('Otters hold hands.').toString('base64');
   const upload = { filename: 'a.txt', content_type: 'text/plain', data: contents };
   const file = (await client.call<{ id: string }>('POST', '/files', upload)).body.id;

@@ -7,9 +7,9 @@ import { after, test } from 'node:test';
 import { killEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { graphOf, type Run } from '../support/automations.ts';
 import { runQuarry } from '../support/command.ts';
-import { ended, type TestExtraction } from '../support/extractions.ts';
+import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import { type FileBody, pixel } from '../support/files.ts';
-import { html, startSite } from '../support/fixture-site.ts';
+import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { startServe } from '../support/serve.ts';
 import { sendRequest } from '../support/server.ts';
 
@@ -93,13 +93,13 @@ test('a backup taken under load restores to a working server that has everything
     const at = Number(url.pathname.slice(1) || 0);
     if (at === pagesCount - 1) await hold.promise;
     const links = at + 1 < pagesCount ? [`/${at + 1}`] : [];
-    response.setHeader('content-type', 'text/html').end(html(`Page ${at}`, links));
+    response.setHeader('content-type', 'text/html').end(htmlPage(`Page ${at}`, links));
   });
   try {
     const crawl = await post<TestExtraction>(serve.baseUrl, '/extractions', {
       ...{ destination_kind: 'storage', url: `${site.origin}/`, mode: 'site', sitemap: 'skip' },
     });
-    await site.asked(`/${pagesCount - 1}`);
+    await site.waitForRequest(`/${pagesCount - 1}`);
 
     const acknowledged = new Acknowledged();
     const enough = acknowledged.reached(filesBefore);
@@ -151,7 +151,7 @@ test('a backup taken under load restores to a working server that has everything
       const share = new URL(shared.share_url ?? '');
       assert.equal((await fetch(`${again.baseUrl}${share.pathname}${share.search}`)).status, 200);
 
-      const done = await ended(again.baseUrl, key, crawl.id);
+      const done = await waitForExtraction(again.baseUrl, key, crawl.id);
       assert.deepEqual([done.state, done.progress], ['done', { discovered: pagesCount, done: pagesCount, failed: 0 }]);
       await post(again.baseUrl, `/automation_runs/${run.id}/signal`, { name: 'go' });
       const stream = await fetch(`${again.baseUrl}/api/v1/automation_runs/${run.id}/stream`, {

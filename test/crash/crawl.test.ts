@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { killEmbeddedPostgres } from '../../src/db/embedded.ts';
-import { ended, type TestExtraction } from '../support/extractions.ts';
-import { html, startSite } from '../support/fixture-site.ts';
+import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
+import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { startServe } from '../support/serve.ts';
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-crawl-'));
@@ -33,7 +33,7 @@ test('a crawl resumes by itself after everything was killed, and ends with every
     const site = await startSite({}, (_request, response, url) => {
       const at = url.pathname === '/' ? 0 : Number(url.pathname.slice(3));
       const links = [2 * at + 1, 2 * at + 2].filter((next) => next < pagesCount).map((next) => `/p/${next}`);
-      response.setHeader('content-type', 'text/html').end(html(`Page ${at}`, links));
+      response.setHeader('content-type', 'text/html').end(htmlPage(`Page ${at}`, links));
     });
     try {
       const answer = await fetch(`${serve.baseUrl}/api/v1/extractions`, {
@@ -44,12 +44,12 @@ test('a crawl resumes by itself after everything was killed, and ends with every
       assert.equal(answer.status, 202);
       const { id } = (await answer.json()) as TestExtraction;
       // A page of the middle, another one each round.
-      await site.asked(`/p/${11 + ((round * 7) % 40)}`);
+      await site.waitForRequest(`/p/${11 + ((round * 7) % 40)}`);
       await serve.kill();
       killEmbeddedPostgres(dataDir);
       const before = site.requests.length;
       serve = await startServe(env);
-      const done = await ended(serve.baseUrl, key, id);
+      const done = await waitForExtraction(serve.baseUrl, key, id);
       assert.equal(done.state, 'done');
       assert.deepEqual(done.progress, { discovered: pagesCount, done: pagesCount, failed: 0 });
       assert.equal(done.outputs.length, pagesCount);

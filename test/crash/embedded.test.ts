@@ -32,7 +32,7 @@ after(() => {
   rmSync(root, { recursive: true, force: true, maxRetries: 5 });
 });
 
-async function ask<T>(address: DatabaseAddress, use: (sql: Database) => Promise<T>): Promise<T> {
+async function query<T>(address: DatabaseAddress, use: (sql: Database) => Promise<T>): Promise<T> {
   const sql = openDatabase(address, { poolSize: 1, applicationName: 'quarry-test' });
   try {
     return await use(sql);
@@ -71,7 +71,7 @@ function kill(child: ChildProcess): Promise<void> {
 test('a first start makes a durable UTF-8 database, a later start finds what was written', async () => {
   const dataDir = join(root, 'plain');
   const first = await startEmbeddedPostgres({ dataDir, log });
-  const settings = await ask(first.address, async (sql) => {
+  const settings = await query(first.address, async (sql) => {
     await sql`create table note (text text)`;
     await sql`insert into note values (${'žluť'})`;
     const names = ['listen_addresses', 'fsync', 'synchronous_commit', 'server_encoding', 'data_checksums', 'TimeZone'];
@@ -94,7 +94,7 @@ test('a first start makes a durable UTF-8 database, a later start finds what was
   assert.equal(findEmbeddedPostgres(dataDir), undefined);
 
   const second = await startEmbeddedPostgres({ dataDir, log });
-  const rows = await ask(second.address, (sql) => sql`select text, upper(text) as upper from note`);
+  const rows = await query(second.address, (sql) => sql`select text, upper(text) as upper from note`);
   await second.stop();
   assert.deepEqual([...rows], [{ text: 'žluť', upper: 'ŽLUŤ' }]);
 });
@@ -136,13 +136,13 @@ test('after kill -9 of the server the orphaned PostgreSQL is stopped and nothing
   const holder = await startChild(dataDir);
   const address = findEmbeddedPostgres(dataDir);
   assert.ok(address);
-  await ask(address, async (sql) => {
+  await query(address, async (sql) => {
     await sql`create table note (id int)`;
     await sql`insert into note values (1)`;
   });
   await kill(holder);
   const next = await startEmbeddedPostgres({ dataDir, log });
-  const rows = await ask(next.address, (sql) => sql`select id from note`);
+  const rows = await query(next.address, (sql) => sql`select id from note`);
   await next.stop();
   assert.deepEqual([...rows], [{ id: 1 }]);
 });
@@ -152,7 +152,7 @@ test('after kill -9 of the server and of PostgreSQL the next start recovers', as
   const holder = await startChild(dataDir);
   const address = findEmbeddedPostgres(dataDir);
   assert.ok(address);
-  await ask(address, async (sql) => {
+  await query(address, async (sql) => {
     await sql`create table note (id int)`;
     await sql`insert into note values (1)`;
   });
@@ -160,7 +160,7 @@ test('after kill -9 of the server and of PostgreSQL the next start recovers', as
   const pid = Number.parseInt(readFileSync(join(dataDir, 'postgres', 'cluster', 'postmaster.pid'), 'utf8'), 10);
   process.kill(pid, 'SIGKILL');
   const next = await startEmbeddedPostgres({ dataDir, log });
-  const rows = await ask(next.address, (sql) => sql`select id from note`);
+  const rows = await query(next.address, (sql) => sql`select id from note`);
   await next.stop();
   assert.deepEqual([...rows], [{ id: 1 }]);
 });
@@ -198,7 +198,7 @@ test('a server killed while it makes the database leaves nothing that prevents t
   assert.ok(child);
   await kill(child);
   const server = await startEmbeddedPostgres({ dataDir, log });
-  const rows = await ask(server.address, (sql) => sql`select 1 as one`);
+  const rows = await query(server.address, (sql) => sql`select 1 as one`);
   await server.stop();
   assert.deepEqual([...rows], [{ one: 1 }]);
 });
@@ -219,7 +219,7 @@ test('a cluster of another major version is refused in words and left alone', as
 test('a data directory too deep for a socket path works all the same', async () => {
   const dataDir = join(root, 'd'.repeat(100));
   const server = await startEmbeddedPostgres({ dataDir, log });
-  const rows = await ask(server.address, (sql) => sql`select 1 as one`);
+  const rows = await query(server.address, (sql) => sql`select 1 as one`);
   await server.stop();
   assert.deepEqual([...rows], [{ one: 1 }]);
   rmSync(server.address.host, { recursive: true, force: true });
@@ -227,7 +227,7 @@ test('a data directory too deep for a socket path works all the same', async () 
 
 test('a data directory with blanks, commas and quotes in its name works', async () => {
   const server = await startEmbeddedPostgres({ dataDir: join(root, `a b,c"d'e`), log });
-  const rows = await ask(server.address, (sql) => sql`select 1 as one`);
+  const rows = await query(server.address, (sql) => sql`select 1 as one`);
   await server.stop();
   assert.deepEqual([...rows], [{ one: 1 }]);
 });
@@ -239,13 +239,13 @@ test('root with a data directory that only root may enter keeps the database whe
   mkdirSync(closed, { mode: 0o700 });
   const dataDir = join(closed, 'data');
   const first = await startEmbeddedPostgres({ dataDir, log });
-  await ask(first.address, (sql) => sql`create table note (id int)`);
+  await query(first.address, (sql) => sql`create table note (id int)`);
   await first.stop();
   const place = readFileSync(join(dataDir, 'postgres.place'), 'utf8').trim();
   try {
     chmodSync(closed, 0o755);
     const second = await startEmbeddedPostgres({ dataDir, log });
-    const rows = await ask(second.address, (sql) => sql`select count(*)::int as count from note`);
+    const rows = await query(second.address, (sql) => sql`select count(*)::int as count from note`);
     await second.stop();
     assert.deepEqual([...rows], [{ count: 0 }]);
   } finally {

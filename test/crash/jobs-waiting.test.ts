@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, afterEach, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { addJob } from '../../src/jobs/queue.ts';
+import { taskNames } from '../../src/jobs/task-names.ts';
 import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../src/jobs/workers.ts';
 import { createLogger } from '../../src/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { startServe } from '../support/serve.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
 
 const log = createLogger('silent');
 const workerFile = fileURLToPath(new URL('../support/job-worker.ts', import.meta.url));
@@ -44,7 +50,12 @@ function spawnWorker() {
   const said = async (line: string): Promise<void> => {
     while (!lines.includes(line)) await once(reader, 'line');
   };
-  return { child, said, times: (line: string) => lines.filter((one) => one === line).length };
+  return {
+    child,
+    said,
+    next: () => once(reader, 'line'),
+    times: (line: string) => lines.filter((one) => one === line).length,
+  };
 }
 
 type JobRow = { attempts: number; maxAttempts: number; lastError: string | null; crashes: number | null };
@@ -193,20 +204,58 @@ test('an uncaught exception in a job ends no process, and the third one sets the
   assert.match(job?.lastError ?? '', /nobody catches this/);
 });
 
-test('a job that ends its process is set aside the third time, and the others are done', async () => {
+test('a job that ends its process runs alone the third time, is set aside, and ends no third process', async () => {
   await addJob(database.db, 'dies', {});
   await addJob(database.db, 'calm', {});
-  for (let death = 0; death < 3; death++) {
+  for (let death = 0; death < 2; death++) {
     const worker = spawnWorker();
     await once(worker.child, 'exit');
     assert.equal(worker.times('took dies'), 1);
   }
   const last = spawnWorker();
-  await last.said('crash of dies');
+  // First for the process that has died, then for the one in which it ran alone.
+  await last.said('took dies');
+  while (last.times('crash of dies') < 2) await last.next();
   await addJob(database.db, 'calm', {});
   await last.said('took calm');
-  assert.equal(last.times('took dies'), 0);
   const job = await jobOf('dies');
+  assert.equal(job?.crashes, 3);
   assert.equal(job?.attempts, job?.maxAttempts);
-  assert.match(job?.lastError ?? '', /ended meanwhile/);
+  assert.match(job?.lastError ?? '', /ended a process that ran nothing else/);
+});
+
+test('a job whose server is killed again and again is never set aside for it', async () => {
+  await addJob(database.db, 'stuck', {});
+  for (let death = 0; death < 4; death++) {
+    const worker = spawnWorker();
+    await worker.said('took stuck');
+    worker.child.kill('SIGKILL');
+    await once(worker.child, 'exit');
+  }
+  const again = Promise.withResolvers<void>();
+  await start({ stuck: async () => again.resolve() });
+  await again.promise;
+});
+
+test('the server runs a suspected job in a process of its own, with all that the job needs', async () => {
+  const proxy = await openTcpProxy(database.target);
+  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-trial-'));
+  const server = await startServe({
+    ...{ QUARRY_DATA_DIR: dataDir, DATABASE_URL: proxy.url, QUARRY_SECRET: 'f3a91c7be2d84056b8e17d0c95a64f21' },
+    QUARRY_LOG_LEVEL: 'warn',
+  });
+  try {
+    await database.db.begin(async (tx) => {
+      await addJob(tx, taskNames.sweepBlobs, {}, { key: 'suspected' });
+      await tx`update graphile_worker._private_jobs set flags = '{"crashes": 2}' where key = 'suspected'`;
+    });
+    while ((await database.db`select 1 from graphile_worker.jobs where key = 'suspected'`).length > 0)
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.match(server.output(), /in a process of its own/);
+    assert.doesNotMatch(server.output(), /Job failed/);
+  } finally {
+    await server.stop();
+    await proxy.close();
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+  }
 });

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { ended, type TestExtraction } from '../support/extractions.ts';
-import { type FixtureSite, html, startSite } from '../support/fixture-site.ts';
+import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
+import { type FixtureSite, htmlPage, startSite } from '../support/fixture-site.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
 import { sendRequest } from '../support/server.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -69,11 +69,11 @@ test('an http process takes a crawl that only a worker does, and a second worker
   };
   const hold = Promise.withResolvers<void>();
   site = await startSite({
-    '/': html('Start', ['/one', '/two']),
-    '/one': html('One', []),
+    '/': htmlPage('Start', ['/one', '/two']),
+    '/one': htmlPage('One', []),
     '/two': async (_request, response) => {
       await hold.promise;
-      response.setHeader('content-type', 'text/html').end(html('Two', []));
+      response.setHeader('content-type', 'text/html').end(htmlPage('Two', []));
     },
   });
   const created = await sendRequest<TestExtraction>(http.baseUrl, 'POST', '/api/v1/extractions', {
@@ -97,11 +97,11 @@ test('an http process takes a crawl that only a worker does, and a second worker
   assert.deepEqual(site.requests, []);
 
   const first = await start('worker');
-  await site.asked('/two');
+  await site.waitForRequest('/two');
   await first.kill();
   hold.resolve();
   const second = await start('worker');
-  const done = await ended(http.baseUrl, key, created.body.id);
+  const done = await waitForExtraction(http.baseUrl, key, created.body.id);
   assert.equal(done.state, 'done');
   assert.deepEqual(done.progress, { discovered: 3, done: 3, failed: 0 });
   assert.ok(done.outputs.every((output) => output.file?.url.startsWith(http.baseUrl)));

@@ -1,4 +1,4 @@
-/** What the sweep reads of openapi.json. */
+/** The parts of openapi.json that the sweep reads. */
 type JsonSchema = {
   $ref?: string;
   type?: string | string[];
@@ -34,10 +34,10 @@ function resolve(document: ApiDocument, schema: JsonSchema): JsonSchema {
   return named === undefined ? schema : resolve(document, named);
 }
 
-/** Values for members and parameters of these names, wherever they stand. */
+/** Values for members and parameters with these names, wherever they appear. */
 export type Known = Record<string, unknown>;
 
-/** A request body that the schema lets pass, as small as it goes. */
+/** The smallest request body that the schema accepts. */
 export function sample(document: ApiDocument, given: JsonSchema, known: Known, name = ''): unknown {
   const schema = resolve(document, given);
   if (Object.hasOwn(known, name)) return known[name];
@@ -64,7 +64,7 @@ export function sample(document: ApiDocument, given: JsonSchema, known: Known, n
   }
 }
 
-/** The paths of all members that a body may have, at most so deep; `[]` is the body itself. */
+/** The paths of all members that a body may have, up to this depth; `[]` is the body itself. */
 export function memberPaths(document: ApiDocument, given: JsonSchema, depthMax = 4): (string | number)[][] {
   const paths: (string | number)[][] = [[]];
   const visit = (each: JsonSchema, at: (string | number)[]) => {
@@ -84,7 +84,7 @@ export function memberPaths(document: ApiDocument, given: JsonSchema, depthMax =
   return [...new Map(paths.map((path) => [path.join('.'), path])).values()];
 }
 
-/** A copy of a body with another value at one place; what is missing on the way there is made. */
+/** A copy of a body with another value at one path; missing parents are created. */
 export function withValue(body: unknown, [step, ...rest]: (string | number)[], value: unknown): unknown {
   if (step === undefined) return value;
   if (typeof step === 'number') {

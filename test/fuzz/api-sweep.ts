@@ -16,15 +16,15 @@ import { awkwardJson, awkwardTexts, RawJson } from './awkward-values.ts';
 
 type SweepOptions = {
   server: TestServer;
-  /** Of so many requests one is sent; 1 sends all. */
+  /** Sends one of every so many requests; 1 sends all. */
   oneOf: number;
 };
 
 type SweepReport = {
   requests: number;
-  /** How many came back with each status. */
+  /** The number of responses by status. */
   statuses: Record<string, number>;
-  /** Operations that no request succeeded at. */
+  /** Operations for which no request succeeded. */
   neverSucceeded: string[];
   slowestMs: number;
   slowest: string;
@@ -42,7 +42,7 @@ const problemsMax = 200;
 export async function sweepApi({ server, oneOf }: SweepOptions): Promise<SweepReport> {
   const document = (await server.api<ApiDocument>('GET', '/openapi.json')).body;
   const fits = createFit(document);
-  const things = await makeThings(server);
+  const things = await createResources(server);
   const report: SweepReport = {
     requests: 0,
     statuses: {},
@@ -146,20 +146,20 @@ function describe({ instancePath, message }: ErrorObject): string {
   return `${instancePath} ${message}`;
 }
 
-type Things = {
+type Resources = {
   known: Known;
-  /** What some operations name instead, so that they do not spoil it for the others. */
+  /** Resources that some operations use instead, so that they do not change the shared ones. */
   others: Record<string, Known>;
-  /** Each is sent on its own: what a secret key may, and what an end user may. */
+  /** Each is sent alone: operations for a secret key, and those for an end user. */
   headersFor(template: string, callers: string[]): Record<string, string>[];
   /** Query parameters that an operation needs, although they are not required of every caller. */
   queries: Record<string, string[]>;
-  /** What a body needs beside the members that its schema requires. */
+  /** Members that a body needs in addition to those that its schema requires. */
   bodies: Record<string, object>;
 };
 
-/** One thing of each kind, so that a request which is awkward in one place is whole in the others. */
-async function makeThings({ api, provision, db }: TestServer): Promise<Things> {
+/** One resource of each kind, so that a request with one awkward value is otherwise valid. */
+async function createResources({ api, provision, db }: TestServer): Promise<Resources> {
   const app = await provision.app();
   const user = await provision.user(app);
   const spareUser = await provision.user(app);
@@ -229,10 +229,10 @@ async function makeThings({ api, provision, db }: TestServer): Promise<Things> {
   return {
     known,
     others: {
-      // Both end the sessions of the user whose token is sent elsewhere.
+      // Both end the sessions of the user whose token the other requests use.
       updateUser: { user: spareUser.id },
       revokeUserSessions: { user: spareUser.id },
-      // Another `lookup_key` would make the agent one of those that an awkward path deletes.
+      // Another `lookup_key` would make the agent match a path that deletes it.
       updateAgent: { agent: await post('/agents', { name: 'Spare', user: user.id }) },
       updateAutomation: { automation: spare },
       pauseAutomation: { automation: spare },
@@ -266,13 +266,13 @@ async function makeThings({ api, provision, db }: TestServer): Promise<Things> {
   };
 }
 
-function* casesOf(document: ApiDocument, { known, others, queries, headersFor, bodies }: Things): Generator<Case> {
+function* casesOf(document: ApiDocument, { known, others, queries, headersFor, bodies }: Resources): Generator<Case> {
   for (const [template, methods] of Object.entries(document.paths))
     for (const [lower, operation] of Object.entries(methods)) {
       // It speaks JSON-RPC, errors included: test/api/mcp.test.ts.
       if (operation.operationId === 'callMcp') continue;
       const method = lower.toUpperCase();
-      // What deletes is aimed at nothing, or the things would be gone; only its own parameters are awkward.
+      // Deletions name nothing that exists, so that resources stay; only their own parameters are awkward.
       const action = actionOf(operation.operationId);
       const things =
         method === 'DELETE' ? { app: known.app, key: 'key', name: 'NAME' } : { ...known, ...others[action] };
@@ -358,7 +358,7 @@ function pathOf(
   return query.length === 0 ? path : `${path}?${query.join('&')}`;
 }
 
-/** As encodeURIComponent, which refuses lone surrogates: their bytes are sent all the same. */
+/** Like encodeURIComponent, which rejects lone surrogates: their bytes are sent anyway. */
 function percentEncode(text: string): string {
   return text
     .split(/([\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff])/)
@@ -366,7 +366,7 @@ function percentEncode(text: string): string {
     .join('');
 }
 
-/** A header holds bytes, and none of some: what a client could not send is left out. */
+/** A header cannot contain every byte: values that no client could send are left out. */
 function headerText(value: string): string {
   return Buffer.from(value, 'utf8')
     .toString('latin1')

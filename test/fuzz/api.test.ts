@@ -3,7 +3,7 @@ import { after, test } from 'node:test';
 import { startTestServer } from '../support/server.ts';
 import { sweepApi } from './api-sweep.ts';
 
-/** One request of so many is sent here; `npm run fuzz -- --api` sends them all. */
+/** Sends one of every so many requests; `npm run fuzz -- --api` sends them all. */
 const oneOf = Number(process.env.FUZZ_API_ONE_OF ?? 20);
 
 const server = await startTestServer({

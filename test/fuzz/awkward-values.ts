@@ -1,4 +1,4 @@
-/** JSON that JSON.stringify does not write: sent as it stands. */
+/** JSON that JSON.stringify does not write; sent unchanged. */
 export class RawJson {
   readonly text: string;
   constructor(text: string) {
@@ -58,7 +58,7 @@ function nested(levels: number): RawJson {
   return new RawJson('['.repeat(levels) + ']'.repeat(levels));
 }
 
-/** What else a member of a body may hold. */
+/** Other values for a member of a body. */
 export const awkwardJson: readonly unknown[] = [
   null,
   true,

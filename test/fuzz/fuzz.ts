@@ -15,7 +15,7 @@ type FuzzOptions = {
 
 type FuzzReport = {
   files: number;
-  /** How many ended each way: `document`, or the reason of a ParseError. */
+  /** The number of outcomes: `document`, or the reason of a ParseError. */
   outcomes: Record<string, number>;
   slowestMs: number;
   slowestFile: string;
@@ -28,7 +28,7 @@ const parallel = 2;
 const graceMs = 2_000;
 const growthMbMax = 128;
 
-/** Sends that many damaged copies of the documents through a pool of its own. */
+/** Sends this many damaged copies of the documents through its own pool. */
 export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   const pool = new ParserPool({
     workers: parallel,

@@ -1,11 +1,11 @@
 /**
  *   npm run fuzz -- --api
  * sends every parameter and member of the API with every awkward value, on a database of its own, and fails where a
- * response is a 5xx, does not come or does not fit its schema.
+ * response is a 5xx, is missing or does not match its schema.
  *
- * Without it: feeds damaged files of every format to the parser pool and reports what became of them.
+ * Without it: sends damaged files of every format to the parser pool and reports the outcomes.
  *   npm run fuzz -- [--files 500] [--seed 1] [--deadline-ms 30000] [--memory-mb 512] [FILE…]
- * Fails when a file takes longer than the deadline, when the pool's own process grows, or when an answer is neither
+ * Fails when a file takes longer than the deadline, when the pool's own process grows, or when an outcome is neither
  * a document nor a ParseError.
  */
 import { spawnSync } from 'node:child_process';

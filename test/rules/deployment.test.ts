@@ -96,27 +96,50 @@ test('the commands that they run exist', () => {
 });
 
 test('what they copy, mount and wait for is there', () => {
-  for (const [, from = ''] of dockerfile.matchAll(/cp -a (.*) \/out\/ /g))
-    for (const path of from.split(' '))
-      assert.ok(path === 'node_modules' || existsSync(join(projectRoot, path)), `Dockerfile copies ${path}`);
+  const copied = [...dockerfile.matchAll(/cp -a (.*) \/out\/ /g)].flatMap(([, from = '']) => from.split(' '));
+  assert.deepEqual(missingPaths(copied), [], 'The Dockerfile copies them.');
+  assert.deepEqual(missingPaths(['node_modules', 'src', 'srcs']), ['srcs']);
   const kept = readProjectFile('.dockerignore')
     .split('\n')
     .filter((line) => line.startsWith('!'))
     .map((line) => line.slice(1));
   for (const needed of ['package.json', 'package-lock.json', '.npmrc', 'bin', 'src', 'migrations', 'scripts'])
     assert.ok(kept.includes(needed), `.dockerignore keeps ${needed} out of the image`);
-  for (const [name, service] of Object.entries(compose.services)) {
-    for (const other of Object.keys(service.depends_on ?? {}))
-      assert.ok(other in compose.services, `${name} waits for ${other}`);
-    for (const [volume = ''] of (service.volumes ?? []).map((each) => each.split(':')))
-      assert.ok(volume in compose.volumes, `${name} mounts ${volume}`);
-  }
-  for (const unit of units)
-    for (const [, path = ''] of readProjectFile(`deploy/${unit}`).matchAll(
-      /\/opt\/quarry\/((?!node_modules)[\w./-]+)/g,
-    ))
-      assert.ok(existsSync(join(projectRoot, path)), `${unit} names ${path}`);
+  assert.deepEqual(danglingReferences(compose), []);
+  assert.deepEqual(
+    danglingReferences({
+      services: { http: { depends_on: { db: { condition: 'x' } }, volumes: ['d:/d'] } },
+      volumes: {},
+    }),
+    ['http waits for db', 'http mounts d'],
+  );
+
+  const named = units.flatMap((unit) => pathsOfUnit(readProjectFile(`deploy/${unit}`)));
+  assert.ok(named.length > 0);
+  assert.deepEqual(missingPaths(named), [], 'The units name them.');
+  assert.deepEqual(missingPaths(pathsOfUnit('ExecStart=/opt/quarry/bin/querry.js serve')), ['bin/querry.js']);
 });
+
+function missingPaths(paths: string[]): string[] {
+  return paths.filter((path) => path !== 'node_modules' && !existsSync(join(projectRoot, path)));
+}
+
+function pathsOfUnit(text: string): string[] {
+  return [...text.matchAll(/\/opt\/quarry\/((?!node_modules)[\w./-]+)/g)].map(([, path = '']) => path);
+}
+
+/** Services and volumes that compose.yaml refers to and does not define. */
+function danglingReferences({ services, volumes }: Compose): string[] {
+  return Object.entries(services).flatMap(([name, service]) => [
+    ...Object.keys(service.depends_on ?? {})
+      .filter((other) => !(other in services))
+      .map((other) => `${name} waits for ${other}`),
+    ...(service.volumes ?? [])
+      .map((each) => each.split(':')[0] ?? '')
+      .filter((volume) => !(volume in volumes))
+      .map((volume) => `${name} mounts ${volume}`),
+  ]);
+}
 
 test('images are named without a registry, and nothing secret is written down', () => {
   const images = [

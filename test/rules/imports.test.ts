@@ -5,8 +5,9 @@ import { namesOf, readSources, type Source } from '../support/source.ts';
 
 /** From the top down. A file imports its own folder and what stands below it, never beside it or above. */
 const levels: string[][] = [
-  ['main.ts'],
+  ['main.ts', 'index.ts', 'trial.ts'],
   ['cli'],
+  ['serving.ts'],
   ['server.ts'],
   ['domains.ts'],
   ['node-domains.ts'],
@@ -21,6 +22,7 @@ const levels: string[][] = [
     'automations',
     'configs',
     'extractions',
+    'idempotency',
     'installations',
     'knowledge',
     'mcp',
@@ -42,11 +44,14 @@ const levels: string[][] = [
     'contain.ts',
     'errors.ts',
     'ids.ts',
+    'lazy-package.ts',
     'lanes.ts',
     'limits.ts',
     'log.ts',
     'private-file.ts',
+    'program-file.ts',
     'sync-directory.ts',
+    'version.ts',
   ],
 ];
 

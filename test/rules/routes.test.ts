@@ -42,6 +42,9 @@ test('openapi.json is what the server serves', () => {
     served,
     'The API has changed. Rewrite the file with `npm run openapi`; its diff is the review of the change.',
   );
+
+  const { [Object.keys(committed.paths)[0] ?? '']: _one, ...paths } = committed.paths;
+  assert.notDeepEqual({ ...committed, paths }, served, 'A path that is missing from the file is noticed.');
 });
 
 const undocumented = (routes: { operationId: string }[], documented: Set<string | undefined>) =>
@@ -129,17 +132,31 @@ test('every route except the console and the reference is registered through the
 
 test('every route takes a wrong request without a 500: its schemas compile', async () => {
   const app = await server.provision.app();
-  const failed: string[] = [];
-  for (const { method, path } of server.server.api.routes) {
-    if (path === '/metrics') continue;
+  const send = async (method: string, path: string): Promise<number> => {
     const url = path.replace(':app', app.app.id).replace(/:\w+|\*/g, 'nothing');
     const credentials = path.startsWith('/protected/') ? { token: app.developerToken } : { key: app.secretKey };
     const body = method === 'GET' || method === 'DELETE' ? {} : { body: {} };
-    const { status } = await server.api(method, `${url}?page=1`, { ...credentials, ...body });
+    return (await server.api(method, `${url}?page=1`, { ...credentials, ...body })).status;
+  };
+  const { routes } = server.server.api;
+  assert.deepEqual(await routesThatFail(routes, send), []);
+
+  const broken = async (method: string, path: string) => (path === '/api/v1/usage' ? 500 : send(method, path));
+  assert.deepEqual(await routesThatFail(routes, broken), ['GET /api/v1/usage: 500']);
+});
+
+async function routesThatFail(
+  routes: { method: string; path: string }[],
+  send: (method: string, path: string) => Promise<number>,
+): Promise<string[]> {
+  const failed: string[] = [];
+  for (const { method, path } of routes) {
+    if (path === '/metrics') continue;
+    const status = await send(method, path);
     if (status >= 500 && status !== 501) failed.push(`${method} ${path}: ${status}`);
   }
-  assert.deepEqual(failed, []);
-});
+  return failed;
+}
 
 test('a route takes bodies of 64 KiB and 2,000 values at most, or stands here with what it needs more for', () => {
   const larger = new Map([
@@ -164,6 +181,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or stands here wi
     ['updateKnowledgeDocument', 'contents'],
     ['searchKnowledgeSource', 'filter'],
     ['searchAgentKnowledge', 'filter'],
+    ['checkAutomation', 'graph'],
     ['createAutomation', 'graph'],
     ['updateAutomation', 'graph'],
     ['invokeAutomation', 'payload'],
@@ -172,8 +190,22 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or stands here wi
     ['reportAutomationRun', 'result'],
     ['callMcp', 'what its tools take'],
   ]);
+  const { routes } = server.server.api;
+  assert.deepEqual(undeclaredBudgets(routes, larger), []);
+
+  const getFile = routes.find(({ operationId }) => operationId === 'getFile');
+  assert.ok(getFile);
+  const widened = { ...getFile, budget: { ...getFile.budget, bytesMax: bodyBudgets.plain.bytesMax + 1 } };
+  assert.deepEqual(undeclaredBudgets([widened], larger), ['getFile']);
+  assert.deepEqual(undeclaredBudgets([getFile], new Map([['getFile', 'nothing']])), ['getFile needs no row']);
+});
+
+function undeclaredBudgets(
+  routes: Pick<(typeof server.server.api.routes)[number], 'operationId' | 'access' | 'budget'>[],
+  larger: Map<string, string>,
+): string[] {
   const undeclared: string[] = [];
-  for (const { operationId, access, budget } of server.server.api.routes) {
+  for (const { operationId, access, budget } of routes) {
     assert.ok(Number.isFinite(budget.bytesMax) && Number.isFinite(budget.valuesMax), operationId);
     const open = access.kind === 'public' || access.kind === 'key';
     const usual = open ? bodyBudgets.small : bodyBudgets.plain;
@@ -182,8 +214,8 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or stands here wi
     if (!fits && (open || !larger.has(action))) undeclared.push(operationId);
     if (fits && larger.has(action)) undeclared.push(`${operationId} needs no row`);
   }
-  assert.deepEqual(undeclared, []);
-});
+  return undeclared;
+}
 
 test('input_schema is described as the JSON Schema that it is, not as a graph', () => {
   const document = JSON.parse(readProjectFile('openapi.json'));

@@ -24,7 +24,7 @@ const readsDocuments = (source: Source) => packagesOf(source).some((name) => rea
 /** Imports code of the parsers, not only types, the pool that runs them, their errors, or the names of page types. */
 const callsParsers = ({ text }: Source) =>
   [...text.matchAll(/^(?:import|export) (?!type\b)[^;]*? from '([^']*\/parse\/[^']+)'/gm)].some(
-    ([, target = '']) => !/\/parse\/(?:pool\/[\w-]+|types|html\/page-type)\.ts$/.test(target),
+    ([, target = '']) => !/\/parse\/(?:pool\/[\w-]+|types|html\/page-types)\.ts$/.test(target),
   );
 
 test('only the parsers decompress, but for request bodies and backups', () => {

@@ -60,7 +60,7 @@ export class AutomationsClient {
   }
 
   /** Creates and activates. Throws with the answer when either is refused. */
-  async automation(body: Record<string, unknown>): Promise<{ id: string }> {
+  async createAutomation(body: Record<string, unknown>): Promise<{ id: string }> {
     const created = await this.call<{ id: string }>('POST', '/automations', {
       name: 'test',
       type: 'invoked',
@@ -83,7 +83,7 @@ export class AutomationsClient {
   }
 
   /** Waits until the run is as asked; fails with its journal when it ends otherwise or takes too long. */
-  async until(id: string, wanted: (run: Run, journal: JournalPage) => boolean): Promise<Run> {
+  async waitUntil(id: string, wanted: (run: Run, journal: JournalPage) => boolean): Promise<Run> {
     for (let look = 0; look < 600; look++) {
       const journal = await this.journalPage(id);
       const run = await this.run(id);
@@ -95,12 +95,12 @@ export class AutomationsClient {
     throw new Error('unreachable');
   }
 
-  ended(id: string): Promise<Run> {
-    return this.until(id, (run) => ['completed', 'failed', 'cancelled'].includes(run.status));
+  waitForEnd(id: string): Promise<Run> {
+    return this.waitUntil(id, (run) => ['completed', 'failed', 'cancelled'].includes(run.status));
   }
 
-  waiting(id: string): Promise<Run> {
-    return this.until(id, (_run, journal) => journal.journal?.status === 'waiting');
+  waitUntilWaiting(id: string): Promise<Run> {
+    return this.waitUntil(id, (_run, journal) => journal.journal?.status === 'waiting');
   }
 
   async journalPage(id: string, query = ''): Promise<JournalPage> {
@@ -120,11 +120,11 @@ export class AutomationsClient {
 
   /** Runs a graph once and answers the ended run. */
   async runGraph(workflow: unknown, payload: Record<string, unknown> = {}): Promise<Run> {
-    const { id } = await this.automation({ workflow });
-    return this.ended((await this.invoke(id, { payload })).id);
+    const { id } = await this.createAutomation({ workflow });
+    return this.waitForEnd((await this.invoke(id, { payload })).id);
   }
 }
 
-export function types(entries: Entry[]): string[] {
+export function entryTypes(entries: Entry[]): string[] {
   return entries.map((entry) => (entry.node_id === undefined ? entry.type : `${entry.type} ${entry.node_id}`));
 }

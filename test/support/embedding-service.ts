@@ -13,7 +13,7 @@ type EmbeddingService = {
   /** The requests that got none. */
   hanging: ServerResponse[];
   /** Resolves when this many requests hang. */
-  untilHanging(count: number): Promise<void>;
+  waitForOpenRequests(count: number): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -54,7 +54,7 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return Object.assign(service, {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    untilHanging: (count: number) =>
+    waitForOpenRequests: (count: number) =>
       new Promise<void>((resolve) => {
         onHanging = () => service.hanging.length >= count && resolve();
         onHanging();

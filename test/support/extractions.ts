@@ -41,11 +41,11 @@ export async function extractUrl(
     body: { destination_kind: 'storage', destination_path: 'out', mode: 'site', ...body },
   });
   if (created.status !== 202) throw new Error(`${created.status} ${created.text}`);
-  return ended(server.baseUrl, key, created.body.id);
+  return waitForExtraction(server.baseUrl, key, created.body.id);
 }
 
 /** Follows the extraction's own event stream to its end, and answers it whole. */
-export async function ended(baseUrl: string, key: string, id: string): Promise<TestExtraction> {
+export async function waitForExtraction(baseUrl: string, key: string, id: string): Promise<TestExtraction> {
   const stream = await fetch(`${baseUrl}/api/v1/extractions/${id}/stream`, { headers: { 'x-api-key': key } });
   if (stream.status !== 200) throw new Error(`The stream answered ${stream.status}`);
   await stream.text();

@@ -10,13 +10,13 @@ export type FixtureSite = {
   /** Requests by path with query, in the order they came, robots.txt and sitemaps included. */
   requests: string[];
   /** How often a path was asked for. */
-  hits(path: string): number;
+  requestCount(path: string): number;
   /** Distinct pages asked for: without robots.txt and sitemaps. */
-  pagesFetched(): string[];
+  requestedPages(): string[];
   /** The most requests that were open at one time. */
-  concurrencySeen(): number;
+  maxConcurrency(): number;
   /** Resolves when a path has been asked for. */
-  asked(path: string): Promise<void>;
+  waitForRequest(path: string): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -49,10 +49,10 @@ export async function startSite(pages: SitePages, fallback?: SiteResponse): Prom
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests,
-    hits: (path) => requests.filter((asked) => asked === path).length,
-    pagesFetched: () => [...new Set(requests.filter(isPage))],
-    concurrencySeen: () => most,
-    asked: (path) =>
+    requestCount: (path) => requests.filter((asked) => asked === path).length,
+    requestedPages: () => [...new Set(requests.filter(isPage))],
+    maxConcurrency: () => most,
+    waitForRequest: (path) =>
       requests.includes(path)
         ? Promise.resolve()
         : new Promise((resolve) => waiting.set(path, [...(waiting.get(path) ?? []), resolve])),
@@ -64,18 +64,18 @@ export async function startSite(pages: SitePages, fallback?: SiteResponse): Prom
 }
 
 /** A page with some text of its own and links. */
-export function html(title: string, links: string[] = [], head = ''): string {
+export function htmlPage(title: string, links: string[] = [], head = ''): string {
   return `<!doctype html><html lang="en"><head><title>${title}</title>${head}</head><body><nav><a href="/">Home</a></nav>
 <main><h1>${title}</h1><p>This is the page called ${title}, and these words are its text, long enough to be one.</p>
 ${links.map((link) => `<p>A sentence that leads on to <a href="${link}">another page</a> of this site.</p>`).join('\n')}</main>
 <footer>Imprint</footer></body></html>`;
 }
 
-export const answers = {
+export const responses = {
   status:
     (status: number, headers: Record<string, string> = {}): SiteResponse =>
     (_request, response) =>
-      response.writeHead(status, { 'content-type': 'text/html', ...headers }).end(html(`Status ${status}`)),
+      response.writeHead(status, { 'content-type': 'text/html', ...headers }).end(htmlPage(`Status ${status}`)),
   redirect:
     (location: string, status = 302): SiteResponse =>
     (_request, response) =>
@@ -92,7 +92,7 @@ export const answers = {
   calendar: (_request: IncomingMessage, response: ServerResponse, url: URL) => {
     const day = Number(url.searchParams.get('day') ?? 0);
     response.setHeader('content-type', 'text/html');
-    response.end(html(`Day ${day}`, [`/calendar?day=${day + 1}`, `/calendar?day=${day + 2}`]));
+    response.end(htmlPage(`Day ${day}`, [`/calendar?day=${day + 1}`, `/calendar?day=${day + 2}`]));
   },
   /** Never ends and never says anything sensible. */
   endless: (_request: IncomingMessage, response: ServerResponse) => {
@@ -120,7 +120,7 @@ export const answers = {
 } satisfies Record<string, unknown>;
 
 function notFound(_request: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(404, { 'content-type': 'text/html' }).end(html('Not found'));
+  response.writeHead(404, { 'content-type': 'text/html' }).end(htmlPage('Not found'));
 }
 
 function contentTypeOf(path: string): string {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectRoot, readProjectFile } from './source.ts';
 
@@ -41,11 +41,13 @@ export function stepsOf(blocks: Block[]): Step[] {
  * A directory like a clone of this project, its `data` holding the credentials of one server. Everything that commands
  * might remove or write is a link of its own, so that no page can do harm to the project.
  */
-export function makeClone(directory: string, credentials: object): void {
+export function createClone(directory: string, credentials: object): void {
   mkdirSync(join(directory, 'data', 'try'), { recursive: true });
   writeFileSync(join(directory, 'data', 'credentials.json'), JSON.stringify(credentials));
   for (const name of ['bin', 'migrations', 'src']) symlinkSync(join(projectRoot, name), join(directory, name));
-  copyFileSync(join(projectRoot, 'package.json'), join(directory, 'package.json'));
+  // Without `bin`: among links, npx does not find the command in node_modules and tries to install the clone itself.
+  const { bin: _bin, ...manifest } = JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8'));
+  writeFileSync(join(directory, 'package.json'), JSON.stringify(manifest));
   mkdirSync(join(directory, 'node_modules'));
   for (const name of readdirSync(join(projectRoot, 'node_modules')))
     symlinkSync(join(projectRoot, 'node_modules', name), join(directory, 'node_modules', name));

@@ -15,8 +15,8 @@ const gate = new HostGate(createHostLedger(db, newUuid()), { ...options, log: cr
 const { signal } = new AbortController();
 const alive = setInterval(() => {}, 60_000);
 await Promise.all(
-  Array.from({ length: count }, () =>
-    gate.run(host, undefined, signal, async () => {
+  Array.from({ length: count }, (_unused, at) =>
+    gate.run({ name: host, app: `app-${at}` }, undefined, signal, async () => {
       const startAt = Date.now();
       if (holdMs === 0) {
         process.stdout.write(`${JSON.stringify({ startAt })}\n`);

@@ -1,43 +1,50 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { startWorkers } from '../../src/jobs/workers.ts';
+import { fileURLToPath } from 'node:url';
+import { serveTrial, trialIn } from '../../src/jobs/trial.ts';
+import { startWorkers, type Task } from '../../src/jobs/workers.ts';
 import { createLogger } from '../../src/log.ts';
 
 /*
  * A worker process for crash tests, which says on standard output what it takes. Of its tasks `stuck` never finishes,
  * `waits` waits outside for ever, `throws` throws where nobody can catch it, `dies` ends the process, and `calm` is
- * done. Its only argument is the database's address as JSON.
+ * done. Its only argument is the database's address as JSON. Forked, it runs one suspected job.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-await startWorkers({
-  target: JSON.parse(process.argv[2] ?? 'null'),
-  concurrency: 1,
-  log: createLogger('silent'),
-  onCrash: (task) => say(`crash of ${task}`),
-  tasks: {
-    async stuck() {
-      say('took stuck');
-      await new Promise(() => {});
-    },
-    async waits(_payload, { waitOutside }) {
-      say('took waits');
-      await waitOutside(() => new Promise(() => {}));
-    },
-    async throws() {
-      say('took throws');
-      setTimeout(() => {
-        throw new Error('nobody catches this');
-      }, 1);
-      await new Promise(() => {});
-    },
-    async dies() {
-      say('took dies');
-      // The line has to be out before.
-      await wait(50);
-      process.kill(process.pid, 'SIGKILL');
-      await new Promise(() => {});
-    },
-    async calm() {
-      say('took calm');
-    },
+const tasks: Record<string, Task> = {
+  async stuck() {
+    say('took stuck');
+    await new Promise(() => {});
   },
-});
+  async waits(_payload, { waitOutside }) {
+    say('took waits');
+    await waitOutside(() => new Promise(() => {}));
+  },
+  async throws() {
+    say('took throws');
+    setTimeout(() => {
+      throw new Error('nobody catches this');
+    }, 1);
+    await new Promise(() => {});
+  },
+  async dies() {
+    say('took dies');
+    // The line has to be out before.
+    await wait(50);
+    process.kill(process.pid, 'SIGKILL');
+    await new Promise(() => {});
+  },
+  async calm() {
+    say('took calm');
+  },
+};
+const log = createLogger('silent');
+if (process.send)
+  serveTrial(async ({ task }) => ({ run: tasks[task] ?? (() => Promise.reject(new Error(task))), log }));
+else {
+  const target = JSON.parse(process.argv[2] ?? 'null');
+  await startWorkers({
+    ...{ target, concurrency: 1, log, tasks },
+    onCrash: (task) => say(`crash of ${task}`),
+    trial: trialIn(fileURLToPath(import.meta.url), () => ({ target, baseUrl: '' })),
+  });
+}

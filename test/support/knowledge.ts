@@ -29,7 +29,7 @@ export function knowledgeOf(server: TestServer, auth: Auth) {
   return {
     send,
     waitForIngestion,
-    async makeSource(body: Json): Promise<string> {
+    async createSource(body: Json): Promise<string> {
       const answer = await send<{ id: string }>('POST', '/knowledge_sources', { type: 'knowledge/documents', ...body });
       if (answer.status !== 201) throw new Error(answer.text);
       return answer.body.id;

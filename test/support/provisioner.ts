@@ -23,7 +23,7 @@ type TestSandbox = TestScope & { sandbox: TestResource };
 export type TestUser = TestResource & { email: string; token: string };
 
 /** Two orgs of one app with users of every role, a user without an org, and a stranger in an app of its own. */
-export type TestWorld = {
+export type TestTenants = {
   app: TestApp;
   org: TestResource;
   admin: TestUser;
@@ -48,7 +48,7 @@ export class Provisioner {
     this.#clock = clock;
   }
 
-  async world(): Promise<TestWorld> {
+  async world(): Promise<TestTenants> {
     const app = await this.app();
     const org = await this.org(app);
     const otherOrg = await this.org(app);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../src/clock.ts';
@@ -130,28 +131,55 @@ export async function sendRequest<T = Record<string, unknown>>(
   path: string,
   options: ApiOptions = {},
 ): Promise<ApiResponse<T>> {
-  const { key, token, body, headers = {}, redirect = 'manual', signal } = options;
+  const { body, redirect = 'manual', signal } = options;
   const raw = typeof body === 'string' || body instanceof Uint8Array;
   const response = await fetch(`${baseUrl}${path}`, {
     method,
     redirect,
-    headers: {
-      ...(key === undefined ? {} : { 'x-api-key': key }),
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...headers,
-    },
+    headers: headersOf(options),
     ...(body === undefined ? {} : { body: raw ? (body as NonNullable<RequestInit['body']>) : JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
   });
-  const bytes = Buffer.from(await response.arrayBuffer());
-  const text = bytes.toString('utf8');
-  const isJson = /^application\/(?:[\w.+-]+\+)?json/.test(response.headers.get('content-type') ?? '');
+  return readResponse(response.status, response.headers, Buffer.from(await response.arrayBuffer()));
+}
+
+/** The same with the path exactly as given, which `fetch` would normalise. The body is sent as JSON. */
+export function sendExactPath<T>(
+  baseUrl: string,
+  method: string,
+  path: string,
+  options: ApiOptions = {},
+): Promise<ApiResponse<T>> {
+  const payload = options.body === undefined ? '' : JSON.stringify(options.body);
+  const { hostname, port } = new URL(baseUrl);
+  const headers = { 'content-length': String(Buffer.byteLength(payload)), ...headersOf(options) };
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ hostname, port, method, path, headers }, (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk) => chunks.push(chunk));
+      incoming.on('end', () => {
+        const received = new Headers();
+        for (const [name, values = []] of Object.entries(incoming.headersDistinct))
+          for (const value of values) received.append(name, value);
+        resolve(readResponse<T>(incoming.statusCode ?? 0, received, Buffer.concat(chunks)));
+      });
+    });
+    outgoing.on('error', reject);
+    outgoing.end(payload);
+  });
+}
+
+function headersOf({ key, token, body, headers = {} }: ApiOptions): Record<string, string> {
   return {
-    status: response.status,
-    headers: response.headers,
-    body: (isJson && text !== '' ? JSON.parse(text) : undefined) as T,
-    text,
-    bytes,
+    ...(key === undefined ? {} : { 'x-api-key': key }),
+    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...headers,
   };
+}
+
+function readResponse<T>(status: number, headers: Headers, bytes: Buffer): ApiResponse<T> {
+  const text = bytes.toString('utf8');
+  const isJson = /^application\/(?:[\w.+-]+\+)?json/.test(headers.get('content-type') ?? '');
+  return { status, headers, body: (isJson && text !== '' ? JSON.parse(text) : undefined) as T, text, bytes };
 }

@@ -195,7 +195,7 @@ test('an aborted call leaves its lane, its wait between tries and its request, w
   const calls = Array.from({ length: 6 }, () =>
     assert.rejects(shared.embed('app', ['library'], 'passage', abort.signal), /the source is gone/),
   );
-  await service.untilHanging(4);
+  await service.waitForOpenRequests(4);
   abort.abort(new Error('the source is gone'));
   await Promise.all([between, ...calls]);
   assert.equal(service.hanging.length, 4);

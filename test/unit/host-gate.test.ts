@@ -58,6 +58,11 @@ function gateOf(options: { concurrencyMax: number; delayMs?: number }, ledger = 
   return new HostGate(ledger, { delayMs: 0, log, ...options });
 }
 
+/** A host, as this app asks for it. */
+function at(name: string, app: number | string = 0): { name: string; app: string } {
+  return { name, app: String(app) };
+}
+
 /** Requests that stay open until the test ends them. */
 class Requests {
   readonly open = new Map<string, (() => void)[]>();
@@ -93,8 +98,10 @@ class Requests {
 test('a host gets no more requests at a time than allowed, and hosts do not wait for each other', async () => {
   const gate = gateOf({ concurrencyMax: 2 });
   const requests = new Requests();
-  const running = Array.from({ length: 6 }, () => gate.run('a.test', undefined, never, requests.to('a.test')));
-  running.push(gate.run('b.test', undefined, never, requests.to('b.test')));
+  const running = Array.from({ length: 6 }, (_, n) =>
+    gate.run(at('a.test', n), undefined, never, requests.to('a.test')),
+  );
+  running.push(gate.run(at('b.test'), undefined, never, requests.to('b.test')));
   await requests.until(() => requests.count('a.test') === 2 && requests.count('b.test') === 1);
   requests.end('b.test');
   for (let left = 6; left > 0; left--) {
@@ -106,13 +113,38 @@ test('a host gets no more requests at a time than allowed, and hosts do not wait
   await Promise.all(running);
 });
 
+test('a host that hangs for one app has a slot for the next app, and apps take turns at it', async () => {
+  const gate = gateOf({ concurrencyMax: 4 });
+  const requests = new Requests();
+  const stop = new AbortController();
+  const hanging = Array.from({ length: 10 }, () =>
+    gate.run(at('a.test', 'first'), undefined, stop.signal, requests.to('first')),
+  );
+  await requests.until(() => requests.count('first') === 3);
+  const second = gate.run(at('a.test', 'second'), undefined, never, requests.to('second'));
+  await requests.until(() => requests.count('second') === 1);
+  assert.equal(requests.count('first'), 3);
+  // All slots are taken: the next one goes to the app that has none, not to the one that has waited longest.
+  const third = gate.run(at('a.test', 'third'), undefined, never, requests.to('third'));
+  requests.end('first');
+  await requests.until(() => requests.count('third') === 1);
+  assert.equal(requests.count('first'), 2);
+  requests.end('second');
+  requests.end('third');
+  await Promise.all([second, third]);
+  await requests.until(() => requests.count('first') === 3);
+  stop.abort(new Error('over'));
+  for (let left = 3; left > 0; left--) requests.end('first');
+  assert.equal((await Promise.allSettled(hanging)).filter(({ status }) => status === 'rejected').length, 6);
+});
+
 test('a request that is aborted while it waits takes no turn', async () => {
   const gate = gateOf({ concurrencyMax: 1 });
   const first = Promise.withResolvers<void>();
   const leaving = new AbortController();
-  const running = gate.run('a.test', undefined, never, () => first.promise);
-  const gone = gate.run('a.test', undefined, leaving.signal, async () => assert.fail('it had left'));
-  const third = gate.run('a.test', undefined, never, async () => 'third');
+  const running = gate.run(at('a.test'), undefined, never, () => first.promise);
+  const gone = gate.run(at('a.test'), undefined, leaving.signal, async () => assert.fail('it had left'));
+  const third = gate.run(at('a.test'), undefined, never, async () => 'third');
   leaving.abort();
   await assert.rejects(gone);
   first.resolve();
@@ -122,8 +154,8 @@ test('a request that is aborted while it waits takes no turn', async () => {
 
 test('a request that fails makes room for the next', async () => {
   const gate = gateOf({ concurrencyMax: 1 });
-  await assert.rejects(gate.run('a.test', 1, never, () => Promise.reject(new Error('broken'))));
-  assert.equal(await gate.run('a.test', 1, never, async () => 'next'), 'next');
+  await assert.rejects(gate.run(at('a.test'), 1, never, () => Promise.reject(new Error('broken'))));
+  assert.equal(await gate.run(at('a.test'), 1, never, async () => 'next'), 'next');
 });
 
 test('a host that one process crawls costs no claim a request', async () => {
@@ -131,7 +163,7 @@ test('a host that one process crawls costs no claim a request', async () => {
   const gate = gateOf({ concurrencyMax: 8 }, ledger.of('a'));
   const startedAt = performance.now();
   for (let round = 0; round < 500; round++)
-    await Promise.all(Array.from({ length: 8 }, () => gate.run('a.test', undefined, never, async () => {})));
+    await Promise.all(Array.from({ length: 8 }, (_, n) => gate.run(at('a.test', n), undefined, never, async () => {})));
   const seconds = (performance.now() - startedAt) / 1_000;
   assert.ok(ledger.claims <= 3 + 2 * seconds, `${ledger.claims} claims in ${seconds} s`);
 });
@@ -152,11 +184,13 @@ test('processes share the requests of a host, and the later one gets its part', 
   };
   // The first process has always more to ask for until the second one is through.
   let isOver = false;
-  const endless = Array.from({ length: 8 }, async () => {
-    while (!isOver) await first.run('x.test', undefined, never, request);
+  const endless = Array.from({ length: 8 }, async (_unused, app) => {
+    while (!isOver) await first.run(at('x.test', app), undefined, never, request);
   });
-  await first.run('x.test', undefined, never, request);
-  await Promise.all(Array.from({ length: 40 }, () => second.run('x.test', undefined, never, request)));
+  await first.run(at('x.test'), undefined, never, request);
+  await Promise.all(
+    Array.from({ length: 40 }, (_unused, app) => second.run(at('x.test', app), undefined, never, request)),
+  );
   isOver = true;
   await Promise.all(endless);
   assert.equal(most, 4);
@@ -175,7 +209,7 @@ test('a host that asks for a pause gets it from all processes together, one requ
     await new Promise(setImmediate);
     open -= 1;
   };
-  await Promise.all(gates.flatMap((gate) => [1, 2, 3].map(() => gate.run('x.test', 40, never, request))));
+  await Promise.all(gates.flatMap((gate) => [1, 2, 3].map((n) => gate.run(at('x.test', n), 40, never, request))));
   assert.equal(starts.length, 6);
   // Timers may fire up to a millisecond early.
   assert.ok((starts.at(-1) ?? 0) - startedAt >= 5 * 40 - 1);
@@ -186,12 +220,12 @@ test('a dead process’s share is free when its lease ends, and not before', asy
   const requests = new Requests();
   const dying = ledger.of('dying');
   const dead = gateOf({ concurrencyMax: 1 }, dying);
-  void dead.run('x.test', undefined, never, requests.to('dying'));
+  void dead.run(at('x.test'), undefined, never, requests.to('dying'));
   await requests.until(() => requests.count('dying') === 1);
   dying.claim = () => new Promise(() => {});
 
   const gate = gateOf({ concurrencyMax: 1 }, ledger.of('a'));
-  const running = gate.run('x.test', undefined, never, requests.to('a'));
+  const running = gate.run(at('x.test'), undefined, never, requests.to('a'));
   for (const before = ledger.claims; ledger.claims < before + 2; ) await new Promise(setImmediate);
   assert.equal(requests.count('a'), 0);
   ledger.aheadMs = leaseMs;

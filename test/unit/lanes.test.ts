@@ -73,3 +73,14 @@ test('a lane fills half of the queue at most, and an entry can leave it before i
   assert.equal(lanes.waiting, 0);
   assert.equal(lanes.take(), undefined);
 });
+
+test('lanes that were active recently share half of the slots, and a lane that returns finds its share free', () => {
+  const lanes = new Lanes<string>({ slots: 8, waitingMax: 1_000, recentMs: 60_000 });
+  lanes.add('other', 'first');
+  assert.equal(lanes.take()?.lane, 'other');
+  lanes.release('other', 1);
+  for (let n = 0; n < 10; n++) lanes.add('busy', `busy${n}`);
+  assert.deepEqual(takeAll(lanes), ['busy', 'busy']);
+  lanes.add('other', 'second');
+  assert.deepEqual(takeAll(lanes), ['other']);
+});

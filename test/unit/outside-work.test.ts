@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { OutsideWork } from '../../src/automations/engine/outside-work.ts';
 
-function makeWork(stopping = new AbortController()) {
+function createWork(stopping = new AbortController()) {
   const held = new Set<string>();
   const claims = {
     take: async (id: string) => !held.has(id) && Boolean(held.add(id)),
@@ -20,7 +20,7 @@ const task = (run: (signal: AbortSignal) => Promise<string>, describe = (error: 
 });
 
 test('a result, an error and a fault are distinguished, and none is lost', async () => {
-  const { work } = makeWork();
+  const { work } = createWork();
   const outcomes = [];
   const fails = () => Promise.reject(new Error('no'));
   const throws = () => {
@@ -42,7 +42,7 @@ test('a result, an error and a fault are distinguished, and none is lost', async
 });
 
 test('work that exceeds its timeout fails', async () => {
-  const { work } = makeWork();
+  const { work } = createWork();
   const hangs = (signal: AbortSignal) =>
     new Promise<string>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
   work.launch({ ...task(hangs), timeoutSeconds: 0.01 });
@@ -53,7 +53,7 @@ test('work that exceeds its timeout fails', async () => {
 });
 
 test('a timeout of 30 days does not overflow to zero', async () => {
-  const { work } = makeWork();
+  const { work } = createWork();
   const answers = () => new Promise<string>((resolve) => setTimeout(() => resolve('late'), 50));
   work.launch({ ...task(answers), timeoutSeconds: 30 * 24 * 3_600 });
   await work.wait(undefined);
@@ -61,7 +61,7 @@ test('a timeout of 30 days does not overflow to zero', async () => {
 });
 
 test('closing breaks work off and gives every claim back', async () => {
-  const { work, held } = makeWork();
+  const { work, held } = createWork();
   let aborted = false;
   assert.equal(await work.take('c'), true);
   assert.equal(await work.take('c'), false);

@@ -35,6 +35,7 @@ before(async () => {
   });
   hub.register('thing', {
     event: 'changed',
+    filterVisible: async (_caller, ids) => [...ids],
     async load(_appId, ids) {
       state.loads += 1;
       return state.gone ? [] : ids.map((id) => ({ id, version: state.version, data: state.data, ended: state.ended }));
@@ -42,6 +43,7 @@ before(async () => {
   });
   hub.register('kept', {
     event: 'changed',
+    filterVisible: async (_caller, ids) => [...ids],
     async load(_appId, ids) {
       const { version, data, ended } = state;
       const since = (after: number) => {
@@ -204,6 +206,7 @@ test('changes that are no longer kept are reported, followed by the current stat
 test('a stream ends when it has been open for as long as it may, and no heartbeat later', async () => {
   const short = new StreamHub({ listenDatabase, log: createLogger('silent'), streamSecondsMax: 0.3 });
   short.register('thing', {
+    filterVisible: async (_caller, ids) => [...ids],
     event: 'changed',
     load: async (_appId, ids) => ids.map((id) => ({ id, version: 1, data: 'x', ended: false })),
   });

@@ -2,7 +2,7 @@ import { call } from '../api/client.ts';
 import { useLoad } from '../ui/query.ts';
 
 export type PrincipalKind = 'user' | 'agent' | 'team' | 'org';
-export type Principal = { id: string; kind: PrincipalKind; name: string; detail?: string };
+type Principal = { id: string; kind: PrincipalKind; name: string; detail?: string };
 
 const kindByPrefix: Record<string, PrincipalKind> = { usr: 'user', agt: 'agent', tem: 'team', org: 'org' };
 const page = { page_size: 20 };

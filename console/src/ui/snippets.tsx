@@ -31,7 +31,7 @@ export function Snippets({ label, snippets }: { label: string; snippets: Partial
   );
 }
 
-/** One request of the API as curl, fetch and Python. The key is a variable, never a secret in a page. */
+/** A request that creates something, as curl, with the SDK and in Python. The key is a variable, never a secret in a page. */
 export function requestSnippets(
   method: string,
   path: string,
@@ -47,12 +47,10 @@ export function requestSnippets(
       `  -d '${json.replaceAll("'", "'\\''")}'`,
     ].join('\n'),
     sdk: [
-      `const response = await fetch('${url}', {`,
-      `  method: '${method}',`,
-      `  headers: { 'x-api-key': process.env.QUARRY_SECRET_KEY, 'content-type': 'application/json' },`,
-      `  body: JSON.stringify(${json.replaceAll('\n', '\n  ')}),`,
-      '});',
-      'console.log(await response.json());',
+      "import { PlatformClient } from '@archastro/sdk';",
+      '',
+      `const client = PlatformClient.withSecretKey(process.env.QUARRY_SECRET_KEY, '${location.origin}');`,
+      `console.log(await client.${path.split('/').at(-1)}.create(${json}));`,
     ].join('\n'),
     python: [
       'import os, requests',

@@ -1,7 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox';
-import { Value } from 'typebox/value';
+import { lazyPackage } from '../../lazy-package.ts';
 import { checkExpression, ExpressionSyntaxError, hasExpression, parseTemplate } from '../engine/template.ts';
 import { nodeKinds } from '../nodes/index.ts';
+
+const values = lazyPackage<typeof import('typebox/value')>('typebox/value');
 
 export const graphLimits = {
   nodesMax: 500,
@@ -70,7 +72,7 @@ export function checkGraph(value: unknown): GraphProblem[] {
     if (problems.length < problemsMax) problems.push({ path, node, message });
   };
   for (const { path, message } of schemaProblems(graphSchema, value)) report(path, undefined, message);
-  if (problems.length > 0 || !Value.Check(graphSchema, value)) return problems;
+  if (problems.length > 0 || !values().Check(graphSchema, value)) return problems;
   if (JSON.stringify(value).length > graphLimits.graphBytesMax) {
     report([], undefined, `is longer than ${graphLimits.graphBytesMax} bytes`);
     return problems;
@@ -264,7 +266,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 /** The schema's errors as problems, with paths from the value's root; unknown and missing members are named. */
 function schemaProblems(schema: TSchema, value: unknown) {
   const problems: { path: (string | number)[]; message: string }[] = [];
-  for (const error of Value.Errors(schema, value)) {
+  for (const error of values().Errors(schema, value)) {
     const base = error.instancePath.split('/').slice(1).map(unescapePointer);
     const parameters = error.params as Record<string, unknown>;
     if (error.keyword === 'boolean') continue;

@@ -61,15 +61,15 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
     const next: AutomationValues = {
       ...row,
       name: input.name ?? row.name,
-      lookupKey: given(input.lookup_key, row.lookupKey),
-      description: given(input.description, row.description),
-      trigger: given(input.trigger, row.trigger),
-      filter: given(input.filter, row.filter),
-      schedule: given(input.schedule, row.schedule),
+      lookupKey: valueAfterPatch(input.lookup_key, row.lookupKey),
+      description: valueAfterPatch(input.description, row.description),
+      trigger: valueAfterPatch(input.trigger, row.trigger),
+      filter: valueAfterPatch(input.filter, row.filter),
+      schedule: valueAfterPatch(input.schedule, row.schedule),
       timezone: input.timezone ?? row.timezone,
       invokeAuth: input.invoke_auth ?? row.invokeAuth,
-      maxConcurrentRuns: given(input.max_concurrent_runs, row.maxConcurrentRuns),
-      timeoutSeconds: given(input.timeout_seconds, row.timeoutSeconds),
+      maxConcurrentRuns: valueAfterPatch(input.max_concurrent_runs, row.maxConcurrentRuns),
+      timeoutSeconds: valueAfterPatch(input.timeout_seconds, row.timeoutSeconds),
       metadata: input.metadata === undefined ? row.metadata : JSON.stringify(input.metadata),
     };
     if (input.run_as_user !== undefined)
@@ -277,7 +277,7 @@ function valuesOf(row: FullAutomation): AutomationValues {
   };
 }
 
-function given<T>(input: T | null | undefined, present: T | null): T | null {
+function valueAfterPatch<T>(input: T | null | undefined, present: T | null): T | null {
   return input === undefined ? present : input;
 }
 

@@ -167,13 +167,23 @@ export async function listAutomations(
   return [rows, total];
 }
 
-/** True when the caller may see the run: as its invoker, or through its automation's owner. */
 export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
-  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
   const [row] = await db<RunRow[]>`
-    select r.* from automation_runs r
-    where r.id = ${id} and ${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})`;
+    select r.* from automation_runs r where r.id = ${id} and ${runVisible(db, caller)}`;
   return row;
+}
+
+/** Those of these runs that the caller sees. */
+export async function filterVisibleRuns(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select r.id from automation_runs r where r.id = any(${[...ids]}::uuid[]) and ${runVisible(db, caller)}`;
+  return rows.map(({ id }) => id);
+}
+
+/** SQL: the caller sees the run `r`: as its invoker, or through its automation's owner. */
+function runVisible(db: Db, caller: Caller) {
+  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
+  return db`${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})`;
 }
 
 export async function listRuns(
@@ -212,7 +222,6 @@ export async function listVisibleRuns(
   before: string | undefined,
   count: number,
 ): Promise<RunSummaryRow[]> {
-  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
   const { status, automationId, since, until, search } = filter;
   const inState = status === 'waiting' ? db`r.status = 'running' and r.waiting` : db`r.status = ${status ?? ''}`;
   return db<RunSummaryRow[]>`
@@ -220,7 +229,7 @@ export async function listVisibleRuns(
       r.error, r.event_id, r.parent_run_id, r.retried_from, r.invoked_by_user_id, r.invoked_by_agent_id, r.org_id,
       r.team_id, r.user_id, r.sequence, r.waiting, r.lease_until, r.started_at, r.completed_at, r.created_at, r.updated_at
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
-    where ${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})
+    where ${runVisible(db, caller)}
       ${before === undefined ? db`` : db`and r.id < ${before}`}
       ${status === undefined ? db`` : db`and ${inState}`}
       ${automationId === undefined ? db`` : db`and r.automation_id = ${automationId}`}

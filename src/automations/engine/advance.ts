@@ -79,7 +79,7 @@ class Advance {
     this.#secrets = deps.openSecrets(row.secrets ?? {});
     this.#secretValues = new SecretValues(this.#secrets);
     this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
-    this.#outside = new OutsideWork(deps.claims.of(row), stopping);
+    this.#outside = new OutsideWork(deps.claims.forRun(row), stopping);
   }
 
   async go(): Promise<void> {
@@ -105,7 +105,7 @@ class Advance {
         return;
       }
     }
-    throw new Error('A run did not come to rest.');
+    throw new Error('A run did not stop after its maximum number of steps.');
   }
 
   /**
@@ -135,7 +135,7 @@ class Advance {
   }
 
   #decide() {
-    return decide(this.#graph, this.#journal.state, this.#journal.around());
+    return decide(this.#graph, this.#journal.state, this.#journal.entryContext());
   }
 
   #isOurs(command: Command): boolean {
@@ -162,12 +162,12 @@ class Advance {
     const { node } = command;
     const work = nodeKinds.get(node.kind)?.work;
     if (!work) throw new Error(`Unknown node kind "${node.kind}".`);
-    const around = this.#journal.around();
+    const around = this.#journal.entryContext();
     const attempt = attemptOf(command, around);
     const fail = (error: NodeError, context?: Record<string, unknown>) =>
       this.#append([
         draftStart(command, around, context ? { context } : {}),
-        ...draftFailure(node, attempt, error, this.#journal.around()),
+        ...draftFailure(node, attempt, error, this.#journal.entryContext()),
       ]);
     let context: Record<string, unknown> | undefined;
     const before = this.#journal.state.sequence;
@@ -178,7 +178,7 @@ class Advance {
       switch (work.style) {
         case 'pure': {
           const output = work.run(members, { input: this.#journal.state.input });
-          return await this.#append([started, ...draftEnd(node, attempt, output, this.#journal.around())]);
+          return await this.#append([started, ...draftEnd(node, attempt, output, this.#journal.entryContext())]);
         }
         case 'effect': {
           const nodeContext = await this.#context(command, new AbortController().signal);
@@ -280,7 +280,7 @@ class Advance {
     const execution = this.#findWorking(finished);
     const node = execution && this.#graph.nodes.get(execution.nodeId);
     if (node) {
-      const around = this.#journal.around();
+      const around = this.#journal.entryContext();
       const written =
         'error' in outcome
           ? await this.#append(draftFailure(node, execution, outcome.error, around))
@@ -322,13 +322,13 @@ class Advance {
       if (this.#journal.state.sequence !== before) throw error;
       const failure = nodeErrorOf(error, this.#deps.log);
       await prepared.discard();
-      return this.#append(draftFailure(node, execution, failure, this.#journal.around()));
+      return this.#append(draftFailure(node, execution, failure, this.#journal.entryContext()));
     }
   }
 
   /** An output over the limit fails the node. Throwing undoes the transaction, and with it the node's effect. */
   #endOfEffect(node: GraphNode, attempt: Attempt, output: unknown): DraftEntry[] {
-    const ends = draftEnd(node, attempt, output, this.#journal.around());
+    const ends = draftEnd(node, attempt, output, this.#journal.entryContext());
     if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
     return ends;
   }
@@ -337,7 +337,7 @@ class Advance {
     // A run cannot end before this commits, but an extraction may end immediately.
     if (child.kind === 'run') this.#leftAlone.add(attempt.commandId);
     else await store.insertChild(tx, this.#row, child, attempt.commandId);
-    return draftChildStart(attempt, child, this.#journal.around());
+    return draftChildStart(attempt, child, this.#journal.entryContext());
   }
 
   async #check(execution: Execution): Promise<boolean> {
@@ -347,7 +347,7 @@ class Advance {
     if (!child || !node) return true;
     const end = await this.#deps.findChildEnd(this.#row, child);
     if (!end) return true;
-    return this.#append(draftChildEnd(node, execution, child, end, this.#journal.around()));
+    return this.#append(draftChildEnd(node, execution, child, end, this.#journal.entryContext()));
   }
 
   /** A node's members with their templates resolved, and the copy that the journal may show. */
@@ -398,7 +398,7 @@ class Advance {
    * Another process has written to this run. A worker without results stops: the other process continues, or has queued
    * a job. A worker with results reads the journal again and continues only to apply them. No journal holds the end of a
    * child, and the other process may have checked too early, so a run that was active is checked once more. (A run that
-   * waits for its turn is not, or it would be checked forever.)
+   * is queued is not, or it would be checked forever.)
    */
   async #lost(): Promise<boolean> {
     this.#journal.forget();

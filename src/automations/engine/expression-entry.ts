@@ -1,5 +1,5 @@
 import { readlinkSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 
 /** This thread's directory under `/proc`, on Linux. */
@@ -9,7 +9,7 @@ export type ThreadStarted = { threadPath: string | undefined };
 function lowerPriority(): string | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
-    setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
+    setPriority(0, Math.min(constants.priority.PRIORITY_LOW, getPriority() + constants.priority.PRIORITY_BELOW_NORMAL));
     return readlinkSync('/proc/thread-self');
   } catch {
     // Not permitted, or no /proc: the thread runs at normal priority.

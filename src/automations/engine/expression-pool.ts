@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../errors.ts';
 import { Lanes } from '../../lanes.ts';
+import { programFile } from '../../program-file.ts';
 import type { ThreadStarted } from './expression-entry.ts';
 import type { ExpressionReply, ExpressionRequest, ThreadReady } from './expression-thread.ts';
 
@@ -116,7 +117,7 @@ export class ExpressionPool {
   }
 
   #start(): Thread {
-    const worker = new Worker(new URL('./expression-entry.ts', import.meta.url), {
+    const worker = new Worker(programFile('./expression-entry', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: threadMemoryMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
       env: {},
       execArgv: [],

@@ -89,12 +89,12 @@ export class RunJournal {
     this.goneSecrets.clear();
     this.#state = foldJournal(
       this.graph,
-      entries.map((row) => this.#reveal(store.readEntry(row))),
+      entries.map((row) => this.#restoreSecrets(store.readEntry(row))),
     );
   }
 
   /** The record as it is stored: positions of secrets instead of secrets. */
-  #hide(record: EntryRecord): EntryRecord {
+  #redact(record: EntryRecord): EntryRecord {
     const { value, places } = this.#secrets.redact(record.payload);
     const context = this.#secrets.redact(record.context).value as EntryRecord['context'];
     return {
@@ -107,7 +107,7 @@ export class RunJournal {
   }
 
   /** A stored entry with its secrets restored. */
-  #reveal(entry: JournalEntry): JournalEntry {
+  #restoreSecrets(entry: JournalEntry): JournalEntry {
     const { record, nodeId } = entry;
     if (entry.type === 'run_started') return { ...entry, record: { ...record, payload: this.#input } };
     const { redacted, ...metadata } = record.metadata ?? {};
@@ -134,14 +134,14 @@ export class RunJournal {
   async append(entries: DraftEntry[], db: Db = this.#deps.db): Promise<void> {
     const all = [...this.#held, ...entries];
     const expected = this.#state.sequence - this.#held.length;
-    const children = waitedFor(this.#state);
+    const children = childRunsOf(this.#state);
     this.#apply(entries);
     if (entries[0]?.type === 'run_started' && !this.row.limited) {
       this.#held = all;
       return;
     }
     if (this.#state.ending !== undefined) {
-      const end = decide(this.graph, this.#state, this.around());
+      const end = decide(this.graph, this.#state, this.entryContext());
       const write = end.ended ? undefined : end.commands[0];
       if (write?.do === 'write') {
         all.push(...write.entries);
@@ -152,7 +152,7 @@ export class RunJournal {
     const rest = this.#restAfter();
     // Nothing waits for a child whose node has ended without it.
     for (const { type, commandId } of all) if (type === 'child_run_ended') children.delete(commandId ?? '');
-    for (const commandId of waitedFor(this.#state).keys()) children.delete(commandId);
+    for (const commandId of childRunsOf(this.#state).keys()) children.delete(commandId);
     const written = await this.#write(db, expected, all, rest, [...children.values()]);
     if (!written) throw new JournalConflict();
     this.#slept = { waiting: rest !== undefined, wakeAtMs: rest?.wakeAtMs };
@@ -170,7 +170,7 @@ export class RunJournal {
     abandoned: string[],
   ): Promise<boolean> {
     const { row } = this;
-    const stored = entries.map((entry) => ({ ...entry, record: this.#hide(entry.record) }));
+    const stored = entries.map((entry) => ({ ...entry, record: this.#redact(entry.record) }));
     const last = stored.at(-1);
     const append: store.Append = {
       run: row,
@@ -232,7 +232,7 @@ export class RunJournal {
   }
 
   /** The context that decisions and entries need. */
-  around(): EntryContext {
+  entryContext(): EntryContext {
     return {
       nowMs: this.#deps.clock.now().getTime(),
       input: this.#input,
@@ -245,7 +245,7 @@ export class RunJournal {
 }
 
 /** The UUIDs of the runs that nodes of this run wait for, by command. */
-function waitedFor(state: RunState): Map<string, string> {
+function childRunsOf(state: RunState): Map<string, string> {
   const children = new Map<string, string>();
   for (const { phase, child, commandId } of state.active.values()) {
     const id = phase === 'child' && child?.kind === 'run' ? parseId('automationRun', child.id) : undefined;

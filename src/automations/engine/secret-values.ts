@@ -109,8 +109,8 @@ export class SecretValues {
       if (place.key) {
         const path = JSON.stringify(place.path);
         const key = renamed.get(path) ?? String(step).slice(0, String(step).length - (place.cut ?? 0));
-        renamed.set(path, putBack(key, place.at, text));
-      } else holder[step] = place.at === undefined ? Number(text) : putBack(String(holder[step]), place.at, text);
+        renamed.set(path, restoreSecret(key, place.at, text));
+      } else holder[step] = place.at === undefined ? Number(text) : restoreSecret(String(holder[step]), place.at, text);
     }
     for (const [path, key] of renamed) {
       const { holder, step } = holderOf(root, JSON.parse(path) as Path);
@@ -236,7 +236,7 @@ function holderOf(root: Holder, path: Path): { holder: Holder; step: string | nu
   return { holder, step };
 }
 
-function putBack(text: string, at: number | undefined, secret: string): string {
+function restoreSecret(text: string, at: number | undefined, secret: string): string {
   if (at === undefined || text.slice(at, at + redactedText.length) !== redactedText)
     throw new Error('A redacted string does not match its recorded positions.');
   return text.slice(0, at) + secret + text.slice(at + redactedText.length);

@@ -1,5 +1,8 @@
-import jsonata from 'jsonata';
+import type jsonata from 'jsonata';
+import { lazyPackage } from '../../lazy-package.ts';
 import { redactedText } from './secret-values.ts';
+
+const parser = lazyPackage<typeof jsonata>('jsonata');
 
 /**
  * Strings that contain `{{expression}}`. A string that is a single expression becomes its value, with its type;
@@ -33,7 +36,7 @@ export function checkExpression(expression: string): void {
     throw new ExpressionSyntaxError(`is longer than ${expressionCharactersMax} characters`);
   if (expression.trim() === '') throw new ExpressionSyntaxError('is an empty expression');
   try {
-    jsonata(expression);
+    parser()(expression);
   } catch (error) {
     throw new ExpressionSyntaxError(`does not parse: ${parseProblem(error)} in "${shorten(expression)}"`);
   }

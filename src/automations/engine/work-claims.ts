@@ -23,7 +23,7 @@ export class WorkClaims {
   }
 
   /** The claims on nodes of one run. */
-  of(run: { appId: string; id: string }): RunClaims {
+  forRun(run: { appId: string; id: string }): RunClaims {
     return { take: (commandId) => this.#take(run, commandId), release: (commandId) => this.#release(run, commandId) };
   }
 

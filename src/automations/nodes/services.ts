@@ -1,7 +1,7 @@
 import type { Database, Db } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
-import { emitEvent } from '../../jobs/events.ts';
+import { type EventCause, emitEvent, setEventCause } from '../../jobs/events.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { ChildEnd } from '../engine/advance-deps.ts';
 import { runCaller } from '../runs/identity.ts';
@@ -47,6 +47,11 @@ export function createNodeServices(deps: NodeServiceDeps) {
 
   async function servicesFor(run: RunRow): Promise<NodeServices<Db>> {
     const caller = await runCaller(db, run);
+    const cause: EventCause = { treeId: runStore.treeOf(run), depth: run.eventDepth + 1 };
+    const caused = async <Written>(tx: Db, commit: (tx: Db) => Promise<Written>): Promise<Written> => {
+      await setEventCause(tx, cause);
+      return commit(tx);
+    };
     return {
       async kvGet(tx, { user, key }) {
         try {
@@ -68,13 +73,12 @@ export function createNodeServices(deps: NodeServiceDeps) {
       },
       async prepareFile(body) {
         const { commit, discard } = await domains.files.prepare(caller, body);
-        return { commit: async (tx) => ({ output: await commit(tx) }), discard };
+        return { commit: async (tx) => ({ output: await caused(tx, commit) }), discard };
       },
       async emitEvent(tx, { name, payload }) {
         const { appId, sandboxId } = run;
         const owner = { orgId: run.orgId, teamId: run.teamId, userId: run.userId, agentId: null };
-        const origin = { depth: run.eventDepth + 1, treeId: runStore.treeOf(run) };
-        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, ...origin }, true);
+        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, ...cause }, true);
         return id === undefined ? '' : formatId('event', id);
       },
       async prepareRun(input, childKey) {
@@ -83,12 +87,12 @@ export function createNodeServices(deps: NodeServiceDeps) {
       },
       async prepareExtraction(body, signal) {
         const { commit, discard } = await domains.extractions.prepare(caller, body, signal);
-        return { commit: async (tx) => ({ child: { kind: 'extraction', id: await commit(tx) } }), discard };
+        return { commit: async (tx) => ({ child: { kind: 'extraction', id: await caused(tx, commit) } }), discard };
       },
       async prepareIngestion(source, body) {
         const { ingest } = domains.knowledge;
         const commit = async (tx: Db) => {
-          const { id } = await ingest(tx, caller, source, body);
+          const { id } = await caused(tx, () => ingest(tx, caller, source, body));
           return { child: { kind: 'ingestion' as const, id } };
         };
         return { commit, discard: async () => {} };

@@ -54,7 +54,7 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
       update events set dispatched_at = ${deps.clock.now()}
       where app_id = ${event.appId} and id = ${event.id} and dispatched_at is null returning 1`;
     if (!taken) return;
-    const places = await treePlaces(tx, event, matches.length);
+    const places = await countRunsLeft(tx, event, matches.length);
     for (const [index, { automation, error }] of matches.slice(0, places + refusedShownMax).entries())
       await runStore.insertRun(
         tx,
@@ -76,7 +76,7 @@ export async function dispatchEvent(deps: DispatchDeps, key: { appId: string; ev
 const refusedShownMax = 1;
 
 /** How many more runs the event's tree may have. */
-async function treePlaces(tx: Db, { appId, treeId }: EventRow, wanted: number): Promise<number> {
+async function countRunsLeft(tx: Db, { appId, treeId }: EventRow, wanted: number): Promise<number> {
   if (treeId === null || wanted === 0) return wanted;
   const runs = await runStore.countTreeRuns(tx, appId, treeId, wanted);
   return runs === undefined ? 0 : Math.max(0, Math.min(wanted, graphLimits.treeRunsMax - runs + wanted));

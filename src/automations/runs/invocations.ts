@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { Db } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
-import type { Caller } from '../../tenancy/caller.ts';
+import { type Caller, nameCaller } from '../../tenancy/caller.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import * as store from '../definitions/store.ts';
 import type { invokeSchema } from '../schema.ts';
@@ -19,24 +19,11 @@ export function requestDigest(input: NonNullable<Static<typeof invokeSchema>>): 
   return createHash('sha256').update(text).digest();
 }
 
-export function callerName(caller: Caller): string {
-  switch (caller.kind) {
-    case 'user':
-      return `user/${caller.userId}`;
-    case 'agent':
-      return `agent/${caller.agentId}`;
-    case 'server':
-      return 'server';
-    case 'developer':
-      return `developer/${caller.developerId}`;
-  }
-}
-
 export async function findInvocation(db: Db, caller: Caller, automation: AutomationRow, idempotencyKey: string) {
   return store.findInvocation(db, {
     appId: caller.appId,
     automationId: automation.id,
-    caller: callerName(caller),
+    caller: nameCaller(caller),
     idempotencyKey,
   });
 }

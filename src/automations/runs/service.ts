@@ -7,7 +7,7 @@ import { readTime } from '../../http/times.ts';
 import { formatId, newUuid, parseId } from '../../ids.ts';
 import { emitEvent } from '../../jobs/events.ts';
 import { limits } from '../../limits.ts';
-import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, nameCaller, type Scope } from '../../tenancy/caller.ts';
 import { findAgent, pathId, unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
@@ -20,7 +20,7 @@ import { treeLimitError } from '../nodes/errors.ts';
 import { type Child, NodeFailure } from '../nodes/kind.ts';
 import type { invokeSchema, listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
-import { callerName, findInvocation, requestDigest, sameRun } from './invocations.ts';
+import { findInvocation, requestDigest, sameRun } from './invocations.ts';
 import { actsAs, hidesPayloads, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
 import { createProgramWork } from './program-work.ts';
 import { appendSignal } from './signals.ts';
@@ -230,7 +230,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         const held = await store.claimInvocation(tx, {
           appId: caller.appId,
           automationId: automation.id,
-          caller: callerName(caller),
+          caller: nameCaller(caller),
           idempotencyKey: key,
           requestDigest: digest,
           runId: run.id,

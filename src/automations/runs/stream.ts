@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { Snapshot, StreamSource, Version } from '../../http/sse.ts';
+import { filterVisibleRuns } from '../definitions/store.ts';
 import { presentRun } from '../present.ts';
 import { findRuns, isTerminal, type RunChange, type RunRow } from './store.ts';
 
@@ -17,6 +18,7 @@ export function runStream(db: Db): StreamSource {
         since: (version: number) => versionsSince(row, version),
       }));
     },
+    filterVisible: (caller, ids) => filterVisibleRuns(db, caller, ids),
   };
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { Agent, type Dispatcher, request as send } from 'undici';
+import type { Agent, Dispatcher } from 'undici';
+import { lazyPackage } from '../../lazy-package.ts';
 import { type Embedder, EmbeddingError, normalize } from './embedder.ts';
 
 type OpenAiOptions = {
@@ -16,6 +17,8 @@ type OpenAiOptions = {
   sleep?: Sleep;
 };
 
+const undici = lazyPackage<typeof import('undici')>('undici');
+
 type Sleep = (ms: number, signal: AbortSignal | undefined) => Promise<unknown>;
 
 const triesMax = 4;
@@ -29,12 +32,13 @@ const textCharactersMax = 24_000;
 export function openAiEmbedder(options: OpenAiOptions): Embedder {
   const sleep: Sleep = options.sleep ?? ((ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }));
   const pace = pacer(options.requestsPerMinuteMax ?? 3_000, sleep);
-  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+  let agent: Agent | undefined;
 
   async function request(texts: string[], signal: AbortSignal | undefined): Promise<Float32Array[]> {
     for (let tries = 1; ; tries++) {
       await pace(signal);
-      const outcome = await post(options, dispatcher, texts, signal).catch((error: unknown) => ({
+      agent ??= new (undici().Agent)({ headersTimeout: 0, bodyTimeout: 0 });
+      const outcome = await post(options, agent, texts, signal).catch((error: unknown) => ({
         retryMs: 500 * 2 ** tries,
         reason: 'The embedding service cannot be reached.',
         cause: error,
@@ -74,7 +78,7 @@ async function post(
   signal: AbortSignal | undefined,
 ): Promise<Float32Array[] | Failure> {
   const timeout = AbortSignal.timeout(options.timeoutMs ?? 30_000);
-  const response = await send(`${options.baseUrl.replace(/\/+$/, '')}/embeddings`, {
+  const response = await undici().request(`${options.baseUrl.replace(/\/+$/, '')}/embeddings`, {
     method: 'POST',
     dispatcher,
     headers: {

@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { buildConnector } from 'undici';
+import type { buildConnector } from 'undici';
+import { lazyPackage } from '../../lazy-package.ts';
 import { isGloballyRoutable } from './address.ts';
 import type { AllowList } from './allow-list.ts';
 import { FetchError } from './errors.ts';
@@ -15,6 +16,7 @@ export const systemResolver: Resolver = async (host) => {
 };
 
 const addressesTriedMax = 3;
+const undici = lazyPackage<typeof import('undici')>('undici');
 
 /**
  * The only outgoing connector: resolves the host, checks every address, and connects to the address that was checked.
@@ -26,7 +28,7 @@ export function guardedConnector(options: {
   connectTimeoutMs: number;
 }): buildConnector.connector {
   const { resolve, allow, connectTimeoutMs } = options;
-  const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, maxCachedSessions: 100 });
+  const connect = undici().buildConnector({ timeout: connectTimeoutMs, allowH2: false, maxCachedSessions: 100 });
 
   return (target, callback) => {
     const host = target.hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
-import { Agent, request } from 'undici';
+import type { Agent, request } from 'undici';
 import { callAfter } from '../../clock.ts';
+import { lazyPackage } from '../../lazy-package.ts';
 import { parseAllowList } from './allow-list.ts';
 import { checkUrl } from './check-url.ts';
 import { guardedConnector, type Resolver, systemResolver } from './connector.ts';
@@ -79,18 +80,20 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
   const turns = new RequestQueue(bounds);
   const connectTimeoutMs = options.connectTimeoutMs ?? fetchLimits.connectTimeoutMs;
   const userAgent = `Quarry/1.0 (${options.contact === undefined ? 'self-hosted crawler' : `+${options.contact}`})`;
+  let agent: Agent | undefined;
   // Our own agent: the process-wide one may follow proxy variables of the environment.
-  const agent = new Agent({
-    connect: guardedConnector({ resolve: options.resolve ?? systemResolver, allow, connectTimeoutMs }),
-    connections: bounds.ofHostMax,
-    pipelining: 1,
-    allowH2: false,
-    keepAliveTimeout: 4_000,
-    keepAliveMaxTimeout: 10_000,
-    maxHeaderSize: fetchLimits.headerBytesMax,
-  });
+  const createAgent = () =>
+    new (undici().Agent)({
+      connect: guardedConnector({ resolve: options.resolve ?? systemResolver, allow, connectTimeoutMs }),
+      connections: bounds.ofHostMax,
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: 4_000,
+      keepAliveMaxTimeout: 10_000,
+      maxHeaderSize: fetchLimits.headerBytesMax,
+    });
 
-  return { userAgent, fetch: follow, check: (url) => checkUrl(url, allow), close: () => agent.destroy() };
+  return { userAgent, fetch: follow, check: (url) => checkUrl(url, allow), close: async () => agent?.destroy() };
 
   async function follow(address: string, wanted: FetchRequest = {}): Promise<FetchResponse> {
     const deadline = new Deadline(wanted.timeoutMs ?? fetchLimits.timeoutMs, wanted.signal);
@@ -99,7 +102,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       let hop: FetchRequest = wanted;
       deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
       for (let redirects = 0; ; redirects++) {
-        const response = await deadline.race(once(url, hop, deadline));
+        const response = await deadline.race(fetchHop(url, hop, deadline));
         const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
         const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(safe(target.href)));
         if (target === undefined || refused)
@@ -123,8 +126,9 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     return checked.url;
   }
 
-  function once(url: URL, hop: FetchRequest, deadline: Deadline): Promise<RawResponse> {
-    return request(url.href.replace(/#.*$/s, ''), {
+  function fetchHop(url: URL, hop: FetchRequest, deadline: Deadline): Promise<RawResponse> {
+    agent ??= createAgent();
+    return undici().request(url.href.replace(/#.*$/s, ''), {
       dispatcher: agent,
       method: hop.method ?? 'GET',
       headers: {
@@ -141,6 +145,8 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     });
   }
 }
+
+const undici = lazyPackage<typeof import('undici')>('undici');
 
 type RawResponse = Awaited<ReturnType<typeof request>>;
 

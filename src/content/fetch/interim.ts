@@ -26,7 +26,7 @@ export function skipContinue(socket: Socket): Socket {
     for (;;) {
       const start = bytes.toString('latin1', 0, headStart.length);
       const end = head.test(start) ? bytes.indexOf('\r\n\r\n') : -1;
-      const isCut = end < 0 && (head.test(start) || (start.length < headStart.length && couldStart(start)));
+      const isCut = end < 0 && (head.test(start) || (start.length < headStart.length && mayStartResponse(start)));
       if (isCut && bytes.length <= headBytesMax) {
         held = bytes;
         return null;
@@ -41,6 +41,6 @@ export function skipContinue(socket: Socket): Socket {
   return socket;
 }
 
-function couldStart(start: string): boolean {
+function mayStartResponse(start: string): boolean {
   return headStart.startsWith(start) || headStart.replace('1.1', '1.0').startsWith(start);
 }

@@ -42,7 +42,7 @@ export type ParseFailure = 'unsupported_content' | 'extraction_failed' | 'timeou
 /** A document that cannot be converted to Markdown. The message is for the sender. */
 export class ParseError extends Error {
   readonly reason: ParseFailure;
-  /** The specific problem, if known; else the reason again. */
+  /** The specific problem if known, otherwise the reason. */
   readonly code: ParseFailure | 'needs_browser';
 
   constructor(reason: ParseFailure, message: string, options: { cause?: unknown; code?: 'needs_browser' } = {}) {

@@ -5,7 +5,7 @@
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import type { Owned } from '../../tenancy/visible.ts';
+import { matchesSeen, type Owned } from '../../tenancy/visible.ts';
 import { jsonOrNull, sourceVisible } from '../sources/store.ts';
 
 export type DocumentRow = {
@@ -87,8 +87,9 @@ export async function listDocuments(
   const conditions = [sourceVisible(db, caller, 's')];
   if (filter.title !== undefined) conditions.push(db`starts_with(lower(d.title), lower(${filter.title}))`);
   if (filter.sources) conditions.push(db`d.source_id = any(${filter.sources}::uuid[])`);
-  if (filter.installations) conditions.push(db`s.installation_id = any(${filter.installations}::uuid[])`);
-  if (filter.agents) conditions.push(db`s.agent_id = any(${filter.agents}::uuid[])`);
+  if (filter.installations)
+    conditions.push(matchesSeen(db, caller, 'installation', 's.installation_id', filter.installations));
+  if (filter.agents) conditions.push(matchesSeen(db, caller, 'agent', 's.agent_id', filter.agents));
   const from = db`
     from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
     where ${conditions.reduce((all, one) => db`${all} and ${one}`)}`;

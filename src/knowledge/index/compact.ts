@@ -4,6 +4,8 @@ import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import * as documents from '../documents/store.ts';
+import { foldIn } from '../learning/fold-in.ts';
+import { deleteCodesBelow } from '../learning/store.ts';
 import { prepareDocument, readKnownVectors } from './indexing.ts';
 import {
   appendChunks,
@@ -42,7 +44,9 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
     }
   }
   await db.begin(async (tx) => {
-    if (await lockIndex(tx, key)) await deleteIndexBelow(tx, key, boundary);
+    if (!(await lockIndex(tx, key))) return;
+    await deleteIndexBelow(tx, key, boundary);
+    await deleteCodesBelow(tx, key, boundary);
   });
 }
 
@@ -74,6 +78,7 @@ async function moveDocument(
     });
     await removeChunks(tx, key, document);
     await appendChunks(tx, key, state, id, prepared);
+    await foldIn(tx, key, state, firstOrdinal, prepared.bundles);
     await insertVectors(tx, key, state, embedder.model, vectors);
     await documents.moveDocument(tx, key.appId, id, {
       firstOrdinal,

@@ -13,6 +13,7 @@ import {
   listChunks,
   upsertDocument,
 } from '../documents/store.ts';
+import { foldIn } from '../learning/fold-in.ts';
 import {
   appendChunks,
   bundleChunksMax,
@@ -27,7 +28,7 @@ import {
   type StoredVector,
 } from './store.ts';
 
-/** A document without its text; the place of its chunks is decided when it is written. */
+/** A document without its text; the position of its chunks is determined when it is written. */
 export type DocumentFacts = Pick<
   DocumentWrite,
   'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
@@ -156,7 +157,8 @@ export async function writeDocument(
     prepared.text,
   );
   const index = appendChunks(tx, key, state, facts.id, prepared);
-  await Promise.all([row, index, insertVectors(tx, key, state, model, stored)]);
+  const [, firstOrdinal] = await Promise.all([row, index, insertVectors(tx, key, state, model, stored)]);
+  await foldIn(tx, key, state, firstOrdinal, prepared.bundles);
   const flushed = state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax;
   if (flushed) await flushBundles(tx, key, state);
   return { chunks: prepared.chunks.length, flushed, embedded };

@@ -16,6 +16,9 @@ type IndexState = {
   bundledDocuments: number;
   bundledChunks: number;
   vectorVersion: number;
+  /** The source's learned model; version 0 is none. */
+  modelVersion: number;
+  modelDimensions: number;
 };
 
 /** Bundles of this many documents, or chunks, become a segment. */
@@ -35,9 +38,11 @@ export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
   await lockSource(tx, key);
   const [row] = await tx<IndexState[]>`
-    select language, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents,
-      bundled_chunks, vector_version
-    from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId} for update`;
+    select i.language, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.bundled_documents,
+      i.bundled_chunks, i.vector_version, coalesce(m.version, 0) as model_version,
+      coalesce(m.dimensions, 0) as model_dimensions
+    from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
+    where i.app_id = ${key.appId} and i.source_id = ${key.sourceId} for update of i`;
   return row;
 }
 

@@ -2,12 +2,11 @@ import { createHash } from 'node:crypto';
 import { startCrawl } from '../../crawls/jobs.ts';
 import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/types.ts';
 import type { Db, Transaction } from '../../db/database.ts';
-import { taskNames } from '../../jobs/task-names.ts';
 import { findDocumentByUrl, listHeldUrls, listUnseenDocuments, markDocumentsSeen } from '../documents/store.ts';
 import { removeDocument, writeDocument } from '../index/indexing.ts';
 import { lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
-import { type KnowledgeWorkDeps, queueEmbedding } from './deps.ts';
+import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
 import { type PreparedInput, prepareInput } from './prepare.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import * as store from './store.ts';
@@ -62,7 +61,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
           prepared.replaces,
         );
         if (!written) continue;
-        if (written.flushed) await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${key.sourceId}` });
+        if (written.flushed) await queueIndexWork(tx, addJob, key);
         addWritten(stats, prepared, embedder.local);
       } else {
         unchanged.push(page.url);

@@ -5,6 +5,7 @@ import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { Logger } from '../../log.ts';
+import type { SourceKey } from '../index/store.ts';
 
 type AddKnowledgeJob = (
   db: Db,
@@ -27,10 +28,23 @@ export type KnowledgeWorkDeps = {
   /** Starts the work of an ingestion that has become active. */
   launch: Launch;
   log: Logger;
+  /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
+  learnMemoryMb: number;
 };
 
 /** Queues one job that embeds the documents of an app that lack vectors, however often it is called. */
 export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, appId: string, runAt?: Date): Promise<void> {
   const key = `${taskNames.embedDocuments}/${appId}`;
   return addJob(db, taskNames.embedDocuments, { appId }, runAt === undefined ? { key } : { key, runAt });
+}
+
+/** Queues one job that learns from the sources of an app, however often it is called. */
+export function queueLearning(db: Db, addJob: AddKnowledgeJob, appId: string): Promise<void> {
+  return addJob(db, taskNames.learnSources, { appId }, { key: `${taskNames.learnSources}/${appId}` });
+}
+
+/** Queues what a flushed segment makes due: merging, and perhaps learning. */
+export async function queueIndexWork(tx: Transaction, addJob: AddKnowledgeJob, key: SourceKey): Promise<void> {
+  await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${key.sourceId}` });
+  await queueLearning(tx, addJob, key.appId);
 }

@@ -2,11 +2,10 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
-import { taskNames } from '../../jobs/task-names.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
 import { embedStoredDocument, writeDocument } from '../index/indexing.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
-import { type KnowledgeWorkDeps, queueEmbedding } from './deps.ts';
+import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
 import {
   DocumentDeleted,
   describeFailure,
@@ -108,7 +107,7 @@ export class IngestionRun {
         ready.replaces,
       );
       if (!written) throw new DocumentDeleted();
-      if (written.flushed) await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${source.id}` });
+      if (written.flushed) await queueIndexWork(tx, addJob, key);
       await also?.(tx);
       return written;
     });

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
-import type { Database, Db } from '../../db/database.ts';
+import { type Database, type Db, isInUnit } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
+import { decodeLongBase64, encodeLongText, findLongData } from '../../http/long-text.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import { newUuid } from '../../ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -98,7 +99,7 @@ export function createIngestService(deps: IngestDeps) {
     isInline = true,
   ): Promise<IngestionView> {
     const size = items.reduce((sum, item) => sum + (item.content?.length ?? inlineBytesMax + 1), 0);
-    const inline = isInline && kind !== 'pull' && size <= inlineBytesMax;
+    const inline = isInline && !isInUnit() && kind !== 'pull' && size <= inlineBytesMax;
     const { ingestion, isNew } = await begin(db, source, kind, items, onActive, inline);
     if (isNew && inline && !ingestion.queued) {
       const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
@@ -118,7 +119,8 @@ export function createIngestService(deps: IngestDeps) {
       dedupe: input.dedupe ?? false,
     };
     const none = { content: null, isText: false, contentType: null, filename: null, fileId: null };
-    if (input.content) return { ...common, ...none, ...readContent(input.content, `${at}content`) };
+    if (input.content)
+      return { ...common, ...none, ...(await readContent(input.content, `${at}content.data`, caller.appId)) };
     const field = `${at}file`;
     const file = await findVisibleFile(db, caller, fieldId('file', field, input.file ?? ''));
     if (!file) throw unknownReference(field);
@@ -159,7 +161,10 @@ export function createIngestService(deps: IngestDeps) {
       const items: NewItem[] = [];
       for (const [i, item] of input.items.entries()) {
         if ((item.content === undefined) === (item.file === undefined))
-          throw oneOf([`items.${i}.content`, `items.${i}.file`], 'exactly one of content and file is required');
+          throw exactlyOneError(
+            [`items.${i}.content`, `items.${i}.file`],
+            'exactly one of content and file is required',
+          );
         items.push(await readPush(db, caller, item, `items.${i}.`));
       }
       return start(db, caller, source, 'batch', items, input.on_active ?? 'return');
@@ -185,7 +190,7 @@ export function createIngestService(deps: IngestDeps) {
 
     /** Bytes from a server-driven flow. They are queued behind an active ingestion. */
     async ingestInternal(source: SourceRow, item: NewItem): Promise<IngestionRow> {
-      const inline = (item.content?.length ?? 0) <= inlineBytesMax;
+      const inline = !isInUnit() && (item.content?.length ?? 0) <= inlineBytesMax;
       const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline);
       if (inline && !ingestion.queued) {
         const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
@@ -222,7 +227,7 @@ function readMode(input: Static<typeof ingestSchema>): Mode {
   if (input.pull === true) modes.push('pull');
   const [mode] = modes;
   if (mode === undefined || modes.length > 1)
-    throw oneOf(
+    throw exactlyOneError(
       mode === undefined ? ['content', 'file', 'pull'] : modes,
       'exactly one of content, file and pull is required',
     );
@@ -242,7 +247,7 @@ function checkMode(source: SourceRow, mode: Mode, input: Static<typeof ingestSch
     throw invalidField('payload', `a pull needs ${missing.join(' and ')} in the source's payload`);
 }
 
-function oneOf(fields: string[], message: string): AppError {
+function exactlyOneError(fields: string[], message: string): AppError {
   return new AppError('invalid_parameters', `${fields.join(', ')}: ${message}`, {
     fields: fields.map((field) => ({ field, message })),
   });
@@ -252,12 +257,22 @@ const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
 const textName = /\.(?:md|markdown|txt|text)$/i;
 
 /** The pushed bytes. Text that is declared as plain text or Markdown is the document itself. */
-function readContent(content: Static<typeof contentSchema>, field: string) {
+async function readContent(content: Static<typeof contentSchema>, field: string, app: string) {
   const { content_type: contentType = null, filename = null } = content;
-  if (content.data_encoding === 'base64')
-    return { content: readBase64(`${field}.data`, content.data), isText: false, contentType, filename };
+  const long = findLongData(content);
+  if (content.data_encoding === 'base64') {
+    const bytes = long ? await concatenate(decodeLongBase64(field, long, app)) : readBase64(field, content.data);
+    return { content: bytes, isText: false, contentType, filename };
+  }
   const isText =
     (contentType === null || textType.test(contentType)) &&
     (filename === null || !/\.\w+$/.test(filename) || textName.test(filename));
-  return { content: Buffer.from(content.data), isText, contentType, filename };
+  const bytes = long ? await concatenate(encodeLongText(field, long, app)) : Buffer.from(content.data);
+  return { content: bytes, isText, contentType, filename };
+}
+
+async function concatenate(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
+  const all: Buffer[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return Buffer.concat(all);
 }

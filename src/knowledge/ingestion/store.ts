@@ -148,7 +148,7 @@ export async function releaseLease(db: Db, appId: string, id: string, holder: st
     where app_id = ${appId} and id = ${id} and lease_holder = ${holder}`;
 }
 
-async function keepSourceOf(tx: Transaction, appId: string, id: string): Promise<void> {
+async function lockSourceOf(tx: Transaction, appId: string, id: string): Promise<void> {
   const [row] = await tx<{ sourceId: string }[]>`
     select source_id from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
   if (row) await lockSource(tx, { appId, sourceId: row.sourceId });
@@ -156,7 +156,7 @@ async function keepSourceOf(tx: Transaction, appId: string, id: string): Promise
 
 /** True while this holder works on the ingestion, which then stays so until the transaction ends. */
 export async function lockLease(tx: Transaction, appId: string, id: string, holder: string): Promise<boolean> {
-  await keepSourceOf(tx, appId, id);
+  await lockSourceOf(tx, appId, id);
   const rows = await tx`
     select 1 from knowledge_ingestions
     where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running' for update`;
@@ -197,7 +197,7 @@ export async function startIngestion(db: Db, appId: string, id: string): Promise
 
 /** The ingestion, locked, while it runs. */
 export async function lockRunning(tx: Transaction, appId: string, id: string): Promise<IngestionRow | undefined> {
-  await keepSourceOf(tx, appId, id);
+  await lockSourceOf(tx, appId, id);
   const [row] = await tx<IngestionRow[]>`
     select * from knowledge_ingestions where app_id = ${appId} and id = ${id} and status = 'running' for update`;
   return row;

@@ -10,9 +10,11 @@ import { compactSource } from '../index/compact.ts';
 import { embedStoredDocument } from '../index/indexing.ts';
 import { listSourcesToCompact, mergeSegments, type SourceKey } from '../index/store.ts';
 import { findCreatableKind } from '../kinds/index.ts';
+import { deleteModel } from '../learning/store.ts';
+import { learnSources, listAppsToLearn } from '../learning/train.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { knowledgeSink, startPull } from './crawl-sink.ts';
-import { type KnowledgeWorkDeps, queueEmbedding } from './deps.ts';
+import { type KnowledgeWorkDeps, queueEmbedding, queueLearning } from './deps.ts';
 import { IngestionRun, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
@@ -142,6 +144,14 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
 
     compactSource: (key: SourceKey, signal?: AbortSignal) => compactSource(deps, key, signal),
 
+    /** Queues a job for every app that has a source whose model is due. */
+    async learnAll(): Promise<void> {
+      for (const appId of await listAppsToLearn(deps)) await queueLearning(db, addJob, appId);
+    },
+
+    /** Trains the models of an app's sources that are due. */
+    learnSources: (appId: string, signal?: AbortSignal) => learnSources(deps, appId, signal),
+
     /** Queues the compaction of sources whose index is mostly replaced or deleted chunks. */
     async compactWasteful(): Promise<void> {
       for (const { appId, sourceId } of await listSourcesToCompact(db, deadChunksMin, 20))
@@ -163,6 +173,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch'>) {
             await tx`delete from knowledge_dead_ranges where ${of}`;
             await tx`delete from knowledge_vectors where ${of}`;
             await tx`delete from knowledge_codes where ${of}`;
+            await deleteModel(tx, { appId, sourceId });
             await tx`delete from knowledge_chunks where ${of}`;
             await tx`delete from crawled_pages where app_id = ${appId} and collection_id = ${sourceId}`;
             await tx`delete from crawls where app_id = ${appId} and collection_id = ${sourceId}`;

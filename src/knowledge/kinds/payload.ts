@@ -1,7 +1,9 @@
 import { Cron } from 'croner';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
-import { Value } from 'typebox/value';
 import { isStemLanguage, type StemLanguage } from '../../content/terms.ts';
+import { lazyPackage } from '../../lazy-package.ts';
+
+const values = lazyPackage<typeof import('typebox/value')>('typebox/value');
 
 /** A source's configuration: the members that its kind knows, and others, which are stored as given. */
 export type Payload = Record<string, unknown>;
@@ -32,7 +34,7 @@ export function findProblem(
     case 'url':
       return typeof value === 'string' ? checkUrl(value) : 'must be a URL';
     default:
-      return schema === undefined || Value.Check(schema, value) ? undefined : describe(schema);
+      return schema === undefined || values().Check(schema, value) ? undefined : describe(schema);
   }
 }
 
@@ -45,7 +47,7 @@ function describe(schema: TSchema & { minimum?: number; maximum?: number; type?:
 
 /** The members that match the schema. A stored payload may predate the current rules. */
 export function readPayload<Schema extends TObject>(schema: Schema, payload: Payload | null): Partial<Static<Schema>> {
-  const fitting = Object.entries(schema.properties).filter(([member, each]) => Value.Check(each, payload?.[member]));
+  const fitting = Object.entries(schema.properties).filter(([member, each]) => values().Check(each, payload?.[member]));
   return Object.fromEntries(fitting.map(([member]) => [member, payload?.[member]])) as Partial<Static<Schema>>;
 }
 

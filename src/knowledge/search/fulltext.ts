@@ -1,55 +1,41 @@
-import {
-  findInBundle,
-  type PostingColumns,
-  readBundle,
-  readPositions,
-  unpackPostings,
-} from '../../content/postings.ts';
 import { type ParsedQuery, parseQuery, type StemLanguage } from '../../content/terms.ts';
-import type { Db } from '../../db/database.ts';
-import type { ByteCache } from '../index/cache.ts';
-import { allowedBit, bestRows, containsPhrase, joinColumns, type Ranked, type RankTerm, scoreTerms } from './rank.ts';
-import type { Scope } from './scope.ts';
-import { listBundles, listPostings, listTermsByPrefix } from './store.ts';
+import { allowedBit, containsPhrase, type RankTerm, scoreTerms } from './rank.ts';
+import type { IndexReader } from './reader.ts';
 
-/** A cached value: unpacked postings (null: the segment lacks the term) or a bundle. */
-export type IndexCache = ByteCache<PostingColumns | Buffer | null>;
+/** An item of a query to rank by: in each language of the scope one term, or the words that a prefix matches. */
+export type WantedTerm = {
+  label: string;
+  /** How much it counts. */
+  count: number;
+  byLanguage: Map<StemLanguage, string[]>;
+};
 
-/** A prefix matches at most this many words. */
-const prefixTermsMax = 200;
-
-export type TextRanking = {
-  ranked: Ranked[];
+export type TextScores = {
+  /** One for each row of the scope; zero for rows without any of the terms. */
+  scores: Float32Array;
   /** For `explain`: each term with its weight. */
   terms: { term: string; documentFrequency: number; idf: number }[];
 };
 
-/** Ranks the scope's allowed chunks by BM25; at most `count`, best first. */
-export async function rankByText(
-  db: Db,
-  appId: string,
-  scope: Scope,
-  query: string,
-  count: number,
-  cache: IndexCache,
-): Promise<TextRanking> {
-  const reader = await openReader(db, appId, scope, cache);
-  const wanted = await readQuery(reader, query);
+/** Scores `rows` of the scope by BM25, with a weight for titles and headings by BM25F. */
+export async function scoreText(
+  reader: IndexReader,
+  rows: Uint8Array,
+  wanted: readonly WantedTerm[],
+  titleWeight: number,
+): Promise<TextScores> {
   const columns = await reader.columns(wanted.map((term) => term.byLanguage));
   const terms: RankTerm[] = wanted.map((term, i) => ({ count: term.count, lists: columns[i] ?? [] }));
-  const rows = await restrictToPhrases(reader, query);
   const scores = new Float32Array(rows.length);
-  const weights = scoreTerms(terms, scope.statistics, rows, scores);
+  const weights = scoreTerms(terms, reader.scope.statistics, rows, scores, titleWeight);
   return {
-    ranked: bestRows(scores, count),
+    scores,
     terms: wanted.map((term, i) => ({ term: term.label, ...(weights[i] ?? { documentFrequency: 0, idf: 0 }) })),
   };
 }
 
-/** A query item to rank by: in each language of the scope one term, or the words that a prefix matches. */
-type WantedTerm = { label: string; count: number; byLanguage: Map<StemLanguage, string[]> };
-
-async function readQuery(reader: IndexReader, query: string): Promise<WantedTerm[]> {
+/** The items of a query in the languages of the scope. */
+export async function readQuery(reader: IndexReader, query: string): Promise<WantedTerm[]> {
   const wanted = new Map<string, WantedTerm>();
   const add = (label: string, count: number, language: StemLanguage, terms: string[]) => {
     const known = wanted.get(label) ?? { label, count, byLanguage: new Map() };
@@ -65,7 +51,7 @@ async function readQuery(reader: IndexReader, query: string): Promise<WantedTerm
 }
 
 /** The scope's rows, where only those that contain every phrase of the query stay allowed. */
-async function restrictToPhrases(reader: IndexReader, query: string): Promise<Uint8Array> {
+export async function restrictToPhrases(reader: IndexReader, query: string): Promise<Uint8Array> {
   const { scope } = reader;
   const phrasesOf = new Map<StemLanguage, ParsedQuery['phrases']>(
     reader.languages.map((language) => [language, parseQuery(query, language).phrases]),
@@ -86,127 +72,4 @@ async function restrictToPhrases(reader: IndexReader, query: string): Promise<Ui
     }
   }
   return rows;
-}
-
-type IndexReader = Awaited<ReturnType<typeof openReader>>;
-type PlacedSource = Scope['sources'][number];
-
-async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache) {
-  const languages = [...new Set(scope.sources.map((source) => source.language))];
-  const bundles = await loadBundles(db, appId, scope, cache);
-
-  /** Loads the postings of these terms that are not cached, with one query. */
-  async function load(wanted: { segment: number; term: string }[]) {
-    const found = new Map<string, PostingColumns | null>();
-    const missing: typeof wanted = [];
-    for (const one of wanted) {
-      const key = postingsKey(one.segment, one.term);
-      const known = cache.get(key);
-      if (known === undefined || Buffer.isBuffer(known)) missing.push(one);
-      else found.set(key, known);
-    }
-    for (const row of await listPostings(db, appId, missing, false)) {
-      const columns = unpackPostings(row.postings);
-      found.set(postingsKey(row.segment, row.term), columns);
-    }
-    for (const one of missing) {
-      const key = postingsKey(one.segment, one.term);
-      const columns = found.get(key) ?? null;
-      cache.set(key, columns, 100 + key.length * 2 + (columns?.ordinals.length ?? 0) * 8);
-    }
-    return found;
-  }
-
-  return {
-    scope,
-    languages,
-
-    /** The postings of each query item in every source. */
-    async columns(wanted: Map<StemLanguage, string[]>[]) {
-      const needed = new Map<string, { segment: number; term: string }>();
-      for (const byLanguage of wanted)
-        for (const source of scope.sources)
-          for (const term of byLanguage.get(source.language) ?? [])
-            for (const segment of source.segments) needed.set(postingsKey(segment, term), { segment, term });
-      const found = await load([...needed.values()]);
-      return wanted.map((byLanguage) =>
-        scope.sources.flatMap((source) => {
-          const terms = byLanguage.get(source.language) ?? [];
-          const parts = terms.flatMap((term) => [
-            ...source.segments.map((segment) => found.get(postingsKey(segment, term)) ?? undefined),
-            ...source.bundles.map((first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
-          ]);
-          const lists = parts.filter((part) => part !== undefined);
-          // A chunk may contain several words of a prefix; a term has one posting for each chunk.
-          const joined = terms.length > 1 && lists.length > 1 ? [joinColumns(lists)] : lists;
-          return joined.map((columns) => ({ base: source.base, columns }));
-        }),
-      );
-    },
-
-    async termsByPrefix(language: StemLanguage, prefix: string): Promise<string[]> {
-      const sources = scope.sources.filter((source) => source.language === language);
-      const segments = sources.flatMap((source) => source.segments);
-      const terms = new Set(await listTermsByPrefix(db, appId, segments, prefix, prefixTermsMax));
-      for (const source of sources)
-        for (const first of source.bundles) {
-          const bundle = bundles.get(bundleKey(source.sourceId, first));
-          for (const entry of bundle ? readBundle(bundle) : [])
-            if (entry.term.startsWith(prefix)) terms.add(entry.term);
-        }
-      // The index contains stems: `retrieval*` must find `retriev` too.
-      for (const term of parseQuery(prefix, language).terms.keys()) terms.add(term);
-      return [...terms].sort().slice(0, prefixTermsMax);
-    },
-
-    /** The positions of each word in each chunk of a source. */
-    async positions(source: PlacedSource, words: string[]): Promise<Map<string, Map<number, number[]>>> {
-      const found = new Map(words.map((word) => [word, new Map<number, number[]>()]));
-      const wanted = source.segments.flatMap((segment) => words.map((term) => ({ segment, term })));
-      const take = (term: string, postings: Buffer, positions: Buffer) => {
-        const list = found.get(term);
-        if (list) readPositions(postings, positions, (ordinal, at) => list.set(ordinal, at));
-      };
-      for (const row of await listPostings(db, appId, wanted, true))
-        take(row.term, row.postings, row.positions ?? Buffer.alloc(0));
-      for (const first of source.bundles)
-        for (const word of words) {
-          const bundle = bundles.get(bundleKey(source.sourceId, first));
-          const entry = bundle && findInBundle(bundle, word);
-          if (entry) take(word, entry.postings, entry.positions);
-        }
-      return found;
-    },
-  };
-}
-
-async function loadBundles(db: Db, appId: string, scope: Scope, cache: IndexCache): Promise<Map<string, Buffer>> {
-  const bundles = new Map<string, Buffer>();
-  const missing: { sourceId: string; firstOrdinal: number }[] = [];
-  for (const source of scope.sources)
-    for (const firstOrdinal of source.bundles) {
-      const key = bundleKey(source.sourceId, firstOrdinal);
-      const known = cache.get(key);
-      if (Buffer.isBuffer(known)) bundles.set(key, known);
-      else missing.push({ sourceId: source.sourceId, firstOrdinal });
-    }
-  for (const row of await listBundles(db, appId, missing)) {
-    const key = bundleKey(row.sourceId, row.firstOrdinal);
-    bundles.set(key, row.content);
-    cache.set(key, row.content, 200 + row.content.length);
-  }
-  return bundles;
-}
-
-function bundleColumns(bundle: Buffer | undefined, term: string): PostingColumns | undefined {
-  const entry = bundle && findInBundle(bundle, term);
-  return entry && unpackPostings(entry.postings);
-}
-
-function postingsKey(segment: number, term: string): string {
-  return `${segment}/${term}`;
-}
-
-function bundleKey(sourceId: string, firstOrdinal: number): string {
-  return `${sourceId}/${firstOrdinal}`;
 }

@@ -1,9 +1,14 @@
+import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
-import type { Database } from '../../db/database.ts';
+import type { Database, Transaction } from '../../db/database.ts';
 import { ByteCache } from '../index/cache.ts';
 import { type CodeCache, rankByVector } from '../index/vectors.ts';
-import { type IndexCache, rankByText, type TextRanking } from './fulltext.ts';
-import { type Fused, fuseRankings, type Ranked } from './rank.ts';
+import { askBestPassages, type Feedback } from './feedback.ts';
+import { readQuery, restrictToPhrases, scoreText, type TextScores, type WantedTerm } from './fulltext.ts';
+import { addLearned, fuseRankings } from './fuse.ts';
+import { type ModelCache, openModels } from './learned.ts';
+import { bestRows, type Ranked, titleWeight } from './rank.ts';
+import { type IndexCache, openReader } from './reader.ts';
 import { layOutScope, placeOfRow, type Scope } from './scope.ts';
 import { type Fragment, type HitRow, listAllowed, listHits, listScope } from './store.ts';
 
@@ -22,81 +27,175 @@ type SearchRequest = {
   minSimilarity: number | undefined;
 };
 
-export type SearchHit = {
-  row: HitRow;
+/** A row's score in the end, and its rank and score in each ranking that has it. */
+type Combined = {
+  row: number;
   score: number;
   textRank?: number;
   textScore?: number;
+  learnedRank?: number;
+  learnedScore?: number;
   vectorRank?: number;
   similarity?: number;
 };
 
+export type SearchHit = Omit<Combined, 'row'> & { row: HitRow };
+
 export type SearchResult = {
   hits: SearchHit[];
   /** How the ranking was computed, for `explain`. */
-  terms: TextRanking['terms'];
+  terms: TextScores['terms'];
   chunks: number;
   averageLength: number;
+  /** Models that took part, and the weight of their similarities; the text has the rest. */
+  models?: { weight: number; sources: { sourceId: string; version: number; dimensions: number; chunks: number }[] };
+  feedback?: Pick<Feedback, 'added' | 'passages'>;
   /** Why there is no vector ranking although the mode asks for one. */
   vectorsUnavailable?: string;
 };
 
-/** Each ranking passes this many hits to the fusion. */
+/** Each ranking passes this many hits to the next step. */
 const rankedPerLeg = 200;
+/** The part of learned similarity in a hybrid score, before and after feedback. Chosen on CISI. */
+const learnedWeight = 0.3;
+const learnedWeightAfterFeedback = 0.4;
+/** A chunk without a word of the query is a result only from this cosine on. */
+const learnedCosineMin = 0.2;
 
 export type SearchIndex = { search(request: SearchRequest): Promise<SearchResult> };
 
+/** What every step of one search needs. */
+type Search = {
+  tx: Transaction;
+  request: SearchRequest;
+  scope: Scope;
+  count: number;
+};
+
+type SearchOptions = {
+  cacheBytesMax: number;
+  /** A search waits this long for its query's vector. */
+  queryEmbeddingMs: number;
+};
+
 /** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
-export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheBytesMax: number): SearchIndex {
+export function openSearchIndex(db: Database, embedder: SharedEmbedder, options: SearchOptions): SearchIndex {
+  const { cacheBytesMax, queryEmbeddingMs } = options;
   const postings: IndexCache = new ByteCache(cacheBytesMax / 2);
-  const codes: CodeCache = new ByteCache(cacheBytesMax / 2);
+  const vectorCodes: CodeCache = new ByteCache(cacheBytesMax / 4);
+  const models: ModelCache = { words: new ByteCache(cacheBytesMax / 16), codes: new ByteCache(cacheBytesMax / 4) };
+
+  /** BM25 alone. */
+  async function rankFulltext({ tx, request, scope, count }: Search) {
+    const reader = await openReader(tx, request.appId, scope, postings);
+    const wanted = await readQuery(reader, request.query);
+    const rows = await restrictToPhrases(reader, request.query);
+    const text = await scoreText(reader, rows, wanted, 0);
+    const ranked = bestRows(text.scores, count).map(({ row, score }, i) => ({
+      ...{ row, score, textRank: i + 1, textScore: score },
+    }));
+    return { ranked, terms: text.terms };
+  }
+
+  /** The embedder's vectors alone. */
+  async function rankVectors(search: Search, query: Float32Array[] | Error): Promise<Combined[]> {
+    const nearest = Array.isArray(query) ? await findNearest(search, query) : [];
+    return nearest.map(({ row, score }, i) => ({ row, score, vectorRank: i + 1, similarity: score }));
+  }
+
+  /**
+   * BM25F first; the best passages then add words to the query, where the first ranking can be trusted; what the sources'
+   * models learned is added; and last, by rank, what the embedder finds.
+   */
+  async function rankHybrid(search: Search, query: Float32Array[] | Error | undefined) {
+    const { tx, request, scope, count } = search;
+    const { appId } = request;
+    const reader = await openReader(tx, appId, scope, postings);
+    const wanted = await readQuery(reader, request.query);
+    const rows = await restrictToPhrases(reader, request.query);
+    const first = await scoreText(reader, rows, wanted, titleWeight);
+    const learned = await openModels(tx, appId, scope, models);
+
+    const asked = learned.sources.length === 0 ? undefined : bestRows(first.scores, count);
+    const feedback = asked && (await askBestPassages(tx, appId, scope, learned, knownTerms(wanted, first), asked));
+    const text = feedback ? await scoreText(reader, rows, feedback.wanted, titleWeight) : first;
+    const byText = bestRows(text.scores, count);
+
+    const directions = await learned.directQuery(wanted);
+    const moved = feedback ? await learned.moveTowards(directions, feedback.chunks) : directions;
+    const weight = feedback ? learnedWeightAfterFeedback : learnedWeight;
+    const { scores } = text;
+    let byModel: Ranked[] = [];
+    if (moved.size > 0) {
+      const similarities = await learned.score(moved, rows, scores, request.minSimilarity ?? learnedCosineMin);
+      byModel = bestRows(similarities, count);
+      addLearned(scores, similarities, weight, scope);
+    }
+    const byBoth = moved.size > 0 ? bestRows(scores, count) : byText;
+
+    const nearest = Array.isArray(query) && needsVectors(scope, first) ? await findNearest(search, query) : undefined;
+    const fused = nearest ? fuseRankings(rowsOf(byBoth), rowsOf(nearest), embedder.fusionWeight) : byBoth;
+    const textPlaces = placesOf(byText);
+    const modelPlaces = placesOf(byModel);
+    const vectorPlaces = placesOf(nearest ?? []);
+    const ranked = fused.map(({ row, score }): Combined => {
+      const text = textPlaces.get(row);
+      const model = modelPlaces.get(row);
+      const vector = vectorPlaces.get(row);
+      return {
+        ...{ row, score },
+        ...(text && { textRank: text.rank, textScore: text.score }),
+        ...(model && { learnedRank: model.rank, learnedScore: model.score }),
+        ...(vector && { vectorRank: vector.rank, similarity: vector.score }),
+      };
+    });
+    const used = learned.sources.filter((source) => moved.has(source.sourceId));
+    return {
+      ...{ ranked, terms: first.terms },
+      ...(feedback && { feedback: { added: feedback.added, passages: feedback.passages } }),
+      ...(used.length > 0 && { models: { weight, sources: used.map(describeModel) } }),
+    };
+  }
+
+  /** Spellings alone add nothing where every source has a model and most words of the query are known. */
+  function needsVectors(scope: Scope, { terms }: TextScores): boolean {
+    if (embedder.builtIn === undefined || scope.sources.some((source) => source.modelVersion === 0)) return true;
+    const unknown = terms.filter((term) => term.documentFrequency === 0);
+    return unknown.length * 2 >= terms.length;
+  }
+
+  function findNearest({ tx, request, scope, count }: Search, [query]: Float32Array[]): Promise<Ranked[]> {
+    return rankByVector(
+      tx,
+      request.appId,
+      scope,
+      embedder,
+      query ?? new Float32Array(embedder.dimensions),
+      count,
+      request.minSimilarity ?? embedder.similarityFloor,
+      vectorCodes,
+    );
+  }
 
   return {
     async search(request) {
       // Before the transaction: an embedder may be a remote service.
-      const vector = request.mode === 'fulltext' ? undefined : await embedQuery(embedder, request.appId, request.query);
+      const { appId, query, mode } = request;
+      const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
       // One snapshot: every step sees the same version of a document.
       return db.begin('isolation level repeatable read read only', async (tx) => {
-        const sources = await listScope(tx, request.appId, request.sources);
-        const allowed =
-          request.documents === undefined
-            ? undefined
-            : await listAllowed(
-                tx,
-                request.appId,
-                sources.map((source) => source.sourceId),
-                request.documents,
-              );
-        const scope = layOutScope(sources, allowed);
-        const byText =
-          request.mode === 'vector'
-            ? undefined
-            : await rankByText(
-                tx,
-                request.appId,
-                scope,
-                request.query,
-                Math.max(rankedPerLeg, request.maxResults),
-                postings,
-              );
-        const byVector = Array.isArray(vector)
-          ? await rankByVector(
-              tx,
-              request.appId,
-              scope,
-              embedder,
-              vector[0] ?? new Float32Array(embedder.dimensions),
-              Math.max(rankedPerLeg, request.maxResults),
-              request.minSimilarity ?? embedder.similarityFloor,
-              codes,
-            )
-          : undefined;
-        const ranked = combine(byText?.ranked, byVector, embedder.fusionWeight).slice(0, request.maxResults);
+        const scope = await openScope(tx, request);
+        const search: Search = { tx, request, scope, count: Math.max(rankedPerLeg, request.maxResults) };
+        const { ranked, ...explanation }: Ranking =
+          request.mode === 'fulltext'
+            ? await rankFulltext(search)
+            : request.mode === 'vector'
+              ? { ranked: await rankVectors(search, vector ?? []), terms: [] }
+              : await rankHybrid(search, vector);
+        const { chunks, averageLength } = scope.statistics;
         return {
-          hits: await readHits(ranked, scope, (places) => listHits(tx, request.appId, places)),
-          terms: byText?.terms ?? [],
-          chunks: scope.statistics.chunks,
-          averageLength: scope.statistics.averageLength,
+          hits: await readHits(search, ranked.slice(0, request.maxResults)),
+          ...{ chunks, averageLength, ...explanation },
           ...(vector instanceof Error ? { vectorsUnavailable: vector.message } : {}),
         };
       });
@@ -104,41 +203,57 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, cacheByt
   };
 }
 
+type Ranking = { ranked: Combined[] } & Pick<SearchResult, 'terms' | 'models' | 'feedback'>;
+
+async function openScope(tx: Transaction, { appId, sources, documents }: SearchRequest): Promise<Scope> {
+  const found = await listScope(tx, appId, sources);
+  const ids = found.map((source) => source.sourceId);
+  return layOutScope(found, documents === undefined ? undefined : await listAllowed(tx, appId, ids, documents));
+}
+
 /** The query's vector, or why there is none: full-text search continues without it. */
-async function embedQuery(embedder: SharedEmbedder, appId: string, query: string): Promise<Float32Array[] | Error> {
+async function embedQuery(
+  embedder: SharedEmbedder,
+  appId: string,
+  query: string,
+  waitMs: number,
+): Promise<Float32Array[] | Error> {
+  if (embedder.local) return embedder.embed(appId, [query], 'query');
+  const deadline = AbortSignal.timeout(waitMs);
+  // An embedder may not heed the signal.
+  const late = new Promise<never>((_resolve, reject) => {
+    deadline.addEventListener('abort', () => reject(deadline.reason), { once: true });
+  });
   try {
-    return await embedder.embed(appId, [query], 'query');
+    return await Promise.race([embedder.embed(appId, [query], 'query', deadline), late]);
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
+    if (deadline.aborted) return new EmbeddingError(`The query was not embedded within ${waitMs} ms.`);
+    return error instanceof EmbeddingError ? error : new EmbeddingError('The query could not be embedded.');
   }
 }
 
-type Combined = Fused & { textScore?: number; similarity?: number };
-
-function combine(text: Ranked[] | undefined, vector: Ranked[] | undefined, weight: number): Combined[] {
-  if (!vector) return (text ?? []).map(({ row, score }, i) => ({ row, score, textScore: score, textRank: i + 1 }));
-  if (!text) return vector.map(({ row, score }, i) => ({ row, score, similarity: score, vectorRank: i + 1 }));
-  const textScores = new Map(text.map(({ row, score }) => [row, score]));
-  const similarities = new Map(vector.map(({ row, score }) => [row, score]));
-  const rows = (ranked: Ranked[]) => ranked.map(({ row }) => row);
-  return fuseRankings(rows(text), rows(vector), weight).map((fused) => {
-    const textScore = textScores.get(fused.row);
-    const similarity = similarities.get(fused.row);
-    return {
-      ...fused,
-      ...(textScore === undefined ? {} : { textScore }),
-      ...(similarity === undefined ? {} : { similarity }),
-    };
-  });
+/** The terms that occur in the scope. */
+function knownTerms(wanted: readonly WantedTerm[], { terms }: TextScores): WantedTerm[] {
+  return wanted.filter((_term, i) => (terms[i]?.documentFrequency ?? 0) > 0);
 }
 
-async function readHits(
-  ranked: Combined[],
-  scope: Scope,
-  read: (places: { sourceId: string; ordinal: number }[]) => Promise<HitRow[]>,
-): Promise<SearchHit[]> {
+function rowsOf(ranked: readonly Ranked[]): number[] {
+  return ranked.map(({ row }) => row);
+}
+
+function placesOf(ranked: readonly Ranked[]): Map<number, { rank: number; score: number }> {
+  return new Map(ranked.map(({ row, score }, i) => [row, { rank: i + 1, score }]));
+}
+
+function describeModel(source: Scope['sources'][number]) {
+  const { sourceId, modelVersion, modelDimensions, chunkCount } = source;
+  return { sourceId, version: modelVersion, dimensions: modelDimensions, chunks: chunkCount };
+}
+
+async function readHits({ tx, request, scope }: Search, ranked: Combined[]): Promise<SearchHit[]> {
   const places = ranked.map(({ row }) => placeOfRow(scope, row));
-  const rows = new Map((await read(places)).map((row) => [`${row.sourceId}/${row.ordinal}`, row]));
+  const found = await listHits(tx, request.appId, places);
+  const rows = new Map(found.map((row) => [`${row.sourceId}/${row.ordinal}`, row]));
   return ranked.flatMap(({ row: _row, ...scores }, i) => {
     const place = places[i];
     const row = place && rows.get(`${place.sourceId}/${place.ordinal}`);

@@ -12,6 +12,10 @@ export type ScopeSource = {
   chunkCount: number;
   wordCount: number;
   vectorVersion: number;
+  /** The learned model; version 0 is none. */
+  modelVersion: number;
+  modelDimensions: number;
+  codeVersion: number;
   segments: number[];
   bundles: number[];
   deadFirst: number[];
@@ -22,6 +26,8 @@ export type ScopeSource = {
 export async function listScope(db: Db, appId: string, sources: Fragment): Promise<ScopeSource[]> {
   return db<ScopeSource[]>`
     select i.source_id, i.language, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.vector_version,
+      coalesce(m.version, 0) as model_version, coalesce(m.dimensions, 0) as model_dimensions,
+      coalesce(m.code_version, 0) as code_version,
       coalesce((select array_agg(g.segment::int8::float8) from knowledge_segments g
         where g.app_id = i.app_id and g.source_id = i.source_id), '{}') as segments,
       coalesce((select array_agg(b.first_ordinal) from knowledge_bundles b
@@ -31,6 +37,7 @@ export async function listScope(db: Db, appId: string, sources: Fragment): Promi
       coalesce((select array_agg(d.chunk_count order by d.first_ordinal) from knowledge_dead_ranges d
         where d.app_id = i.app_id and d.source_id = i.source_id), '{}') as dead_count
     from knowledge_indexes i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
+    left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
     where i.app_id = ${appId} and i.chunk_count > 0 and ${sources}
     order by i.source_id`;
 }
@@ -122,6 +129,47 @@ export async function listVectorsAt(
       w (source_id, ordinal)
     join knowledge_vectors v on v.app_id = ${appId} and v.source_id = w.source_id and v.ordinal = w.ordinal
       and v.model = ${model}`;
+}
+
+/** Codes of a model's version stored after `codeVersion`, in batches. */
+export function readModelCodes(
+  tx: Transaction,
+  appId: string,
+  { sourceId, modelVersion }: { sourceId: string; modelVersion: number },
+  codeVersion: number,
+) {
+  const codes = tx<CodeRun[]>`
+    select first_ordinal, chunk_count, content from knowledge_model_codes
+    where app_id = ${appId} and source_id = ${sourceId} and version = ${modelVersion} and code_version > ${codeVersion}`;
+  return tx.cursor(codes, 32);
+}
+
+/** What models know about words, each triple in turn. */
+export async function listModelWords(
+  db: Db,
+  appId: string,
+  wanted: { sourceId: string; version: number; term: string }[],
+): Promise<{ sourceId: string; term: string; frequency: number; vector: Buffer }[]> {
+  if (wanted.length === 0) return [];
+  return db<{ sourceId: string; term: string; frequency: number; vector: Buffer }[]>`
+    select t.source_id, t.term, t.frequency, t.vector
+    from unnest(${wanted.map((one) => one.sourceId)}::uuid[], ${wanted.map((one) => one.version)}::int[],
+      ${wanted.map((one) => one.term)}::text[]) w (source_id, version, term)
+    join knowledge_model_terms t on t.app_id = ${appId} and t.source_id = w.source_id and t.version = w.version
+      and t.term = w.term`;
+}
+
+/** The texts of the chunks at these ordinals with what stands above them, unordered. */
+export async function listPassages(db: Db, appId: string, places: { sourceId: string; ordinal: number }[]) {
+  if (places.length === 0) return [];
+  return db<{ sourceId: string; ordinal: number; title: string | null; headingPath: string[]; content: Buffer }[]>`
+    select c.source_id, c.ordinal, d.title, c.heading_path,
+      substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content
+    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
+      w (source_id, ordinal)
+    join knowledge_chunks c on c.app_id = ${appId} and c.source_id = w.source_id and c.ordinal = w.ordinal
+    join knowledge_documents d on d.app_id = c.app_id and d.id = c.document_id
+    join knowledge_texts t on t.app_id = c.app_id and t.document_id = c.document_id`;
 }
 
 export type HitRow = {

@@ -44,6 +44,13 @@ export function createInboundService(deps: InboundDeps) {
     return source;
   }
 
+  async function findByToken(token: string) {
+    const appId = appOfToken(token);
+    const source = appId && (await store.findInboundSource(db, appId, digestOf(token)));
+    if (!source) throw notFound();
+    return source;
+  }
+
   return {
     /** Creates the source of a new installation, for the kinds that have one. */
     async install(
@@ -94,12 +101,16 @@ export function createInboundService(deps: InboundDeps) {
       return urlOf(inbound.plain);
     },
 
+    /** The source of a token, as the owner of idempotency keys. */
+    async findCaller(token: string): Promise<Scope & { name: string }> {
+      const { appId, sandboxId, id } = await findByToken(token);
+      return { appId, sandboxId, name: `source/${id}` };
+    },
+
     /** Stores the posted bytes as a document. A wrong token is 404, like a missing source. */
     async receive(token: string, request: FastifyRequest): Promise<{ ingestion: string }> {
-      const appId = appOfToken(token);
-      const source = appId && (await store.findInboundSource(db, appId, digestOf(token)));
-      if (!source) throw notFound();
-      const { sandboxId, id } = source;
+      const source = await findByToken(token);
+      const { appId, sandboxId, id } = source;
       request.auditNote = {
         actor: { scopes: [{ appId, sandboxId }], kind: 'inbound_url', id, credential: 'inbound_url' },
       };

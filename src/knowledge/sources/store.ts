@@ -5,7 +5,14 @@
 import type { Db, Statement } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
-import { type AgentOwners, agentVisible, inScope, type Owned, ownedVisible } from '../../tenancy/visible.ts';
+import {
+  type AgentOwners,
+  agentVisible,
+  inScope,
+  matchesSeen,
+  type Owned,
+  ownedVisible,
+} from '../../tenancy/visible.ts';
 
 export type SourceRow = Owned & {
   appId: string;
@@ -103,10 +110,11 @@ function sourceConditions(db: Db, caller: Caller, filter: SourceFilter): Fragmen
   const conditions: Fragment[] = [sourceVisible(db, caller, 's')];
   if (filter.search !== undefined) conditions.push(db`strpos(lower(s.type), lower(${filter.search})) > 0`);
   if (filter.type !== undefined) conditions.push(db`s.type = ${filter.type}`);
-  if (filter.teams) conditions.push(db`s.team_id = any(${filter.teams}::uuid[])`);
-  if (filter.threads) conditions.push(db`s.thread_id = any(${filter.threads}::uuid[])`);
-  if (filter.installation !== undefined) conditions.push(db`s.installation_id = ${filter.installation}`);
-  if (filter.org !== undefined) conditions.push(db`s.org_id = ${filter.org}`);
+  if (filter.teams) conditions.push(matchesSeen(db, caller, 'team', 's.team_id', filter.teams));
+  if (filter.threads) conditions.push(matchesSeen(db, caller, 'thread', 's.thread_id', filter.threads));
+  if (filter.installation !== undefined)
+    conditions.push(matchesSeen(db, caller, 'installation', 's.installation_id', [filter.installation]));
+  if (filter.org !== undefined) conditions.push(matchesSeen(db, caller, 'org', 's.org_id', [filter.org]));
   if (filter.agent !== undefined) conditions.push(sourceOfAgent(db, caller, filter.agent));
   if (filter.ownerScope === 'individual') conditions.push(db`num_nonnulls(s.team_id, s.user_id, s.agent_id) > 0`);
   if (filter.ownerScope === 'system') conditions.push(db`num_nonnulls(s.team_id, s.user_id, s.agent_id) = 0`);

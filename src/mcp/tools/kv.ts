@@ -90,7 +90,7 @@ const list = defineTool({
   }),
   async run({ prefix, user: owner, page = 1 }, { api }) {
     const query = { key: prefix, user: owner, page, page_size: toolLimits.listedMax };
-    const found = paged(await api<Page>('GET', '/api/v1/kv', { query }), prefix ?? '', page);
+    const found = pageOf(await api<Page>('GET', '/api/v1/kv', { query }), prefix ?? '', page);
     const entries = found.data.map((entry) => {
       const value = truncateText(entry.value, toolLimits.valueCharactersInListsMax);
       const cut = value.length < entry.value.length ? { value_cut: true } : {};
@@ -102,7 +102,7 @@ const list = defineTool({
 });
 
 /** Filters and pages a user's list, which the API returns whole. */
-function paged(found: Page, prefix: string, page: number) {
+function pageOf(found: Page, prefix: string, page: number) {
   if (found.total_pages !== undefined && found.total_entries !== undefined)
     return { data: found.data, total_pages: found.total_pages, total_entries: found.total_entries };
   const matching = found.data.filter((entry) => entry.key.startsWith(prefix));

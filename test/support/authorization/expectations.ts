@@ -27,13 +27,13 @@ import type { CallerName, Ownership, Tenants } from './tenants.ts';
 export type Sent = { path?: string; body?: unknown; headers?: Record<string, string> };
 export type Expectation = {
   table: Row[];
-  /** Makes a thing of this ownership. Without it the request names nothing. */
+  /** Creates a resource of this ownership. Without it the request names nothing. */
   make?: (whose: Ownership) => Promise<Target>;
-  /** What is sent; by default the path with the thing's id, and an empty body where the method has one. */
+  /** The request; by default the path with the resource's id, and an empty body if the method has one. */
   send?: (target: Target, caller: CallerName) => Sent | Promise<Sent>;
-  /** Success ends the thing, so each success gets one of its own. */
+  /** Success deletes the resource, so each success gets its own. */
   consumes?: boolean;
-  /** The status of `ok` where the thing, once the caller is let in, is in no state for the operation. */
+  /** The status of `ok` if the resource's state does not allow the operation. */
   admitted?: number;
 };
 
@@ -44,7 +44,7 @@ const newThing = (path: string, table: Row[], body: object): Record<string, Expe
   [`POST ${path}`]: { table, send: () => ({ body }) },
 });
 
-/** Each route under `/api/v1` that looks at its caller, with the table that it goes by. */
+/** Each route under `/api/v1` that requires a caller, with the table that applies to it. */
 export function expectationsByRoute(
   { provision }: TestServer,
   tenants: Tenants,
@@ -54,9 +54,9 @@ export function expectationsByRoute(
   let names = 0;
   const teamOrg = (whose: Ownership) => (owners[whose].org ? { org: owners[whose].org } : {});
 
-  /** Teams and orgs have no owner but their org, app or sandbox. */
+  /** Teams and orgs have no owner except their org, app or sandbox. */
   const tenantRows = (...first: Ownership[]) => rows(managed, ...first, 'other-app', 'sandbox');
-  /** Automations belong to people, teams and orgs. */
+  /** Automations belong to users, teams and orgs. */
   const ofPeople = (table: Row[]) => without(table, 'agent');
   const named = (body: object) => ({ send: ({ whose }: Target) => ({ body: { ...body, ...oneOwner(whose) } }) });
   const ownerQuery = ({ whose }: Target) => new URLSearchParams(oneOwner(whose)).toString();
@@ -125,7 +125,7 @@ export function expectationsByRoute(
     'POST /api/v1/teams/:team/members': {
       table: teams.manage,
       make: make.team,
-      // The new member is somebody whom the caller sees: themselves, or a new user where a key asks.
+      // The new member is a user visible to the caller: themselves, or a new user for a key.
       send: async ({ whose }, caller) => {
         const newcomer = { admin: people.member, owner: people.member, outsider: people.outsider }[caller as 'admin'];
         return { body: { user: (newcomer ?? (await provision.user(scopes[whose]))).id } };

@@ -5,10 +5,10 @@ import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
 import type { Ownership, Tenants } from './tenants.ts';
 
-/** What a request needs to know: the thing that it names, and whose that is. */
+/** What a request needs: the resource that it names, and its ownership. */
 export type Target = { id: string; parent?: string; whose: Ownership };
 
-/** Makes things of every kind for every ownership, each by the API and with the key of where it belongs. */
+/** Creates resources of every kind for every ownership, through the API and with the key of their app or sandbox. */
 export function createFixtures({ api, provision, services }: TestServer, tenants: Tenants) {
   const { app, sandbox, people, agent, scopes, owners } = tenants;
 
@@ -23,14 +23,14 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
   };
   const userOf = (whose: Ownership) => persons[whose] ?? people.owner;
 
-  /** Makes a thing by the API, with the key of where it belongs. */
+  /** Creates a resource through the API, with the key of its app or sandbox. */
   async function post(whose: Ownership, path: string, body: object): Promise<Target> {
     const made = await api<Made>('POST', `/api/v1${path}`, { key: keyOf(whose), body });
     assert.equal(made.status, 201, `${path} ${whose}: ${made.text}`);
     return { id: made.body.id, whose };
   }
 
-  /** An operation that answers 200. */
+  /** An operation that returns 200. */
   async function change(whose: Ownership, path: string, body: object): Promise<Made> {
     const answer = await api<Made>('POST', `/api/v1${path}`, { key: keyOf(whose), body });
     assert.equal(answer.status, 200, `${path} ${whose}: ${answer.text}`);
@@ -51,7 +51,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       if (whose === 'other-org') return { id: tenants.otherOrg.id, whose };
       return post(whose, '/orgs', { name: 'Org' });
     },
-    /** A team with a member who can be spared. */
+    /** A team with a member who can be removed. */
     async team(whose: Ownership): Promise<Target> {
       const scope = scopes[whose];
       const spared = await provision.user(scope);
@@ -61,7 +61,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
         ...(whose === 'team' ? { org: tenants.org } : whose === 'other-org' ? { org: tenants.otherOrg } : {}),
         members,
       });
-      // What SQL changes is remembered otherwise until the news of it comes.
+      // Otherwise a change by SQL takes effect only when its notification arrives.
       services.credentials.forget();
       return { id: spared.id, parent: made.id, whose };
     },
@@ -79,7 +79,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       id: (await provision.sandbox(app)).sandbox.id,
       whose,
     }),
-    /** A job of an ingestion that is not tried any more. */
+    /** A set-aside job of an ingestion. */
     async setAsideJob(whose: Ownership): Promise<Target> {
       const ingestion = await make.ingestion(whose);
       await setJobAside(services.db, 'ingest', {
@@ -90,7 +90,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       return { id: found.body.data.find(({ about }) => about === ingestion.id)?.id ?? '', whose };
     },
     apiKey: (whose: Ownership) => post(whose, '/keys', { type: 'publishable' }),
-    /** The job belongs to its agent, or to the user who asks for it, or to the org that a key names. */
+    /** The job belongs to its agent, to the requesting user, or to the org that a key names. */
     async extraction(whose: Ownership): Promise<Target> {
       const file = await make.file(whose);
       const body = { file: file.id, destination_kind: 'storage' };
@@ -114,7 +114,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
     },
     source: (whose: Ownership) =>
       post(whose, '/knowledge_sources', { type: 'knowledge/documents', ...oneOwner(whose) }),
-    /** What a webhook fills: the source of an installation. */
+    /** The source of a webhook installation. */
     async inbound(whose: Ownership): Promise<Target> {
       const { id } = await make.installation(whose);
       const found = await api<{ data: Made[] }>('GET', `/api/v1/knowledge_sources?installation=${id}`, {
@@ -126,7 +126,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       const source = await make.source(whose);
       return post(whose, `/knowledge_sources/${source.id}/ingest`, { content: { data: 'Text.' } });
     },
-    /** A document that is there to read: its ingestion has ended. */
+    /** A readable document: its ingestion has ended. */
     async document(whose: Ownership): Promise<Target> {
       const ingestion = await make.ingestion(whose);
       const path = `/api/v1/knowledge_ingestions/${ingestion.id}`;
@@ -144,7 +144,7 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       await post(whose, '/installations', { agent: id, kind: 'thread/messages' });
       return post(whose, '/threads', { agent: id });
     },
-    /** One without a workflow, so that its runs wait for somebody to claim them. */
+    /** An automation without a workflow, so that its runs wait to be claimed. */
     async automation(whose: Ownership): Promise<Target> {
       const made = await post(whose, '/automations', { name: 'Automation', type: 'invoked', ...oneOwner(whose) });
       await change(whose, `/automations/${made.id}/activate`, {});
@@ -190,13 +190,13 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
   };
   let entries = 0;
 
-  /** An individual owner alone; its org comes along by itself. */
+  /** A single owner; its org is added by the server. */
   function oneOwner(whose: Ownership): Record<string, string> {
     const { org, ...individual } = ownerIds(whose);
     return Object.keys(individual).length > 0 || org === undefined ? individual : { org };
   }
 
-  /** A team's job is one of the team's agent. */
+  /** A team's job belongs to one of the team's agents. */
   async function agentOwners(whose: Ownership): Promise<Record<string, string>> {
     if (whose !== 'team') return ownerIds(whose);
     return { agent: (await make.agent('team')).id };

@@ -1,14 +1,14 @@
 import { type CallerName, callerNames, type Ownership, ownerships } from './tenants.ts';
 
-/** `ok` is the operation's own success; a number is the status of a refusal. */
+/** `ok` is the operation's own success; a number is the status of an error. */
 type Outcome = 'ok' | number;
 
-/** One row: what each caller is answered about a thing of this ownership. */
+/** One row: what each caller receives for a resource of this ownership. */
 export type Row = { whose: Ownership; outcomes: Map<CallerName, Outcome> };
 
 /**
- * Reads a table of outcomes from text: in the first line the callers, then a line for each ownership.
- * `users` stands for all end users that have no column of their own.
+ * Reads a table of outcomes from text: the first line names the callers, each further line an ownership.
+ * `users` stands for all end users without their own column.
  */
 export function readMatrix(text: string): Row[] {
   const [head = [], ...lines] = text
@@ -34,7 +34,7 @@ function readOutcome(cell: string | undefined): Outcome {
   return status;
 }
 
-/** Runs the checks, a few at a time, and answers what they found wrong. */
+/** Runs the checks, a few at a time, and returns the failures. */
 export async function runChecks(checks: (() => Promise<string | undefined>)[], atOnce = 8): Promise<string[]> {
   const problems: string[] = [];
   const queue = checks.values();

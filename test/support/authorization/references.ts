@@ -1,7 +1,7 @@
 import type { IdKind } from '../../../src/ids.ts';
 import { readProjectFile } from '../source.ts';
 
-/* Where a request can name things beside its path: found in openapi.json, and classified here. */
+/* Where a request can name resources outside its path: found in openapi.json, and classified here. */
 
 type Schema = {
   $ref?: string;
@@ -25,7 +25,7 @@ const document = JSON.parse(readProjectFile('openapi.json')) as {
   components: { schemas: Record<string, Schema> };
 };
 
-/** Every operation as the routes write it, `METHOD /path/:name`, with the text members that it takes. */
+/** Every operation in the notation of routes, `METHOD /path/:name`, with its text members. */
 export const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
     name: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
@@ -49,7 +49,7 @@ function walk(given: Schema, path: string, members: Set<string>): void {
   const free = [schema.additionalProperties, ...Object.values(schema.patternProperties ?? {})];
   for (const member of free) if (typeof member === 'object') walk(member, `${path}.*`, members);
   if (schema.items) walk(schema.items, path, members);
-  // What only takes words of the API's own names nothing.
+  // Members with a fixed set of values name nothing.
   if ('enum' in schema || 'const' in schema) return;
   const isAnything = schema.type === undefined && choices.length === 0 && schema.properties === undefined;
   if (schema.type === 'string' || isAnything) members.add(path);
@@ -60,7 +60,7 @@ export type Reference = Extract<
   'agent' | 'file' | 'installation' | 'org' | 'sandbox' | 'source' | 'team' | 'thread' | 'user'
 >;
 
-/** Members that name a thing, by the kind that they name; what differs by operation has the operation before it. */
+/** Members that name a resource, by its kind; entries that differ by operation have the operation first. */
 const references: Record<string, Reference | readonly Reference[]> = {
   'body.acl.add.principal': ['user', 'team', 'org', 'agent'],
   'body.acl.grants.principal': ['user', 'team', 'org', 'agent'],
@@ -91,7 +91,7 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'query.user': 'user',
 };
 
-/** Members that name nothing: text of the client's own, and what the server checks in another way. */
+/** Members that name nothing: the client's own text, and what the server checks in another way. */
 const plainText = new Set(
   `body body.acl.add.actions body.acl.grants.actions body.checksum body.content body.content.content_type
   body.content.data body.content.filename body.content_type body.data body.description body.destination_path
@@ -107,14 +107,14 @@ const plainText = new Set(
   query.search query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
 );
 
-/** The kinds that a member names; an empty list for plain text, undefined for a member that has no place here. */
+/** The kinds that a member names; an empty list for plain text, undefined for an unclassified member. */
 export function kindsNamedBy(operation: string, member: string): readonly Reference[] | undefined {
   const kind = references[`${operation} ${member}`] ?? references[member];
   if (kind !== undefined) return typeof kind === 'string' ? [kind] : kind;
   return plainText.has(member) ? [] : undefined;
 }
 
-/** The request's body or query with the thing named in it. */
+/** The request's body or query with the resource named in it. */
 export function withReference(
   base: { body?: Record<string, unknown>; query?: Record<string, string> },
   member: string,

@@ -1,9 +1,9 @@
 import { readMatrix } from './matrix.ts';
 
 /*
- * Who may do what to whose things, one table for each kind of thing and of operation; the authorisation matrix says
- * which table a route goes by. `ok` is the route's own success, a number the status of a refusal; a row is whose thing
- * the request names. test/support/authorization/tenants.ts says who the callers are.
+ * Who may do what to which resources, one table for each kind of resource and operation; the authorisation matrix says
+ * which table applies to a route. `ok` is the route's own success, a number the status of an error; a row is the
+ * ownership of the resource that the request names. The callers are in test/support/authorization/tenants.ts.
  */
 
 /** Fixtures with owner columns. */
@@ -38,7 +38,7 @@ export const deleteOwned = readMatrix(`
   sandbox     404   404   404    404    404      404      404      ok        404  ok         404
 `);
 
-/** What end users do not manage at all: 403 whatever they name. */
+/** End users do not manage these at all: always 403. */
 export const managed = readMatrix(`
               users key  sandboxKey otherKey
   mine        403   ok   404        404
@@ -50,7 +50,7 @@ export const managed = readMatrix(`
   sandbox     403   404  ok         404
 `);
 
-/** A thing of one app as a whole; the row says which app or sandbox the request comes to. */
+/** A resource that belongs to a whole app; the row is the app or sandbox that receives the request. */
 export const everybody = readMatrix(`
               users key  sandboxKey otherKey
   mine        ok    ok   ok         ok
@@ -60,7 +60,7 @@ export const keysOnly = readMatrix(`
   mine        403   ok   ok         ok
 `);
 
-/** Creating for an owner that the body names: what one cannot see is 422 on its member, what one only sees 403. */
+/** Creating for an owner named in the body: an invisible one is 422 on its member, one that is only visible is 403. */
 export const createOwned = readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    403   403    403    403      422      422      422       ok   422        422
@@ -77,7 +77,7 @@ export const createOfOrg = readMatrix(`
   org         ok    ok    ok     403    422      422      422      422       ok   422        422
   other-org   422   422   422    422    422      ok       422      422       ok   422        422
 `);
-/** A file or job of one's own may be filed under one's org, whatever the role. */
+/** Users may assign their own file or job to their org, whatever their role. */
 export const fileUnderOrg = readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   org         ok    ok    ok     ok     422      422      422      422       ok   422        422
@@ -92,7 +92,7 @@ export const users = {
   other-app   404   404   404    404    404      404      ok       404       404  404        ok
   sandbox     404   404   404    404    404      404      404      ok        404  ok         404
   `),
-  /** Users make tokens for nobody but themselves, whomever they name. */
+  /** Users create tokens only for themselves, whomever they name. */
   mintTokens: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    403   403    403    403      403      403      403       ok   404        404
@@ -100,14 +100,14 @@ export const users = {
   other-app   403   403   403    403    403      403      ok       403       404  404        ok
   sandbox     403   403   403    403    403      403      403      ok        404  ok         404
   `),
-  /** Users end nobody's sessions but their own; the row is another user. */
+  /** Users end only their own sessions; the row is another user. */
   endSessions: readMatrix(`
               users key  sandboxKey otherKey
   mine        403   ok   404        404
   other-app   403   404  404        ok
   sandbox     403   404  ok         404
   `),
-  /** Tokens are a matter of the user alone. */
+  /** Tokens belong only to the user. */
   tokens: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    404   404    404    404      404      404      404       ok   404        404
@@ -150,7 +150,7 @@ export const orgs = {
   `),
 };
 
-/** Sandboxes are managed from production alone. */
+/** Sandboxes are managed only from production. */
 export const sandboxes = {
   collection: readMatrix(`
               users key  sandboxKey otherKey
@@ -168,7 +168,7 @@ export const apiKeys = readMatrix(`
   other-app   403   404  404        ok
 `);
 
-/** A source that one sees; the row is whose file is extracted. */
+/** A visible source; the row is the ownership of the extracted file. */
 export const extract = readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    422   422    422    422      422      422      422       ok   422        422
@@ -180,7 +180,7 @@ export const extract = readMatrix(`
   sandbox     422   422   422    422    422      422      422      ok        422  ok         422
 `);
 
-/** Paths are per owner: without `agent` or `org` in the query it is the caller's own that are meant. */
+/** Paths are per owner: without `agent` or `org` in the query, the caller's own are meant. */
 export const config = {
   mine: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
@@ -194,7 +194,7 @@ export const config = {
   `),
 };
 
-/** Nobody but the user and keys sees entries: end users always mean their own, keys name the user. */
+/** Only the user and keys see entries: end users always act on their own, keys name the user. */
 export const kv = {
   entry: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey

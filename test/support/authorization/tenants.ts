@@ -1,14 +1,14 @@
 import type { TestResource, TestScope, TestUser } from '../provisioner.ts';
 import type { ApiOptions, TestServer } from '../server.ts';
 
-/** Everybody who calls, by the names that the authorisation matrix has for them. */
+/** Every caller, by its name in the authorisation matrix. */
 export type CallerName = (typeof users)[number] | (typeof keys)[number];
 
 const users = ['owner', 'admin', 'member', 'viewer', 'teammate', 'outsider', 'stranger', 'sandboxed'] as const;
 const keys = ['key', 'sandboxKey', 'otherKey'] as const;
 export const callerNames: readonly CallerName[] = [...users, ...keys];
 
-/** Whose a thing is. */
+/** The ownership of a resource. */
 export const ownerships = ['mine', 'org', 'team', 'agent', 'other-org', 'other-app', 'sandbox'] as const;
 export type Ownership = (typeof ownerships)[number];
 

@@ -1,4 +1,4 @@
-export type DiffLine = { kind: 'same' | 'added' | 'removed'; text: string };
+type DiffLine = { kind: 'same' | 'added' | 'removed'; text: string };
 
 const cellsMax = 4_000_000;
 

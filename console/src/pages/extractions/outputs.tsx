@@ -10,8 +10,7 @@ import { type Column, DataTable } from '../../ui/table.tsx';
 import { toast } from '../../ui/toast.tsx';
 import { readContents } from '../files/preview.tsx';
 
-export const nameOf = ({ title, source_url, file, id }: ExtractionOutput) =>
-  title ?? source_url ?? file?.filename ?? id;
+const nameOf = ({ title, source_url, file, id }: ExtractionOutput) => title ?? source_url ?? file?.filename ?? id;
 
 /** What came out, with size and state; one of them is shown below. */
 export function OutputTable({

@@ -27,7 +27,7 @@ export type Execution = {
   error: { code?: string; message?: string } | undefined;
 };
 
-export type RunState = {
+type RunState = {
   executions: Execution[];
   /** Of each node of the graph: its latest execution outside other nodes. */
   byNode: Map<string, Execution>;

@@ -8,11 +8,11 @@ import chardet from 'chardet';
 export function decodeHtml(bytes: Uint8Array, contentType: string): string {
   const marked = byteOrderMark(bytes);
   if (marked !== undefined) return new TextDecoder(marked).decode(bytes);
-  const declared = known(/charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1]) ?? declaredInside(bytes);
+  const declared = encodingName(/charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1]) ?? declaredInside(bytes);
   // Nine of ten pages declare their encoding; a wrong declaration of UTF-8 is detected.
   if (declared !== undefined && declared !== 'utf-8') return new TextDecoder(declared).decode(bytes);
   if (isUtf8(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
-  const guessed = known(guess(bytes));
+  const guessed = encodingName(guess(bytes));
   const lossy = new TextDecoder('utf-8').decode(bytes);
   if (declared === undefined && guessed !== undefined) return new TextDecoder(guessed).decode(bytes);
   // A few malformed bytes in declared UTF-8 are an accident; many mean another encoding.
@@ -36,7 +36,7 @@ function declaredInside(bytes: Uint8Array): string | undefined {
   const label =
     /<meta[^>]{0,400}?charset\s*=\s*["']?\s*([\w:.-]+)/i.exec(head)?.[1] ??
     /^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]+)/i.exec(head)?.[1];
-  const name = known(label);
+  const name = encodingName(label);
   // A page whose <meta> could be read byte by byte is not UTF-16, whatever it says (HTML standard).
   return name?.startsWith('utf-16') ? 'utf-8' : name;
 }
@@ -46,7 +46,7 @@ function guess(bytes: Uint8Array): string | undefined {
 }
 
 /** The standard name of an encoding label; undefined for an unknown one. */
-function known(label: string | undefined): string | undefined {
+function encodingName(label: string | undefined): string | undefined {
   if (label === undefined) return undefined;
   try {
     return new TextDecoder(label).encoding;

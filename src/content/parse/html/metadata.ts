@@ -28,7 +28,7 @@ export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMe
     language: language(
       html?.attributes.lang ?? html?.attributes['xml:lang'] ?? meta.get('content-language') ?? meta.get('og:locale'),
     ),
-    published: published(root, meta, linked),
+    published: findPublished(root, meta, linked),
     canonical: canonicalLink(root, base),
     noindex: directives.includes('noindex') || directives.includes('none'),
     nofollow: directives.includes('nofollow') || directives.includes('none'),
@@ -83,7 +83,7 @@ function language(raw: string | undefined): string | undefined {
   return first !== undefined && /^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/.test(first) ? first : undefined;
 }
 
-function published(root: HtmlElement, meta: Map<string, string>, linked: LinkedData): string | undefined {
+function findPublished(root: HtmlElement, meta: Map<string, string>, linked: LinkedData): string | undefined {
   const names = [
     ...['article:published_time', 'og:published_time', 'datepublished', 'citation_publication_date', 'dc.date.issued'],
     ...[

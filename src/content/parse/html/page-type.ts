@@ -1,8 +1,6 @@
 import { type PageFacts, pageSignals } from './page-signals.ts';
 import { typeWeights } from './page-type-weights.ts';
-
-export const pageTypes = ['article', 'documentation', 'service', 'forum', 'collection', 'listing', 'product'] as const;
-export type PageType = (typeof pageTypes)[number];
+import { type PageType, pageTypes } from './page-types.ts';
 
 /** Fewer signals are not enough, unless one is a statement of the page itself. */
 const signsMin = 10;

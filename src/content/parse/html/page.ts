@@ -5,7 +5,8 @@ import { decodeHtml } from './charset.ts';
 import { linkedThings } from './linked-data.ts';
 import { mainContent } from './main/content.ts';
 import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
-import { type PageType, pageTypeOf } from './page-type.ts';
+import { pageTypeOf } from './page-type.ts';
+import type { PageType } from './page-types.ts';
 import { readStructured, type Structured } from './structured.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits } from './tree.ts';
 

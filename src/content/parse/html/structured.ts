@@ -1,5 +1,5 @@
 import { itemValue, type Thing } from './linked-data.ts';
-import type { PageType } from './page-type.ts';
+import type { PageType } from './page-types.ts';
 import { collect, type HtmlElement } from './tree.ts';
 
 /** The facts in a page's metadata: JSON-LD before microdata before meta tags. Values as written. */

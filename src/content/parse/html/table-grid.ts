@@ -69,7 +69,7 @@ export function spreadCells(
         for (let right = 0; right < columns && x + right < columnsMax; right++) {
           const first = down === 0 && right === 0;
           if (!first && spanned++ >= spannedPlacesMax) {
-            onCut(`text of spanning cells in further places of a table than the first ${spannedPlacesMax}`);
+            onCut(`repeated text of spanning cells beyond the first ${spannedPlacesMax} repetitions`);
             continue;
           }
           const target = grid[y + down];

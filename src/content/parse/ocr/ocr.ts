@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { programFile } from '../../../program-file.ts';
 import { findConfinement, processorSecondsMax } from '../pool/confinement.ts';
 import { ParseError, parseLimits } from '../types.ts';
 
@@ -12,7 +12,7 @@ type RecogniseOptions = { deadlineMs: number; signal: AbortSignal | undefined };
 
 const memoryKbMax = 2 * 1024 * 1024;
 const outputBytesMax = 16 * 1024 * 1024;
-const ownWorkerFile = fileURLToPath(new URL('../pool/worker.ts', import.meta.url));
+const ownWorkerFile = programFile('../pool/worker', import.meta.url);
 let available: Promise<boolean> | undefined;
 
 /** Whether the `tesseract` program is installed. Checked once. */

@@ -76,6 +76,86 @@ class RtfReader {
   #row: string[] = [];
   #rows: string[][] = [];
 
+  /** What a control word does; words that are not here have no effect. */
+  readonly #controlWords: Record<string, (state: State, value: number | undefined) => void> = {
+    ansicpg: (state, value) => this.#setBaseCodepage(state, codepageName(value ?? 1252)),
+    mac: (state) => this.#setBaseCodepage(state, 'macintosh'),
+    f: (state, value) => this.#setFont(state, value ?? 0),
+    fcharset: (state, value) => this.#setFontCharset(state, value ?? 0),
+    uc: (state, value) => {
+      state.unicodeSkip = Math.min(10, Math.max(0, value ?? 1));
+    },
+    u: (state, value) => {
+      this.#flushBytes();
+      this.#append(String.fromCharCode((value ?? 0) & 0xffff));
+      this.#skip = state.unicodeSkip;
+    },
+
+    fonttbl: (state) => setDestination(state, 'fonts'),
+    stylesheet: (state) => setDestination(state, 'styles'),
+    info: (state) => setDestination(state, 'skip'),
+    title: (state) => setDestination(state, 'title'),
+    author: (state) => setDestination(state, 'author'),
+    pn: (state) => setDestination(state, 'skip'),
+    fldinst: (state) => setDestination(state, 'instruction'),
+    listtext: (state) => this.#startListText(state),
+    pntext: (state) => this.#startListText(state),
+
+    par: () => this.#endParagraph(),
+    sect: () => this.#endParagraph(),
+    cell: () => this.#endCell(),
+    nestcell: () => this.#endCell(),
+    row: () => this.#endRow(),
+    nestrow: () => this.#endRow(),
+    line: () => this.#append('\u2028'),
+    tab: (state) => this.#append(state.destination === 'listtext' ? ' ' : '\t'),
+    footnote: () => this.#append(' ('),
+
+    pard: (state) => {
+      Object.assign(state, { inTable: false, style: 0, outline: undefined, listLevel: 0, inList: false });
+    },
+    intbl: (state) => {
+      state.inTable = true;
+    },
+    s: (state, value) => {
+      state.style = value ?? 0;
+    },
+    outlinelevel: (state, value) => {
+      state.outline = value;
+    },
+    ls: (state) => {
+      state.inList = true;
+    },
+    ilvl: (state, value) => {
+      state.listLevel = Math.min(8, Math.max(0, value ?? 0));
+    },
+
+    plain: (state) => {
+      Object.assign(state, { bold: false, italic: false, strike: false, script: '', hidden: false });
+    },
+    b: (state, value) => {
+      state.bold = value !== 0;
+    },
+    i: (state, value) => {
+      state.italic = value !== 0;
+    },
+    strike: (state, value) => {
+      state.strike = value !== 0;
+    },
+    v: (state, value) => {
+      state.hidden = value !== 0;
+    },
+    super: (state, value) => {
+      state.script = value !== 0 ? 'sup' : '';
+    },
+    sub: (state, value) => {
+      state.script = value !== 0 ? 'sub' : '';
+    },
+    nosupersub: (state) => {
+      state.script = '';
+    },
+  };
+
   constructor(text: string) {
     this.#text = text;
   }
@@ -153,7 +233,6 @@ class RtfReader {
   #word(word: string, value: number | undefined): void {
     if (word !== 'u') this.#flushBytes();
     const state = this.#state;
-    const on = value !== 0;
     if (this.#starred && !/^(?:fldinst|listtext|pntext|shptxt|shpinst)$/.test(word)) {
       this.#starred = false;
       state.destination = 'skip';
@@ -168,124 +247,27 @@ class RtfReader {
       this.#append(controlCharacters[word] ?? '');
       return;
     }
-    switch (word) {
-      case 'ansicpg':
-        this.#baseCodepage = codepageName(value ?? 1252);
-        state.codepage = this.#baseCodepage;
-        break;
-      case 'mac':
-        this.#baseCodepage = 'macintosh';
-        state.codepage = 'macintosh';
-        break;
-      case 'deff':
-        break;
-      case 'fonttbl':
-        state.destination = 'fonts';
-        break;
-      case 'stylesheet':
-        state.destination = 'styles';
-        break;
-      case 'info':
-        state.destination = 'skip';
-        break;
-      case 'title':
-      case 'author':
-        state.destination = word;
-        break;
-      case 'f':
-        this.#font = value ?? 0;
-        if (state.destination !== 'fonts') state.codepage = this.#fontCodepages.get(this.#font) ?? this.#baseCodepage;
-        break;
-      case 'fcharset': {
-        const name = charsets[value ?? 0];
-        if (state.destination === 'fonts' && name !== undefined) this.#fontCodepages.set(this.#font, name);
-        break;
-      }
-      case 'uc':
-        state.unicodeSkip = Math.min(10, Math.max(0, value ?? 1));
-        break;
-      case 'u':
-        this.#flushBytes();
-        this.#append(String.fromCharCode((value ?? 0) & 0xffff));
-        this.#skip = state.unicodeSkip;
-        break;
-      case 'par':
-      case 'sect':
-        this.#endParagraph();
-        break;
-      case 'line':
-        this.#append('\u2028');
-        break;
-      case 'tab':
-        this.#append(state.destination === 'listtext' ? ' ' : '\t');
-        break;
-      case 'pard':
-        Object.assign(state, { inTable: false, style: 0, outline: undefined, listLevel: 0, inList: false });
-        break;
-      case 'plain':
-        Object.assign(state, { bold: false, italic: false, strike: false, script: '', hidden: false });
-        break;
-      case 'b':
-        state.bold = on;
-        break;
-      case 'i':
-        state.italic = on;
-        break;
-      case 'strike':
-        state.strike = on;
-        break;
-      case 'super':
-        state.script = on ? 'sup' : '';
-        break;
-      case 'sub':
-        state.script = on ? 'sub' : '';
-        break;
-      case 'nosupersub':
-        state.script = '';
-        break;
-      case 'v':
-        state.hidden = on;
-        break;
-      case 's':
-        state.style = value ?? 0;
-        break;
-      case 'outlinelevel':
-        state.outline = value;
-        break;
-      case 'ls':
-        state.inList = true;
-        break;
-      case 'ilvl':
-        state.listLevel = Math.min(8, Math.max(0, value ?? 0));
-        break;
-      case 'listtext':
-      case 'pntext':
-        state.destination = 'listtext';
-        this.#listText = '';
-        break;
-      case 'pn':
-        state.destination = 'skip';
-        break;
-      case 'fldinst':
-        state.destination = 'instruction';
-        break;
-      case 'intbl':
-        state.inTable = true;
-        break;
-      case 'cell':
-      case 'nestcell':
-        this.#endCell();
-        break;
-      case 'row':
-      case 'nestrow':
-        this.#endRow();
-        break;
-      case 'page':
-        break;
-      case 'footnote':
-        this.#append(' (');
-        break;
-    }
+    if (Object.hasOwn(this.#controlWords, word)) this.#controlWords[word]?.(state, value);
+  }
+
+  #setBaseCodepage(state: State, name: string): void {
+    this.#baseCodepage = name;
+    state.codepage = name;
+  }
+
+  #setFont(state: State, font: number): void {
+    this.#font = font;
+    if (state.destination !== 'fonts') state.codepage = this.#fontCodepages.get(font) ?? this.#baseCodepage;
+  }
+
+  #setFontCharset(state: State, charset: number): void {
+    const name = charsets[charset];
+    if (state.destination === 'fonts' && name !== undefined) this.#fontCodepages.set(this.#font, name);
+  }
+
+  #startListText(state: State): void {
+    state.destination = 'listtext';
+    this.#listText = '';
   }
 
   #byte(code: number): void {
@@ -389,4 +371,8 @@ class RtfReader {
     if (this.#rows.length > 0) this.blocks.push({ type: 'table', rows: this.#rows });
     this.#rows = [];
   }
+}
+
+function setDestination(state: State, destination: State['destination']): void {
+  state.destination = destination;
 }

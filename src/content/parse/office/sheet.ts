@@ -59,7 +59,7 @@ export function sheetBlocks(grid: SheetGrid): Block[] {
   const blocks: Block[] = [];
   const rows = [...grid.rows.keys()].sort((a, b) => a - b);
   const columns = [...new Set([...grid.rows.values()].flatMap((cells) => [...cells.keys()]))].sort((a, b) => a - b);
-  for (const area of islands(grid, { rows, columns }, 0)) blocks.push(...areaBlocks(grid, area));
+  for (const area of splitIntoTables(grid, { rows, columns }, 0)) blocks.push(...areaBlocks(grid, area));
   if (grid.truncated) blocks.push({ type: 'comment', text: `only the first ${parseLimits.sheetRowsMax} rows` });
   return blocks;
 }
@@ -76,19 +76,19 @@ function fillMerges(grid: SheetGrid): void {
 }
 
 /** Splits along empty rows, then along empty columns, until nothing separates further. */
-function islands(grid: SheetGrid, area: Area, depth: number): Area[] {
+function splitIntoTables(grid: SheetGrid, area: Area, depth: number): Area[] {
   if (depth > 6) return [area];
   const bands = split(area.rows).map((rows) => ({ rows, columns: used(grid, rows, area.columns) }));
   return bands.flatMap((band) => {
     const parts = split(band.columns);
-    if (parts.length === 1) return bands.length === 1 ? [band] : islands(grid, band, depth + 1);
+    if (parts.length === 1) return bands.length === 1 ? [band] : splitIntoTables(grid, band, depth + 1);
     const partOf = new Map(parts.flatMap((columns, index) => columns.map((column) => [column, index] as const)));
     const rowsOf = parts.map((): number[] => []);
     for (const row of band.rows) {
       const filled = filledColumns(grid, row, band.columns).map((column) => partOf.get(column));
       for (const index of new Set(filled)) if (index !== undefined) rowsOf[index]?.push(row);
     }
-    return parts.flatMap((columns, index) => islands(grid, { rows: rowsOf[index] ?? [], columns }, depth + 1));
+    return parts.flatMap((columns, index) => splitIntoTables(grid, { rows: rowsOf[index] ?? [], columns }, depth + 1));
   });
 }
 

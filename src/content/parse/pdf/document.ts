@@ -78,7 +78,7 @@ export class PdfDocument {
   }
 
   metadata(): Omit<ParsedDocument, 'kind' | 'markdown'> {
-    const title = realTitle(this.#infoText('Title'));
+    const title = ignoreDefaultTitle(this.#infoText('Title'));
     const author = this.#infoText('Author');
     const created = pdfDate(this.#infoText('CreationDate'));
     const modified = pdfDate(this.#infoText('ModDate'));
@@ -139,7 +139,7 @@ function pdfDate(value: string): string | undefined {
 }
 
 /** Default titles that programs write are ignored. */
-function realTitle(title: string): string {
+function ignoreDefaultTitle(title: string): string {
   const bare = title.replace(/^Microsoft (?:Word|PowerPoint|Excel) - /i, '').trim();
   return /^(?:untitled.*|(?:slide|page|document) ?\d*|\S+\.(?:docx?|pptx?|xlsx?|odt|indd|tex|dvi|ps|pdf|qxd|fm))$/i.test(
     bare,

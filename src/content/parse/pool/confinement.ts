@@ -25,7 +25,7 @@ let found: Confinement | undefined;
 
 /** Tests once what this system allows: the strongest confinement in which the program can be read. */
 export function findConfinement(programFile: string): Confinement {
-  found ??= candidates().find((one) => works(one, programFile)) ?? none(process.platform === 'linux');
+  found ??= candidates().find((one) => isUsable(one, programFile)) ?? none(process.platform === 'linux');
   return found;
 }
 
@@ -66,7 +66,7 @@ function none(limits: boolean): Confinement {
   return { prefix: [], limits: limits && existsSync(shell), network: false, userId: undefined, readsAll: false };
 }
 
-function works({ prefix }: Confinement, programFile: string): boolean {
+function isUsable({ prefix }: Confinement, programFile: string): boolean {
   const [command = shell, ...rest] = [...prefix, shell];
   const look = 'test -r "$0" && test -x "$1"';
   const { status } = spawnSync(command, [...rest, '-c', look, programFile, process.execPath], {

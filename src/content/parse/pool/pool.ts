@@ -47,10 +47,13 @@ type Waiting = {
 };
 
 const queueMaxDefault = 512;
+/** Apps that had a document read so recently share the processes of `workers`, at least one each. */
+const shareMs = 2_000;
 const startRetryMsMax = 5_000;
 /** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
 const failedStartsMax = 4;
-const tasksPerProcessMax = 1_000;
+/** A new process takes half a second of processor time; one that has grown is replaced earlier. */
+const tasksPerProcessMax = 10_000;
 /** Cutting and indexing take time in proportion to the text; on a slow machine a second for this many bytes. */
 const preparedBytesPerSecond = 128 * 1024;
 
@@ -73,7 +76,11 @@ export class ParserPool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#lanes = new Lanes({ slots: 2 * options.workers, waitingMax: options.queueMax ?? queueMaxDefault });
+    this.#lanes = new Lanes({
+      slots: 2 * options.workers,
+      waitingMax: options.queueMax ?? queueMaxDefault,
+      recentMs: shareMs,
+    });
     this.#processOptions = { memoryMb: options.memoryMb, workerFile: options.workerFile };
   }
 
@@ -116,7 +123,7 @@ export class ParserPool {
 
   async #recognise(lane: string, work: () => Promise<string>): Promise<string> {
     const turn = Promise.withResolvers<void>();
-    if (!this.#recognitions.add(lane, turn.resolve)) throw fullError();
+    if (!this.#recognitions.add(lane, turn.resolve)) throw queueFullError();
     this.#recognitions.take()?.item();
     await turn.promise;
     const startedMs = performance.now();
@@ -180,7 +187,7 @@ export class ParserPool {
       const lane = options.lane ?? '';
       const giveUp = () => this.#forget(lane, waiting);
       const waiting: Waiting = { task, input, signal: options.signal, deadlineMs, giveUp, resolve, reject };
-      if (!this.#lanes.add(lane, waiting)) return reject(fullError());
+      if (!this.#lanes.add(lane, waiting)) return reject(queueFullError());
       options.signal?.addEventListener('abort', giveUp, { once: true });
       this.#dispatch();
       this.#fill();
@@ -279,7 +286,7 @@ function text(bytes: Uint8Array | undefined): string {
   return bytes === undefined ? '' : new TextDecoder().decode(bytes);
 }
 
-function fullError(): AppError {
+function queueFullError(): AppError {
   return new AppError('unavailable', 'Too many documents are waiting to be read. Try again in a moment.', {
     headers: { 'retry-after': '5' },
   });

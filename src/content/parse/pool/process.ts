@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { programFile } from '../../../program-file.ts';
 import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
 import { findConfinement, processorSecondsMax } from './confinement.ts';
@@ -20,7 +21,7 @@ const lastWordsMax = 16 * 1024;
 /** Markdown has at most four bytes per character; the rest is room for page images for OCR. */
 const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
 const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
-export const ownWorkerFile = fileURLToPath(new URL('./worker.ts', import.meta.url));
+export const ownWorkerFile = programFile('./worker', import.meta.url);
 
 /** One child process that parses one document at a time. */
 export class ParserProcess {
@@ -58,7 +59,7 @@ export class ParserProcess {
         resolve();
       };
       this.#child.once('error', (error) => end(String(error)));
-      // Not at its exit: what it said last may still be on the way.
+      // Not at `exit`: its last messages may still be in transit.
       this.#child.once('close', (code, signal) => end(`exit ${code ?? signal}`));
     });
     this.ready = this.#await(startTimeoutMs).then(() => {
@@ -183,7 +184,10 @@ function isFailure(reason: string): reason is ParseFailure {
  */
 function startChild(options: ProcessOptions): ChildProcess {
   const workerFile = options.workerFile ?? ownWorkerFile;
-  const readable = [sourceRoot, dirname(workerFile) + sep, modulesDirectory(), join(sourceRoot, '..', 'package.json')];
+  const readable = [
+    ...[sourceRoot, dirname(workerFile) + sep, modulesDirectory()],
+    ...['package.json', `node_modules${sep}`].map((path) => join(sourceRoot, '..', path)),
+  ];
   const nodeArguments = [
     '--permission',
     ...[...new Set(readable)].map((path) => `--allow-fs-read=${path}`),
@@ -214,7 +218,10 @@ function modulesDirectory(): string {
 /** Parsing must not slow down the server's own responses on a busy machine. */
 function lowerPriority(pid: number): void {
   try {
-    setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+    setPriority(
+      pid,
+      Math.min(constants.priority.PRIORITY_LOW, getPriority() + constants.priority.PRIORITY_BELOW_NORMAL),
+    );
   } catch {
     // not permitted: it runs at normal priority
   }

@@ -49,7 +49,7 @@ const tasks: Record<string, Task> = {
 };
 
 /** A fetched body arrives as it was sent: its Content-Encoding is decoded here. */
-function decoded(task: Task): Task {
+function decodeTask(task: Task): Task {
   return async (bytes, fields) => {
     const { contentEncoding, decodedBytesMax, cutBody } = fields;
     if (contentEncoding === undefined) return task(bytes, fields);
@@ -73,4 +73,4 @@ async function warmUp(): Promise<boolean> {
 }
 
 await loadPdfium();
-serve(Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, decoded(task)])), warmUp);
+serve(Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, decodeTask(task)])), warmUp);

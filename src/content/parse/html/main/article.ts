@@ -39,7 +39,7 @@ export function articleContent(
     const lede = findLede(copy, description);
     removeNoise(copy, cut);
     const content = gather(titledArticle(copy, title));
-    cleanUp(content, title, cut);
+    removeNonText(content, title, cut);
     if (lede !== undefined) addLede(content, lede);
     return content;
   });
@@ -262,7 +262,7 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
 }
 
 /** Removes from the chosen element what is not its text. */
-function cleanUp(content: HtmlElement, title: string | undefined, cut: Cut): void {
+function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut): void {
   const whole = textLength(content);
   for (const name of ['form', 'fieldset', 'footer', 'aside', 'input', 'button', 'select', 'textarea'])
     for (const element of findAll(content, name))

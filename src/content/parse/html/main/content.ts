@@ -1,5 +1,5 @@
 import type { PageFacts } from '../page-signals.ts';
-import type { PageType } from '../page-type.ts';
+import type { PageType } from '../page-types.ts';
 import type { Structured } from '../structured.ts';
 import { findFirst, type HtmlElement, type HtmlTree, textLength } from '../tree.ts';
 import { articleContent } from './article.ts';
@@ -33,12 +33,12 @@ function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, 
     case 'forum':
       return thread(body) ?? article();
     case 'service':
-      return orElse(wholePage(body), article);
+      return unlessEmpty(wholePage(body), article);
     case 'collection':
     case 'listing':
-      return orElse(cardsContent(body), article);
+      return unlessEmpty(cardsContent(body), article);
     case 'product':
-      return orElse(productContent(body, stated), article);
+      return unlessEmpty(productContent(body, stated), article);
   }
 }
 
@@ -52,7 +52,7 @@ function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
 const enoughCharacters = 100;
 
 /** The rules of a type find nothing on a misclassified page: then the general rules apply. */
-function orElse(content: HtmlElement, otherwise: () => HtmlElement): HtmlElement {
+function unlessEmpty(content: HtmlElement, otherwise: () => HtmlElement): HtmlElement {
   return textLength(content) >= enoughCharacters ? content : otherwise();
 }
 

@@ -32,7 +32,7 @@ export function findPosts(body: HtmlElement): Post[] {
     if (!overlaps) for (const one of group) chosen.add(one);
   }
   for (const element of [...chosen]) {
-    const outer = outermostAlone(element, groups.flat(), chosen);
+    const outer = widenToPost(element, groups.flat(), chosen);
     if (outer === element) continue;
     chosen.delete(element);
     chosen.add(outer);
@@ -42,7 +42,7 @@ export function findPosts(body: HtmlElement): Post[] {
 }
 
 /** The whole post, with author and time, where only its body was detected. */
-function outermostAlone(element: HtmlElement, candidates: HtmlElement[], chosen: Set<HtmlElement>): HtmlElement {
+function widenToPost(element: HtmlElement, candidates: HtmlElement[], chosen: Set<HtmlElement>): HtmlElement {
   let outer = element;
   for (let at = element.parent; at !== undefined; at = at.parent) {
     const box = at;

@@ -24,7 +24,7 @@ type WholePageOptions = {
 /** A copy of the page with all its sections and cards, without the parts that every page of the site repeats. */
 export function wholePage(body: HtmlElement, options: WholePageOptions = {}): HtmlElement {
   const copy = clone(body, undefined);
-  keepButtonTexts(copy);
+  keepButtonText(copy);
   removeWhere(copy, (element) => (isHidden(element) && !isPanel(element)) || isChrome(element));
   let extents = measureText(copy);
   const whole = extents.get(copy) ?? nothing;
@@ -78,7 +78,7 @@ function standsAlone(link: HtmlElement): boolean {
 }
 
 /** Questions of an accordion and labels of tabs are buttons, but act as headings. */
-function keepButtonTexts(root: HtmlElement): void {
+function keepButtonText(root: HtmlElement): void {
   for (const button of collect(
     root,
     ({ name, attributes }) => name === 'button' || (attributes.role === 'button' && name !== 'a'),

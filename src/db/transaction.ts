@@ -1,0 +1,114 @@
+import type { Connection } from './connection.ts';
+import { DatabaseError } from './errors.ts';
+import { isStalePlan } from './retry.ts';
+import { type Compiled, compile, createSql, type Result, type Row, type Statement } from './sql.ts';
+import type { Db, Transaction, TransactionMode } from './types.ts';
+
+type Work<T> = (tx: Transaction, scope: Scope) => Promise<T>;
+
+export async function execute(connection: Connection, compiled: Compiled): Promise<Result<Row[]>> {
+  try {
+    return await connection.execute(compiled);
+  } catch (error) {
+    if (isStalePlan(error)) connection.forget(compiled.text);
+    throw error;
+  }
+}
+
+export async function runTransaction<T>(
+  connection: Connection,
+  mode: TransactionMode | undefined,
+  work: Work<T>,
+): Promise<T> {
+  const begun = connection.runScript(mode === undefined ? 'begin' : `begin ${mode}`);
+  // The first statement is sent directly after a plain `begin`, which cannot fail on a working session.
+  if (mode === undefined) begun.catch(() => {});
+  else await begun;
+  const scope = new Scope(connection);
+  try {
+    const result = await scope.run(work);
+    await begun;
+    if ((await connection.runScript('commit')) !== 'COMMIT') throw new Error('The transaction had failed before.');
+    return result;
+  } catch (error) {
+    await connection.runScript('rollback').catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * A transaction or savepoint while its work runs. A failed statement fails it even when the work caught the error:
+ * PostgreSQL has already aborted it.
+ */
+export class Scope {
+  readonly #connection: Connection;
+  readonly #depth: number;
+  #failure: { error: unknown } | undefined;
+  #isOver = false;
+  #cursors = 0;
+
+  constructor(connection: Connection, depth = 0) {
+    this.#connection = connection;
+    this.#depth = depth;
+  }
+
+  async run<T>(work: Work<T>): Promise<T> {
+    try {
+      const result = await work(this.#sql(), this);
+      if (this.#failure) throw this.#failure.error;
+      return result;
+    } catch (error) {
+      // "The transaction is aborted" says less than the original error.
+      const isConsequence = error instanceof DatabaseError && error.code === '25P02';
+      throw isConsequence && this.#failure ? this.#failure.error : error;
+    } finally {
+      this.#isOver = true;
+    }
+  }
+
+  async execute(compiled: Compiled): Promise<Result<Row[]>> {
+    if (this.#isOver) throw new Error('The transaction is over.');
+    try {
+      return await execute(this.#connection, compiled);
+    } catch (error) {
+      this.#failure ??= { error };
+      throw error;
+    }
+  }
+
+  async runSavepoint<T>(work: Work<T>): Promise<T> {
+    if (this.#isOver) throw new Error('The transaction is over.');
+    const name = `s${this.#depth + 1}`;
+    await this.#connection.runScript(`savepoint ${name}`);
+    try {
+      const result = await new Scope(this.#connection, this.#depth + 1).run(work);
+      await this.#connection.runScript(`release savepoint ${name}`);
+      return result;
+    } catch (error) {
+      await this.#connection.runScript(`rollback to savepoint ${name}; release savepoint ${name}`);
+      throw error;
+    }
+  }
+
+  #sql(): Transaction {
+    return createSql((compiled) => this.execute(compiled), {
+      begin: ((work: (tx: Transaction) => Promise<unknown>) => this.runSavepoint(work)) as Db['begin'],
+      cursor: <Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number) =>
+        this.#readBatches(statement, size),
+    });
+  }
+
+  async *#readBatches<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows> {
+    const name = `c${this.#depth}_${++this.#cursors}`;
+    const compiled = compile(statement);
+    // Neither is prepared: the next cursor of this name may have other columns.
+    await this.execute({ ...compiled, text: `declare ${name} no scroll cursor for ${compiled.text}`, once: true });
+    const fetch = { ...compiled, text: `fetch ${size} from ${name}`, values: [], types: [], once: true };
+    for (let isMore = true; isMore; ) {
+      const rows = (await this.execute(fetch)) as unknown as Rows;
+      if (rows.length > 0) yield rows;
+      isMore = rows.length === size;
+    }
+    await this.#connection.runScript(`close ${name}`);
+  }
+}

@@ -1,0 +1,43 @@
+import type { Sql, Statement } from './sql.ts';
+
+/** What a store needs: the pool, a connection or a transaction. */
+export type Db = Sql & {
+  /**
+   * Runs work in a transaction; within one, in a savepoint of it. When PostgreSQL aborts the whole transaction with a
+   * deadlock or a serialisation failure, it is repeated, so work must have no effect other than its statements.
+   */
+  begin<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+};
+export type Transaction = Db & {
+  /** The rows of a statement in batches of `size`, without keeping all of them in memory. */
+  cursor<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows>;
+};
+/** One session: statements run in the order in which they are awaited. */
+export type Session = Db & {
+  /** SQL without values, possibly several statements. */
+  runScript(text: string): Promise<void>;
+  /** Returns the connection to the pool. */
+  release(): void;
+};
+/** The pool. A statement outside a transaction is repeated when PostgreSQL aborts it with a deadlock. */
+export type Database = Db & {
+  begin<T>(mode: TransactionMode, work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /**
+   * Runs work whose statements on this pool, and those of `finish`, commit together: see `Unit`. Statements in
+   * `runApart` do not take part.
+   */
+  combine<T>(work: () => Promise<T>, finish: (tx: Transaction, result: T) => Promise<void>): Promise<T>;
+  /** A connection for one caller, for session-level features. */
+  reserve(): Promise<Session>;
+  /** Listens on a notification channel; see `Listener`. */
+  listen(
+    channel: string,
+    hear: (payload: string) => void,
+    onListen?: () => void,
+  ): Promise<{ unlisten(): Promise<void> }>;
+  notify(channel: string, payload: string): Promise<void>;
+  /** Waits for running statements, for at most this many seconds. */
+  end(options?: { timeout?: number }): Promise<void>;
+};
+
+export type TransactionMode = 'read only' | 'isolation level repeatable read read only';

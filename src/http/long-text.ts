@@ -1,0 +1,237 @@
+import { randomBytes } from 'node:crypto';
+import { AppError, invalidField } from '../errors.ts';
+import { parseJson } from './json.ts';
+import { turns } from './turns.ts';
+
+/**
+ * Long strings of a JSON body, kept as they arrived: parsing a body of 40 MB at once would hold up every other request
+ * for hundreds of milliseconds. They are decoded in pieces when they are used.
+ */
+class LongText {
+  readonly #pieces: Uint8Array[];
+
+  /** @param pieces the bytes between the quotes, in order. */
+  constructor(pieces: Uint8Array[]) {
+    this.#pieces = pieces;
+  }
+
+  /** The text, piece by piece. Throws 400 on what is not JSON in UTF-8. No surrogate pair is split. */
+  *decode(): Generator<string> {
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    let escaped = '';
+    let surrogate = '';
+    for (const [index, piece] of this.#pieces.entries()) {
+      const isLast = index === this.#pieces.length - 1;
+      const raw = escaped + decodeUtf8(decoder, piece, !isLast);
+      const end = isLast ? raw.length : startOfLastEscape(raw);
+      escaped = raw.slice(end);
+      const text = surrogate + parseText(raw.slice(0, end));
+      surrogate = !isLast && endsWithHighSurrogate(text) ? text.slice(-1) : '';
+      yield surrogate === '' ? text : text.slice(0, -1);
+    }
+  }
+
+  toString(): string {
+    return [...this.decode()].join('');
+  }
+}
+
+/** A string of at most this many bytes is not long, whatever the chunks it arrives in. */
+const shortBytesMax = 64 * 1024;
+const bodyWithLongText = new WeakMap<object, LongText>();
+/** Stands for a long string in the JSON that is parsed. No client can know it. */
+const marker = `long-text-${randomBytes(16).toString('hex')}-`;
+
+/** Takes the long strings out of a JSON body while it arrives. */
+export class LongTextReader {
+  readonly #kept: Uint8Array[] = [];
+  readonly #texts: LongText[] = [];
+  /** The part of the current string in earlier chunks. */
+  #string: Uint8Array[] | undefined;
+  #isEscaped = false;
+
+  push(chunk: Uint8Array): void {
+    let from = 0;
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#string === undefined) {
+        const start = chunk.indexOf(quote, at);
+        if (start < 0) break;
+        at = start + 1;
+        const end = this.#endOfString(chunk, at);
+        if (end >= 0) at = end + 1;
+        else {
+          this.#kept.push(chunk.subarray(from, at));
+          this.#string = [chunk.subarray(at)];
+          return;
+        }
+      } else {
+        const end = this.#endOfString(chunk, at);
+        this.#string.push(chunk.subarray(at, end < 0 ? chunk.length : end));
+        if (end < 0) return;
+        this.#endString(this.#string);
+        from = end;
+        at = end + 1;
+      }
+    }
+    this.#kept.push(chunk.subarray(from));
+  }
+
+  /**
+   * The value of the body. With `keepsData`, long strings under the name `data` are left out of it, for `readLongText`;
+   * all others are put back.
+   */
+  end(valuesMax: number, keepsData: boolean): unknown {
+    if (this.#string !== undefined) this.#kept.push(...this.#string);
+    const bytes = Buffer.concat(this.#kept);
+    if (bytes.length === 0) return undefined;
+    const value = parseJson(bytes, valuesMax);
+    if (this.#texts.length === 0) return value;
+    const holder = { value };
+    this.#putBack(holder, keepsData, depthMax);
+    return holder.value;
+  }
+
+  /** The place of the closing quote; -1 when it is not in this chunk. */
+  #endOfString(chunk: Uint8Array, from: number): number {
+    for (let at = from; ; ) {
+      if (this.#isEscaped) {
+        if (at >= chunk.length) return -1;
+        this.#isEscaped = false;
+        at += 1;
+      }
+      const end = chunk.indexOf(quote, at);
+      const last = end < 0 ? chunk.length : end;
+      let first = last;
+      while (first > at && chunk[first - 1] === backslash) first -= 1;
+      this.#isEscaped = (last - first) % 2 === 1;
+      if (end < 0) return -1;
+      if (!this.#isEscaped) return end;
+      at = end;
+    }
+  }
+
+  #endString(pieces: Uint8Array[]): void {
+    this.#string = undefined;
+    if (pieces.reduce((sum, { length }) => sum + length, 0) <= shortBytesMax) {
+      this.#kept.push(...pieces);
+      return;
+    }
+    this.#kept.push(Buffer.from(`${marker}${this.#texts.length}`));
+    this.#texts.push(new LongText(pieces));
+  }
+
+  #putBack(value: object, keepsData: boolean, depthLeft: number): void {
+    // The check of the body refuses what is deeper.
+    if (depthLeft === 0) return;
+    for (const [name, member] of Object.entries(value)) {
+      if (name.startsWith(marker)) throw invalidField('body', `has a name of more than ${shortBytesMax} bytes`);
+      if (typeof member === 'object' && member !== null) this.#putBack(member, keepsData, depthLeft - 1);
+      if (typeof member !== 'string' || !member.startsWith(marker)) continue;
+      const text = this.#texts[Number(member.slice(marker.length))];
+      if (text === undefined) continue;
+      const isKept = keepsData && name === 'data' && !Array.isArray(value);
+      if (isKept) bodyWithLongText.set(value, text);
+      (value as Record<string, unknown>)[name] = isKept ? '' : text.toString();
+    }
+  }
+}
+
+/** Deeper values are refused by the check of the body; one more for the holder. */
+const depthMax = 102;
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** The long string that was left out of this object's `data`. */
+export function findLongData(holder: object): LongText | undefined {
+  return bodyWithLongText.get(holder);
+}
+
+/** The text as UTF-8, in pieces, one in each turn of the app. 422 on the field for text that cannot be stored. */
+export async function* encodeLongText(field: string, text: LongText, app: string): AsyncGenerator<Buffer> {
+  yield* inTurns(app, text, (piece) => {
+    if (!piece.isWellFormed()) throw invalidField(field, 'must not contain a lone surrogate');
+    return Buffer.from(piece);
+  });
+}
+
+/** The bytes of base64 (strict, as of RFC 4648 section 4), in pieces, one in each turn of the app. 422 on the field. */
+export async function* decodeLongBase64(field: string, text: LongText, app: string): AsyncGenerator<Buffer> {
+  let left = '';
+  let isOver = false;
+  yield* inTurns(app, text, (piece) => {
+    const all = left + piece;
+    const whole = all.slice(0, all.length - (all.length % 4));
+    left = all.slice(whole.length);
+    const bytes = Buffer.from(whole, 'base64');
+    if ((isOver && whole !== '') || bytes.toString('base64') !== whole) throw notBase64(field);
+    isOver ||= whole.endsWith('=');
+    return bytes;
+  });
+  if (left !== '') throw notBase64(field);
+}
+
+async function* inTurns(app: string, text: LongText, convert: (piece: string) => Buffer): AsyncGenerator<Buffer> {
+  const pieces = text.decode();
+  const convertNext = () => {
+    const converted: Buffer[] = [];
+    for (let bytes = 0; bytes < turnBytes; ) {
+      const { done, value } = pieces.next();
+      if (done) break;
+      const next = convert(value);
+      converted.push(next);
+      bytes += next.length;
+    }
+    return converted;
+  };
+  for (;;) {
+    const converted = await turns.run(app, convertNext);
+    if (converted.length === 0) return;
+    yield* converted;
+  }
+}
+
+/** About a millisecond of work. */
+const turnBytes = 192 * 1024;
+
+export function notBase64(field: string): AppError {
+  return invalidField(field, 'is not valid base64 (RFC 4648: letters A–Z a–z 0–9 + /, padded with =, no white space)');
+}
+
+function decodeUtf8(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array, stream: boolean): string {
+  try {
+    return decoder.decode(bytes, { stream });
+  } catch {
+    throw notJson();
+  }
+}
+
+function parseText(raw: string): string {
+  try {
+    return JSON.parse(`"${raw}"`) as string;
+  } catch {
+    // The parser's message quotes the body, which may be secret: it must not reach the log.
+    throw notJson();
+  }
+}
+
+function notJson(): AppError {
+  return new AppError('invalid_json', 'The request body is not valid JSON in UTF-8.');
+}
+
+/** `\uXXXX` is the longest escape. */
+const escapeLength = 6;
+
+/** Where an escape begins that may continue in the next piece; the end when there is none. */
+function startOfLastEscape(raw: string): number {
+  const last = raw.lastIndexOf('\\');
+  if (last < 0 || last < raw.length - escapeLength) return raw.length;
+  let first = last;
+  while (first > 0 && raw.charCodeAt(first - 1) === backslash) first -= 1;
+  // Pairs of backslashes are complete.
+  return (last - first) % 2 === 0 ? last : raw.length;
+}
+
+function endsWithHighSurrogate(text: string): boolean {
+  const code = text.charCodeAt(text.length - 1);
+  return code >= 0xd800 && code <= 0xdbff;
+}

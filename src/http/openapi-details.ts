@@ -1,0 +1,192 @@
+import type { Protocol } from './protocols.ts';
+import type { RouteInfo } from './route.ts';
+
+type Schema = Record<string, unknown>;
+type Header = { description: string; schema: Schema };
+type Response = {
+  description: string;
+  headers?: Record<string, unknown>;
+  content?: Record<string, { schema: Schema }>;
+};
+type Parameter = { name: string; in: string; required?: boolean; description?: string; schema: Schema };
+type Operation = {
+  operationId: string;
+  parameters?: Parameter[];
+  responses: Record<string, Response>;
+};
+type Document = {
+  paths: Record<string, Record<string, Operation>>;
+  components: { headers?: Record<string, unknown>; responses?: Record<string, unknown> };
+};
+
+const text = { type: 'string' };
+const seconds = { type: 'integer', minimum: 0 };
+
+const headers: Record<string, Header> = {
+  'Accept-Ranges': { description: '`bytes`: the contents can be read in parts.', schema: text },
+  'Content-Range': { description: 'The part that is sent, and the size of the whole.', schema: text },
+  ETag: { description: 'Identifies this state of the resource.', schema: text },
+  'Idempotency-Replayed': { description: '`true` if this is the stored response of an earlier request.', schema: text },
+  'Last-Modified': { description: 'When the contents were created.', schema: text },
+  'Retry-After': { description: 'Seconds to wait before the next attempt.', schema: seconds },
+  'RateLimit-Limit': {
+    description: 'Requests per minute of this credential in this group of routes.',
+    schema: seconds,
+  },
+  'RateLimit-Remaining': { description: 'Requests that are left.', schema: seconds },
+  'RateLimit-Reset': { description: 'Seconds until requests are possible again.', schema: seconds },
+  'X-Request-Id': { description: 'Identifies the request in the log of the server.', schema: text },
+};
+
+const parameters: Record<string, string> = {
+  'If-Match': 'Only if the resource has this entity tag, or with `*` exists; otherwise 412.',
+  'If-None-Match':
+    'On a write, only if the resource does not have this tag, or with `*` does not exist; otherwise 412. On a read, 304 if it has.',
+  'If-Modified-Since': '304 if the contents are not newer.',
+  'If-Range': 'Sends the range only if the contents still have this tag or date.',
+  Range: 'One range of bytes, such as `bytes=0-1023`.',
+  'Last-Event-ID': 'The `id` of the last event received: later ones are sent first.',
+};
+
+const binary: Record<string, { schema: Schema }> = { '*/*': { schema: { type: 'string', format: 'binary' } } };
+const events = { 'text/event-stream': { schema: text } };
+
+type Details = { content?: Record<string, { schema: Schema }>; responseHeaders?: string[]; requestHeaders?: string[] };
+
+const protocols: Record<Protocol, Details> = {
+  bytes: {
+    content: binary,
+    responseHeaders: ['ETag', 'Last-Modified', 'Accept-Ranges'],
+    requestHeaders: ['Range', 'If-Range', 'If-None-Match', 'If-Modified-Since'],
+  },
+  events: { content: events, requestHeaders: ['Last-Event-ID'] },
+  metrics: { content: { 'text/plain': { schema: text } } },
+  'json-or-events': { content: { 'application/json': { schema: { type: 'object' } }, ...events } },
+  tagged: { responseHeaders: ['ETag'] },
+  conditional: { responseHeaders: ['ETag'], requestHeaders: ['If-Match', 'If-None-Match'] },
+};
+
+/** Adds to each operation what its schemas do not say: path parameters, media types, headers and errors. */
+export function completeDocument<T extends object>(given: T, routes: readonly RouteInfo[]): T {
+  const document = given as unknown as Document;
+  const byId = new Map(routes.map((route) => [route.operationId, route]));
+  document.components.headers = headers;
+  document.components.responses = Object.fromEntries(
+    Object.entries(errors).map(([status, { name, description }]) => [name, errorResponse(Number(status), description)]),
+  );
+  for (const [path, operations] of Object.entries(document.paths))
+    for (const operation of Object.values(operations)) {
+      const route = byId.get(operation.operationId);
+      if (route === undefined) continue;
+      declarePathParameters(path, operation);
+      describeSuccess(operation, route);
+      describeErrors(operation, route);
+    }
+  return given;
+}
+
+function declarePathParameters(path: string, operation: Operation): void {
+  const declared = operation.parameters ?? [];
+  const missing = [...path.matchAll(/\{(\w+)\}/g)]
+    .map(([, name = '']) => name)
+    .filter((name) => !declared.some((parameter) => parameter.in === 'path' && parameter.name === name));
+  if (missing.length === 0) return;
+  const added = missing.map((name) => ({ name, in: 'path', required: true, schema: text }));
+  operation.parameters = [...added, ...declared];
+}
+
+function describeSuccess(operation: Operation, route: RouteInfo): void {
+  const { content, responseHeaders = [], requestHeaders = [] } = route.protocol ? protocols[route.protocol] : {};
+  const names = ['X-Request-Id', ...responseHeaders, ...(route.idempotency === 'kept' ? ['Idempotency-Replayed'] : [])];
+  for (const [status, response] of Object.entries(operation.responses)) {
+    if (!status.startsWith('2')) continue;
+    if (status === '204') delete response.content;
+    else if (content !== undefined) response.content = content;
+    response.headers = referHeaders(status === '204' ? ['X-Request-Id'] : names);
+  }
+  if (route.protocol === 'bytes') {
+    const whole = operation.responses['200'] as Response;
+    operation.responses['206'] = {
+      ...whole,
+      description: 'The range.',
+      headers: { ...whole.headers, ...referHeaders(['Content-Range']) },
+    };
+    operation.responses['304'] = { description: 'The cached contents are current.', headers: referHeaders(['ETag']) };
+  }
+  const added = requestHeaders.map((name) => ({
+    name,
+    in: 'header',
+    required: false,
+    description: parameters[name] ?? '',
+    schema: text,
+  }));
+  if (added.length > 0) operation.parameters = [...(operation.parameters ?? []), ...added];
+}
+
+const errors: Record<number, { name: string; description: string }> = {
+  400: { name: 'BadRequest', description: 'The body is not valid JSON, or a cursor is not valid.' },
+  401: { name: 'Unauthorized', description: 'The credential is missing or not valid.' },
+  403: { name: 'Forbidden', description: 'The caller may not do this.' },
+  404: { name: 'NotFound', description: 'The resource does not exist, or the caller may not see it.' },
+  408: { name: 'RequestTimeout', description: 'The body did not arrive in time.' },
+  409: {
+    name: 'Conflict',
+    description:
+      'The current state does not allow the request, or a request with the same `Idempotency-Key` is in progress.',
+  },
+  412: { name: 'PreconditionFailed', description: 'The resource is not in the required state.' },
+  413: { name: 'PayloadTooLarge', description: 'The body is too large.' },
+  415: { name: 'UnsupportedMediaType', description: 'The media type or encoding of the body is not supported.' },
+  416: { name: 'RangeNotSatisfiable', description: 'The range is outside the contents.' },
+  422: {
+    name: 'UnprocessableEntity',
+    description: 'Members of the request are missing or not valid: `fields` names them.',
+  },
+  429: { name: 'TooManyRequests', description: 'Too many requests.' },
+  500: {
+    name: 'InternalServerError',
+    description: 'An error of the server. Its log has details under the request id.',
+  },
+  503: { name: 'ServiceUnavailable', description: 'The server is unavailable for now.' },
+};
+
+function describeErrors(operation: Operation, route: RouteInfo): void {
+  for (const status of statusesOf(operation, route))
+    operation.responses[status] ??= { $ref: `#/components/responses/${errors[status]?.name}` } as unknown as Response;
+}
+
+/** The errors that a route may return. Others have the shape of the ranges 4XX and 5XX. */
+function statusesOf({ parameters: taken = [] }: Operation, route: RouteInfo): number[] {
+  const { access, method, protocol, takesJson, takesBytes, idempotency } = route;
+  const hasBody = takesJson || takesBytes;
+  const isOpen = access.kind === 'public';
+  const statuses = [500, 503];
+  if (!isOpen) statuses.push(401);
+  if (access.kind === 'app' || access.kind === 'developer') statuses.push(403, 429);
+  if (taken.some((parameter) => parameter.in === 'path')) statuses.push(404);
+  if (method === 'POST' || method === 'PATCH' || method === 'PUT') statuses.push(409);
+  if (protocol === 'conditional') statuses.push(412);
+  if (protocol === 'bytes') statuses.push(416);
+  if (hasBody) statuses.push(408, 413, 415, 422);
+  else if (taken.some((parameter) => parameter.in === 'query') || idempotency === 'kept') statuses.push(422);
+  if (takesJson) statuses.push(400);
+  return statuses.sort((a, b) => a - b);
+}
+
+function errorResponse(status: number, description: string): Response {
+  const more = {
+    416: ['X-Request-Id', 'Content-Range'],
+    429: ['X-Request-Id', 'Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
+    409: ['X-Request-Id', 'Retry-After'],
+    503: ['X-Request-Id', 'Retry-After'],
+  }[status];
+  return {
+    description,
+    headers: referHeaders(more ?? ['X-Request-Id']),
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+  };
+}
+
+function referHeaders(names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}

@@ -1,0 +1,258 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../clock.ts';
+import { type Database, type Db, nobody, production } from '../db/database.ts';
+import { AppError, invalidField } from '../errors.ts';
+import { requireMinimumSpeed } from '../http/body.ts';
+import { errorBody, toAppError } from '../http/errors.ts';
+import type { Idempotency, IdempotencyCaller } from '../http/idempotency.ts';
+import { newUuid } from '../ids.ts';
+import { limits } from '../limits.ts';
+import type { Logger } from '../log.ts';
+import { nameCaller } from '../tenancy/caller.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import * as store from './store.ts';
+import { requireStillVisible } from './visible.ts';
+
+type IdempotencyDeps = {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+  secrets: Secrets;
+  /** The bounds of each app. */
+  recordsMax: number;
+  bytesMax: number;
+  /** Longest body that is hashed to compare it with the first one. */
+  uploadBytesMax: number;
+};
+
+type Response = { status: number; headers: Record<string, string>; text: string | null };
+
+const keptMs = 24 * 60 * 60 * 1_000;
+/** A process that dies leaves its claim for this long. One that lives renews it. */
+const claimMs = 30_000;
+const renewEveryMs = 10_000;
+/** Headers of a handler or an error that belong to the response. */
+const keptHeaders = ['etag', 'location', 'allow', 'accept-encoding'];
+/** These say "again, otherwise" or "again, later", so the key stays free. */
+const retriable = new Set([401, 408, 429]);
+
+/** Keeps the responses of requests with an Idempotency-Key, each in the transaction of what the request changes. */
+export function createIdempotency(deps: IdempotencyDeps): Idempotency {
+  const { db, clock, log, secrets } = deps;
+  const later = (ms: number) => new Date(clock.now().getTime() + ms);
+
+  /** Claims the key and returns undefined, or the completed request. 409 while it is in progress. */
+  async function claimOrFind(place: store.Place, claim: string, requestDigest: Buffer | undefined) {
+    // A record may expire between the two statements.
+    for (let tries = 0; tries < 3; tries++) {
+      const claimed = await db.begin(async (tx) => {
+        const now = clock.now();
+        const terms = { now, claimedUntil: later(claimMs), expiresAt: later(keptMs) };
+        if (!(await store.claimRecord(tx, place, { claim, requestDigest: requestDigest ?? null, ...terms })))
+          return false;
+        const { records, bytes } = await store.findUsage(tx, place.appId);
+        if (records > deps.recordsMax || bytes > deps.bytesMax) throw full(deps);
+        return true;
+      });
+      if (claimed) return undefined;
+      const found = await store.findRecord(db, place);
+      if (found === undefined) continue;
+      if (requestDigest !== undefined && found.requestDigest?.equals(requestDigest) === false) throw reused();
+      if (found.status === null) throw inProgress();
+      return { ...found, status: found.status };
+    }
+    throw inProgress();
+  }
+
+  /** Stores the response, in the transaction of the change. */
+  async function complete(tx: Db, held: Held, done: Response) {
+    const { place, claim, digestOf } = held;
+    const stored = {
+      status: done.status,
+      headers: done.headers,
+      body: done.text === null ? null : secrets.wrap(Buffer.from(done.text)),
+      requestDigest: digestOf(),
+      expiresAt: later(keptMs),
+    };
+    if ((stored.body?.length ?? 0) > limits.idempotentResponseBytesMax)
+      throw invalidField('idempotency-key', `the response is larger than ${limits.idempotentResponseBytesMax} bytes`);
+    if (!(await store.completeRecord(tx, place, claim, stored))) throw inProgress();
+    if ((await store.findUsage(tx, place.appId)).bytes > deps.bytesMax) throw full(deps);
+  }
+
+  /** Runs the change for the first time. A failed attempt leaves either a stored error or a free key. */
+  async function runFirst(held: Held, reply: FastifyReply, change: () => Promise<unknown>) {
+    const { request, place, claim } = held;
+    const renewal = setInterval(() => {
+      store
+        .renewClaim(db, place, claim, later(claimMs))
+        .catch((error) => log.warn({ err: error }, 'Could not renew a claim'));
+    }, renewEveryMs).unref();
+    let response: Response | undefined;
+    try {
+      const answer = await db.combine(change, async (tx, result) => {
+        response = responseOf(reply, result);
+        await complete(tx, held, response);
+      });
+      return { answer, response };
+    } catch (error) {
+      // An error of `complete` itself says nothing about the change.
+      await (response === undefined && mayKeep(error, request)
+        ? db.begin((tx) => complete(tx, held, errorResponse(error, request)))
+        : store.releaseClaim(db, place, claim)
+      ).catch((cause) => log.warn({ err: cause }, 'Could not end a claim; it ends by itself'));
+      throw error;
+    } finally {
+      clearInterval(renewal);
+    }
+  }
+
+  function open(body: Buffer | null): string | null {
+    return body === null ? null : secrets.unwrap(body).plain.toString();
+  }
+
+  return {
+    async run({ key, caller, request, reply, change, wrap }) {
+      const place = placeOf(request, caller ?? callerOf(request), key);
+      const isStreamed = request.routeOptions.config.rawBody !== undefined;
+      const requestDigest = isStreamed ? undefined : digestOfJson(request);
+      const claim = newUuid();
+      let found: Awaited<ReturnType<typeof claimOrFind>>;
+      try {
+        found = await claimOrFind(place, claim, requestDigest);
+      } catch (error) {
+        if (isStreamed) request.raw.resume();
+        throw error;
+      }
+      if (found !== undefined) {
+        if (isStreamed) {
+          const digest = await requireMinimumSpeed(request, hashStream(request, deps.uploadBytesMax));
+          if (found.requestDigest?.equals(digest) === false) throw reused();
+        }
+        const text = open(found.body);
+        // Where the path is the credential, it was checked with the caller.
+        if (caller === undefined)
+          await requireStillVisible(request, found.status < 300 && text ? JSON.parse(text) : undefined);
+        reply.header('idempotency-replayed', 'true');
+        return send(reply, { status: found.status, headers: found.headers ?? {}, text });
+      }
+      if (isStreamed) request.bodyHash = createHash('sha256');
+      let streamed: Buffer | undefined;
+      const digestOf = () => {
+        streamed ??= requestDigest ?? digestOfStream(request);
+        return streamed;
+      };
+      let response: Response | undefined;
+      await wrap(async () => {
+        const first = await runFirst({ request, place, claim, digestOf }, reply, change);
+        response = first.response;
+        return first.answer;
+      });
+      return send(reply, response as unknown as Response);
+    },
+  };
+}
+
+type Held = { request: FastifyRequest; place: store.Place; claim: string; digestOf: () => Buffer };
+
+function callerOf({ identity }: FastifyRequest): IdempotencyCaller {
+  if (identity.kind === 'developer-without-app')
+    return { appId: nobody, sandboxId: production, name: `developer/${identity.developerId}` };
+  if (!('appId' in identity) || identity.kind === 'publishable') throw new Error('The request has no caller.');
+  return { appId: identity.appId, sandboxId: identity.sandboxId, name: nameCaller(identity) };
+}
+
+function placeOf(request: FastifyRequest, { appId, sandboxId, name }: IdempotencyCaller, key: string): store.Place {
+  const path = request.url.split('?', 1)[0];
+  return { appId, digest: hash(JSON.stringify([sandboxId, name, request.method, path, key])) };
+}
+
+function hash(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** Two bodies are the same when their values are, whatever the order of members. */
+function digestOfJson({ url, body }: FastifyRequest): Buffer {
+  const text = JSON.stringify([queryOf(url), body ?? null], (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+  return hash(text);
+}
+
+function digestOfStream(request: FastifyRequest): Buffer {
+  const { url, headers, bodyHash } = request;
+  const body = bodyHash?.digest('hex') ?? '';
+  return hash(JSON.stringify([queryOf(url), headers['content-type'] ?? '', headers['x-filename'] ?? '', body]));
+}
+
+function queryOf(url: string): string {
+  return url.split('?').slice(1).join('?');
+}
+
+async function hashStream(request: FastifyRequest, bytesMax: number): Promise<Buffer> {
+  const bodyHash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) throw reused();
+    bodyHash.update(chunk);
+  }
+  request.bodyHash = bodyHash;
+  return digestOfStream(request);
+}
+
+function responseOf(reply: FastifyReply, answer: unknown): Response {
+  if (reply.sent || answer === reply) throw new Error('A response that is already sent cannot be stored.');
+  const text = answer === undefined || answer === null ? null : String(reply.serialize(answer as object));
+  return { status: reply.statusCode, headers: pick(reply.getHeaders()), text };
+}
+
+function errorResponse(error: unknown, request: FastifyRequest): Response {
+  const appError = toAppError(error, request);
+  return { status: appError.status, headers: pick(appError.headers), text: JSON.stringify(errorBody(appError)) };
+}
+
+/** Whether a retry must get the same error. A streamed body that was not read to its end cannot be compared. */
+function mayKeep(error: unknown, request: FastifyRequest): boolean {
+  const { status } = toAppError(error, request);
+  const isKnown = request.bodyHash === undefined || request.raw.readableEnded;
+  return status < 500 && !retriable.has(status) && isKnown;
+}
+
+function pick(headers: Record<string, unknown>): Record<string, string> {
+  return Object.fromEntries(
+    keptHeaders.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]])),
+  );
+}
+
+function send(reply: FastifyReply, { status, headers, text }: Response): FastifyReply {
+  reply.code(status).headers(headers);
+  return text === null ? reply.send() : reply.type('application/json; charset=utf-8').send(text);
+}
+
+function inProgress(): AppError {
+  return new AppError(
+    'request_in_progress',
+    'A request with this Idempotency-Key is still in progress. Try again shortly.',
+    {
+      headers: { 'retry-after': '1' },
+    },
+  );
+}
+
+function reused(): AppError {
+  return new AppError('idempotency_key_reused', 'This Idempotency-Key was used with another request body.', {
+    fields: [{ field: 'idempotency-key', message: 'was used with another body' }],
+  });
+}
+
+function full({ recordsMax, bytesMax }: IdempotencyDeps): AppError {
+  const message = `Within 24 hours, an app may use ${recordsMax} values of Idempotency-Key, with responses of ${bytesMax} bytes. Send the request without the header, or try again later.`;
+  return new AppError('quota_exceeded', message, {
+    fields: [{ field: 'idempotency-key', message: 'the app has used too many' }],
+    details: { quota: 'idempotency', records_max: recordsMax, bytes_max: bytesMax },
+  });
+}

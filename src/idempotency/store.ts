@@ -1,0 +1,80 @@
+/*
+ * Triggers of idempotency_records: idempotency_records_added, idempotency_records_resized and idempotency_records_removed
+ * keep idempotency_usage, the number of an app's records and the bytes of their responses.
+ */
+import type { Db } from '../db/database.ts';
+
+/** Names a record. `digest` covers sandbox, caller, method, path and key. */
+export type Place = { appId: string; digest: Buffer };
+
+/** The response of a completed request. `body` is wrapped. */
+type StoredResponse = { status: number; headers: Record<string, string>; body: Buffer | null };
+
+type RecordRow = Omit<StoredResponse, 'status' | 'headers'> & {
+  requestDigest: Buffer | null;
+  claimedUntil: Date;
+  status: number | null;
+  headers: Record<string, string> | null;
+};
+
+type Claim = { claim: string; requestDigest: Buffer | null; now: Date; claimedUntil: Date; expiresAt: Date };
+
+/** Claims the key: a new one, an expired one, or one whose claim has ended. False when another request has it. */
+export async function claimRecord(db: Db, place: Place, claim: Claim): Promise<boolean> {
+  const taken = await db`
+    insert into idempotency_records as r (app_id, digest, request_digest, claim, claimed_until, expires_at)
+    values (${place.appId}, ${place.digest}, ${claim.requestDigest}, ${claim.claim}, ${claim.claimedUntil}, ${claim.expiresAt})
+    on conflict (app_id, digest) do update set
+      request_digest = excluded.request_digest, claim = excluded.claim, claimed_until = excluded.claimed_until,
+      expires_at = excluded.expires_at, status = null, headers = null, body = null, bytes = 0
+    where r.expires_at <= ${claim.now} or (r.status is null and r.claimed_until <= ${claim.now})`;
+  return taken.count > 0;
+}
+
+export async function findRecord(db: Db, place: Place): Promise<RecordRow | undefined> {
+  const [row] = await db<RecordRow[]>`
+    select request_digest, claimed_until, status, headers, body from idempotency_records
+    where app_id = ${place.appId} and digest = ${place.digest}`;
+  return row;
+}
+
+/** Extends a claim that is still held. */
+export async function renewClaim(db: Db, place: Place, claim: string, until: Date): Promise<void> {
+  await db`update idempotency_records set claimed_until = ${until}
+    where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`;
+}
+
+/** Stores the response. False when the claim has passed to another request. */
+export async function completeRecord(
+  db: Db,
+  place: Place,
+  claim: string,
+  done: StoredResponse & { requestDigest: Buffer; expiresAt: Date },
+): Promise<boolean> {
+  const completed = await db`
+    update idempotency_records set status = ${done.status}, headers = ${db.json(done.headers)}, body = ${done.body},
+      bytes = ${done.body?.length ?? 0}, request_digest = ${done.requestDigest}, expires_at = ${done.expiresAt}
+    where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`;
+  return completed.count > 0;
+}
+
+/** Gives the key back: the request has changed nothing. */
+export async function releaseClaim(db: Db, place: Place, claim: string): Promise<void> {
+  await db`delete from idempotency_records
+    where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`;
+}
+
+export async function findUsage(db: Db, appId: string): Promise<{ records: number; bytes: number }> {
+  const [row] = await db<{ records: number; bytes: number }[]>`
+    select records, bytes from idempotency_usage where app_id = ${appId}`;
+  return row ?? { records: 0, bytes: 0 };
+}
+
+/** Deletes up to `limit` expired records and returns how many. */
+export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
+  const gone = await db`
+    delete from idempotency_records where (app_id, digest) in (
+      select app_id, digest from idempotency_records where expires_at <= ${now}
+      order by expires_at limit ${limit} for update skip locked)`;
+  return gone.count;
+}

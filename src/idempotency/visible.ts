@@ -1,0 +1,56 @@
+import type { FastifyRequest } from 'fastify';
+import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
+import { ownHeaders } from '../http/own-requests.ts';
+import { formatId, idPrefixes } from '../ids.ts';
+
+/** Where a resource of each kind is read. Those without a path of their own are as visible as what contains them. */
+export const pathsOfKinds: Partial<Record<keyof typeof idPrefixes, string>> = {
+  agent: '/api/v1/agents/',
+  automation: '/api/v1/automations/',
+  automationRun: '/api/v1/automation_runs/',
+  document: '/api/v1/knowledge_documents/',
+  extraction: '/api/v1/extractions/',
+  file: '/api/v1/files/',
+  ingestion: '/api/v1/knowledge_ingestions/',
+  installation: '/api/v1/installations/',
+  org: '/api/v1/orgs/',
+  sandbox: '/api/v1/sandboxes/',
+  source: '/api/v1/knowledge_sources/',
+  team: '/api/v1/teams/',
+  thread: '/api/v1/threads/',
+  user: '/api/v1/users/',
+};
+
+/**
+ * Throws what reading a resource of the response returns now, unless the caller may still see it: those named in the
+ * path, and the one that the response is about. An operation that the caller may use on what they cannot read by itself
+ * (403) does not count.
+ */
+export async function requireStillVisible(request: FastifyRequest, body: unknown): Promise<void> {
+  const { app: _app, ...params } = (request.params ?? {}) as Record<string, string>;
+  const { id, ingestion } = (body ?? {}) as { id?: unknown; ingestion?: unknown };
+  const paths = new Set([...Object.values(params), id, ingestion].flatMap((named) => pathOf(named) ?? []));
+  const headers = { ...ownHeaders(request), ...scopeHeaders(request) };
+  for (const url of paths) {
+    const answer = await request.server.inject({ method: 'GET', url, headers, remoteAddress: request.ip });
+    if (answer.statusCode < 400 || answer.statusCode === 403) continue;
+    const { code, message } = (answer.json() as { error: { code: ErrorCode; message: string } }).error;
+    if (!(code in errorCodes)) throw new Error(`Reading ${url} failed with ${answer.statusCode}.`);
+    throw new AppError(code, message);
+  }
+}
+
+function pathOf(named: unknown): string | undefined {
+  if (typeof named !== 'string') return undefined;
+  const prefix = named.slice(0, named.indexOf('_'));
+  for (const [kind, path] of Object.entries(pathsOfKinds)) {
+    const prefixes: readonly string[] = idPrefixes[kind as keyof typeof idPrefixes];
+    if (prefixes.includes(prefix)) return `${path}${encodeURIComponent(named)}`;
+  }
+  return undefined;
+}
+
+/** The app that a developer names in the path. */
+function scopeHeaders({ identity }: FastifyRequest): Record<string, string> {
+  return identity?.kind === 'developer' ? { 'x-app': formatId('app', identity.appId) } : {};
+}

@@ -1,0 +1,24 @@
+import { readConfig } from './config.ts';
+import { createLogger } from './log.ts';
+import { startServing } from './serving.ts';
+
+/** A server that runs in this process. */
+export type RunningServer = {
+  /** The URL that it listens on. */
+  url: string;
+  /** The base URL for clients, which differs behind a proxy. */
+  baseUrl: string;
+  /** Finishes requests and jobs, then stops everything, the embedded database included. */
+  close(): Promise<void>;
+};
+
+/**
+ * Starts a Quarry server in this process, as `quarry serve` does in one of its own.
+ * @param settings by the names of their environment variables, such as `{ PORT: '0', QUARRY_DATA_DIR: '/srv/quarry' }`;
+ *   they override the environment.
+ */
+export async function startServer(settings: Record<string, string> = {}): Promise<RunningServer> {
+  const config = readConfig(undefined, settings);
+  const { url, baseUrl, close } = await startServing(config, createLogger(config.logLevel));
+  return { url, baseUrl, close };
+}

@@ -1,0 +1,95 @@
+import { fork } from 'node:child_process';
+import { contain, UncaughtError } from '../contain.ts';
+import type { DatabaseTarget } from '../db/address.ts';
+import type { Logger } from '../log.ts';
+import type { JobPayload } from './queue.ts';
+import type { Task } from './task.ts';
+
+/*
+ * A job that was active in two crashes runs in a process of its own. When that process ends and this one does not, the
+ * job is the cause. When both end, somebody killed the server, and the job is not to blame.
+ */
+
+/** The job, as the process that runs it alone receives it. */
+type TrialJob = {
+  target: DatabaseTarget;
+  baseUrl: string;
+  task: string;
+  payload: JobPayload;
+  jobId: string;
+  attempt: number;
+  isLastAttempt: boolean;
+};
+
+/** Runs a job in a process of its own. Rejects with the job's error, or with JobCrash. */
+export type Trial = (job: Omit<TrialJob, 'target' | 'baseUrl'>, signal: AbortSignal) => Promise<void>;
+
+/** The job threw an uncaught exception, or ended the process that ran nothing else. */
+export class JobCrash extends Error {}
+
+type Report = { state: 'started' | 'done' } | { state: 'failed' | 'crashed'; message: string };
+
+const trialMsMax = 60 * 60_000;
+
+/**
+ * Runs one job at a time in this way: each costs a whole process.
+ * @param file a program that calls `serveTrial`.
+ */
+export function trialIn(file: string, facts: () => Pick<TrialJob, 'target' | 'baseUrl'>): Trial {
+  let last: Promise<unknown> = Promise.resolve();
+  return (job, signal) => {
+    const ended = last.then(() => runAlone(file, { ...facts(), ...job }, signal));
+    last = ended.catch(() => {});
+    return ended;
+  };
+}
+
+async function runAlone(file: string, job: TrialJob, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const child = fork(file, [], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const end = Promise.withResolvers<Report | undefined>();
+  let hasStarted = false;
+  child.on('message', (report: Report) => {
+    if (report.state === 'started') hasStarted = true;
+    else end.resolve(report);
+  });
+  child.once('exit', () => end.resolve(undefined));
+  child.on('error', end.reject);
+  const giveUp = (): void => end.reject(signal.reason);
+  signal.addEventListener('abort', giveUp, { once: true });
+  const late = new Error('The job did not end within an hour in a process of its own.');
+  const timer = setTimeout(() => end.reject(late), trialMsMax);
+  try {
+    child.send(job, () => {});
+    const report = await end.promise;
+    if (report === undefined)
+      throw hasStarted
+        ? new JobCrash('The job ended a process that ran nothing else.')
+        : new Error('The process for this job alone did not start.');
+    if (report.state === 'crashed') throw new JobCrash(report.message);
+    if (report.state === 'failed') throw new Error(report.message);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', giveUp);
+    child.kill('SIGKILL');
+  }
+}
+
+/** The other side: runs the one job that the parent sends. Ends with the parent. */
+export function serveTrial(open: (job: TrialJob) => Promise<{ run: Task; log: Logger }>): void {
+  const report = (message: Report): void => void process.send?.(message);
+  process.on('disconnect', () => process.exit(1));
+  process.once('message', async (job: TrialJob) => {
+    const { run, log } = await open(job);
+    report({ state: 'started' });
+    const { jobId, attempt, isLastAttempt } = job;
+    const context = { jobId, attempt, isLastAttempt, log, signal: new AbortController().signal };
+    try {
+      await contain(() => run(job.payload, { ...context, waitOutside: (wait) => wait(), isCrowded: () => false }));
+      report({ state: 'done' });
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      report({ state: error instanceof UncaughtError ? 'crashed' : 'failed', message });
+    }
+  });
+}

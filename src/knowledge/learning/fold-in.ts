@@ -1,0 +1,50 @@
+import { codeHeaderBytes, frequencyWeight, packChunk, unpackWord } from '../../content/learn/codes.ts';
+import { readBundle, unpackPostings } from '../../content/postings.ts';
+import type { Transaction } from '../../db/database.ts';
+import type { SourceKey } from '../index/store.ts';
+import { insertCodes, listWords, nextCodeVersion } from './store.ts';
+
+/** The model of a locked index; version 0 is none. */
+type ModelState = { modelVersion: number; modelDimensions: number };
+
+/**
+ * Places new chunks in the space of the source's model, in the transaction that stores them: a search finds them by
+ * meaning from its first moment. A bundle's ordinals count from 0.
+ */
+export async function foldIn(
+  tx: Transaction,
+  key: SourceKey,
+  { modelVersion, modelDimensions: dimensions }: ModelState,
+  firstOrdinal: number,
+  bundles: readonly { chunkCount: number; content: Buffer }[],
+): Promise<void> {
+  if (modelVersion === 0 || bundles.length === 0) return;
+  const codeVersion = await nextCodeVersion(tx, key);
+  let next = firstOrdinal;
+  for (const { chunkCount, content } of bundles) {
+    const entries = readBundle(content);
+    const words = await listWords(
+      tx,
+      key,
+      modelVersion,
+      entries.map((entry) => entry.term),
+    );
+    const vectors = new Map(words.map((word) => [word.term, unpackWord(word.vector)]));
+    const sums = new Float32Array(chunkCount * dimensions);
+    for (const { term, postings } of entries) {
+      const vector = vectors.get(term);
+      if (!vector) continue;
+      const { ordinals, tallies } = unpackPostings(postings);
+      for (let i = 0; i < ordinals.length; i++) {
+        const at = (ordinals[i] as number) * dimensions;
+        const weight = frequencyWeight((tallies[i] as number) >>> 1);
+        for (let j = 0; j < dimensions; j++) sums[at + j] = (sums[at + j] as number) + weight * (vector[j] as number);
+      }
+    }
+    const size = codeHeaderBytes + dimensions;
+    const codes = Buffer.alloc(chunkCount * size);
+    for (let i = 0; i < chunkCount; i++) packChunk(sums, i * dimensions, dimensions, codes, i * size);
+    await insertCodes(tx, key, modelVersion, { firstOrdinal: next, chunkCount, codeVersion, content: codes });
+    next += chunkCount;
+  }
+}

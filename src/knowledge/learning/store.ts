@@ -1,0 +1,179 @@
+import { readBundle } from '../../content/postings.ts';
+import type { StemLanguage } from '../../content/terms.ts';
+import type { Db, Transaction } from '../../db/database.ts';
+import { lockSource, type SourceKey } from '../index/store.ts';
+
+/** Sources whose model is due: there is none, or the source has grown since by this part. */
+export function listDue(db: Db, due: { chunksMin: number; growth: number; count: number; appId: string | undefined }) {
+  return db<SourceKey[]>`
+    select i.app_id, i.source_id
+    from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
+    where ${due.appId === undefined ? db`true` : db`i.app_id = ${due.appId}`} and i.chunk_count >= ${due.chunksMin}
+      and (m.version is null or m.version = 0 or i.next_ordinal - m.next_ordinal >= m.chunk_count * ${due.growth}::float8)
+      and (m.lease_until is null or m.lease_until < now())
+    order by i.app_id, i.chunk_count limit ${due.count}`;
+}
+
+/**
+ * Takes the training of a source's model for a while, unless another source of the app is being learned. Returns the
+ * current version of its model, 0 without one; undefined when it cannot be had.
+ */
+export async function claimModel(
+  db: Db,
+  key: SourceKey,
+  holder: string,
+  leaseSeconds: number,
+): Promise<number | undefined> {
+  return db.begin(async (tx) => {
+    await lockSource(tx, key);
+    await tx`select pg_advisory_xact_lock(hashtextextended('knowledge-learn ' || ${key.appId}::text, 0))`;
+    const [model] = await tx<{ version: number }[]>`
+      insert into knowledge_models (app_id, source_id, lease_holder, lease_until)
+      select i.app_id, i.source_id, ${holder}::uuid, now() + make_interval(secs => ${leaseSeconds})
+      from knowledge_indexes i
+      where i.app_id = ${key.appId} and i.source_id = ${key.sourceId} and not exists (
+        select 1 from knowledge_models m
+        where m.app_id = ${key.appId} and m.lease_holder is not null and m.lease_until >= now())
+      on conflict (app_id, source_id) do update set lease_holder = excluded.lease_holder, lease_until = excluded.lease_until
+      returning version`;
+    return model?.version;
+  });
+}
+
+/** Keeps the claim. False when it is lost, or the source is gone. */
+export async function renewClaim(db: Db, key: SourceKey, holder: string, leaseSeconds: number): Promise<boolean> {
+  const { count } = await db`
+    update knowledge_models set lease_until = now() + make_interval(secs => ${leaseSeconds})
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
+  return count > 0;
+}
+
+/** Ends the claim; the source is not due again before `pauseSeconds` have passed. */
+export async function releaseClaim(db: Db, key: SourceKey, holder: string, pauseSeconds: number): Promise<void> {
+  await db`
+    update knowledge_models set lease_holder = null, lease_until = now() + make_interval(secs => ${pauseSeconds})
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
+}
+
+/** What a training reads of the source's index. */
+export type IndexFacts = {
+  language: StemLanguage;
+  firstOrdinal: number;
+  nextOrdinal: number;
+  chunkCount: number;
+  wordCount: number;
+};
+
+export async function readIndexFacts(db: Db, key: SourceKey): Promise<IndexFacts | undefined> {
+  const [row] = await db<IndexFacts[]>`
+    select language, first_ordinal, next_ordinal, chunk_count, word_count
+    from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  return row;
+}
+
+export function listDeadRanges(db: Db, key: SourceKey) {
+  return db<{ firstOrdinal: number; chunkCount: number }[]>`
+    select first_ordinal, chunk_count from knowledge_dead_ranges
+    where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+}
+
+const rowsPerRead = 500;
+
+/** The postings of all terms that may contain ordinals of a range, in batches, in no useful order. */
+export async function* readRange(tx: Transaction, key: SourceKey, from: number, to: number) {
+  const postings = tx<{ term: string; postings: Buffer }[]>`
+    select p.term, p.postings from knowledge_segments g
+    join knowledge_postings p on p.app_id = g.app_id and p.segment = g.segment
+    where g.app_id = ${key.appId} and g.source_id = ${key.sourceId}
+      and g.last_ordinal >= ${from} and g.first_ordinal < ${to}`;
+  yield* tx.cursor(postings, rowsPerRead);
+  const bundles = tx<{ content: Buffer }[]>`
+    select content from knowledge_bundles where app_id = ${key.appId} and source_id = ${key.sourceId}
+      and first_ordinal + chunk_count > ${from} and first_ordinal < ${to}`;
+  for await (const rows of tx.cursor(bundles, rowsPerRead)) for (const row of rows) yield readBundle(row.content);
+}
+
+export async function insertWords(
+  db: Db,
+  key: SourceKey,
+  version: number,
+  words: { term: string; frequency: number; vector: Buffer }[],
+): Promise<void> {
+  await db`
+    insert into knowledge_model_terms (app_id, source_id, version, term, frequency, vector)
+    select ${key.appId}::uuid, ${key.sourceId}::uuid, ${version}::int, w.*
+    from unnest(${words.map((word) => word.term)}::text[], ${words.map((word) => word.frequency)}::float4[],
+      ${words.map((word) => `\\x${word.vector.toString('hex')}`)}::text[]::bytea[]) w`;
+}
+
+export async function insertCodes(
+  db: Db,
+  key: SourceKey,
+  version: number,
+  codes: { firstOrdinal: number; chunkCount: number; codeVersion: number; content: Buffer },
+): Promise<void> {
+  await db`
+    insert into knowledge_model_codes (app_id, source_id, version, first_ordinal, chunk_count, code_version, content)
+    values (${key.appId}, ${key.sourceId}, ${version}, ${codes.firstOrdinal}, ${codes.chunkCount},
+      ${codes.codeVersion}, ${codes.content})`;
+}
+
+/** Makes a complete version the source's model. False when the claim is lost. The index must be locked. */
+export async function installModel(
+  tx: Transaction,
+  key: SourceKey,
+  holder: string,
+  model: { version: number; dimensions: number; words: number; chunkCount: number; nextOrdinal: number },
+): Promise<boolean> {
+  const { count } = await tx`
+    update knowledge_models set version = ${model.version}, dimensions = ${model.dimensions},
+      word_count = ${model.words}, chunk_count = ${model.chunkCount}, next_ordinal = ${model.nextOrdinal},
+      code_version = 1, trained_at = now(), lease_holder = null, lease_until = null
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and lease_holder = ${holder}`;
+  return count > 0;
+}
+
+/** The version of a source's model: 0 while it has none. */
+export async function readVersion(db: Db, key: SourceKey): Promise<number | undefined> {
+  const [row] = await db<{ version: number }[]>`
+    select version from knowledge_models where app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  return row?.version;
+}
+
+/** Deletes what was stored of other versions: replaced ones, and one that was never finished. */
+export async function deleteOtherVersions(db: Db, key: SourceKey, version: number): Promise<void> {
+  const other = db`app_id = ${key.appId} and source_id = ${key.sourceId} and version <> ${version}`;
+  await db`delete from knowledge_model_terms where ${other}`;
+  await db`delete from knowledge_model_codes where ${other}`;
+}
+
+/** Deletes the codes of a source below an ordinal where nothing is live any more. */
+export async function deleteCodesBelow(tx: Transaction, key: SourceKey, ordinal: number): Promise<void> {
+  await tx`
+    delete from knowledge_model_codes where app_id = ${key.appId} and source_id = ${key.sourceId}
+      and first_ordinal + chunk_count <= ${ordinal}`;
+}
+
+/** Deletes all that is stored of a source's model. */
+export async function deleteModel(tx: Transaction, key: SourceKey): Promise<void> {
+  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
+  await tx`delete from knowledge_models where ${of}`;
+  await tx`delete from knowledge_model_terms where ${of}`;
+  await tx`delete from knowledge_model_codes where ${of}`;
+}
+
+/** The vectors of these words in a model's version, unordered. */
+export function listWords(db: Db, key: SourceKey, version: number, terms: string[]) {
+  return db<{ term: string; vector: Buffer }[]>`
+    select term, vector from knowledge_model_terms
+    where app_id = ${key.appId} and source_id = ${key.sourceId} and version = ${version}
+      and term = any(${terms}::text[])`;
+}
+
+/** Counts an addition to the codes of a locked index's model. */
+export async function nextCodeVersion(tx: Transaction, key: SourceKey): Promise<number> {
+  const [row] = await tx<{ codeVersion: number }[]>`
+    update knowledge_models set code_version = code_version + 1
+    where app_id = ${key.appId} and source_id = ${key.sourceId} returning code_version`;
+  return row?.codeVersion ?? 0;
+}

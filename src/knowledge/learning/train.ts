@@ -1,0 +1,163 @@
+import { codeHeaderBytes } from '../../content/learn/codes.ts';
+import { LearningProcess } from '../../content/learn/process.ts';
+import type { Database, Db, Transaction } from '../../db/database.ts';
+import { newUuid } from '../../ids.ts';
+import type { Logger } from '../../log.ts';
+import { lockIndex, type SourceKey } from '../index/store.ts';
+import * as store from './store.ts';
+
+type LearnDeps = {
+  db: Database;
+  log: Logger;
+  /** Memory of one learning process in MiB; 0 learns nothing. */
+  learnMemoryMb: number;
+};
+
+/** A smaller source says too little about its words. */
+const chunksMin = 256;
+/** A model is trained again when the source has got so many new chunks, as a part of those it was trained for. */
+const growth = 0.5;
+/** Larger sources are learned from a sample, and all their chunks folded in. */
+const sampleChunksMax = 65_536;
+const sampleWordsMax = 20_000_000;
+const dimensionsMax = 64;
+const dimensionsStep = 16;
+const leaseSeconds = 30;
+const heartbeatMs = 5_000;
+/** After a failure, such as too little memory, the source waits. */
+const pauseSeconds = 3_600;
+/** Chunks folded in at a time: a quarter of a kilobyte each in the learning process. */
+const foldedChunksMax = 524_288;
+/** So many new chunks may be left to fold in while the index is locked. */
+const lockedChunksMax = 512;
+const chunksPerRow = 4_096;
+const wordsPerInsert = 4_000;
+
+/** Trains the models of an app's sources that are due, one after another. */
+export async function learnSources(deps: LearnDeps, appId: string, signal: AbortSignal | undefined): Promise<void> {
+  if (deps.learnMemoryMb === 0) return;
+  for (const key of await store.listDue(deps.db, { chunksMin, growth, count: 100, appId })) {
+    if (signal?.aborted) return;
+    await learnSource(deps, key, signal);
+  }
+}
+
+/** The apps that have a source whose model is due. */
+export async function listAppsToLearn({ db, learnMemoryMb }: LearnDeps): Promise<string[]> {
+  if (learnMemoryMb === 0) return [];
+  const due = await store.listDue(db, { chunksMin, growth, count: 1_000, appId: undefined });
+  return [...new Set(due.map((key) => key.appId))];
+}
+
+async function learnSource(deps: LearnDeps, key: SourceKey, signal: AbortSignal | undefined): Promise<void> {
+  const { db, log } = deps;
+  const holder = newUuid();
+  const version = await store.claimModel(db, key, holder, leaseSeconds);
+  if (version === undefined) return;
+  const lost = new AbortController();
+  const heartbeat = setInterval(() => {
+    store
+      .renewClaim(db, key, holder, leaseSeconds)
+      .then((held) => held || lost.abort())
+      .catch((error: unknown) => log.warn({ err: error, source: key.sourceId }, 'A claim was not renewed'));
+  }, heartbeatMs);
+  const stop = signal ? AbortSignal.any([signal, lost.signal]) : lost.signal;
+  const learner = new LearningProcess(deps.learnMemoryMb, stop);
+  try {
+    // What an interrupted training left behind.
+    await store.deleteOtherVersions(db, key, version);
+    await trainModel(db, key, holder, version + 1, learner);
+    await store.deleteOtherVersions(db, key, (await store.readVersion(db, key)) ?? 0);
+    await store.releaseClaim(db, key, holder, 0);
+  } catch (error) {
+    await store.releaseClaim(db, key, holder, stop.aborted ? 0 : pauseSeconds);
+    if (!stop.aborted) log.warn({ err: error, source: key.sourceId }, 'No model was learned from a source');
+  } finally {
+    clearInterval(heartbeat);
+    await learner.close();
+  }
+}
+
+/**
+ * Trains a version on a sample, folds in every chunk, and makes it the source's model. Until then nothing of it is used;
+ * ingestion and search continue.
+ */
+async function trainModel(
+  db: Database,
+  key: SourceKey,
+  holder: string,
+  version: number,
+  learner: LearningProcess,
+): Promise<void> {
+  const trained = await db.begin('isolation level repeatable read read only', async (tx) => {
+    const facts = await store.readIndexFacts(tx, key);
+    if (!facts || facts.chunkCount < chunksMin) return undefined;
+    const { language, firstOrdinal, nextOrdinal, chunkCount } = facts;
+    const dimensions = Math.min(dimensionsMax, Math.floor(chunkCount / chunksMin) * dimensionsStep);
+    const taken = takeSample(facts, await store.listDeadRanges(tx, key));
+    const sample = { language, dimensions, firstOrdinal, taken };
+    await learner.read(sample, store.readRange(tx, key, firstOrdinal, nextOrdinal));
+    return { dimensions, chunkCount, nextOrdinal, firstOrdinal };
+  });
+  if (!trained) return;
+  const { dimensions, chunkCount, nextOrdinal, firstOrdinal } = trained;
+  const words = await learner.train();
+  const size = codeHeaderBytes + dimensions;
+  for (let from = 0; from < words; from += wordsPerInsert) {
+    const { terms, frequencies, vectors } = await learner.readWords(from, wordsPerInsert);
+    const rows = terms.map((term, i) => ({
+      term,
+      frequency: frequencies[i] ?? 0,
+      vector: vectors.subarray(i * size, (i + 1) * size),
+    }));
+    await store.insertWords(db, key, version, rows);
+  }
+
+  /** Stores the codes of a range of ordinals through `db`, which may be the transaction that reads. */
+  const fold = async (tx: Transaction, writer: Db, from: number, to: number) => {
+    const codes = await learner.fold(from, to, store.readRange(tx, key, from, to));
+    for (let done = 0; done < to - from; done += chunksPerRow) {
+      const count = Math.min(chunksPerRow, to - from - done);
+      const content = codes.subarray(done * size, (done + count) * size);
+      const row = { firstOrdinal: from + done, chunkCount: count, codeVersion: 1, content };
+      await store.insertCodes(writer, key, version, row);
+    }
+  };
+  // Ingestion continues: what it has added since is less each time.
+  let folded = firstOrdinal;
+  for (let left = Number.POSITIVE_INFINITY; left > lockedChunksMax; ) {
+    left = await db.begin('isolation level repeatable read read only', async (tx) => {
+      const end = (await store.readIndexFacts(tx, key))?.nextOrdinal ?? folded;
+      const to = Math.min(end, folded + foldedChunksMax);
+      if (to > folded) await fold(tx, db, folded, to);
+      folded = to;
+      return end - to;
+    });
+  }
+  await db.begin(async (tx) => {
+    const state = await lockIndex(tx, key);
+    if (!state) return;
+    const model = { version, dimensions, words, chunkCount, nextOrdinal };
+    if (!(await store.installModel(tx, key, holder, model))) throw new ClaimLost();
+    if (state.nextOrdinal > folded) await fold(tx, tx, folded, state.nextOrdinal);
+  });
+}
+
+/** Another process has taken over the training. */
+class ClaimLost extends Error {}
+
+/** One byte per ordinal: 1 for the chunks to train on, spread evenly over the source. */
+function takeSample(
+  { firstOrdinal, nextOrdinal, chunkCount, wordCount }: store.IndexFacts,
+  dead: { firstOrdinal: number; chunkCount: number }[],
+): Uint8Array {
+  const wordsPerChunk = Math.max(1, wordCount / Math.max(1, chunkCount));
+  const share = Math.min(1, sampleChunksMax / chunkCount, sampleWordsMax / wordsPerChunk / chunkCount);
+  const taken = new Uint8Array(nextOrdinal - firstOrdinal);
+  for (let i = 0; i < taken.length; i++) taken[i] = Math.floor((i + 1) * share) > Math.floor(i * share) ? 1 : 0;
+  for (const range of dead) {
+    const from = Math.max(0, range.firstOrdinal - firstOrdinal);
+    taken.fill(0, from, Math.max(from, range.firstOrdinal - firstOrdinal + range.chunkCount));
+  }
+  return taken;
+}

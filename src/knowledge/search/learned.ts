@@ -1,0 +1,225 @@
+import { codeHeaderBytes, unpackWord } from '../../content/learn/codes.ts';
+import type { Transaction } from '../../db/database.ts';
+import type { ByteCache } from '../index/cache.ts';
+import type { WantedTerm } from './fulltext.ts';
+import { allowedBit } from './rank.ts';
+import type { Scope } from './scope.ts';
+import { listModelWords, readModelCodes } from './store.ts';
+
+type PlacedSource = Scope['sources'][number];
+
+/** What a model knows about a word. */
+type ModelWord = {
+  vector: Float32Array;
+  /** How often a chunk contains the word, on average. */
+  frequency: number;
+};
+
+/** All chunks of one model by their ordinals from the first; without a code they are zero. */
+type ModelCodes = {
+  codeVersion: number;
+  firstOrdinal: number;
+  dimensions: number;
+  directions: Int8Array;
+  /** One divided by the length of each direction. */
+  inverses: Float32Array;
+  strengths: Float32Array;
+};
+
+export type ModelCache = { words: ByteCache<ModelWord | null>; codes: ByteCache<ModelCodes> };
+
+/** A scope's models, as one search reads them. */
+export type Models = Awaited<ReturnType<typeof openModels>>;
+
+export async function openModels(tx: Transaction, appId: string, scope: Scope, cache: ModelCache) {
+  const sources = scope.sources.filter((source) => source.modelVersion > 0);
+
+  /** What each source's model knows of these words. */
+  async function readWords(wanted: { source: PlacedSource; term: string }[]): Promise<Map<string, ModelWord>> {
+    const found = new Map<string, ModelWord>();
+    const missing: typeof wanted = [];
+    for (const one of wanted) {
+      const known = cache.words.get(cacheKey(one.source, one.term));
+      if (known === undefined) missing.push(one);
+      else if (known !== null) found.set(wordKey(one.source, one.term), known);
+    }
+    const asked = missing.map(({ source, term }) => ({
+      sourceId: source.sourceId,
+      version: source.modelVersion,
+      term,
+    }));
+    for (const row of await listModelWords(tx, appId, asked))
+      found.set(wordKey(row, row.term), { vector: unpackWord(row.vector), frequency: row.frequency });
+    for (const { source, term } of missing) {
+      const word = found.get(wordKey(source, term)) ?? null;
+      cache.words.set(cacheKey(source, term), word, 200 + term.length * 2 + (word?.vector.byteLength ?? 0));
+    }
+    return found;
+  }
+
+  return {
+    sources,
+    readWords,
+
+    /** The direction of a query in each source's model; none where the model knows no word of it. */
+    async directQuery(wanted: readonly WantedTerm[]): Promise<Map<string, Float32Array>> {
+      const pairs = sources.flatMap((source) =>
+        wanted.flatMap(({ count, byLanguage }) => {
+          const terms = byLanguage.get(source.language) ?? [];
+          // A prefix stands for many words, which need not belong together.
+          return terms.length === 1 ? terms.map((term) => ({ source, term, count })) : [];
+        }),
+      );
+      const words = await readWords(pairs);
+      const directions = new Map<string, Float32Array>();
+      for (const { source, term, count } of pairs) {
+        const word = words.get(wordKey(source, term));
+        if (!word) continue;
+        const sum = directions.get(source.sourceId) ?? new Float32Array(source.modelDimensions);
+        for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] as number) + count * (word.vector[i] as number);
+        directions.set(source.sourceId, sum);
+      }
+      for (const direction of directions.values()) normalise(direction);
+      return directions;
+    },
+
+    /** Moves a query's directions a little towards chunks that are about the same, each with its weight. */
+    async moveTowards(
+      directions: ReadonlyMap<string, Float32Array>,
+      chunks: readonly { sourceId: string; ordinal: number; weight: number }[],
+    ): Promise<Map<string, Float32Array>> {
+      const moved = new Map([...directions].map(([id, direction]) => [id, direction.slice()]));
+      for (const { sourceId, ordinal, weight } of chunks) {
+        const source = sources.find((one) => one.sourceId === sourceId);
+        const direction = moved.get(sourceId);
+        if (!source || !direction) continue;
+        const codes = await loadCodes(tx, appId, source, cache.codes);
+        const at = ordinal - codes.firstOrdinal;
+        const inverse = codes.inverses[at] ?? 0;
+        for (let i = 0; i < direction.length; i++)
+          direction[i] =
+            (direction[i] as number) + weight * inverse * (codes.directions[at * direction.length + i] ?? 0);
+      }
+      for (const direction of moved.values()) normalise(direction);
+      return moved;
+    },
+
+    /**
+     * The similarity of each allowed row to the query: its cosine, times the strength of the chunk's code. A row without
+     * a text score needs a cosine of `cosineMin`.
+     */
+    async score(
+      directions: ReadonlyMap<string, Float32Array>,
+      rows: Uint8Array,
+      text: Float32Array,
+      cosineMin: number,
+    ): Promise<Float32Array> {
+      const scores = new Float32Array(rows.length);
+      for (const source of sources) {
+        const direction = directions.get(source.sourceId);
+        if (!direction) continue;
+        scoreSource(source, await loadCodes(tx, appId, source, cache.codes), direction, rows, text, cosineMin, scores);
+      }
+      return scores;
+    },
+  };
+}
+
+function scoreSource(
+  source: PlacedSource,
+  codes: ModelCodes,
+  direction: Float32Array,
+  rows: Uint8Array,
+  text: Float32Array,
+  cosineMin: number,
+  scores: Float32Array,
+): void {
+  const { directions, inverses, strengths, dimensions } = codes;
+  for (let ordinal = source.firstOrdinal; ordinal < source.nextOrdinal; ordinal++) {
+    const row = source.base + ordinal;
+    if (((rows[row] as number) & allowedBit) === 0) continue;
+    const at = ordinal - codes.firstOrdinal;
+    let sum = 0;
+    for (let i = 0, place = at * dimensions; i < dimensions; i++, place++)
+      sum += (directions[place] as number) * (direction[i] as number);
+    const cosine = sum * (inverses[at] as number);
+    if (cosine > ((text[row] as number) > 0 ? 0 : cosineMin)) scores[row] = cosine * (strengths[at] as number);
+  }
+}
+
+/** The source's codes as of this snapshot or later: the cached ones plus newer ones from the database. */
+async function loadCodes(
+  tx: Transaction,
+  appId: string,
+  source: PlacedSource,
+  cache: ByteCache<ModelCodes>,
+): Promise<ModelCodes> {
+  const key = `${source.sourceId}/${source.modelVersion}`;
+  const cached = cache.get(key);
+  const usable = cached !== undefined && source.firstOrdinal - cached.firstOrdinal <= source.chunkCount + staleCodesMax;
+  let codes = usable ? cached : emptyCodes(source);
+  if (usable && codes.codeVersion >= source.codeVersion && capacityOf(codes) >= source.nextOrdinal) return codes;
+  if (capacityOf(codes) < source.nextOrdinal) codes = grown(codes, source.nextOrdinal);
+  // Codes are only added, so another search may read the same arrays meanwhile.
+  const { codeVersion } = codes;
+  for await (const runs of readModelCodes(tx, appId, source, codeVersion)) for (const run of runs) addRun(codes, run);
+  codes.codeVersion = Math.max(codes.codeVersion, source.codeVersion);
+  cache.set(key, codes, codes.directions.byteLength + 2 * codes.inverses.byteLength + 200);
+  return codes;
+}
+
+/** Codes may begin this far before the first live chunk, plus as many as there are live ones. */
+const staleCodesMax = 10_000;
+
+function capacityOf(codes: ModelCodes): number {
+  return codes.firstOrdinal + codes.inverses.length;
+}
+
+function emptyCodes(source: PlacedSource): ModelCodes {
+  const none = { directions: new Int8Array(0), inverses: new Float32Array(0), strengths: new Float32Array(0) };
+  return { codeVersion: 0, firstOrdinal: source.firstOrdinal, dimensions: source.modelDimensions, ...none };
+}
+
+function grown(codes: ModelCodes, nextOrdinal: number): ModelCodes {
+  const size = Math.ceil((nextOrdinal - codes.firstOrdinal) * 1.1) + 64;
+  const directions = new Int8Array(size * codes.dimensions);
+  const inverses = new Float32Array(size);
+  const strengths = new Float32Array(size);
+  directions.set(codes.directions);
+  inverses.set(codes.inverses);
+  strengths.set(codes.strengths);
+  return { ...codes, directions, inverses, strengths };
+}
+
+function addRun(codes: ModelCodes, run: { firstOrdinal: number; chunkCount: number; content: Buffer }): void {
+  const { dimensions, directions, inverses, strengths } = codes;
+  const size = codeHeaderBytes + dimensions;
+  for (let i = 0; i < run.chunkCount; i++) {
+    const at = run.firstOrdinal + i - codes.firstOrdinal;
+    if (at < 0 || at >= inverses.length) continue;
+    let squares = 0;
+    for (let j = 0; j < dimensions; j++) {
+      const value = run.content.readInt8(i * size + codeHeaderBytes + j);
+      directions[at * dimensions + j] = value;
+      squares += value * value;
+    }
+    inverses[at] = squares === 0 ? 0 : 1 / Math.sqrt(squares);
+    strengths[at] = run.content.readFloatLE(i * size);
+  }
+}
+
+function normalise(vector: Float32Array): void {
+  let squares = 0;
+  for (const value of vector) squares += value * value;
+  if (squares === 0) return;
+  const scale = 1 / Math.sqrt(squares);
+  for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] as number) * scale;
+}
+
+export function wordKey(source: { sourceId: string }, term: string): string {
+  return `${source.sourceId}/${term}`;
+}
+
+function cacheKey(source: PlacedSource, term: string): string {
+  return `${source.sourceId}/${source.modelVersion}/${term}`;
+}

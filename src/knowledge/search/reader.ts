@@ -1,0 +1,143 @@
+import {
+  findInBundle,
+  type PostingColumns,
+  readBundle,
+  readPositions,
+  unpackPostings,
+} from '../../content/postings.ts';
+import { parseQuery, type StemLanguage } from '../../content/terms.ts';
+import type { Db } from '../../db/database.ts';
+import type { ByteCache } from '../index/cache.ts';
+import { joinColumns } from './rank.ts';
+import type { Scope } from './scope.ts';
+import { listBundles, listPostings, listTermsByPrefix } from './store.ts';
+
+/** A cached value: unpacked postings (null: the segment lacks the term) or a bundle. */
+export type IndexCache = ByteCache<PostingColumns | Buffer | null>;
+
+/** A prefix matches at most this many words. */
+const prefixTermsMax = 200;
+
+export type IndexReader = Awaited<ReturnType<typeof openReader>>;
+type PlacedSource = Scope['sources'][number];
+
+/** Reads postings of the scope's sources, through the cache. */
+export async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache) {
+  const languages = [...new Set(scope.sources.map((source) => source.language))];
+  const bundles = await loadBundles(db, appId, scope, cache);
+
+  /** Loads the postings of these terms that are not cached, with one query. */
+  async function load(wanted: { segment: number; term: string }[]) {
+    const found = new Map<string, PostingColumns | null>();
+    const missing: typeof wanted = [];
+    for (const one of wanted) {
+      const key = postingsKey(one.segment, one.term);
+      const known = cache.get(key);
+      if (known === undefined || Buffer.isBuffer(known)) missing.push(one);
+      else found.set(key, known);
+    }
+    for (const row of await listPostings(db, appId, missing, false)) {
+      const columns = unpackPostings(row.postings);
+      found.set(postingsKey(row.segment, row.term), columns);
+    }
+    for (const one of missing) {
+      const key = postingsKey(one.segment, one.term);
+      const columns = found.get(key) ?? null;
+      cache.set(key, columns, 100 + key.length * 2 + (columns?.ordinals.length ?? 0) * 8);
+    }
+    return found;
+  }
+
+  return {
+    scope,
+    languages,
+
+    /** The postings of each query item in every source. */
+    async columns(wanted: Map<StemLanguage, string[]>[]) {
+      const needed = new Map<string, { segment: number; term: string }>();
+      for (const byLanguage of wanted)
+        for (const source of scope.sources)
+          for (const term of byLanguage.get(source.language) ?? [])
+            for (const segment of source.segments) needed.set(postingsKey(segment, term), { segment, term });
+      const found = await load([...needed.values()]);
+      return wanted.map((byLanguage) =>
+        scope.sources.flatMap((source) => {
+          const terms = byLanguage.get(source.language) ?? [];
+          const parts = terms.flatMap((term) => [
+            ...source.segments.map((segment) => found.get(postingsKey(segment, term)) ?? undefined),
+            ...source.bundles.map((first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
+          ]);
+          const lists = parts.filter((part) => part !== undefined);
+          // A chunk may contain several words of a prefix; a term has one posting for each chunk.
+          const joined = terms.length > 1 && lists.length > 1 ? [joinColumns(lists)] : lists;
+          return joined.map((columns) => ({ base: source.base, columns }));
+        }),
+      );
+    },
+
+    async termsByPrefix(language: StemLanguage, prefix: string): Promise<string[]> {
+      const sources = scope.sources.filter((source) => source.language === language);
+      const segments = sources.flatMap((source) => source.segments);
+      const terms = new Set(await listTermsByPrefix(db, appId, segments, prefix, prefixTermsMax));
+      for (const source of sources)
+        for (const first of source.bundles) {
+          const bundle = bundles.get(bundleKey(source.sourceId, first));
+          for (const entry of bundle ? readBundle(bundle) : [])
+            if (entry.term.startsWith(prefix)) terms.add(entry.term);
+        }
+      // The index contains stems: `retrieval*` must find `retriev` too.
+      for (const term of parseQuery(prefix, language).terms.keys()) terms.add(term);
+      return [...terms].sort().slice(0, prefixTermsMax);
+    },
+
+    /** The positions of each word in each chunk of a source. */
+    async positions(source: PlacedSource, words: string[]): Promise<Map<string, Map<number, number[]>>> {
+      const found = new Map(words.map((word) => [word, new Map<number, number[]>()]));
+      const wanted = source.segments.flatMap((segment) => words.map((term) => ({ segment, term })));
+      const take = (term: string, postings: Buffer, positions: Buffer) => {
+        const list = found.get(term);
+        if (list) readPositions(postings, positions, (ordinal, at) => list.set(ordinal, at));
+      };
+      for (const row of await listPostings(db, appId, wanted, true))
+        take(row.term, row.postings, row.positions ?? Buffer.alloc(0));
+      for (const first of source.bundles)
+        for (const word of words) {
+          const bundle = bundles.get(bundleKey(source.sourceId, first));
+          const entry = bundle && findInBundle(bundle, word);
+          if (entry) take(word, entry.postings, entry.positions);
+        }
+      return found;
+    },
+  };
+}
+
+async function loadBundles(db: Db, appId: string, scope: Scope, cache: IndexCache): Promise<Map<string, Buffer>> {
+  const bundles = new Map<string, Buffer>();
+  const missing: { sourceId: string; firstOrdinal: number }[] = [];
+  for (const source of scope.sources)
+    for (const firstOrdinal of source.bundles) {
+      const key = bundleKey(source.sourceId, firstOrdinal);
+      const known = cache.get(key);
+      if (Buffer.isBuffer(known)) bundles.set(key, known);
+      else missing.push({ sourceId: source.sourceId, firstOrdinal });
+    }
+  for (const row of await listBundles(db, appId, missing)) {
+    const key = bundleKey(row.sourceId, row.firstOrdinal);
+    bundles.set(key, row.content);
+    cache.set(key, row.content, 200 + row.content.length);
+  }
+  return bundles;
+}
+
+function bundleColumns(bundle: Buffer | undefined, term: string): PostingColumns | undefined {
+  const entry = bundle && findInBundle(bundle, term);
+  return entry && unpackPostings(entry.postings);
+}
+
+function postingsKey(segment: number, term: string): string {
+  return `${segment}/${term}`;
+}
+
+function bundleKey(sourceId: string, firstOrdinal: number): string {
+  return `${sourceId}/${firstOrdinal}`;
+}

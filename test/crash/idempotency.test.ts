@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { openDatabase } from '../../src/db/database.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { startServe } from '../support/serve.ts';
+import { sendRequest } from '../support/server.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-idempotency-'));
+chmodSync(dataDir, 0o755);
+const { target, drop } = await createTestDatabase();
+const proxy = await openTcpProxy(target);
+after(async () => {
+  await proxy.close();
+  await drop();
+  rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+});
+
+test('a process killed between the effect and its record leaves neither, and the retry takes effect once', async () => {
+  const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test' });
+  const env = {
+    QUARRY_DATA_DIR: dataDir,
+    QUARRY_SECRET: randomBytes(32).toString('hex'),
+    QUARRY_LOG_LEVEL: 'silent',
+    DATABASE_URL: proxy.url,
+  };
+  let serve = await startServe(env);
+  try {
+    const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
+      secret_key: string;
+    };
+    const send = () =>
+      sendRequest<{ id: string }>(serve.baseUrl, 'POST', '/api/v1/teams', {
+        key,
+        body: { name: 'Once' },
+        headers: { 'idempotency-key': 'once' },
+      });
+    const teams = async () => (await db`select 1 from teams where name = 'Once'`).length;
+    // The effect is written and the record waits for this lock, which lets claims be made and read.
+    await db`create function wait_here() returns trigger language plpgsql as
+      'begin perform pg_advisory_xact_lock(4711); return new; end'`;
+    await db`create trigger wait_here before update of status on idempotency_records for each row execute function wait_here()`;
+    const lock = await db.reserve();
+    await lock`select pg_advisory_lock(4711)`;
+    const lost = send().catch(() => undefined);
+    while (
+      (await db`select 1 from pg_locks where locktype = 'advisory' and objid = 4711 and not granted`).length === 0
+    );
+    await serve.kill();
+    assert.equal(await lost, undefined);
+    await lock`select pg_advisory_unlock(4711)`;
+    lock.release();
+    // Its session ends and takes the transaction along.
+    while (
+      (await db`select 1 from pg_stat_activity where application_name = 'quarry' and datname = current_database()`)
+        .length > 0
+    );
+    assert.equal(await teams(), 0);
+    await db`drop trigger wait_here on idempotency_records`;
+
+    serve = await startServe(env);
+    assert.equal((await send()).status, 409);
+    // The claim of the dead process ends after 30 s.
+    await db`update idempotency_records set claimed_until = now() where status is null`;
+    const first = await send();
+    const again = await send();
+    assert.deepEqual([first.status, again.status, again.text, await teams()], [201, 201, first.text, 1]);
+  } finally {
+    await serve.stop();
+    await db.end({ timeout: 5 });
+  }
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { AppError } from '../../src/errors.ts';
+import { decodeLongBase64, encodeLongText, findLongData, LongTextReader } from '../../src/http/long-text.ts';
+
+const valuesMax = 1_000;
+
+/** Chunks of these sizes in turn. */
+function chunksOf(text: string, sizes: number[]): Buffer[] {
+  const bytes = Buffer.from(text);
+  const chunks: Buffer[] = [];
+  for (let at = 0, n = 0; at < bytes.length; n++) {
+    const size = sizes[n % sizes.length] ?? bytes.length;
+    chunks.push(bytes.subarray(at, at + size));
+    at += size;
+  }
+  return chunks;
+}
+
+function read(text: string, sizes: number[], keepsData: boolean): unknown {
+  const reader = new LongTextReader();
+  for (const chunk of chunksOf(text, sizes)) reader.push(chunk);
+  return reader.end(valuesMax, keepsData);
+}
+
+async function bytesOf(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
+  const all: Buffer[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return Buffer.concat(all);
+}
+
+/** Every kind of character at which a piece may end: escapes, runs of backslashes, surrogates, several bytes. */
+const awkward = fc
+  .array(fc.constantFrom('a', '\\', '\\\\', '"', '\n', '€', '😀', '\u0001', ' ', '\\"'), {
+    minLength: 1,
+    maxLength: 40,
+  })
+  .map((parts) => parts.join('').repeat(Math.ceil(70_000 / parts.join('').length)));
+const sizes = fc.array(fc.integer({ min: 1, max: 9_000 }), { minLength: 1, maxLength: 8 });
+const escapedAll = (value: unknown) =>
+  JSON.stringify(value).replace(/[\u0080-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+test('a body with long strings is read as JSON.parse reads it, however it arrives', () => {
+  fc.assert(
+    fc.property(awkward, fc.string(), sizes, fc.boolean(), (long, short, pieces, isEscaped) => {
+      const value = { short, data: long, nested: [{ data: short }, long, { [short || 'x']: [long, 1] }] };
+      const text = isEscaped ? escapedAll(value) : JSON.stringify(value);
+      assert.deepEqual(read(text, pieces, false), value);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('long strings named data are left out, and decode to the same text and the same bytes', async () => {
+  await fc.assert(
+    fc.asyncProperty(awkward, sizes, fc.boolean(), async (long, pieces, isEscaped) => {
+      const value = { content: { data: long } };
+      const read1 = read(isEscaped ? escapedAll(value) : JSON.stringify(value), pieces, true) as typeof value;
+      assert.equal(read1.content.data, '');
+      const text = findLongData(read1.content);
+      assert.ok(text);
+      assert.deepEqual(await bytesOf(encodeLongText('content.data', text, 'app')), Buffer.from(long));
+    }),
+    { numRuns: 20 },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 64 }), sizes, fc.nat(2), async (part, pieces, extra) => {
+      const bytes = Buffer.concat([Buffer.alloc(70_000, part), Buffer.alloc(extra, 1)]);
+      const body = read(JSON.stringify({ data: bytes.toString('base64') }), pieces, true) as { data: string };
+      const text = findLongData(body);
+      assert.ok(text);
+      assert.deepEqual(await bytesOf(decodeLongBase64('data', text, 'app')), bytes);
+    }),
+    { numRuns: 20 },
+  );
+});
+
+test('a long string that is not valid is refused as a short one is', async () => {
+  const fill = 'QUFB'.repeat(20_000);
+  const problems: [string, string][] = [
+    [`{"data":"${fill}*"}`, 'invalid_parameters'],
+    [`{"data":"${fill}QQ==${fill}"}`, 'invalid_parameters'],
+    [`{"data":"${fill}QQ="}`, 'invalid_parameters'],
+    [`{"data":"${fill}QR=="}`, 'invalid_parameters'],
+    [`{"data":"${fill}\n"}`, 'invalid_json'],
+    [`{"data":"${fill}\\q"}`, 'invalid_json'],
+  ];
+  for (const [body, code] of problems) {
+    const text = findLongData(read(body, [7_001], true) as object);
+    assert.ok(text);
+    const isRefused = (error: unknown) => error instanceof AppError && error.code === code;
+    await assert.rejects(bytesOf(decodeLongBase64('data', text, 'app')), isRefused, body.slice(-20));
+  }
+  const lone = findLongData(read(`{"data":"${fill}\\ud800"}`, [7_001], true) as object);
+  assert.ok(lone);
+  await assert.rejects(bytesOf(encodeLongText('data', lone, 'app')), /lone surrogate/);
+  assert.throws(() => read(`{"data":"${fill}`, [7_001], true), /not valid JSON/);
+  assert.throws(() => read(`{"${fill}":1}`, [7_001], true), /name of more than/);
+  const latin = Buffer.concat([Buffer.from(`{"name":"${fill}`), Buffer.from([0xff]), Buffer.from('"}')]);
+  const reader = new LongTextReader();
+  for (let at = 0; at < latin.length; at += 7_001) reader.push(latin.subarray(at, at + 7_001));
+  assert.throws(() => reader.end(valuesMax, false), /not valid JSON/);
+});
