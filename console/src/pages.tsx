@@ -31,6 +31,7 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/runs', page(() => import('./pages/runs/runs-page.tsx'), 'RunsPage')],
   ['/runs/:id', page(() => import('./pages/runs/run-page.tsx'), 'RunPage')],
   ['/kv', page(() => import('./pages/kv/kv-page.tsx'), 'KvPage')],
+  ['/config', page(() => import('./pages/app/config-page.tsx'), 'ConfigPage')],
   ['/secrets', page(() => import('./pages/app/secrets-page.tsx'), 'SecretsPage')],
   ['/users', page(() => import('./pages/people/users-page.tsx'), 'UsersPage')],
   ['/users/:id', page(() => import('./pages/people/user-page.tsx'), 'UserPage')],

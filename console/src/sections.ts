@@ -7,6 +7,7 @@ import {
   Download,
   FileSearch,
   Files,
+  FileText,
   Gauge,
   History,
   KeyRound,
@@ -34,6 +35,7 @@ export const sectionGroups: { name: string; sections: Section[] }[] = [
       { path: '/extractions', name: 'Extractions', icon: FileSearch },
       { path: '/knowledge', name: 'Knowledge', icon: Library },
       { path: '/kv', name: 'Key-value', icon: ListTree },
+      { path: '/config', name: 'Config', icon: FileText, forDevelopers: true },
     ],
   },
   {

@@ -90,6 +90,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   runs: ['/runs', 'Mooring request'],
   run: [`/runs/${run}`, 'run completed'],
   kv: ['/kv', 'kkkk'],
+  config: ['/config', 'No entries yet'],
   keys: ['/keys', 'publishable'],
   secrets: ['/secrets', 'CRM_TOKEN'],
   users: ['/users', 'ada.of.the.outer.harbour'],

@@ -13,6 +13,7 @@ export { default as Circle } from 'lucide-react/icons/circle';
 export { default as Copy } from 'lucide-react/icons/copy';
 export { default as Download } from 'lucide-react/icons/download';
 export { default as FileSearch } from 'lucide-react/icons/file-search';
+export { default as FileText } from 'lucide-react/icons/file-text';
 export { default as Files } from 'lucide-react/icons/files';
 export { default as Gauge } from 'lucide-react/icons/gauge';
 export { default as History } from 'lucide-react/icons/history';

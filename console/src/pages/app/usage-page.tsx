@@ -70,7 +70,7 @@ export function Quotas({ usage }: { usage: Usage }) {
         const part = limit === null || limit === 0 ? 0 : used / limit;
         return (
           <li key={name} className="card">
-            <h3>{label}</h3>
+            <p className="label">{label}</p>
             <p className="figure">{shown(used)}</p>
             <p className="faint">{limit === null ? 'no limit' : `of ${shown(limit)}`}</p>
             {limit === null ? null : (
