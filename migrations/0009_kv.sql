@@ -10,6 +10,8 @@ create table kv_entries (
   version bigint not null default 1,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
+  -- From then on the entry does not exist, whether it has been swept or not.
+  expires_at timestamptz,
   primary key (app_id, user_id, key),
   foreign key (app_id, user_id) references users (app_id, id) on delete cascade
 ) with (fillfactor = 85);
@@ -17,6 +19,9 @@ create index kv_entries_newest on kv_entries (app_id, sandbox_id, created_at des
 -- A user's own list is read piece by piece.
 create index kv_entries_of_user on kv_entries (app_id, user_id, created_at desc, id desc);
 create index kv_entries_keys on kv_entries (app_id, sandbox_id, key);
+-- The sweep takes the entries of all apps; a total leaves out the expired ones of its scope.
+create index kv_entries_expiry on kv_entries (expires_at) where expires_at is not null;
+create index kv_entries_expired on kv_entries (app_id, sandbox_id, expires_at) where expires_at is not null;
 
 -- The number of entries of an app, so that a list need not count for its total. It is the sum of its parts: a write
 -- updates any part that no other transaction is writing, so writers never wait for each other. Busy apps grow to 64 parts.
@@ -89,6 +94,15 @@ begin
   select coalesce(sum(locked.bytes), 0) + change into total from (
     select u.bytes from kv_usage u where u.app_id = the_app and u.user_id = the_user order by u.part for update) locked;
   if change > 0 and total > the_quota then
+    -- Expired entries need not wait for the sweep.
+    delete from kv_entries e using (
+      select x.key from kv_entries x
+      where x.app_id = the_app and x.user_id = the_user and x.expires_at <= now() for update skip locked) x
+    where e.app_id = the_app and e.user_id = the_user and e.key = x.key;
+    if found then
+      perform kv_use(the_app, the_user, change);
+      return;
+    end if;
     raise exception 'the user would store % bytes', total using errcode = 'QK001';
   end if;
   insert into kv_usage (app_id, user_id, part, bytes, allowance, quota)
@@ -152,3 +166,81 @@ begin
   return null;
 end $$;
 create trigger sandboxes_kv_counters_gone after delete on sandboxes for each row execute function kv_counters_gone();
+
+-- Changes of entries, for `kv_watch`. They are logged only for users whose entries are watched, or were within the last
+-- hour. `position` is the last one given: a writer holds the row until it commits, so positions are committed in order.
+-- It starts at the microseconds since 1970, so a log that ended and began again continues after its old positions.
+create table kv_watches (
+  app_id uuid not null,
+  user_id uuid not null,
+  position bigint not null,
+  -- Changes up to here are no longer kept.
+  kept_after bigint not null,
+  watched_until timestamptz not null,
+  primary key (app_id, user_id),
+  foreign key (app_id, user_id) references users (app_id, id) on delete cascade
+) with (fillfactor = 50);
+create index kv_watches_expiry on kv_watches (watched_until);
+
+create table kv_changes (
+  app_id uuid not null,
+  user_id uuid not null,
+  position bigint not null,
+  kind text not null check (kind in ('put', 'delete', 'expire')),
+  key text collate "C" not null,
+  entry_id uuid not null,
+  version bigint not null,
+  -- Of a put, unless it is long; then readers take it from the entry, while that is still in this state.
+  value text,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  expires_at timestamptz,
+  primary key (app_id, user_id, position),
+  foreign key (app_id, user_id) references kv_watches (app_id, user_id) on delete cascade
+);
+
+-- Users are taken in one order, so that no two statements wait for each other.
+create function kv_log() returns trigger language plpgsql as $$
+declare
+  changes_max constant bigint := 1000;
+  value_bytes_max constant integer := 65536;
+  watched record;
+  last bigint;
+begin
+  for watched in
+    select c.app_id, c.user_id, count(*) as changes from changed c
+    join kv_watches w on w.app_id = c.app_id and w.user_id = c.user_id
+    where tg_argv[0] = 'put' or exists (select 1 from users u where u.app_id = c.app_id and u.id = c.user_id)
+    group by c.app_id, c.user_id order by c.app_id, c.user_id
+  loop
+    update kv_watches
+    set position = position + watched.changes, kept_after = greatest(kept_after, position + watched.changes - changes_max)
+    where app_id = watched.app_id and user_id = watched.user_id returning position into last;
+    continue when not found;
+    insert into kv_changes (app_id, user_id, position, kind, key, entry_id, version, value, created_at, updated_at, expires_at)
+    select c.app_id, c.user_id, last - watched.changes + row_number() over (order by c.key),
+      case when tg_argv[0] = 'delete' and c.expires_at <= now() then 'expire' else tg_argv[0] end,
+      c.key, c.id, c.version,
+      case when tg_argv[0] = 'put' and octet_length(c.value) <= value_bytes_max then c.value end,
+      c.created_at, c.updated_at, c.expires_at
+    from changed c where c.app_id = watched.app_id and c.user_id = watched.user_id;
+    delete from kv_changes
+    where app_id = watched.app_id and user_id = watched.user_id and position <= last - changes_max;
+    perform pg_notify('quarry_changes', 'kv/' || watched.app_id || '/' || watched.user_id);
+  end loop;
+  return null;
+end $$;
+create trigger kv_log_added after insert on kv_entries referencing new table as changed
+  for each statement execute function kv_log('put');
+create trigger kv_log_overwritten after update on kv_entries referencing new table as changed
+  for each statement execute function kv_log('put');
+create trigger kv_log_removed after delete on kv_entries referencing old table as changed
+  for each statement execute function kv_log('delete');
+
+-- Streams of a log that has ended end too.
+create function kv_watch_ended() returns trigger language plpgsql as $$
+begin
+  perform pg_notify('quarry_changes', 'kv/' || old.app_id || '/' || old.user_id);
+  return null;
+end $$;
+create trigger kv_watches_ended after delete on kv_watches for each row execute function kv_watch_ended();

@@ -1,6 +1,19 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import {
+  boolean,
+  integer,
+  list,
+  oneOf,
+  path,
+  port,
+  quota,
+  rate,
+  type Setting,
+  secretText,
+  text,
+  url,
+} from './config-values.ts';
 
 /** Languages for stemming (Snowball's; `english` is Porter2). `none` disables stemming. */
 export const stemLanguages = [
@@ -121,6 +134,22 @@ const settings = {
     'Memory limit of one parser child process in MiB.',
   ),
   parseSeconds: integer('QUARRY_PARSE_SECONDS', 30, { min: 1, max: 3_600 }, 'Deadline of one document parse.'),
+  parseJobSeconds: integer(
+    'QUARRY_PARSE_JOB_SECONDS',
+    600,
+    { min: 1, max: 7_200 },
+    'Deadline of one document that a background job parses: a knowledge source, or a linked document.',
+  ),
+  ocrLanguages: list(
+    'QUARRY_OCR_LANGUAGES',
+    ['eng'],
+    'Languages of scans and pictures, as Tesseract names them (eng,deu,jpn), the most frequent first.',
+  ),
+  ocrDataDir: text(
+    'QUARRY_OCR_DATA_DIR',
+    undefined,
+    'Directory of <language>.traineddata files, for languages that are not installed as packages.',
+  ),
   jobWorkers: integer(
     'QUARRY_JOB_WORKERS',
     10,
@@ -351,6 +380,9 @@ function checkTogether(config: Config): string[] {
     problems.push(`QUARRY_EMBED_MODEL is required when QUARRY_EMBEDDER is ${config.embedder}`);
   if (config.embedder === 'openai' && config.embedUrl === undefined)
     problems.push('QUARRY_EMBED_URL is required when QUARRY_EMBEDDER is openai');
+  const notLanguage = config.ocrLanguages.filter((name) => !/^[A-Za-z][A-Za-z0-9_]{1,40}$/.test(name));
+  if (notLanguage.length > 0 || config.ocrLanguages.length === 0)
+    problems.push(`QUARRY_OCR_LANGUAGES must name languages such as eng, not "${notLanguage.join(', ')}"`);
   return problems;
 }
 
@@ -387,117 +419,4 @@ export function describeConfig(config: Config, env: Record<string, string | unde
       description: setting.description,
     };
   });
-}
-
-type Read<T> = { value: T } | { problem: string };
-type Setting<T> = {
-  variable: string;
-  fallback: T;
-  description: string;
-  secret?: boolean;
-  read(raw: string): Read<T>;
-};
-
-function text(variable: string, fallback: string, description: string): Setting<string>;
-function text(variable: string, fallback: undefined, description: string): Setting<string | undefined>;
-function text(variable: string, fallback: string | undefined, description: string): Setting<string | undefined> {
-  return { variable, fallback, description, read: (raw) => ({ value: raw }) };
-}
-
-function secretText(variable: string, description: string): Setting<string | undefined> {
-  return { variable, fallback: undefined, description, secret: true, read: (raw) => ({ value: raw }) };
-}
-
-function path(variable: string, fallback: string, description: string): Setting<string> {
-  return { variable, fallback: resolve(fallback), description, read: (raw) => ({ value: resolve(raw) }) };
-}
-
-function url(variable: string, fallback: undefined, description: string): Setting<string | undefined> {
-  return {
-    variable,
-    fallback,
-    description,
-    read: (raw) =>
-      URL.canParse(raw) && /^https?:$/.test(new URL(raw).protocol)
-        ? { value: raw.replace(/\/+$/, '') }
-        : { problem: `must be an http or https URL, not "${raw}"` },
-  };
-}
-
-function integer(
-  variable: string,
-  fallback: number,
-  range: { min: number; max: number },
-  description: string,
-): Setting<number> {
-  return {
-    variable,
-    fallback,
-    description,
-    read: (raw) => {
-      const value = Number(raw);
-      return /^-?\d+$/.test(raw) && value >= range.min && value <= range.max
-        ? { value }
-        : { problem: `must be a whole number from ${range.min} to ${range.max}, not "${raw}"` };
-    },
-  };
-}
-
-function port(variable: string, description: string): Setting<number | undefined> {
-  const { read } = integer(variable, 0, { min: 0, max: 65_535 }, description);
-  return { variable, fallback: undefined, description, read };
-}
-
-function rate(variable: string, fallback: number, what: string): Setting<number> {
-  const description = `Maximum number of ${what} per minute of one credential, over all processes; 0 for no limit.`;
-  return integer(variable, fallback, { min: 0, max: 1_000_000_000 }, description);
-}
-
-function quota(variable: string, what: string): Setting<number> {
-  const description = `${what} that an app, and each of its sandboxes, may have; 0 for no limit.`;
-  return integer(variable, 0, { min: 0, max: Number.MAX_SAFE_INTEGER }, description);
-}
-
-function boolean(variable: string, fallback: boolean, description: string): Setting<boolean> {
-  return {
-    variable,
-    fallback,
-    description,
-    read: (raw) => {
-      if (/^(true|1|yes|on)$/i.test(raw)) return { value: true };
-      if (/^(false|0|no|off)$/i.test(raw)) return { value: false };
-      return { problem: `must be true or false, not "${raw}"` };
-    },
-  };
-}
-
-function list(variable: string, fallback: string[], description: string): Setting<string[]> {
-  return {
-    variable,
-    fallback,
-    description,
-    read: (raw) => ({
-      value: raw
-        .split(',')
-        .map((item) => item.trim())
-        .filter((item) => item !== ''),
-    }),
-  };
-}
-
-function oneOf<const T extends string>(
-  variable: string,
-  fallback: T,
-  values: readonly T[],
-  description: string,
-): Setting<T> {
-  return {
-    variable,
-    fallback,
-    description,
-    read: (raw) =>
-      (values as readonly string[]).includes(raw)
-        ? { value: raw as T }
-        : { problem: `must be one of ${values.join(', ')}, not "${raw}"` },
-  };
 }

@@ -1,5 +1,5 @@
 import type { CrawlSink } from './crawls/types.ts';
-import type { StreamSource } from './http/sse.ts';
+import type { LogSource, StreamSource } from './http/sse.ts';
 import type { TaskName } from './jobs/task-names.ts';
 import type { Recurring, Task } from './jobs/workers.ts';
 
@@ -9,7 +9,7 @@ export type Domain<Service = unknown> = {
   tasks?: Tasks;
   recurring?: Recurring[];
   /** Loaders of resources for event streams, by their kind in notifications. */
-  streams?: Record<string, StreamSource>;
+  streams?: Record<string, StreamSource | LogSource>;
   /** Consumers of crawled pages, by their name in crawls. */
   crawlSinks?: Record<string, CrawlSink>;
 };

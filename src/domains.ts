@@ -12,10 +12,12 @@ import type { Domain, Tasks } from './domain.ts';
 import { createExtractions } from './extractions/domain.ts';
 import { createFiles } from './files/domain.ts';
 import { createIdempotencySweep } from './idempotency/sweep.ts';
+import { createIdentityService } from './identity/service.ts';
+import { createExternalSignIn } from './identity/sign-in.ts';
 import { createInstallationService } from './installations/service.ts';
 import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
-import { createKvService } from './kv/service.ts';
+import { createKv } from './kv/domain.ts';
 import { limits } from './limits.ts';
 import { createSetAsideJobService } from './monitoring/service.ts';
 import { createNodeDomains } from './node-domains.ts';
@@ -96,9 +98,9 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const auditing = createAudit({ db, clock, audit, daysKept: config.auditDays });
   const usage = createUsage(base);
   const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions });
-  const kv = createKvService({ limits: kvLimits });
+  const kv = createKv({ db, limits: kvLimits, streamSecondsMax: config.streamSeconds });
   const nodeDomains = createNodeDomains({
-    ...{ ...fileDeps, kv, files: files.service, extractions: extractions.service },
+    ...{ ...fileDeps, kv: kv.service, files: files.service, extractions: extractions.service },
     ...{ knowledge: knowledge.service, parser, fetcher },
   });
   const automations = createAutomations({ ...services, version }, nodeDomains);
@@ -115,6 +117,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     usage,
     consoleSessions,
     automations,
+    kv,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
@@ -131,6 +134,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
     users,
+    identity: createIdentityService({ ...base, fetcher }),
+    externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),
     auth: auth.service,
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),
@@ -143,7 +148,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     files: files.service,
     configs: createConfigService(base),
     extractions: extractions.service,
-    kv,
+    kv: kv.service,
+    kvWatch: kv.watch,
     ...automations.service,
   };
 }

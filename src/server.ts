@@ -21,8 +21,10 @@ import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { createIdempotency } from './idempotency/service.ts';
+import { registerIdentityRoutes } from './identity/routes.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
 import { registerKnowledgeRoutes } from './knowledge/routes.ts';
+import { registerKvCollectionRoutes } from './kv/collection-routes.ts';
 import { rewriteKvUrl } from './kv/paths.ts';
 import { registerKvRoutes } from './kv/routes.ts';
 import { limits } from './limits.ts';
@@ -181,6 +183,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerSetAsideJobRoutes(api, domains);
   registerAuditRoutes(api, domains);
   registerAuthRoutes(api, domains);
+  registerIdentityRoutes(api, domains);
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);
   registerTeamRoutes(api, domains);
@@ -191,6 +194,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerConfigRoutes(api, domains);
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
+  registerKvCollectionRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
   registerConsoleRoutes(api, domains);

@@ -4,6 +4,7 @@ import { openBlobStore } from '../blob/open.ts';
 import { systemClock } from '../clock.ts';
 import { type Config, readConfig } from '../config.ts';
 import { findConfinement } from '../content/parse/pool/confinement.ts';
+import { findOcrProblem, ocrSettings } from '../content/parse/pool/ocr-data.ts';
 import { ParserPool } from '../content/parse/pool/pool.ts';
 import { ownWorkerFile } from '../content/parse/pool/process.ts';
 import type { Database } from '../db/database.ts';
@@ -100,13 +101,18 @@ async function checkParsers(config: Config): Promise<CheckResult | CheckResult[]
     workers: 1,
     memoryMb: config.parseMemoryMb,
     deadlineMs: config.parseSeconds * 1000,
+    ocr: ocrSettings(config),
     log: createLogger('fatal'),
   });
   try {
     const bytes = Buffer.from('<h1>Quarry</h1><p>doctor</p>');
     const { markdown } = await parser.parse({ bytes, filename: 'doctor.html', contentType: 'text/html' });
     if (/^# Quarry\s+doctor\s*$/.test(markdown))
-      return [{ level: 'ok', message: 'a child process reads documents' }, ...describeConfinement()];
+      return [
+        { level: 'ok', message: 'a child process reads documents' },
+        ...describeConfinement(),
+        describeOcr(config),
+      ];
     return { level: 'fail', message: 'a child process reads documents incorrectly', fix: 'Reinstall with `npm ci`.' };
   } catch (error) {
     const fix = 'Raise QUARRY_PARSE_MEMORY_MB or QUARRY_PARSE_SECONDS, or reinstall with `npm ci`.';
@@ -114,6 +120,14 @@ async function checkParsers(config: Config): Promise<CheckResult | CheckResult[]
   } finally {
     await parser.close();
   }
+}
+
+function describeOcr(config: Config): CheckResult {
+  const settings = ocrSettings(config);
+  const problem = findOcrProblem(settings);
+  if (problem === undefined)
+    return { level: 'ok', message: `scans and pictures are read: ${settings.languages.join(', ')}` };
+  return { level: 'warn', message: `scans and pictures are not read: ${problem.reason}`, fix: `${problem.fix}.` };
 }
 
 /** What isolates parser processes from the system, in addition to Node's permission model. */

@@ -6,7 +6,7 @@ import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isRetryable, retryDelayMs } from '../content/fetch/retry.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
-import { needsBrowser, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
+import { needsBrowser, type OcrReport, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
 import type { RobotsRules } from '../content/robots.ts';
 import type { WorkSlots } from '../jobs/work-slots.ts';
 import { type BodyMemory, type HeldBody, MemoryCrowded } from './body-memory.ts';
@@ -187,6 +187,7 @@ async function judge(
     language: read.language,
     published: read.published,
     report: read.report,
+    ocr: read.ocr,
     contentType: mediaTypeOf(contentType),
     truncated: read.truncated,
   };
@@ -217,7 +218,15 @@ function sha256(text: string): Buffer {
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
   const none = undefined;
-  const facts = { title: none, description: none, language: none, published: none, report: none, truncated: none };
+  const facts = {
+    title: none,
+    description: none,
+    language: none,
+    published: none,
+    report: none,
+    ocr: none,
+    truncated: none,
+  };
   const { finalUrl, canonical } = known;
   const isStart = queued.depth === 0;
   const page = { url: finalUrl, isStart, change: 'unchanged' as const, markdown: '', contentType: '', ...facts };
@@ -227,6 +236,7 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 type Read = Pick<ParsedPage, 'markdown' | 'title' | 'description' | 'language' | 'published' | 'canonical'> & {
   links: string[];
   report: PageReport | undefined;
+  ocr: OcrReport | undefined;
   truncated: string[] | undefined;
 };
 
@@ -241,6 +251,7 @@ async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promis
   return {
     ...parsed,
     report: { page_type: parsed.pageType, structured: parsed.structured },
+    ocr: undefined,
     truncated: parsed.truncated,
     links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
   };
@@ -252,7 +263,8 @@ async function readDocument(
   filename: string | undefined,
   run: RunOptions,
 ): Promise<Read> {
-  const document = await parser.parse({ ...body, ...(filename === undefined ? {} : { filename }) }, run);
+  const input = { ...body, ...(filename === undefined ? {} : { filename }) };
+  const document = await parser.parse(input, { ...run, patient: true });
   return {
     markdown: document.markdown,
     title: document.title ?? filename,
@@ -262,6 +274,7 @@ async function readDocument(
     canonical: undefined,
     links: [],
     report: document.page,
+    ocr: document.ocr,
     truncated: document.truncated,
   };
 }

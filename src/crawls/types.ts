@@ -1,4 +1,4 @@
-import type { PageReport } from '../content/parse/types.ts';
+import type { OcrReport, PageReport } from '../content/parse/types.ts';
 import type { Transaction } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
@@ -51,6 +51,8 @@ export type CrawledPage = {
   published: string | undefined;
   /** Of an HTML page. */
   report: PageReport | undefined;
+  /** For a scan or a picture: what was recognised. */
+  ocr: OcrReport | undefined;
   contentType: string;
   /** Descriptions of what is missing because the page is too large. */
   truncated: string[] | undefined;

@@ -25,6 +25,15 @@ export const extractionOutputSchema = Type.Object(
           'Structured data of a web page about its subject, as written: type, name, author, published, modified, price, currency, availability, rating, …',
       }),
     ),
+    ocr: Type.Optional(
+      Type.Object(
+        {
+          pages: Type.Array(Type.Integer(), { description: 'Their numbers, from 1.' }),
+          confidence: Type.Number({ description: 'Mean certainty about their characters, from 0 to 1.' }),
+        },
+        { description: 'The pages whose text was recognised in pictures.' },
+      ),
+    ),
     truncated: Type.Optional(
       Type.Boolean({ description: 'The document or page exceeds a limit, and the rest was not read.' }),
     ),

@@ -1,7 +1,7 @@
 /*
  * Triggers of extractions: extractions_created and extractions_ended emit an event when an extraction has ended.
  */
-import type { PageReport } from '../content/parse/types.ts';
+import type { OcrReport, PageReport } from '../content/parse/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
@@ -49,7 +49,7 @@ export type OutputRow = {
   title: string | null;
   metadata: Record<string, unknown>;
   /** Metadata of the text; null for a failed output. */
-  page: (Partial<PageReport> & { truncated: boolean }) | null;
+  page: (Partial<PageReport> & { ocr?: OcrReport; truncated: boolean }) | null;
   error: StoredError | null;
   fileId: string | null;
   createdAt: Date;

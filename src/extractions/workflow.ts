@@ -102,7 +102,7 @@ async function writeOutputs(
       sourceUrl: page.url,
       title: storableText(page.title) ?? null,
       metadata: pageMetadata(page),
-      page: { ...page.report, truncated: page.truncated !== undefined },
+      page: { ...page.report, ...(page.ocr ? { ocr: page.ocr } : {}), truncated: page.truncated !== undefined },
       error: null,
       fileId: prepared.fileId,
       name: names[index] ?? null,

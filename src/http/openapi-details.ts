@@ -62,6 +62,7 @@ const protocols: Record<Protocol, Details> = {
   events: { content: events, requestHeaders: ['Last-Event-ID'] },
   metrics: { content: { 'text/plain': { schema: text } } },
   'json-or-events': { content: { 'application/json': { schema: { type: 'object' } }, ...events } },
+  cached: { responseHeaders: ['ETag'], requestHeaders: ['If-None-Match'] },
   tagged: { responseHeaders: ['ETag'] },
   conditional: { responseHeaders: ['ETag'], requestHeaders: ['If-Match', 'If-None-Match'] },
 };
@@ -111,8 +112,9 @@ function describeSuccess(operation: Operation, route: RouteInfo): void {
       description: 'The range.',
       headers: { ...whole.headers, ...referHeaders(['Content-Range']) },
     };
-    operation.responses['304'] = { description: 'The cached contents are current.', headers: referHeaders(['ETag']) };
   }
+  if (route.protocol === 'bytes' || route.protocol === 'cached')
+    operation.responses['304'] = { description: 'The cached copy is current.', headers: referHeaders(['ETag']) };
   const added = requestHeaders.map((name) => ({
     name,
     in: 'header',

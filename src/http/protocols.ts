@@ -10,5 +10,7 @@ export type Protocol =
   | 'json-or-events'
   /** JSON of one resource with an entity tag. */
   | 'tagged'
+  /** The same, and 304 for a client that has it. */
+  | 'cached'
   /** The same, and the request may depend on the tag. */
   | 'conditional';

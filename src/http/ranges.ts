@@ -33,9 +33,18 @@ export function parseRange(header: string | undefined, size: number): RangeResul
 
 /** Whether the client already has this body: If-None-Match, and only without it If-Modified-Since (section 13). */
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
-  // fetch() adds "Cache-Control: no-cache" to a conditional request, and `fresh` would then always return false.
+  return fresh(conditionsOf(headers), { etag, 'last-modified': lastModified.toUTCString() });
+}
+
+/** Whether If-None-Match names this state. */
+export function isCurrent(headers: IncomingHttpHeaders, etag: string): boolean {
+  return fresh({ 'if-none-match': conditionsOf(headers)['if-none-match'] }, { etag });
+}
+
+/** fetch() adds "Cache-Control: no-cache" to a conditional request, and `fresh` would then always return false. */
+function conditionsOf(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const { 'cache-control': _ignored, ...conditions } = headers;
-  return fresh(conditions, { etag, 'last-modified': lastModified.toUTCString() });
+  return conditions;
 }
 
 /** Whether a range may be served: If-Range is absent, or names exactly this body. A weak tag never matches. */

@@ -4,10 +4,12 @@ import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
 import type { UserCaller } from '../tenancy/caller.ts';
 import type { CredentialFacts, Identified } from '../tenancy/credential.ts';
+import { type Log, type LogEntry, sendLog } from './log-stream.ts';
 
 /**
  * Server-Sent Events for things that change. An event's id is the version of the thing that it shows; a stream shows
- * every version after the last one that its reader has received, in order, while they are kept. One LISTEN connection of
+ * every version after the last one that its reader has received, in order, while they are kept. A log is such a thing:
+ * its version is its last position, and a stream shows the entries that its reader asks for. One LISTEN connection of
  * the process feeds all streams; a change is loaded once for all streams, and many changes with one query.
  */
 
@@ -28,6 +30,14 @@ export type StreamSource = {
   /** The current state of these things of one app; missing ones are omitted. */
   load(appId: string, ids: readonly string[]): Promise<Snapshot[]>;
   /** Those of these things that the user sees. */
+  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
+};
+
+/** A log whose entries are shown one by one. */
+export type LogSource = {
+  /** The entries after a position, as many as one read may return. Undefined when the log has ended. */
+  readLog(appId: string, id: string, after: number | undefined): Promise<Log | undefined>;
+  /** Those of these logs that the user sees. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
 
@@ -78,13 +88,15 @@ type Stream = Identified & {
   stalledAtMs: number | undefined;
   /** A newer state than the one shown waits for the reader. */
   behind: boolean;
+  /** Of a log: whether the reader asks for this entry. */
+  accepts: (entry: LogEntry) => boolean;
 };
 
 type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
-  readonly #sources = new Map<string, StreamSource>();
+  readonly #sources = new Map<string, StreamSource | LogSource>();
   readonly #topics = new Map<string, Topic>();
   readonly #buckets: Set<Stream>[] = Array.from({ length: bucketCount }, () => new Set());
   readonly #dirty = new Set<string>();
@@ -104,7 +116,7 @@ export class StreamHub {
   }
 
   /** Registers how a kind of thing is loaded and shown. Call it before the first stream. */
-  register(kind: string, source: StreamSource): void {
+  register(kind: string, source: StreamSource | LogSource): void {
     this.#sources.set(kind, source);
   }
 
@@ -182,9 +194,17 @@ export class StreamHub {
 
   /**
    * Sends a stream of this resource; the caller has checked its visibility. The first event is sent
-   * immediately: the current state, or with `Last-Event-ID` every later one.
+   * immediately: the current state, or with `Last-Event-ID` every later one. Of a log, only entries that `accepts`
+   * passes are sent.
    */
-  open(request: FastifyRequest, reply: FastifyReply, kind: string, appId: string, id: string): FastifyReply {
+  open(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    kind: string,
+    appId: string,
+    id: string,
+    accepts: (entry: LogEntry) => boolean = () => true,
+  ): FastifyReply {
     const headers = { ...(reply.getHeaders() as OutgoingHttpHeaders), ...streamHeaders };
     reply.hijack();
     const response = reply.raw;
@@ -208,6 +228,7 @@ export class StreamHub {
       openedAtMs: performance.now(),
       stalledAtMs: undefined,
       behind: false,
+      accepts,
     };
     let topic = this.#topics.get(name);
     if (!topic) {
@@ -268,6 +289,10 @@ export class StreamHub {
     const source = this.#sources.get(kind);
     if (!source) return;
     try {
+      if ('readLog' in source) {
+        for (const topic of topics) await this.#showLog(source, topic);
+        return;
+      }
       const snapshots = await source.load(
         appId,
         topics.map((topic) => topic.id),
@@ -294,11 +319,7 @@ export class StreamHub {
     const { response } = stream;
     const { updates, note } = updatesFor(stream, snapshot);
     for (const [index, { version, data }] of updates.entries()) {
-      if (response.writableNeedDrain) {
-        stream.behind = true;
-        stream.stalledAtMs ??= performance.now();
-        return;
-      }
+      if (isStalled(stream)) return;
       let frame = frames.get(version);
       if (frame === undefined) {
         frame = `id: ${version}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
@@ -310,6 +331,22 @@ export class StreamHub {
       stream.fresh = false;
     }
     if (snapshot.ended && !stream.fresh && stream.version === snapshot.version) this.#end(stream);
+  }
+
+  /** Reads the log once for all streams at the same position. */
+  async #showLog(source: LogSource, topic: Topic): Promise<void> {
+    const frames = new Map<number, string>();
+    const open = [...topic.streams].filter((stream) => !isStalled(stream));
+    for (const [after, streams] of Map.groupBy(open, ({ version }) => version)) {
+      const log = await source.readLog(topic.appId, topic.id, after);
+      for (const stream of streams) {
+        if (log === undefined) this.#end(stream);
+        else {
+          stream.behind = false;
+          if (sendLog(stream, log, frames) && !isStalled(stream)) this.#markDirty(stream.topic);
+        }
+      }
+    }
   }
 
   /** Ends the streams that have reached their maximum age, and schedules the next check. */
@@ -333,7 +370,8 @@ export class StreamHub {
     const now = performance.now();
     const stalledMs = this.#options.stalledMs ?? 30_000;
     for (const stream of [...(bucket ?? [])]) {
-      if (!stream.response.writableNeedDrain) stream.response.write(': heartbeat\n\n');
+      if (!stream.response.writableNeedDrain)
+        stream.response.write(heartbeatOf(stream, this.#sources.get(stream.kind)));
       else {
         stream.stalledAtMs ??= now;
         if (now - stream.stalledAtMs > stalledMs) stream.response.destroy();
@@ -354,6 +392,20 @@ export class StreamHub {
     topic?.streams.delete(stream);
     if (topic?.streams.size === 0) this.#topics.delete(stream.topic);
   }
+}
+
+/** Whether the reader accepts nothing now; it gets the rest once it does. */
+function isStalled(stream: Stream): boolean {
+  if (!stream.response.writableNeedDrain) return false;
+  stream.behind = true;
+  stream.stalledAtMs ??= performance.now();
+  return true;
+}
+
+/** A log's heartbeat names its position, so that a reader who is interested in few entries resumes after the others. */
+function heartbeatOf({ version, fresh }: Stream, source: StreamSource | LogSource | undefined): string {
+  const isLog = source !== undefined && 'readLog' in source && !fresh;
+  return isLog ? `: heartbeat\nid: ${version}\n\n` : ': heartbeat\n\n';
 }
 
 function userName({ appId, userId }: UserCaller): string {
@@ -381,7 +433,7 @@ function updatesFor(stream: Stream, snapshot: Snapshot): { updates: Version[]; n
 /** The last version of a reconnecting client; anything but a number counts as none. */
 function lastEventId(request: FastifyRequest): number | undefined {
   const id = request.headers['last-event-id'];
-  return typeof id === 'string' && /^\d{1,15}$/.test(id) ? Number(id) : undefined;
+  return typeof id === 'string' && /^\d{1,16}$/.test(id) && Number.isSafeInteger(Number(id)) ? Number(id) : undefined;
 }
 
 const streamHeaders = {

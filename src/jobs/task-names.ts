@@ -19,6 +19,7 @@ export const taskNames = {
   sweepBlobs: 'sweep_blobs',
   sweepConsole: 'sweep_console',
   sweepIdempotency: 'sweep_idempotency',
+  sweepKv: 'sweep_kv',
   sweepUsage: 'sweep_usage',
 } as const;
 

@@ -1,5 +1,9 @@
+import type { LogEntry } from '../http/log-stream.ts';
 import { formatId } from '../ids.ts';
+import type { BatchResult } from './batch.ts';
 import type { KvEntry, KvListEntry } from './store.ts';
+import { entityTag } from './tag.ts';
+import type { KvChange } from './watch-store.ts';
 
 export function presentEntry(entry: KvEntry) {
   return {
@@ -8,6 +12,7 @@ export function presentEntry(entry: KvEntry) {
     value: entry.value,
     created_at: entry.createdAt.toISOString(),
     updated_at: entry.updatedAt.toISOString(),
+    ...(entry.expiresAt === null ? {} : { expires_at: entry.expiresAt.toISOString() }),
   };
 }
 
@@ -17,4 +22,22 @@ export function presentListEntry(entry: KvListEntry) {
     ...(entry.userEmail === null ? {} : { user_email: entry.userEmail }),
     ...(entry.userName === null ? {} : { user_name: entry.userName }),
   };
+}
+
+export function presentBatchResult({ op, key, entry, deleted }: BatchResult) {
+  if (op === 'delete') return { op, key, deleted };
+  return { op, key, entry: entry === undefined ? null : presentEntry(entry), ...(entry && { etag: entityTag(entry) }) };
+}
+
+/** An event of a watch. */
+export function presentChange(userId: string, change: KvChange): LogEntry {
+  const { position, kind, key } = change;
+  const entry = { ...change, id: change.entryId, userId };
+  const data =
+    kind !== 'put'
+      ? { user: formatId('user', userId), key }
+      : change.value === null
+        ? { ...presentEntry({ ...entry, value: '' }), value: null, etag: entityTag(entry) }
+        : { ...presentEntry({ ...entry, value: change.value }), etag: entityTag(entry) };
+  return { position, event: kind, key, data };
 }

@@ -4,6 +4,7 @@ import { invalidField } from '../errors.ts';
 import { textBudget } from '../http/body-budgets.ts';
 import { mapAsync } from '../http/lists.ts';
 import { page, pageRequest } from '../http/pages.ts';
+import { isCurrent } from '../http/ranges.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
 import { checkQuery } from '../http/validation.ts';
 import { readPathKey } from './paths.ts';
@@ -59,7 +60,7 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     audit: 'data',
     tag,
     summary: 'Create an entry',
-    description: 'Fails if the user already has the key. PUT creates or overwrites.',
+    description: 'Fails if the user already has the key. PUT creates or overwrites. `ttl_seconds` lets it expire.',
     body: createKvBody,
     budget,
     responses: { 200: ref(kvEntrySchema) },
@@ -72,16 +73,20 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     method: 'GET',
     path: keyPath,
     operationId: 'getKvEntry',
-    protocol: 'tagged',
+    protocol: 'cached',
     tag,
     summary: 'Get an entry',
     description:
-      'The key is everything after `/kv/`, percent-encoded or literal. `ETag` identifies the state of the entry.',
+      'The key is everything after `/kv/`, percent-encoded or literal. `ETag` identifies the state of the entry; 304 when `If-None-Match` names it.',
     query: kvUserQuery,
     responses: { 200: ref(kvEntrySchema) },
-    async handler({ caller, params, query, reply }) {
+    async handler({ caller, params, query, request, reply }) {
       const key = readPathKey(keyOf(params), 'look-up', keyBytesMax);
-      return sendEntry(reply, await kv.get(db, caller, key, query.user));
+      const entry = await kv.get(db, caller, key, query.user);
+      const tag = entityTag(entry);
+      if (request.headers['if-none-match'] === undefined || !isCurrent(request.headers, tag))
+        return sendEntry(reply, entry);
+      return reply.code(304).header('etag', tag).send();
     },
   });
 
@@ -93,7 +98,8 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     audit: 'data',
     tag,
     summary: 'Create or overwrite an entry',
-    description: '`If-Match` and `If-None-Match` make the write conditional: 412 when the entry is in another state.',
+    description:
+      '`If-Match` and `If-None-Match` make the write conditional: 412 when the entry is in another state. Without `ttl_seconds` the entry no longer expires.',
     body: putKvBody,
     budget,
     responses: { 200: ref(kvEntrySchema) },

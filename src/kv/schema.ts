@@ -10,6 +10,7 @@ const entryMembers = {
   value: Type.String(),
   created_at: timestamp('When the key was first written.'),
   updated_at: timestamp('When the value was last written.'),
+  expires_at: Type.Optional(timestamp('When the entry ceases to exist. Absent when it does not expire.')),
 };
 
 export const kvEntrySchema = Type.Object(entryMembers, {
@@ -45,13 +46,99 @@ const valueMember = Type.String({
   description: 'Any non-empty string, by default up to 1 MiB in UTF-8.',
 });
 
+const ttlMember = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: 315_360_000,
+    description: 'The entry ceases to exist after this many seconds. Without it the entry does not expire.',
+  }),
+);
+
 export const createKvBody = strict({
   key: Type.String({ minLength: 1, description: 'Any non-empty string, by default up to 1,024 bytes in UTF-8.' }),
   value: valueMember,
+  ttl_seconds: ttlMember,
   user: userMember,
 });
 
-export const putKvBody = strict({ value: valueMember, user: userMember });
+export const putKvBody = strict({ value: valueMember, ttl_seconds: ttlMember, user: userMember });
+
+const keyMember = Type.String({ minLength: 1, description: 'The key.' });
+const byMember = Type.Optional(
+  Type.Integer({
+    minimum: Number.MIN_SAFE_INTEGER,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'What is added; may be negative. Default 1.',
+  }),
+);
+const keptTtlMember = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: 315_360_000,
+    description: 'Sets when the entry expires. Without it, the expiry of an existing entry stays as it is.',
+  }),
+);
+
+export const incrementKvBody = strict({
+  key: keyMember,
+  by: byMember,
+  ttl_seconds: keptTtlMember,
+  user: userMember,
+});
+
+const ifMatch = Type.Optional(
+  Type.String({ description: 'Like the header If-Match: the batch fails unless the entry has this tag; `*`: exists.' }),
+);
+const ifNoneMatch = Type.Optional(
+  Type.String({ description: 'Like the header If-None-Match: `*` fails the batch when the entry exists.' }),
+);
+
+/** One operation of a batch. Which members it takes depends on `op`: see batch.ts. */
+export const kvOperation = strict({
+  op: Type.Enum(['get', 'put', 'delete', 'increment']),
+  key: keyMember,
+  value: Type.Optional(valueMember),
+  ttl_seconds: keptTtlMember,
+  by: byMember,
+  if_match: ifMatch,
+  if_none_match: ifNoneMatch,
+});
+
+export const kvBatchBody = strict({
+  operations: Type.Array(kvOperation, { minItems: 1, maxItems: 100 }),
+  user: userMember,
+});
+
+const batchResult = Type.Object(
+  {
+    op: Type.String(),
+    key: Type.String(),
+    entry: Type.Optional(Type.Union([ref(kvEntrySchema), Type.Null()])),
+    etag: Type.Optional(Type.String({ description: 'The state of the entry, for `if_match`.' })),
+    deleted: Type.Optional(Type.Boolean({ description: 'Of a delete: whether there was an entry.' })),
+  },
+  { $id: 'KvBatchResult', description: 'The result of one operation of a batch.' },
+);
+
+export const kvBatchResponse = Type.Object({ data: Type.Array(ref(batchResult)) });
+
+export const kvPrefixQuery = Type.Object({
+  prefix: Type.Optional(Type.String({ description: 'Only keys with this literal prefix.' })),
+  cursor: Type.Optional(Type.String({ description: 'Continues after the page that returned it as `next_cursor`.' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'Entries per page. Default 100.' })),
+  user: userMember,
+});
+
+export const kvPrefixPage = Type.Object({
+  data: Type.Array(ref(kvEntrySchema)),
+  next_cursor: Type.Union([Type.String(), Type.Null()], { description: 'Null on the last page.' }),
+});
+
+export const kvWatchQuery = Type.Object({
+  key: Type.Optional(Type.String({ minLength: 1, description: 'Only this key.' })),
+  prefix: Type.Optional(Type.String({ description: 'Only keys with this literal prefix.' })),
+  user: userMember,
+});
 
 /** The body of DELETE is optional; Fastify passes a missing one as null. */
 export const deleteKvBody = Type.Unsafe<{ user?: unknown } | null>({

@@ -4,17 +4,27 @@ import type { Db } from '../db/database.ts';
 import { isDatabaseError, isForeignKeyViolation, isRefusedStatement } from '../db/database.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
-import { stringProblem } from '../http/unicode.ts';
-import { newUuid, parseId } from '../ids.ts';
+import { newUuid } from '../ids.ts';
 import { type Caller, canSeeWholeApp, type Scope, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
-import { requireKey } from './keys.ts';
-import type { Precondition } from './precondition.ts';
-import type { createKvBody, putKvBody } from './schema.ts';
 import {
+  applyOperations,
+  type BatchResult,
+  checkOperations,
+  type KvOperation,
+  notAnInteger,
+  tooLarge,
+} from './batch.ts';
+import { requireKey } from './keys.ts';
+import { targetOwner, userNotFound } from './owner.ts';
+import type { Precondition } from './precondition.ts';
+import type { createKvBody, incrementKvBody, kvBatchBody, putKvBody } from './schema.ts';
+import {
+  deleteEntries,
   deleteEntry,
   findEntries,
   findEntry,
+  incrementEntry,
   insertEntry,
   type KvEntry,
   type KvListEntry,
@@ -23,13 +33,17 @@ import {
   type KvPosition,
   type KvWrite,
   listEntries,
+  listEntriesByKey,
   listUserEntries,
+  lockEntries,
+  lockUser,
   updateEntry,
   upsertEntries,
   userExists,
+  writeEntries,
 } from './store.ts';
 
-type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
+export type KvLimits = { keyBytesMax: number; valueBytesMax: number; userBytesMax: number };
 
 type KvListFilter = {
   user?: string | undefined;
@@ -55,8 +69,8 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     return created;
   }
 
-  function newWrite(key: string, value: string) {
-    return { id: newUuid(), key, value, userBytesMax: limits.userBytesMax };
+  function newWrite(key: string, { value, ttl_seconds }: Static<typeof putKvBody>) {
+    return { id: newUuid(), key, value, ttlSeconds: ttl_seconds ?? null, userBytesMax: limits.userBytesMax };
   }
 
   function checkValue(value: string): void {
@@ -65,14 +79,43 @@ export function createKvService({ limits }: { limits: KvLimits }) {
   }
 
   /** Writes only over the state for which the precondition was checked. */
-  async function putConditionally(db: Db, owner: KvOwner, key: string, value: string, precondition: Precondition) {
+  async function putConditionally(
+    db: Db,
+    owner: KvOwner,
+    key: string,
+    input: Static<typeof putKvBody>,
+    precondition: Precondition,
+  ) {
     const current = await findEntry(db, owner, key);
     if (!current && !(await userExists(db, owner))) throw userNotFound();
     if (!precondition.holds(current)) throw preconditionFailed();
-    const write = newWrite(key, value);
+    const write = newWrite(key, input);
     const entry = await (current ? updateEntry(db, owner, write, current) : insertEntry(db, owner, write));
     if (!entry) throw preconditionFailed();
     return entry;
+  }
+
+  /**
+   * One attempt, all or nothing. Undefined when a key was created concurrently: then another attempt finds it.
+   */
+  async function tryBatch(tx: Db, owner: KvOwner, operations: KvOperation[]): Promise<BatchResult[] | undefined> {
+    const now = await lockUser(tx, owner);
+    if (now === undefined) throw userNotFound();
+    const locked = await lockEntries(tx, owner, [...new Set(operations.map(({ key }) => key))]);
+    const { drafts, results } = applyOperations(operations, owner.userId, locked, now);
+    const existed = new Set(locked.map(({ key }) => key));
+    const changed = [...drafts].filter(([, draft]) => draft.changed);
+    const deleted = changed.filter(([key, { entry }]) => entry === undefined && existed.has(key));
+    if (deleted.length > 0)
+      await deleteEntries(
+        tx,
+        owner,
+        deleted.map(([key]) => key),
+      );
+    const written = changed.flatMap(([, { entry }]) => entry ?? []);
+    if (written.length === 0) return results;
+    const bounds = { lockedIds: locked.map(({ id }) => id), userBytesMax: limits.userBytesMax };
+    return (await writeEntries(tx, owner, written, bounds)) === written.length ? results : undefined;
   }
 
   async function translateWriteErrors<T>(write: Promise<T>): Promise<T> {
@@ -152,7 +195,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       const owner = targetOwner(caller, input.user);
       requireKey(input.key, 'write', limits.keyBytesMax);
       checkValue(input.value);
-      const entry = await translateWriteErrors(insertEntry(db, owner, newWrite(input.key, input.value)));
+      const entry = await translateWriteErrors(insertEntry(db, owner, newWrite(input.key, input)));
       if (entry) return entry;
       if (!(await userExists(db, owner))) throw userNotFound();
       throw new AppError('already_exists', 'key: the user already has an entry with this key', {
@@ -171,8 +214,8 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       const owner = targetOwner(caller, input.user);
       requireKey(key, 'write', limits.keyBytesMax);
       checkValue(input.value);
-      if (precondition) return translateWriteErrors(putConditionally(db, owner, key, input.value, precondition));
-      const write = { ...owner, ...newWrite(key, input.value) };
+      if (precondition) return translateWriteErrors(putConditionally(db, owner, key, input, precondition));
+      const write = { ...owner, ...newWrite(key, input) };
       const entry = await translateWriteErrors(batchersOf(db).writes.add(nameOf(owner), write));
       if (!entry) throw userNotFound();
       return entry;
@@ -194,6 +237,54 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       const current = await findEntry(db, owner, key);
       if (!current) throw notFound();
       if (!precondition.holds(current) || !(await deleteEntry(db, owner, key, current))) throw preconditionFailed();
+    },
+
+    /** Adds to an entry's integer; without an entry, to zero. */
+    async increment(db: Db, caller: Caller, input: Static<typeof incrementKvBody>): Promise<KvEntry> {
+      const owner = targetOwner(caller, input.user);
+      const { key, by = 1, ttl_seconds: ttlSeconds } = input;
+      requireKey(key, 'write', limits.keyBytesMax);
+      const change = { id: newUuid(), key, by: String(by), ttlSeconds, userBytesMax: limits.userBytesMax };
+      try {
+        const entry = await translateWriteErrors(incrementEntry(db, owner, change));
+        if (entry) return entry;
+      } catch (error) {
+        if (!isDatabaseError(error, outOfRange)) throw error;
+        // Either the sum or, with 19 digits, already the value itself.
+        throw tooLarge('by');
+      }
+      throw (await userExists(db, owner)) ? notAnInteger('key') : userNotFound();
+    },
+
+    /** All operations or none, in their order. */
+    async batch(db: Db, caller: Caller, input: Static<typeof kvBatchBody>): Promise<BatchResult[]> {
+      const owner = targetOwner(caller, input.user);
+      checkOperations(input, limits);
+      for (let tries = 0; tries < batchTriesMax; tries++) {
+        const results = await translateWriteErrors(beginOrUndo(db, (tx) => tryBatch(tx, owner, input.operations)));
+        if (results !== undefined) return results;
+      }
+      throw new AppError('conflict', 'The keys of the batch are being created by others. Try again.');
+    },
+
+    /** The user's entries by key, and the key after which the next page continues. */
+    async listByKey(
+      db: Db,
+      caller: Caller,
+      query: { user?: unknown; prefix?: string | undefined; limit?: number | undefined },
+      after: string | undefined,
+    ): Promise<{ entries: KvEntry[]; next: string | undefined }> {
+      const owner = targetOwner(caller, query.user);
+      if (!(await userExists(db, owner))) throw userNotFound();
+      const prefix = query.prefix ?? '';
+      const keys = { from: prefix, before: firstTextAfterPrefix(prefix), after };
+      const rowsMax = query.limit ?? pageRowsDefault;
+      const found = await listEntriesByKey(db, owner, keys, { rowsMax: rowsMax + 1, bytesMax: pageBytesMax });
+      const entries = found.slice(0, rowsMax);
+      // A page may also end because of its bytes; then the next one may turn out to be empty.
+      const bytes = entries.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0);
+      const more = found.length > rowsMax || bytes >= pageBytesMax;
+      return { entries, next: more ? entries.at(-1)?.key : undefined };
     },
   };
 }
@@ -246,19 +337,30 @@ function scopeOf(items: KvOwner[]): Scope {
   return first;
 }
 
+/** Runs work in a transaction, which is undone when the work returns undefined. */
+async function beginOrUndo<T>(db: Db, work: (tx: Db) => Promise<T | undefined>): Promise<T | undefined> {
+  const undone = new Error('The transaction is undone.');
+  try {
+    return await db.begin(async (tx) => {
+      const result = await work(tx);
+      if (result === undefined) throw undone;
+      return result;
+    });
+  } catch (error) {
+    if (error === undone) return undefined;
+    throw error;
+  }
+}
+
+const batchTriesMax = 5;
+const pageRowsDefault = 100;
+const pageBytesMax = 4 * 1024 * 1024;
+
+/** SQLSTATE of a number that does not fit its type. */
+const outOfRange = '22003';
+
 /** SQLSTATE raised by kv_use. */
 const quotaExceeded = 'QK001';
-
-/** The owner that the request names. 400 when a developer or server names none, 422 for an invalid id, 404 for an agent. */
-function targetOwner(caller: Caller, user: unknown): KvOwner {
-  const { appId, sandboxId } = caller;
-  if (caller.kind === 'user') return { appId, sandboxId, userId: caller.userId };
-  if (!canSeeWholeApp(caller)) throw new AppError('not_found', 'An agent has no key-value entries.');
-  if (user === undefined) throw new AppError('user_required', 'Name the owner of the entry in `user`.');
-  const userId = typeof user === 'string' && stringProblem(user) === undefined ? parseId('user', user) : undefined;
-  if (userId === undefined) throw invalidField('user', 'is not an id of the right type');
-  return { appId, sandboxId, userId };
-}
 
 /** The first text after all texts with the prefix, in code point order (UTF-8's byte order). */
 export function firstTextAfterPrefix(prefix: string): string | undefined {
@@ -269,10 +371,6 @@ export function firstTextAfterPrefix(prefix: string): string | undefined {
     return String.fromCodePoint(...points, next);
   }
   return undefined;
-}
-
-function userNotFound(): AppError {
-  return new AppError('not_found', 'The user does not exist in this app.');
 }
 
 function preconditionFailed(): AppError {

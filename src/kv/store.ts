@@ -1,6 +1,10 @@
 /*
  * Triggers of kv_entries: kv_entries_added, kv_entries_resized and kv_entries_removed count an app's entries and the
- * bytes of each user, and reject a write that would exceed the user's quota (SQLSTATE QK001).
+ * bytes of each user, and reject a write that would exceed the user's quota (SQLSTATE QK001). kv_log_added,
+ * kv_log_overwritten and kv_log_removed log the changes that are watched: see watch-store.ts.
+ *
+ * An entry that has expired does not exist, although its row stays until it is swept. Every statement says so itself,
+ * by the database's clock.
  */
 import type { Db } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -13,6 +17,7 @@ export type KvEntry = {
   version: number;
   createdAt: Date;
   updatedAt: Date;
+  expiresAt: Date | null;
 };
 
 export type KvListEntry = KvEntry & { userEmail: string | null; userName: string | null };
@@ -24,14 +29,32 @@ export type KvListed = Omit<KvListEntry, 'value'> & { value: string | null; valu
 export type KvOwner = Scope & { userId: string };
 
 /** The columns that the database sets on a write. */
-type Written = Pick<KvEntry, 'id' | 'version' | 'createdAt' | 'updatedAt'>;
+type Written = Pick<KvEntry, 'id' | 'version' | 'createdAt' | 'updatedAt' | 'expiresAt'>;
 
-export type KvWrite = { id: string; key: string; value: string; userBytesMax: number };
+export type KvWrite = {
+  id: string;
+  key: string;
+  value: string;
+  /** Null: never expires. */
+  ttlSeconds: number | null;
+  userBytesMax: number;
+};
+
+const isLive = (db: Db) => db`(expires_at is null or expires_at > now())`;
+const expiryAfter = (db: Db, ttlSeconds: number | null) => db`now() + ${ttlSeconds}::bigint * interval '1 second'`;
+
+/** What ON CONFLICT sets: the next version, or a new entry where the old one has expired. */
+const overwritten = (db: Db) => db`
+  id = case when e.expires_at <= now() then excluded.id else e.id end,
+  version = case when e.expires_at <= now() then 1 else e.version + 1 end,
+  created_at = case when e.expires_at <= now() then excluded.created_at else e.created_at end,
+  updated_at = excluded.updated_at`;
 
 export async function findEntry(db: Db, owner: KvOwner, key: string): Promise<KvEntry | undefined> {
   const [row] = await db<Omit<KvEntry, 'userId' | 'key'>[]>`
-    select id, value, version, created_at, updated_at from kv_entries
-    where app_id = ${owner.appId} and user_id = ${owner.userId} and key = ${key} and sandbox_id = ${owner.sandboxId}`;
+    select id, value, version, created_at, updated_at, expires_at from kv_entries
+    where app_id = ${owner.appId} and user_id = ${owner.userId} and key = ${key} and sandbox_id = ${owner.sandboxId}
+      and ${isLive(db)}`;
   return row && { ...row, userId: owner.userId, key };
 }
 
@@ -47,8 +70,9 @@ export async function findEntries(
       unnest(${wanted.map((w) => w.userId)}::uuid[], ${wanted.map((w) => w.key)}::text[])
         with ordinality w (user_id, key, place)
       cross join lateral (
-        select id, value, version, created_at, updated_at from kv_entries
+        select id, value, version, created_at, updated_at, expires_at from kv_entries
         where app_id = ${scope.appId} and user_id = w.user_id and key = w.key and sandbox_id = ${scope.sandboxId}
+          and ${isLive(db)}
         offset 0) e`;
   for (const { place, ...row } of rows) {
     const asked = wanted[place - 1];
@@ -75,10 +99,12 @@ export async function listUserEntries(
   const further =
     after === undefined ? db`` : db`and (created_at, id) < (${after.createdAtText}::text::timestamptz, ${after.id})`;
   return db<(KvEntry & KvPosition)[]>`
-    select id, user_id, key, value, version, created_at, updated_at, created_at::text as created_at_text from (
+    select id, user_id, key, value, version, created_at, updated_at, expires_at, created_at::text as created_at_text
+    from (
       select *, sum(octet_length(value)) over (order by created_at desc, id desc) - octet_length(value) as bytes_before
       from (select * from kv_entries
         where app_id = ${owner.appId} and user_id = ${owner.userId} and sandbox_id = ${owner.sandboxId} ${further}
+          and ${isLive(db)}
         order by created_at desc, id desc limit ${rowsMax}) next) counted
     where bytes_before < ${bytesMax}
     order by created_at desc, id desc`;
@@ -109,15 +135,16 @@ export async function upsertEntries(
       where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}
         and id = any(${[...new Set(column((w) => w.userId))]}::uuid[])
       order by id for key share of users)
-    insert into kv_entries as e (app_id, sandbox_id, user_id, key, id, value)
-    select ${scope.appId}, ${scope.sandboxId}, o.id, w.key, w.id, w.value
+    insert into kv_entries as e (app_id, sandbox_id, user_id, key, id, value, expires_at)
+    select ${scope.appId}, ${scope.sandboxId}, o.id, w.key, w.id, w.value, now() + w.ttl_seconds * interval '1 second'
     from unnest(${column((w) => w.userId)}::uuid[], ${column((w) => w.key)}::text[], ${column((w) => w.id)}::uuid[],
-        ${column((w) => w.value)}::text[]) w (user_id, key, id, value)
+        ${column((w) => w.value)}::text[], ${writes.map((w) => w.ttlSeconds)}::bigint[])
+        w (user_id, key, id, value, ttl_seconds)
       join owners o on o.id = w.user_id
     order by o.id, w.key collate "C"
     on conflict (app_id, user_id, key) do update
-      set value = excluded.value, version = e.version + 1, updated_at = excluded.updated_at
-    returning user_id, key, id, version, created_at, updated_at`;
+      set value = excluded.value, expires_at = excluded.expires_at, ${overwritten(db)}
+    returning user_id, key, id, version, created_at, updated_at, expires_at`;
   const written = new Map(rows.map((row) => [`${row.userId}${row.key}`, row]));
   return writes.map(({ userId, key, value }) => {
     const row = written.get(`${userId}${key}`);
@@ -128,12 +155,16 @@ export async function upsertEntries(
 /** Inserts a new key. Undefined when it already exists or the user does not exist. */
 export async function insertEntry(db: Db, owner: KvOwner, write: KvWrite): Promise<KvEntry | undefined> {
   const [row] = await db<Written[]>`
-    insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
-    select u.app_id, u.sandbox_id, u.id, ${write.key}, ${write.id}, ${write.value} from users u
+    insert into kv_entries as e (app_id, sandbox_id, user_id, key, id, value, expires_at)
+    select u.app_id, u.sandbox_id, u.id, ${write.key}, ${write.id}, ${write.value}, ${expiryAfter(db, write.ttlSeconds)}
+    from users u
     where u.app_id = ${owner.appId} and u.id = ${owner.userId} and u.sandbox_id = ${owner.sandboxId}
       and set_config('quarry.kv_user_bytes_max', ${String(write.userBytesMax)}, true) is not null
-    on conflict (app_id, user_id, key) do nothing
-    returning id, version, created_at, updated_at`;
+    for key share of u
+    on conflict (app_id, user_id, key) do update
+      set value = excluded.value, expires_at = excluded.expires_at, ${overwritten(db)}
+      where e.expires_at <= now()
+    returning id, version, created_at, updated_at, expires_at`;
   return row && { ...row, userId: owner.userId, key: write.key, value: write.value };
 }
 
@@ -145,11 +176,14 @@ export async function updateEntry(
   expected: Pick<KvEntry, 'id' | 'version'>,
 ): Promise<KvEntry | undefined> {
   const [row] = await db<Written[]>`
-    update kv_entries set value = ${write.value}, version = version + 1, updated_at = now()
-    where app_id = ${owner.appId} and user_id = ${owner.userId} and key = ${write.key}
-      and id = ${expected.id} and version = ${expected.version}
+    with owner as materialized (${lockOwner(db, owner)})
+    update kv_entries set value = ${write.value}, version = version + 1, updated_at = now(),
+      expires_at = ${expiryAfter(db, write.ttlSeconds)}
+    from owner
+    where app_id = ${owner.appId} and user_id = owner.owner_id and key = ${write.key}
+      and kv_entries.id = ${expected.id} and version = ${expected.version} and ${isLive(db)}
       and set_config('quarry.kv_user_bytes_max', ${String(write.userBytesMax)}, true) is not null
-    returning id, version, created_at, updated_at`;
+    returning kv_entries.id, version, created_at, updated_at, expires_at`;
   return row && { ...row, userId: owner.userId, key: write.key, value: write.value };
 }
 
@@ -162,10 +196,131 @@ export async function deleteEntry(
 ): Promise<boolean> {
   const same = expected ? db`and id = ${expected.id} and version = ${expected.version}` : db``;
   const { count } = await db`
-    delete from kv_entries
-    where app_id = ${owner.appId} and user_id = ${owner.userId} and key = ${key} and sandbox_id = ${owner.sandboxId}
-      ${same}`;
+    with owner as materialized (${lockOwner(db, owner)})
+    delete from kv_entries using owner
+    where app_id = ${owner.appId} and user_id = owner.owner_id and key = ${key} and sandbox_id = ${owner.sandboxId}
+      and ${isLive(db)} ${same}`;
   return count > 0;
+}
+
+/** Locks the user's row as a reference to it does: see startWatch in watch-store.ts. */
+const lockOwner = (db: Db, owner: KvOwner) => db`
+  select id as owner_id from users
+  where app_id = ${owner.appId} and id = ${owner.userId} and sandbox_id = ${owner.sandboxId} for key share`;
+
+/**
+ * Adds to the decimal integer that is the entry's value, or creates the entry with `by`. Undefined when the user does
+ * not exist or the value is not an integer; SQLSTATE 22003 when the result does not fit into 64 bits.
+ * @param ttlSeconds undefined keeps the expiry as it is
+ */
+export async function incrementEntry(
+  db: Db,
+  owner: KvOwner,
+  {
+    id,
+    key,
+    by,
+    ttlSeconds,
+    userBytesMax,
+  }: Omit<KvWrite, 'value' | 'ttlSeconds'> & { by: string; ttlSeconds?: number | undefined },
+): Promise<KvEntry | undefined> {
+  const [row] = await db<(Written & { value: string })[]>`
+    insert into kv_entries as e (app_id, sandbox_id, user_id, key, id, value, expires_at)
+    select u.app_id, u.sandbox_id, u.id, ${key}, ${id}, ${by}, ${expiryAfter(db, ttlSeconds ?? null)}
+    from users u
+    where u.app_id = ${owner.appId} and u.id = ${owner.userId} and u.sandbox_id = ${owner.sandboxId}
+      and set_config('quarry.kv_user_bytes_max', ${String(userBytesMax)}, true) is not null
+    for key share of u
+    on conflict (app_id, user_id, key) do update
+      set value = case when e.expires_at <= now() then excluded.value
+          else (e.value::bigint + excluded.value::bigint)::text end,
+        expires_at = case when e.expires_at <= now() or ${ttlSeconds !== undefined} then excluded.expires_at
+          else e.expires_at end,
+        ${overwritten(db)}
+      where e.expires_at <= now() or e.value ~ '^(0|-?[1-9][0-9]{0,18})$'
+    returning id, value, version, created_at, updated_at, expires_at`;
+  return row && { ...row, userId: owner.userId, key };
+}
+
+/** The user's entries of these keys, locked until the transaction ends. Expired ones are omitted. */
+export async function lockEntries(db: Db, owner: KvOwner, keys: string[]): Promise<KvEntry[]> {
+  return db<KvEntry[]>`
+    select id, user_id, key, value, version, created_at, updated_at, expires_at from kv_entries
+    where app_id = ${owner.appId} and user_id = ${owner.userId} and key = any(${keys}::text[])
+      and sandbox_id = ${owner.sandboxId} and ${isLive(db)}
+    order by key for update`;
+}
+
+/** Locks the user's row as any other writer does, and returns the transaction's time; undefined without a user. */
+export async function lockUser(db: Db, owner: KvOwner): Promise<Date | undefined> {
+  const [row] = await db<{ now: Date }[]>`select now() from (${lockOwner(db, owner)}) locked`;
+  return row?.now;
+}
+
+/** Writes these entries over the locked ones. Returns fewer when one of the keys was created concurrently. */
+export async function writeEntries(
+  db: Db,
+  owner: KvOwner,
+  entries: KvEntry[],
+  { lockedIds, userBytesMax }: { lockedIds: string[]; userBytesMax: number },
+): Promise<number> {
+  const column = <T>(pick: (entry: KvEntry) => T) => entries.map(pick);
+  const { count } = await db`
+    with settings as materialized (select set_config('quarry.kv_user_bytes_max', ${String(userBytesMax)}, true))
+    insert into kv_entries as e
+      (app_id, sandbox_id, user_id, key, id, value, version, created_at, updated_at, expires_at)
+    select ${owner.appId}::uuid, ${owner.sandboxId}::uuid, ${owner.userId}::uuid, w.*
+    from settings cross join unnest(${column((e) => e.key)}::text[], ${column((e) => e.id)}::uuid[],
+      ${column((e) => e.value)}::text[], ${column((e) => e.version)}::bigint[],
+      ${column((e) => e.createdAt)}::timestamptz[], ${column((e) => e.updatedAt)}::timestamptz[],
+      ${column((e) => e.expiresAt)}::timestamptz[])
+      w (key, id, value, version, created_at, updated_at, expires_at)
+    order by w.key collate "C"
+    on conflict (app_id, user_id, key) do update
+      set id = excluded.id, value = excluded.value, version = excluded.version, updated_at = excluded.updated_at,
+        expires_at = excluded.expires_at,
+        created_at = case when e.id = excluded.id then e.created_at else excluded.created_at end
+      where e.id = any(${lockedIds}::uuid[]) or e.expires_at <= now()`;
+  return count;
+}
+
+/** Deletes entries that this transaction has locked. */
+export async function deleteEntries(db: Db, owner: KvOwner, keys: string[]): Promise<void> {
+  await db`
+    delete from kv_entries
+    where app_id = ${owner.appId} and user_id = ${owner.userId} and key = any(${keys}::text[])
+      and sandbox_id = ${owner.sandboxId}`;
+}
+
+/** The user's entries with a key after `after` and within the prefix, by key: as many as the bounds allow. */
+export async function listEntriesByKey(
+  db: Db,
+  owner: KvOwner,
+  keys: { from: string; before: string | undefined; after: string | undefined },
+  { rowsMax, bytesMax }: ListBounds,
+): Promise<KvEntry[]> {
+  const before = keys.before === undefined ? db`` : db`and key < ${keys.before}`;
+  const after = keys.after === undefined ? db`` : db`and key > ${keys.after}`;
+  return db<KvEntry[]>`
+    select id, user_id, key, value, version, created_at, updated_at, expires_at from (
+      select *, sum(octet_length(value)) over (order by key) - octet_length(value) as bytes_before
+      from (select * from kv_entries
+        where app_id = ${owner.appId} and user_id = ${owner.userId} and sandbox_id = ${owner.sandboxId}
+          and key >= ${keys.from} ${before} ${after} and ${isLive(db)}
+        order by key limit ${rowsMax}) next) counted
+    where bytes_before < ${bytesMax}
+    order by key`;
+}
+
+/** Deletes expired entries. Returns how many. */
+export async function sweepExpired(db: Db, rowsMax: number): Promise<number> {
+  const { count } = await db`
+    with expired as (
+      select app_id, user_id, key from kv_entries where expires_at <= now()
+      order by expires_at limit ${rowsMax} for update skip locked)
+    delete from kv_entries e using expired x
+    where e.app_id = x.app_id and e.user_id = x.user_id and e.key = x.key`;
+  return count;
 }
 
 export async function userExists(db: Db, owner: KvOwner): Promise<boolean> {
@@ -204,20 +359,22 @@ type Window = { limit: number; offset: number; bytesMax: number };
 /** The columns of a listed entry; as many values as the bound allows. */
 const listedColumns = (db: Db, bytesMax: number) => db`
   counted.total, listed.id, listed.user_id, listed.key, listed.version, listed.created_at, listed.updated_at,
-  listed.user_email, listed.user_name, octet_length(listed.value) as value_bytes,
+  listed.expires_at, listed.user_email, listed.user_name, octet_length(listed.value) as value_bytes,
   case when sum(octet_length(listed.value)) over (order by listed.created_at desc, listed.id desc) <= ${bytesMax}
     then listed.value end as value`;
 
 async function listAll(db: Db, scope: Scope, { limit, offset, bytesMax }: Window) {
   return db<ListRow[]>`
     select ${listedColumns(db, bytesMax)} from
-      (select coalesce(sum(entries), 0)::bigint as total from kv_counters
-        where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}) counted
+      (select coalesce(sum(entries), 0)::bigint - (
+          select count(*) from kv_entries
+          where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and expires_at <= now()) as total
+        from kv_counters where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}) counted
       left join lateral (
-        select e.id, e.user_id, e.key, e.value, e.version, e.created_at, e.updated_at,
+        select e.id, e.user_id, e.key, e.value, e.version, e.created_at, e.updated_at, e.expires_at,
           u.email as user_email, u.name as user_name
         from (select * from kv_entries
-          where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}
+          where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and ${isLive(db)}
           order by created_at desc, id desc limit ${limit} offset ${offset}) e
         join users u on u.app_id = e.app_id and u.id = e.user_id) listed on true
     order by listed.created_at desc, listed.id desc`;
@@ -233,12 +390,12 @@ async function listMatching(db: Db, scope: Scope, filter: KvFilter, { limit, off
     with matched as materialized (
       select e.user_id, e.key, e.id, e.created_at from kv_entries e
       ${userSearch === undefined ? db`` : db`join users u on u.app_id = e.app_id and u.id = e.user_id`}
-      where e.app_id = ${scope.appId} and e.sandbox_id = ${scope.sandboxId}
+      where e.app_id = ${scope.appId} and e.sandbox_id = ${scope.sandboxId} and ${isLive(db)}
         ${ofUser} ${ofKeys} ${ofKeysBefore}
         ${userSearch === undefined ? db`` : db`and ${userMatches(db, scope, userSearch)}`})
     select ${listedColumns(db, bytesMax)} from (select count(*) as total from matched) counted
       left join lateral (
-        select e.id, e.user_id, e.key, e.value, e.version, e.created_at, e.updated_at,
+        select e.id, e.user_id, e.key, e.value, e.version, e.created_at, e.updated_at, e.expires_at,
           u.email as user_email, u.name as user_name
         from (select * from matched order by created_at desc, id desc limit ${limit} offset ${offset}) m
         join kv_entries e on e.app_id = ${scope.appId} and e.user_id = m.user_id and e.key = m.key

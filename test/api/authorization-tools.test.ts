@@ -48,6 +48,7 @@ const references: Record<string, { args?: object; named: Record<string, Named> }
   invoke_automation: { args: { wait_seconds: 0 }, named: { automation: 'automation' } },
   kv_delete: { args: { key: 'nothing' }, named: { user: 'user' } },
   kv_get: { args: { key: 'nothing' }, named: { user: 'user' } },
+  kv_increment: { args: { key: 'count' }, named: { user: 'user' } },
   kv_list: { named: { user: 'user' } },
   kv_put: { args: { key: 'key', value: 'v' }, named: { user: 'user' } },
   list_documents: { named: { source: 'source', agent: 'agent' } },

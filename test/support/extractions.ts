@@ -11,6 +11,7 @@ type TestOutput = {
   metadata: Record<string, unknown>;
   page_type?: string;
   structured?: Record<string, string>;
+  ocr?: { pages: number[]; confidence: number };
   truncated?: boolean;
 };
 

@@ -15,6 +15,15 @@ export function imageSize(bytes: Uint8Array): ImageSize | undefined {
   }
 }
 
+/** The Exif orientation, from 1 (upright) to 8, which cameras write in a JPEG instead of turning its pixels. */
+export function imageOrientation(bytes: Uint8Array): number {
+  try {
+    return readImageSize(bytes).orientation ?? 1;
+  } catch {
+    return 1;
+  }
+}
+
 /** A HEIC or AVIF file may contain several pictures, such as a thumbnail of the photo. */
 function largestImage({ width, height, images = [] }: ImageSize & { images?: ImageSize[] }): ImageSize {
   return images.reduce((best, one) => (one.width * one.height > best.width * best.height ? one : best), {

@@ -1,8 +1,8 @@
 import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
 import { parseEpub } from './html/epub.ts';
 import { parseHtmlDocument } from './html/html.ts';
-import { imageSize } from './image-size.ts';
 import { parseMail } from './mail/mail.ts';
+import { parsePicture } from './ocr/picture.ts';
 import { parseCompound } from './office/compound.ts';
 import { parseDocx } from './office/docx.ts';
 import { parseOdf } from './office/odf.ts';
@@ -10,25 +10,26 @@ import { parsePptx } from './office/pptx.ts';
 import { parseRtf } from './office/rtf.ts';
 import { parseXlsx } from './office/xlsx.ts';
 import { parsePdf } from './pdf/pdf.ts';
+import { Reading } from './reading.ts';
 import { cleanText, decodeText } from './text/charset.ts';
 import { csvToMarkdown, looksLikeCsv } from './text/csv.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
-import { failed, type ParsedWithScans, type ParseInput, parseLimits, unsupported } from './types.ts';
+import { failed, type ParsedDocument, type ParseInput, unsupported } from './types.ts';
 
-/** A document of any known format as Markdown. Runs in a parser process. `ocr`: page images may be returned for recognition. Throws ParseError. */
-export async function parseDocument(input: ParseInput, ocr: boolean): Promise<ParsedWithScans> {
+/** A document of any known format as Markdown. Runs in a parser process. Throws ParseError, and Unfinished. */
+export async function parseDocument(input: ParseInput, reading = new Reading()): Promise<ParsedDocument> {
   if (input.bytes.byteLength === 0) throw failed('The file is empty.');
   const kind = await detectKind(input);
-  const document = await parseKind(kind, input, ocr);
-  if (document.markdown.trim() === '' && document.scans === undefined) throw failed('The document contains no text.');
+  const document = await parseKind(kind, input, reading);
+  if (document.markdown.trim() === '') throw failed('The document contains no text.');
   return document;
 }
 
-async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): Promise<ParsedWithScans> {
+async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading): Promise<ParsedDocument> {
   const { bytes } = input;
   switch (kind) {
     case 'pdf':
-      return parsePdf(bytes, ocr);
+      return parsePdf(bytes, reading);
     case 'docx':
       return parseDocx(bytes);
     case 'pptx':
@@ -67,7 +68,7 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
         : parsePlainText(text);
     }
     case 'image':
-      return parseImage(bytes, ocr);
+      return parsePicture(bytes, reading);
     case 'archive':
       throw unsupported('The file is an archive. Upload the documents in it one by one.');
     case 'media':
@@ -75,17 +76,6 @@ async function parseKind(kind: DocumentKind, input: ParseInput, ocr: boolean): P
     default:
       throw unsupported('The file has no format that can be read as a document.');
   }
-}
-
-/** A picture is returned for recognition when there is an OCR engine. */
-function parseImage(bytes: Uint8Array, ocr: boolean): ParsedWithScans {
-  if (!ocr) throw unsupported('The file is a picture, and no OCR engine is installed to read its text.');
-  const size = imageSize(bytes);
-  if (!size) throw failed('The picture is damaged or truncated.');
-  if (size.width * size.height > parseLimits.imagePixelsMax)
-    throw failed(`The picture has more than ${parseLimits.imagePixelsMax / 1_000_000} million pixels.`);
-  const placeholder = '<!-- picture -->';
-  return { kind: 'image', markdown: placeholder, scans: [{ placeholder, image: bytes }] };
 }
 
 function textOf(input: ParseInput): string {

@@ -25,15 +25,16 @@ export type ParsedDocument = {
   attachments?: string[];
   /** For a web page: its type, and the facts in its metadata. */
   page?: PageReport;
+  /** Present when the text of pages or pictures was recognised. */
+  ocr?: OcrReport;
   /** Parts that are missing because the document is too large, in words. Absent when it is complete. */
   truncated?: string[];
 };
 
 export type PageReport = { page_type: string; structured: Record<string, string> };
 
-/** A page image in Netpbm form, and the placeholder that its text replaces. */
-export type Scan = { placeholder: string; image: Uint8Array };
-export type ParsedWithScans = ParsedDocument & { scans?: Scan[] };
+/** What was read by OCR: the numbers of the pages, and how sure the engine is of their characters, from 0 to 1. */
+export type OcrReport = { pages: number[]; confidence: number };
 
 export type ImageSize = { width: number; height: number };
 
@@ -80,9 +81,9 @@ export const parseLimits = {
   sheetCellsMax: 1_000_000,
   /** Cells of tables including empty ones, of which a small file can have billions. */
   tablePlacesMax: 4_000_000,
-  imagePixelsMax: 100_000_000,
+  /** A picture is held in memory at four bytes per pixel. */
+  imagePixelsMax: 40_000_000,
   mailDepthMax: 8,
-  ocrPagesMax: 50,
 } as const;
 
 /** Throws when a document exceeds the limit of Markdown characters: while it is built, not afterwards. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ParseError } from '../../content/parse/types.ts';
+import { type OcrReport, ParseError } from '../../content/parse/types.ts';
 import { storableText } from '../../db/text.ts';
 import { newUuid } from '../../ids.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
@@ -42,6 +42,8 @@ export type PreparedInput = {
   embedded: number;
   pages: number;
   bytes: number;
+  /** What was recognised in pictures of text. */
+  ocr?: OcrReport;
 };
 
 /** A document's text with its metadata. */

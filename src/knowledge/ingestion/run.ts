@@ -1,5 +1,5 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
-import { ParseError } from '../../content/parse/types.ts';
+import { type ParsedDocument, ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
@@ -21,6 +21,7 @@ import * as store from './store.ts';
 
 /** Documents of one batch that are read ahead while another is written. */
 const parseAhead = 4;
+const progressIntervalMs = 1_000;
 
 /** Another process now works on the ingestion, or it was deleted with its source. */
 export class LeaseLost extends Error {
@@ -40,6 +41,7 @@ export class IngestionRun {
   readonly #ingestion: IngestionRow;
   readonly #holder: string;
   readonly #documents: string[] = [];
+  #progressMs = 0;
 
   constructor(deps: KnowledgeWorkDeps, ingestion: IngestionRow, holder: string, signal: AbortSignal) {
     this.deps = deps;
@@ -78,7 +80,7 @@ export class IngestionRun {
   /** Reads, cuts and (with an embedder in this process) embeds. Throws ParseError. */
   async prepare(source: SourceRow, input: Input): Promise<PreparedInput> {
     const parsed = await this.#parse(source, input);
-    return prepareInput(this.deps, source, {
+    const ready = await prepareInput(this.deps, source, {
       ...input,
       text: parsed.text,
       title: input.title ?? parsed.title ?? input.filename,
@@ -90,6 +92,7 @@ export class IngestionRun {
       seenBy: null,
       signal: this.signal,
     });
+    return parsed.ocr === undefined ? ready : { ...ready, ocr: parsed.ocr };
   }
 
   /** Writes a prepared document and runs `also` in the same transaction. */
@@ -120,25 +123,35 @@ export class IngestionRun {
     return (await store.listPullRemovals(tx, this.#ingestion.appId, this.#ingestion.id, [''])).size > 0;
   }
 
-  async #parse(
-    source: SourceRow,
-    input: Input,
-  ): Promise<{ text: string; title?: string; pages?: number; truncated?: string[] }> {
+  async #parse(source: SourceRow, input: Input): Promise<ParsedText> {
     if (input.isText) return { text: input.bytes.toString() };
-    const { markdown, title, pages, truncated } = await this.deps.parser.parse(
+    const { markdown, ...described } = await this.deps.parser.parse(
       {
         bytes: input.bytes,
         ...(input.filename === null ? {} : { filename: input.filename }),
         ...(input.contentType === null ? {} : { contentType: input.contentType }),
       },
-      { lane: source.appId, signal: this.signal },
+      {
+        lane: source.appId,
+        signal: this.signal,
+        patient: true,
+        onProgress: (done, total) => this.#recordProgress(done, total),
+      },
     );
-    return {
-      text: markdown,
-      ...(title === undefined ? {} : { title }),
-      ...(pages === undefined ? {} : { pages }),
-      ...(truncated === undefined ? {} : { truncated }),
-    };
+    return { ...described, text: markdown };
+  }
+
+  /** A document of many pages takes minutes: those read so far show in the ingestion's stats until it ends. */
+  #recordProgress(done: number, total: number): void {
+    const now = performance.now();
+    if (now - this.#progressMs < progressIntervalMs) return;
+    this.#progressMs = now;
+    const { appId, id } = this.#ingestion;
+    const stats = { ...this.stats, progress: { pages_read: done, pages_total: total } };
+    this.commit((tx) => store.setStats(tx, appId, id, stats)).catch((error: unknown) => {
+      if (!(error instanceof LeaseLost) && !this.signal.aborted)
+        this.deps.log.warn({ err: error, ingestion: id }, 'The progress of an ingestion was not recorded');
+    });
   }
 
   async #workItems(source: SourceRow): Promise<void> {
@@ -226,7 +239,7 @@ export class IngestionRun {
           await store.finishItem(tx, item, 'done', { document: work.documentId, reused: true });
         });
       case 'write': {
-        const { facts, prepared, bytes, pages } = work.ready;
+        const { facts, prepared, bytes, pages, ocr } = work.ready;
         // Two equal contents in one batch: the second finds the first only now.
         const twin = item.dedupe
           ? await findDocumentByBytes(this.deps.db, source.appId, source.id, facts.bytesHash)
@@ -239,6 +252,7 @@ export class IngestionRun {
             chunks: prepared.chunks.length,
             bytes,
             pages,
+            ...(ocr === undefined ? {} : { ocr }),
           }),
         );
       }
@@ -300,15 +314,17 @@ export class IngestionRun {
   }
 }
 
+type ParsedText = Pick<ParsedDocument, 'title' | 'pages' | 'truncated' | 'ocr'> & { text: string };
+
 type ItemWork =
   | { kind: 'write'; ready: PreparedInput }
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
 
 function itemMetadata(item: ItemRow): Record<string, unknown> {
-  const { document, reused, error } = item.result ?? {};
+  const { document, reused, error, ocr } = item.result ?? {};
   if (error !== undefined) return { error };
-  return { document, document_reused: reused === true };
+  return { document, document_reused: reused === true, ...(ocr === undefined ? {} : { ocr }) };
 }
 
 function numberOf(value: unknown): number {

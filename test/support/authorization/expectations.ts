@@ -37,6 +37,9 @@ export type Expectation = {
   admitted?: number;
 };
 
+/** Streams that have no end: HEAD gets the same status. */
+export const unending = new Set(['GET /api/v1/kv_watch']);
+
 export const rows = (table: Row[], ...kept: Ownership[]) => table.filter(({ whose }) => kept.includes(whose));
 export const without = (table: Row[], ...left: Ownership[]) => table.filter(({ whose }) => !left.includes(whose));
 
@@ -53,6 +56,13 @@ export function expectationsByRoute(
   const { people, scopes, owners } = tenants;
   let names = 0;
   const teamOrg = (whose: Ownership) => (owners[whose].org ? { org: owners[whose].org } : {});
+
+  /** The key of the caller's own scope. */
+  const publishableKeyOf = (caller: CallerName) => {
+    if (caller === 'stranger' || caller === 'otherKey') return tenants.otherApp.publishableKey;
+    if (caller === 'sandboxed' || caller === 'sandboxKey') return tenants.sandbox.publishableKey;
+    return tenants.app.publishableKey;
+  };
 
   /** Teams and orgs have no owner except their org, app or sandbox. */
   const tenantRows = (...first: Ownership[]) => rows(managed, ...first, 'other-app', 'sandbox');
@@ -195,6 +205,19 @@ export function expectationsByRoute(
     'PATCH /api/v1/installations/:installation': { table: managed, make: make.installation },
     'DELETE /api/v1/installations/:installation': { table: managed, make: make.installation, consumes: true },
 
+    'GET /api/v1/identity_issuers': { table: keysOnly },
+    'POST /api/v1/identity_issuers': {
+      table: keysOnly,
+      send: () => ({ body: { issuer: `https://login-${++names}.example.com`, audience: 'quarry' } }),
+    },
+    'GET /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
+    'PATCH /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
+    'DELETE /api/v1/identity_issuers/:identity_issuer': {
+      table: tenantRows('mine'),
+      make: make.issuer,
+      consumes: true,
+    },
+
     'GET /api/v1/sandboxes': { table: sandboxes.collection },
     ...newThing('/api/v1/sandboxes', sandboxes.collection, { name: 'Sandbox' }),
     'GET /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },
@@ -268,6 +291,15 @@ export function expectationsByRoute(
       }),
     },
 
+    'POST /mcp/:key': {
+      table: everybody,
+      send: (_target, caller) => ({
+        path: `/mcp/${publishableKeyOf(caller)}`,
+        body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+        headers: { accept: 'application/json, text/event-stream' },
+      }),
+    },
+
     'GET /api/v1/automations': { table: keysOnly },
     ...newThing('/api/v1/automations', keysOnly, { name: 'Automation', type: 'invoked' }),
     'POST /api/v1/automations/check': { table: keysOnly, send: () => ({ body: { text: 'name: Automation' } }) },
@@ -329,6 +361,24 @@ export function expectationsByRoute(
       send: (target, caller) => ({
         path: `/api/v1/kv/key-${++names}`,
         body: { value: 'v', ...kvUser(target, caller) },
+      }),
+    },
+    'GET /api/v1/kv_entries': {
+      table: kv.write,
+      send: (...given) => ({ path: `/api/v1/kv_entries?${new URLSearchParams(kvUser(...given))}` }),
+    },
+    'GET /api/v1/kv_watch': {
+      table: kv.write,
+      send: (...given) => ({ path: `/api/v1/kv_watch?${new URLSearchParams(kvUser(...given))}` }),
+    },
+    'POST /api/v1/kv_increment': {
+      table: kv.write,
+      send: (...given) => ({ body: { key: `count-${++names}`, ...kvUser(...given) } }),
+    },
+    'POST /api/v1/kv_batch': {
+      table: kv.write,
+      send: (...given) => ({
+        body: { operations: [{ op: 'put', key: `key-${++names}`, value: 'v' }], ...kvUser(...given) },
       }),
     },
     'DELETE /api/v1/kv/:key': {

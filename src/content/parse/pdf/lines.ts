@@ -1,4 +1,4 @@
-import type { Glyph, TextStyle } from './page.ts';
+import { type Glyph, rightToLeft, type TextStyle } from './page.ts';
 
 /** Characters side by side: a line, a part of one, or a line in a table cell. */
 export type Segment = {
@@ -46,8 +46,9 @@ export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
   return segments;
 }
 
-/** The engine's own lines, which end where it inserted a line end. */
+/** The engine's own lines, which end where it inserted a line end; all as one where no line is from right to left. */
 function drawnLines(glyphs: Glyph[]): Glyph[][] {
+  if (!glyphs.some(({ character }) => rightToLeft.test(character))) return [glyphs];
   const lines: Glyph[][] = [[]];
   for (const glyph of glyphs) {
     lines.at(-1)?.push(glyph);
@@ -55,8 +56,6 @@ function drawnLines(glyphs: Glyph[]): Glyph[][] {
   }
   return lines.some(isRightToLeft) ? lines : [glyphs];
 }
-
-const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 function isRightToLeft(line: Glyph[]): boolean {
   let letters = 0;
@@ -103,28 +102,57 @@ function isLatin(word: { text: string } | undefined): boolean {
 }
 
 function cutLine(glyphs: Glyph[], byContent: boolean): Segment[] {
-  const segments: Segment[] = [];
-  let builder: SegmentBuilder | undefined;
-  let space = false;
-  for (const glyph of glyphs) {
-    if (/\s/.test(glyph.character)) {
-      space ||= !(glyph.generated && /[\r\n]/.test(glyph.character)); // line ends follow from the positions
-      continue;
-    }
-    if (builder && !builder.continues(glyph, byContent)) {
-      segments.push(builder.finish());
-      builder = undefined;
-    }
-    if (builder) builder.add(glyph, space);
-    else builder = new SegmentBuilder(glyph, space);
-    space = false;
+  const cutter = new SegmentCutter(byContent);
+  for (const glyph of glyphs) cutter.add(glyph);
+  return cutter.finish();
+}
+
+/** Cuts characters, one after another, into segments. It keeps no glyph: the caller may use the same object for each. */
+export class SegmentCutter {
+  readonly #byContent: boolean;
+  readonly #segments: Segment[] = [];
+  #builder: SegmentBuilder | undefined;
+  #space = false;
+
+  constructor(byContent: boolean) {
+    this.#byContent = byContent;
   }
-  if (builder) segments.push(builder.finish());
-  return segments;
+
+  add(glyph: Glyph): void {
+    if (isBlank(glyph.character)) {
+      this.#space ||= !(glyph.generated && /[\r\n]/.test(glyph.character)); // line ends follow from the positions
+      return;
+    }
+    if (this.#builder && !this.#builder.continues(glyph, this.#byContent)) {
+      this.#segments.push(this.#builder.finish());
+      this.#builder = undefined;
+    }
+    if (this.#builder) this.#builder.add(glyph, this.#space);
+    else this.#builder = new SegmentBuilder(glyph, this.#space);
+    this.#space = false;
+  }
+
+  finish(): Segment[] {
+    if (this.#builder) this.#segments.push(this.#builder.finish());
+    this.#builder = undefined;
+    return this.#segments;
+  }
+}
+
+/** `/\s/` takes ten times as long, and this runs for every character of every document. */
+function isBlank(character: string): boolean {
+  const code = character.charCodeAt(0);
+  return code <= 0x20 || (code >= 0xa0 && /^\s/.test(character));
 }
 
 class SegmentBuilder {
-  #pieces: { character: string; gap: number; spaced: boolean; left: number; right: number }[] = [];
+  // Characters or words, each with its gap to those before it; arrays of numbers, since objects would be most of a page's memory.
+  readonly #pieces: string[] = [];
+  #length = 0;
+  readonly #gaps: number[] = [];
+  readonly #spaces: boolean[] = [];
+  readonly #lefts: number[] = [];
+  readonly #rights: number[] = [];
   #left: number;
   #right: number;
   #top: number;
@@ -132,7 +160,14 @@ class SegmentBuilder {
   #baseline: number;
   readonly #turn: number;
   readonly #styles = new Map<TextStyle, number>();
-  #last: Glyph;
+  #style: TextStyle;
+  #styleCount = 0;
+  // The character before.
+  #lastLeft: number;
+  #lastRight: number;
+  #lastTop: number;
+  #lastBottom: number;
+  #lastIsHyphen: boolean;
   #size: number;
   readonly #spaced: boolean;
 
@@ -145,35 +180,38 @@ class SegmentBuilder {
     this.#baseline = glyph.baseline;
     this.#turn = glyph.turn;
     this.#size = sizeOf(glyph);
-    this.#last = glyph;
+    this.#style = glyph.style;
+    this.#lastLeft = glyph.left;
+    this.#lastRight = glyph.right;
+    this.#lastTop = glyph.top;
+    this.#lastBottom = glyph.bottom;
+    this.#lastIsHyphen = glyph.hyphen;
     this.add(glyph, false);
   }
 
   continues(glyph: Glyph, byContent: boolean): boolean {
-    if (glyph.turn !== this.#turn || glyph.style.artifact !== this.#last.style.artifact) return false;
-    if (byContent && glyph.style.markedContent !== this.#last.style.markedContent) return false;
+    if (glyph.turn !== this.#turn || glyph.style.artifact !== this.#style.artifact) return false;
+    if (byContent && glyph.style.markedContent !== this.#style.markedContent) return false;
     const size = Math.max(this.#size, sizeOf(glyph));
     if (this.#isPartOfLigature(glyph)) return true;
     if (Math.abs(glyph.baseline - this.#baseline) > size * 0.45) return false;
     const [gap, back] =
-      this.#turn & 1 ? this.#turnedGap(glyph) : [glyph.left - this.#right, glyph.left - this.#last.left];
+      this.#turn & 1 ? this.#turnedGap(glyph) : [glyph.left - this.#right, glyph.left - this.#lastLeft];
     return gap < size * gapEms && gap > -size * 0.8 && (this.#turn === 2 || back > -size * 1.5);
   }
 
   /** The letters of a ligature all have its box. */
   #isPartOfLigature(glyph: Glyph): boolean {
-    const last = this.#last;
-    const near = (a: number, b: number): boolean => Math.abs(a - b) < 0.01;
     return (
-      near(glyph.left, last.left) &&
-      near(glyph.right, last.right) &&
-      near(glyph.top, last.top) &&
-      near(glyph.bottom, last.bottom)
+      isNear(glyph.left, this.#lastLeft) &&
+      isNear(glyph.right, this.#lastRight) &&
+      isNear(glyph.top, this.#lastTop) &&
+      isNear(glyph.bottom, this.#lastBottom)
     );
   }
 
   #turnedGap(glyph: Glyph): [number, number] {
-    const gap = this.#turn === 1 ? this.#last.top - glyph.bottom : glyph.top - this.#last.bottom;
+    const gap = this.#turn === 1 ? this.#lastTop - glyph.bottom : glyph.top - this.#lastBottom;
     return [gap, 0];
   }
 
@@ -181,54 +219,71 @@ class SegmentBuilder {
     const gap = this.#turn === 0 ? glyph.left - this.#right : 0;
     const wide = gap > Math.min(this.#size, sizeOf(glyph)) * 0.3;
     const spaced = this.#pieces.length > 0 && (space || wide) && !this.#isPartOfLigature(glyph);
-    this.#pieces.push({ character: glyph.character, gap, spaced, left: glyph.left, right: glyph.right });
-    this.#left = Math.min(this.#left, glyph.left);
-    this.#right = Math.max(this.#right, glyph.right);
-    this.#top = Math.min(this.#top, glyph.top);
-    this.#bottom = Math.max(this.#bottom, glyph.bottom);
-    this.#styles.set(glyph.style, (this.#styles.get(glyph.style) ?? 0) + 1);
+    this.#pieces.push(glyph.character);
+    this.#length += glyph.character.length;
+    this.#gaps.push(gap);
+    this.#spaces.push(spaced);
+    this.#lefts.push(glyph.left);
+    this.#rights.push(glyph.right);
+    if (glyph.left < this.#left) this.#left = glyph.left;
+    if (glyph.right > this.#right) this.#right = glyph.right;
+    if (glyph.top < this.#top) this.#top = glyph.top;
+    if (glyph.bottom > this.#bottom) this.#bottom = glyph.bottom;
+    if (glyph.style !== this.#style) this.#countStyle(glyph.style);
+    this.#styleCount += 1;
     if (sizeOf(glyph) > this.#size) {
       this.#size = sizeOf(glyph);
       this.#baseline = glyph.baseline;
     }
-    this.#last = glyph;
+    this.#lastLeft = glyph.left;
+    this.#lastRight = glyph.right;
+    this.#lastTop = glyph.top;
+    this.#lastBottom = glyph.bottom;
+    this.#lastIsHyphen = glyph.hyphen;
+  }
+
+  /** Adds the characters so far of the present style to its count. */
+  #countStyle(next: TextStyle): void {
+    if (this.#styleCount > 0) this.#styles.set(this.#style, (this.#styles.get(this.#style) ?? 0) + this.#styleCount);
+    this.#style = next;
+    this.#styleCount = 0;
   }
 
   /** Letter-spaced text (`C H A P T E R`) is a word; only the wider gaps separate words. */
   #writeText(): string {
     const pieces = this.#pieces;
-    const gaps = pieces
-      .slice(1)
-      .filter((piece) => piece.spaced)
-      .map((piece) => piece.gap);
-    const isTracked = pieces.length >= 4 && gaps.length >= (pieces.length - 1) * 0.7;
-    const usual = [...gaps].sort((a, b) => a - b)[Math.floor(gaps.length / 2)] ?? 0;
-    return pieces
-      .map(({ character, gap, spaced }) =>
-        spaced && !(isTracked && gap < usual * 1.5 + 0.5) ? ` ${character}` : character,
-      )
-      .join('');
+    const gaps = this.#gaps.filter((_gap, at) => at > 0 && this.#spaces[at]);
+    const isTracked = this.#length >= 4 && gaps.length >= (this.#length - 1) * 0.7;
+    const usual = isTracked ? (gaps.sort((a, b) => a - b)[Math.floor(gaps.length / 2)] ?? 0) : 0;
+    const isSpace = (at: number): boolean =>
+      this.#spaces[at] === true && !(isTracked && (this.#gaps[at] ?? 0) < usual * 1.5 + 0.5);
+    return joinPieces(pieces, 0, pieces.length, isSpace);
   }
 
-  #parts(): Segment['parts'] {
-    const parts: Segment['parts'] = [];
-    for (const { character, gap, spaced, left, right } of this.#pieces) {
-      const part = parts.at(-1);
-      if (part && !(spaced && gap > this.#size * partGapEms)) {
-        part.text += spaced ? ` ${character}` : character;
-        part.right = Math.max(part.right, right);
-      } else parts.push({ text: character, left, right });
-    }
-    return parts;
+  #parts(text: string): Segment['parts'] {
+    const starts = [0];
+    for (let at = 1; at < this.#pieces.length; at++)
+      if (this.#spaces[at] && (this.#gaps[at] ?? 0) > this.#size * partGapEms) starts.push(at);
+    if (starts.length === 1) return [{ text, left: this.#lefts[0] ?? 0, right: this.#right }];
+    return starts.map((start, index) => {
+      const end = starts[index + 1] ?? this.#pieces.length;
+      return {
+        text: joinPieces(this.#pieces, start, end, (at) => this.#spaces[at] === true),
+        left: this.#lefts[start] ?? 0,
+        right: Math.max(...this.#rights.slice(start, end)),
+      };
+    });
   }
 
   finish(): Segment {
-    const main = [...this.#styles].sort((a, b) => b[1] - a[1])[0]?.[0] ?? this.#last.style;
+    this.#countStyle(this.#style);
+    const main = [...this.#styles].sort((a, b) => b[1] - a[1])[0]?.[0] ?? this.#style;
     const total = [...this.#styles.values()].reduce((sum, one) => sum + one, 0);
     const share = (test: (style: TextStyle) => boolean): boolean =>
       [...this.#styles].reduce((sum, [style, count]) => sum + (test(style) ? count : 0), 0) > total * 0.85;
+    const text = this.#writeText();
     return {
-      text: this.#writeText(),
+      text,
       left: this.#left,
       right: this.#right,
       top: this.#top,
@@ -240,14 +295,28 @@ class SegmentBuilder {
       bold: share((style) => style.weight >= 600),
       italic: share((style) => style.italic),
       mono: share((style) => style.mono),
-      hyphenated: this.#last.hyphen,
+      hyphenated: this.#lastIsHyphen,
       markedContent: main.markedContent,
       artifact: main.artifact,
       turned: this.#turn !== 0,
       spaced: this.#spaced,
-      parts: this.#turn === 0 ? this.#parts() : [],
+      parts: this.#turn === 0 ? this.#parts(text) : [],
     };
   }
+}
+
+/** Collects before it joins: a string that grows by characters is kept as a tree of them, twenty times its size. */
+function joinPieces(pieces: string[], start: number, end: number, isSpace: (at: number) => boolean): string {
+  const out: string[] = [];
+  for (let at = start; at < end; at++) {
+    if (at > start && isSpace(at)) out.push(' ');
+    out.push(pieces[at] ?? '');
+  }
+  return out.join('');
+}
+
+function isNear(a: number, b: number): boolean {
+  return Math.abs(a - b) < 0.01;
 }
 
 /** Type of size 0 or 1 with a scaling matrix, or with none at all, is measured by its box. */

@@ -1,3 +1,5 @@
+import type { GreyImage } from '../ocr/image.ts';
+import { characterOf, weightOf } from './characters.ts';
 import { callPdfium, type Pdfium, pdfiumFunction } from './pdfium.ts';
 
 /** The properties of a run of text that the file draws in one operation. */
@@ -14,7 +16,7 @@ export type TextStyle = {
   artifact: boolean;
 };
 
-/** One character and its position, in points from the upper left corner of the page as displayed. */
+/** One character (or a word) and its position, in points from the upper left corner of the page as displayed. */
 export type Glyph = {
   character: string;
   left: number;
@@ -46,7 +48,20 @@ export type StructureElement = {
 };
 
 type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono'>;
-type Run = { style: TextStyle; turn: number; baseline: number };
+type Run = { style: TextStyle; turn: number; baseline: number; isSymbols: boolean };
+
+type PlaceBox = (index: number, box: Rule) => void;
+
+/** Letters of scripts that are written from right to left. */
+export const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+const firstRightToLeft = 0x590;
+/** A longer run without a blank is no word: its inner gaps may mean something. */
+const wordCharactersMax = 24;
+
+const emptyGlyph = {
+  ...{ character: '', left: 0, right: 0, top: 0, bottom: 0, baseline: 0, turn: 0 },
+  ...{ generated: false, hyphen: false },
+};
 
 const glyphsPerPageMax = 400_000;
 const objectsPerPageMax = 100_000;
@@ -84,9 +99,81 @@ export class PdfPage {
 
   /** Every character in drawing order. */
   glyphs(): Glyph[] {
-    if (this.#text === 0) return [];
-    const count = Math.min(glyphsPerPageMax, this.#call('FPDFText_CountChars', this.#text));
     const glyphs: Glyph[] = [];
+    this.#eachCharacter((code, index, run, placeBox) => {
+      const glyph = { ...emptyGlyph, style: run.style };
+      describe(glyph, code, run, this.#isGenerated(code, index));
+      placeBox(index, glyph);
+      glyphs.push(glyph);
+      return true;
+    });
+    return glyphs;
+  }
+
+  /**
+   * Visits the text in drawing order, the characters of a word that are drawn in one operation as one glyph: the engine
+   * has told where words end, so only the first and the last one's boxes are asked for. The glyph is the same object each
+   * time: one for each would be most of what a long document allocates. Returns the number of characters, or undefined at
+   * the first letter of a script from right to left, whose order needs every character.
+   */
+  eachWord(visit: (glyph: Glyph) => void): number | undefined {
+    let glyph: Glyph | undefined;
+    let place: PlaceBox | undefined;
+    const end = { left: 0, right: 0, top: 0, bottom: 0 };
+    const codes: number[] = [];
+    let isLeftToRight = true;
+    let count = 0;
+    let last = -1;
+    let open: Run | undefined;
+    const flush = (): void => {
+      if (!glyph || !place || codes.length === 0) return;
+      if (codes.length > 1) {
+        place(last, end);
+        glyph.left = Math.min(glyph.left, end.left);
+        glyph.right = Math.max(glyph.right, end.right);
+        glyph.top = Math.min(glyph.top, end.top);
+        glyph.bottom = Math.max(glyph.bottom, end.bottom);
+        glyph.character = String.fromCharCode(...codes);
+      }
+      codes.length = 0;
+      visit(glyph);
+    };
+    this.#eachCharacter((code, index, run, placeBox) => {
+      count += 1;
+      isLeftToRight = code < firstRightToLeft || !rightToLeft.test(String.fromCodePoint(code));
+      if (!isLeftToRight) return false;
+      const isPlain = code > 0x20 && code < 0x7f && !run.isSymbols;
+      if (isPlain && open === run && codes.length > 0 && codes.length < wordCharactersMax) {
+        codes.push(code);
+        last = index;
+        if (glyph) glyph.hyphen = code === 0x2d;
+        return true;
+      }
+      flush();
+      glyph ??= { ...emptyGlyph, style: run.style };
+      place = placeBox;
+      placeBox(index, glyph);
+      describe(glyph, code, run, this.#isGenerated(code, index));
+      if (!isPlain) {
+        open = undefined;
+        visit(glyph);
+        return true;
+      }
+      open = run;
+      codes.push(code);
+      last = index;
+      return true;
+    }, flush);
+    return isLeftToRight ? count : undefined;
+  }
+
+  /** Visits every character until `visit` returns false, and calls `atEnd` while boxes can still be asked for. */
+  #eachCharacter(
+    visit: (code: number, index: number, run: Run, placeBox: PlaceBox) => boolean,
+    atEnd: () => void = () => {},
+  ): void {
+    if (this.#text === 0) return;
+    const count = Math.min(glyphsPerPageMax, this.#call('FPDFText_CountChars', this.#text));
     const runs = new Map<number, Run>();
     const text = this.#text;
     // The functions are looked up once: this loop runs for every character of every document.
@@ -95,35 +182,31 @@ export class PdfPage {
     const boxAt = pdfiumFunction(this.#pdfium, 'FPDFText_GetLooseCharBox');
     this.#scratch(64, (address) => {
       let view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
+      const placeBox: PlaceBox = (index, box) => {
+        boxAt(text, index, address);
+        if (view.buffer !== this.#pdfium.HEAPU8.buffer) view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
+        this.#placeBox(view, box);
+      };
+      let run: Run | undefined;
+      let runObject = -1;
       for (let index = 0; index < count; index++) {
         const code = unicodeAt(text, index);
         if (code === 0) continue;
         const object = objectAt(text, index);
-        let run = runs.get(object);
-        if (!run) {
-          run = this.#run(object, index, address);
+        if (!run || object !== runObject) {
+          runObject = object;
+          run = runs.get(object) ?? this.#run(object, index, address);
           runs.set(object, run);
         }
-        boxAt(text, index, address);
-        if (view.buffer !== this.#pdfium.HEAPU8.buffer) view = new DataView(this.#pdfium.HEAPU8.buffer, address, 64);
-        const box = this.#placeBox(view);
-        const blank = code === 0x20 || code === 0x0d || code === 0x0a;
-        const hyphen = code === 2 || code === 0xfffe || code === 0xad;
-        glyphs.push({
-          character: hyphen ? '-' : characterOf(code, run.style.font),
-          left: box.left,
-          right: box.right,
-          top: box.top,
-          bottom: box.bottom,
-          baseline: run.baseline,
-          turn: run.turn,
-          style: run.style,
-          generated: blank && (code !== 0x20 || this.#call('FPDFText_IsGenerated', text, index) === 1),
-          hyphen: hyphen || code === 0x2d || code === 0x2010,
-        });
+        if (!visit(code, index, run, placeBox)) return;
       }
+      atEnd();
     });
-    return glyphs;
+  }
+
+  #isGenerated(code: number, index: number): boolean {
+    if (code === 0x0d || code === 0x0a) return true;
+    return code === 0x20 && this.#call('FPDFText_IsGenerated', this.#text, index) === 1;
   }
 
   /** Lines and thin bars on the page. */
@@ -135,7 +218,9 @@ export class PdfPage {
         if (kind !== pathObject) return;
         if (this.#call('FPDFPageObj_GetBounds', object, address, address + 4, address + 8, address + 12) === 0) return;
         const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
-        rules.push(this.#placeBox(view));
+        const rule = { left: 0, right: 0, top: 0, bottom: 0 };
+        this.#placeBox(view, rule);
+        rules.push(rule);
       });
     });
     return rules;
@@ -176,12 +261,13 @@ export class PdfPage {
     }
   }
 
-  /** The page as a greyscale image in Netpbm form (PGM), for OCR. */
-  renderGrey(dotsPerInch: number, pixelsMax: number): Uint8Array | undefined {
+  /** The page as a picture for recognition, at this resolution or, for a large page, a lower one. */
+  renderGrey(dotsPerInchMax: number, pixelsMax: number): { picture: GreyImage; dotsPerInch: number } | undefined {
     if (this.#page === 0) return undefined;
-    const scale = Math.min(dotsPerInch / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
-    const width = Math.max(1, Math.round(this.width * scale));
-    const height = Math.max(1, Math.round(this.height * scale));
+    const scale = Math.min(dotsPerInchMax / 72, Math.sqrt(pixelsMax / Math.max(1, this.width * this.height)));
+    const width = Math.max(1, Math.floor(this.width * scale));
+    const height = Math.max(1, Math.floor(this.height * scale));
+    if (width * height > pixelsMax) return undefined; // a page as thin as a line
     const bitmap = this.#call('FPDFBitmap_CreateEx', width, height, 1, 0, 0);
     if (bitmap === 0) return undefined;
     try {
@@ -189,14 +275,12 @@ export class PdfPage {
       this.#call('FPDF_RenderPageBitmap', bitmap, this.#page, 0, 0, width, height, 0, 0x08);
       const buffer = this.#call('FPDFBitmap_GetBuffer', bitmap);
       const stride = this.#call('FPDFBitmap_GetStride', bitmap);
-      const header = new TextEncoder().encode(`P5\n${width} ${height}\n255\n`);
-      const picture = new Uint8Array(header.length + width * height);
-      picture.set(header);
+      const pixels = new Uint8Array(width * height);
       for (let row = 0; row < height; row++) {
         const from = buffer + row * stride;
-        picture.set(this.#pdfium.HEAPU8.subarray(from, from + width), header.length + row * width);
+        pixels.set(this.#pdfium.HEAPU8.subarray(from, from + width), row * width);
       }
-      return picture;
+      return { picture: { width, height, pixels }, dotsPerInch: Math.round(scale * 72) };
     } finally {
       this.#call('FPDFBitmap_Destroy', bitmap);
     }
@@ -280,7 +364,7 @@ export class PdfPage {
     this.#call('FPDFText_GetCharOrigin', this.#text, index, address, address + 8);
     const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
     const [x, y] = this.#place(view.getFloat64(0, true), view.getFloat64(8, true));
-    return { style, turn, baseline: turn & 1 ? x : y };
+    return { style, turn, baseline: turn & 1 ? x : y, isSymbols: /wingdings|webdings/i.test(style.font) };
   }
 
   #style(object: number, index: number, address: number): TextStyle {
@@ -340,22 +424,25 @@ export class PdfPage {
     return (Math.round(angle / (Math.PI / 2)) + 4) & 3;
   }
 
-  /** A box of four floats (left, one end, right, the other end) as displayed. */
-  #placeBox(view: DataView): Rule {
+  /** Writes a box of four floats (left, one end, right, the other end) as displayed. */
+  #placeBox(view: DataView, box: Rule): void {
     const x0 = view.getFloat32(0, true) - this.#originX;
     const y0 = view.getFloat32(4, true) - this.#originY;
     const x1 = view.getFloat32(8, true) - this.#originX;
     const y1 = view.getFloat32(12, true) - this.#originY;
-    if (this.#rotation === 0)
-      return {
-        left: Math.min(x0, x1),
-        right: Math.max(x0, x1),
-        top: this.height - Math.max(y0, y1),
-        bottom: this.height - Math.min(y0, y1),
-      };
+    if (this.#rotation === 0) {
+      box.left = Math.min(x0, x1);
+      box.right = Math.max(x0, x1);
+      box.top = this.height - Math.max(y0, y1);
+      box.bottom = this.height - Math.min(y0, y1);
+      return;
+    }
     const [a, b] = this.#place(x0 + this.#originX, y0 + this.#originY);
     const [c, d] = this.#place(x1 + this.#originX, y1 + this.#originY);
-    return { left: Math.min(a, c), right: Math.max(a, c), top: Math.min(b, d), bottom: Math.max(b, d) };
+    box.left = Math.min(a, c);
+    box.right = Math.max(a, c);
+    box.top = Math.min(b, d);
+    box.bottom = Math.max(b, d);
   }
 
   /** A point of the file as displayed: from the upper left, with the page's rotation applied. */
@@ -388,41 +475,14 @@ export class PdfPage {
   }
 }
 
-/** The weight in a font's name; TeX writes bold as `BX`. */
-function weightOf(name: string): number {
-  if (/black|heavy|extrabold|ultrabold/i.test(name)) return 800;
-  if (/semi-?bold|demi/i.test(name)) return 600;
-  if (/bold|(?:^|-)(?:cm|sf|ec|t1)?b[xf]\w*\d|-bd?\b|,b/i.test(name)) return 700;
-  if (/medium/i.test(name)) return 500;
-  if (/light|thin|hairline/i.test(name)) return 300;
-  return 400;
-}
-
-/** Characters of symbol fonts with a meaning; every other one is a bullet. */
-const wingdings: Record<number, string> = {
-  111: '☐',
-  113: '☐',
-  168: '☐',
-  251: '✗',
-  252: '✓',
-  253: '☒',
-  254: '☑',
-  216: '➢',
-  224: '→',
-  240: '→',
-  74: '☺',
-};
-
-/** The character of a glyph. Control characters, which damaged fonts produce, become blanks (and never line ends). */
-function characterOf(code: number, font: string): string {
-  if (/wingdings|webdings/i.test(font) && code !== 0x20 && (code < 0x2000 || (code >= 0xf000 && code <= 0xf0ff)))
-    return wingdings[code & 0xff] ?? '•';
-  if (code === 0xf0b7 || code === 0xf0a7) return '•';
-  if ((code < 0x20 && code !== 0x0a && code !== 0x0d) || (code >= 0x7f && code < 0xa0)) return ' ';
-  // Ligatures and the joined forms of Arabic are typography; searches look for the letters.
-  if ((code >= 0xfb00 && code <= 0xfdff) || (code >= 0xfe70 && code <= 0xfefc))
-    return String.fromCodePoint(code).normalize('NFKC');
-  return code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? '\ufffd' : String.fromCodePoint(code);
+function describe(glyph: Glyph, code: number, run: Run, generated: boolean): void {
+  const isHyphen = code === 2 || code === 0xfffe || code === 0xad;
+  glyph.character = isHyphen ? '-' : characterOf(code, run.isSymbols);
+  glyph.baseline = run.baseline;
+  glyph.turn = run.turn;
+  glyph.style = run.style;
+  glyph.generated = generated;
+  glyph.hyphen = isHyphen || code === 0x2d || code === 0x2010;
 }
 
 function latin1(heap: Uint8Array, from: number, length: number): string {

@@ -40,8 +40,12 @@ export function buildParagraphs(lines: Line[], all: Line[], words: WordList): Te
 export const contentsLine = /(?:\.\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})$/i;
 
 function listMarker(text: string): string | undefined {
+  if (startsWithWord.test(text)) return undefined;
   return (bulletPattern.exec(text) ?? numberPattern.exec(text))?.[0];
 }
+
+/** Most lines: told before the slower patterns of markers are tried. */
+const startsWithWord = /^[A-Za-hj-uw-z][A-Za-z]/;
 
 /** The usual distance of baselines in ems. */
 function typicalLeading(lines: Line[]): number {
@@ -94,6 +98,7 @@ function continuesElsewhere(last: Line, line: Line): boolean {
 }
 
 function startsItem(line: Line, group: Line[]): boolean {
+  if (startsWithWord.test(line.text)) return false;
   if (bulletPattern.test(line.text))
     return (
       !/^[-–—]\s/.test(line.text) ||
@@ -119,14 +124,33 @@ function isRagged(last: Line, line: Line, all: Line[]): boolean {
   return width > (word.length + 1.5) * perCharacter + last.size * 0.8;
 }
 
+const columnRights = new WeakMap<Line[], Map<Line, number>>();
+
 /** The right edge of the column: nearly the furthest of the lines that start where this one does. */
 function columnRight(line: Line, all: Line[]): number {
-  const alike = all.filter((one) => Math.abs(one.size - line.size) < 1.5);
-  const beside = alike.filter((one) => Math.abs(one.left - line.left) < line.size * 4);
-  const around = alike.filter(
-    (one) => Math.min(one.right, line.right) - Math.max(one.left, line.left) > (line.right - line.left) * 0.5,
-  );
-  const rights = (beside.length >= 4 ? beside : around).map((one) => one.right).sort((a, b) => a - b);
+  let known = columnRights.get(all);
+  if (!known) {
+    known = new Map();
+    columnRights.set(all, known);
+  }
+  let right = known.get(line);
+  if (right === undefined) {
+    right = measureColumn(line, all);
+    known.set(line, right);
+  }
+  return right;
+}
+
+function measureColumn(line: Line, all: Line[]): number {
+  const beside: number[] = [];
+  const around: number[] = [];
+  for (const one of all) {
+    if (Math.abs(one.size - line.size) >= 1.5) continue;
+    if (Math.abs(one.left - line.left) < line.size * 4) beside.push(one.right);
+    if (Math.min(one.right, line.right) - Math.max(one.left, line.left) > (line.right - line.left) * 0.5)
+      around.push(one.right);
+  }
+  const rights = Float64Array.from(beside.length >= 4 ? beside : around).sort();
   return rights[Math.max(0, Math.ceil(rights.length * 0.9) - 1)] ?? line.right;
 }
 

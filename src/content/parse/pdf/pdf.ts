@@ -1,16 +1,11 @@
-import { failed, type ParsedWithScans, parseLimits, type Scan, unsupported } from '../types.ts';
-import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
-import { splitColumns } from './columns.ts';
+import { loadOcrEngine, type TesseractEngine } from '../ocr/engine.ts';
+import { readPicture } from '../ocr/read-picture.ts';
+import { type Reading, Unfinished } from '../reading.ts';
+import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { openPdf, type PdfDocument } from './document.ts';
-import { dropFurniture } from './furniture.ts';
-import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './headings.ts';
-import { buildLines, buildSegments, type Line, type Segment } from './lines.ts';
-import { orderLines } from './order.ts';
-import type { Rule, StructureElement } from './page.ts';
-import { buildParagraphs, type PdfBlock, type TextBlock } from './paragraphs.ts';
-import { structuredBlocks } from './structure.ts';
-import { findTables } from './tables.ts';
-import { joinText, WordList } from './words.ts';
+import { buildSegments, type Segment, SegmentCutter } from './lines.ts';
+import type { PdfPage } from './page.ts';
+import { buildPage, type Page, writePages } from './write-pages.ts';
 
 const charactersMax = 16 * 1024 * 1024;
 const scanCharactersMax = 8;
@@ -18,248 +13,85 @@ const scanImageShare = 0.3;
 const scanDotsPerInch = 200;
 const scanPixelsMax = 12_000_000;
 
-type Page = {
-  number: number;
-  width: number;
-  height: number;
-  lines: Line[];
-  turned: Segment[];
-  rules: Rule[];
-  tree: StructureElement[];
-  scanned: boolean;
-};
-
 /**
  * A PDF: text in reading order, headings, lists, tables, words joined across line ends, running heads and feet removed.
- * `ocr`: pages that are only pictures are returned for recognition. Throws ParseError with the reason.
+ * Pages that are only pictures are recognised. Throws ParseError with the reason.
  */
-export async function parsePdf(bytes: Uint8Array, ocr: boolean): Promise<ParsedWithScans> {
+export async function parsePdf(bytes: Uint8Array, reading: Reading): Promise<ParsedDocument> {
   const document = await openPdf(bytes);
   try {
-    const pages = readPages(document);
-    const scans = readScans(document, pages, ocr);
-    const markdown = writePages(pages, scans);
+    const pages = await readPages(document, reading);
+    requireText(pages, reading);
     const language = pages.flatMap((page) => page.tree.map((element) => element.language)).find((one) => one !== '');
     return {
       kind: 'pdf',
       pages: document.pageCount,
-      markdown,
+      markdown: writePages(pages),
       ...document.metadata(),
       ...(language === undefined ? {} : { language }),
-      ...(scans.length === 0 ? {} : { scans }),
+      ...reading.report(),
     };
   } finally {
     document.close();
   }
 }
 
-function readPages(document: PdfDocument): Page[] {
+async function readPages(document: PdfDocument, reading: Reading): Promise<Page[]> {
   const pages: Page[] = [];
   let characters = 0;
+  let engine: TesseractEngine | undefined;
+  const { ocr } = reading.terms;
   for (let index = 0; index < document.pageCount; index++) {
-    pages.push(
-      document.withPage(index, (page) => {
-        const glyphs = page.glyphs();
-        const tree = page.structure();
-        const segments = buildSegments(glyphs, tree.length > 0).filter(
-          (segment) => !segment.artifact || tree.length === 0,
-        );
-        characters += glyphs.length;
-        return {
-          number: index + 1,
-          width: page.width,
-          height: page.height,
-          lines: buildLines(segments.filter((segment) => !segment.turned)),
-          turned: segments.filter((segment) => segment.turned),
-          rules: page.rules(),
-          tree,
-          scanned: glyphs.length <= scanCharactersMax && page.imageShare() > scanImageShare,
-        };
-      }),
-    );
+    if (reading.enough(index, document.pageCount)) break;
+    const { page, isScan, count } = document.withPage(index, (one) => readPage(one, index + 1));
+    characters += count;
     if (characters > charactersMax) throw failed('The PDF contains more text than the limit.');
+    if (isScan && ocr === 'later') throw new Unfinished('pictures');
+    if (!isScan || ocr === undefined || ocr === 'later') {
+      pages.push(page);
+      continue;
+    }
+    engine ??= await loadOcrEngine(ocr);
+    pages.push(recognisePage(document, engine, index, reading) ?? page);
   }
   return pages;
 }
 
-/** Images of the pages that contain nothing else. Without an OCR engine, a file of only such pages is refused. */
-function readScans(document: PdfDocument, pages: Page[], ocr: boolean): Scan[] {
-  const scanned = pages.filter((page) => page.scanned);
-  const empty = pages.every((page) => page.lines.length === 0 && page.turned.length === 0);
-  if (!ocr) {
-    if (empty && scanned.length > 0)
-      throw unsupported('The PDF is a scan: its pages are pictures without text, and no OCR engine is installed.');
-    if (empty) throw failed('The PDF contains no text.');
-    return [];
-  }
-  if (empty && scanned.length === 0) throw failed('The PDF contains no text.');
-  const scans: Scan[] = [];
-  for (const page of scanned.slice(0, parseLimits.ocrPagesMax)) {
-    const image = document.withPage(page.number - 1, (one) => one.renderGrey(scanDotsPerInch, scanPixelsMax));
-    if (image) scans.push({ placeholder: scanPlaceholder(page.number), image });
-  }
-  return scans;
+function readPage(page: PdfPage, number: number): { page: Page; isScan: boolean; count: number } {
+  const tree = page.structure();
+  const { segments, count } = readSegments(page, tree.length > 0);
+  const isScan = count <= scanCharactersMax && page.imageShare() > scanImageShare;
+  const { width, height } = page;
+  return { page: buildPage(number, { width, height, segments, rules: page.rules(), tree }, isScan), isScan, count };
 }
 
-function scanPlaceholder(page: number): string {
-  return `<!-- picture of page ${page} -->`;
+function readSegments(page: PdfPage, byContent: boolean): { segments: Segment[]; count: number } {
+  const cutter = new SegmentCutter(byContent);
+  const count = page.eachWord((glyph) => cutter.add(glyph));
+  if (count !== undefined) return { segments: cutter.finish(), count };
+  const glyphs = page.glyphs();
+  return { segments: buildSegments(glyphs, byContent), count: glyphs.length };
 }
 
-function writePages(pages: Page[], scans: Scan[]): string {
-  const look = documentLook(pages);
-  const words = new WordList();
-  for (const { lines } of pages)
-    lines.forEach((line, index) => {
-      words.addLine(line.text, lines[index - 1]?.hyphenated === true, line.hyphenated);
-    });
-  const kept = dropFurniture(pages, look.bodySize);
-  const blocks: { page: number; blocks: PdfBlock[] }[] = pages.map((page, index) => ({
-    page: page.number,
-    blocks: pageBlocks(page, kept[index] ?? [], words),
-  }));
-  const all = blocks.flatMap((one) => one.blocks);
-  const hasHeadingRoles = all.some((block) => block.kind === 'text' && roleLevel(block.role) !== undefined);
-  const levels = headingLevels(all, { ...look, hasHeadingRoles });
-  const out: Block[] = [];
-  const scanned = new Set(scans.map((scan) => scan.placeholder));
-  blocks.forEach(({ page, blocks: own }, index) => {
-    const written = writeBlocks(own, levels, look);
-    if (index > 0) joinAcrossPages(out, written, page, words);
-    if (pages[index]?.scanned)
-      out.push(
-        scanned.has(scanPlaceholder(page))
-          ? { type: 'raw', text: scanPlaceholder(page) }
-          : { type: 'comment', text: `page ${page} is a picture without text` },
-      );
-    out.push(...written);
-  });
-  return writeMarkdown(out);
+/** The page's text from its picture; undefined when there is none. */
+function recognisePage(
+  document: PdfDocument,
+  engine: TesseractEngine,
+  index: number,
+  reading: Reading,
+): Page | undefined {
+  const image = document.withPage(index, (page) => page.renderGrey(scanDotsPerInch, scanPixelsMax));
+  if (!image) return undefined;
+  const drawn = readPicture(engine, image.picture, image.dotsPerInch);
+  if (drawn.characters === 0) return undefined;
+  reading.recognised.push({ page: index + 1, confidence: drawn.confidence, characters: drawn.characters });
+  return buildPage(index + 1, { ...drawn, segments: buildSegments(drawn.glyphs), tree: [] }, false);
 }
 
-function pageBlocks(page: Page, lines: Line[], words: WordList): PdfBlock[] {
-  const segments = lines.flatMap((line) => line.segments);
-  const structured =
-    page.tree.length > 0 ? structuredBlocks(page.tree, [...segments, ...page.turned], words) : undefined;
-  if (structured) return structured;
-  const plain = page.tree.length > 0 ? buildLines(segments) : lines;
-  const blocks: PdfBlock[] = [];
-  let pending: Line[] = [];
-  const flush = (): void => {
-    blocks.push(...buildParagraphs(pending, plain, words));
-    pending = [];
-  };
-  for (const item of findTables(orderLines(splitColumns(plain)), page.rules)) {
-    if (item.kind === 'line') pending.push(item.line);
-    else {
-      flush();
-      blocks.push({ kind: 'table', table: item.table });
-    }
-  }
-  flush();
-  const turned = page.turned.map((segment) => segment.text).join(' ');
-  if (turned.trim() !== '') {
-    const sideways = buildLines(page.turned);
-    blocks.push(...buildParagraphs(sideways, sideways, words));
-  }
-  return blocks;
-}
-
-function documentLook(pages: Page[]): DocumentLook {
-  const counter = new LookCounter();
-  for (const page of pages) for (const line of page.lines) counter.add(line);
-  return counter.look();
-}
-
-function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: DocumentLook): Block[] {
-  const out: Block[] = [];
-  let lefts: number[] = [];
-  for (const block of blocks) {
-    if (block.kind === 'table') {
-      out.push({ type: 'table', rows: block.table.rows.map((row) => row.map((cell) => escapeText(oneLine(cell)))) });
-      continue;
-    }
-    const level = levels.get(block);
-    if (level === undefined && block.mono && !look.bodyMono && block.lines.length > 0) {
-      addCode(out, block);
-      continue;
-    }
-    const text = escapeText(withoutLeaders(block.text)).replaceAll(/\s*\n\s*/g, '  \n');
-    if (level !== undefined) out.push({ type: 'heading', level, text: oneLine(`${numberOf(block.marker)} ${text}`) });
-    else if (block.role === 'Figure')
-      out.push({ type: 'paragraph', text: `![${oneLine(text).replaceAll(/[[\]]/g, '\\$&')}](image)` });
-    else if (block.marker === undefined) out.push(ruleOrParagraph(text));
-    else {
-      const depth = depthOf(block, lefts);
-      lefts = [...lefts.slice(0, depth), block.left];
-      out.push(itemBlock(block, text, depth));
-      continue;
-    }
-    if (level !== undefined) lefts = [];
-  }
-  return out;
-}
-
-/** Monospaced text keeps its lines and their indents; neighbours form one block of code. */
-function addCode(out: Block[], block: TextBlock): void {
-  const [first] = block.lines;
-  if (!first) return;
-  const width = (first.right - first.left) / Math.max(1, first.text.length);
-  const text = block.lines
-    .map((line) => `${' '.repeat(Math.min(40, Math.max(0, Math.round((line.left - first.left) / width))))}${line.text}`)
-    .join('\n');
-  const last = out.at(-1);
-  if (last?.type === 'code') last.text += `\n${text}`;
-  else out.push({ type: 'code', text });
-}
-
-/** Removes the leader dots of a table of contents. */
-function withoutLeaders(text: string): string {
-  return text.replaceAll(/\s*(?:\.\s?){5,}\s*/g, ' … ');
-}
-
-function ruleOrParagraph(text: string): Block {
-  return /^[-=_*~]{3,}$/.test(text.replaceAll('\\', '').trim()) ? { type: 'rule' } : { type: 'paragraph', text };
-}
-
-function depthOf(block: TextBlock, lefts: number[]): number {
-  const tolerance = Math.max(3, block.size * 0.5);
-  let depth = 0;
-  while (depth < lefts.length && (lefts[depth] ?? 0) < block.left - tolerance) depth += 1;
-  return Math.min(depth, 5);
-}
-
-function numberOf(marker: string | undefined): string {
-  return marker !== undefined && /[\p{L}\p{N}]/u.test(marker) ? escapeText(marker) : '';
-}
-
-function itemBlock(block: TextBlock, text: string, depth: number): Block {
-  const marker = block.marker ?? '-';
-  if (/^\d{1,3}[.)]$/.test(marker)) return { type: 'item', depth, marker, text };
-  const shown =
-    /[\p{L}\p{N}]/u.test(marker) && marker !== 'o'
-      ? `${escapeText(marker)} ${text}`
-      : /[☐☑☒✓✔✗]/u.test(marker)
-        ? `${marker} ${text}`
-        : text;
-  return { type: 'item', depth, marker: '-', text: shown };
-}
-
-/** A paragraph that clearly continues over a page break is one; the break's comment stays in place. */
-function joinAcrossPages(out: Block[], next: Block[], page: number, words: WordList): void {
-  const last = out.at(-1);
-  const first = next[0];
-  const goesOn =
-    last?.type === 'paragraph' &&
-    first?.type === 'paragraph' &&
-    /[\p{L},-]$/u.test(last.text) &&
-    /^\p{Ll}/u.test(first.text);
-  if (!goesOn) {
-    out.push({ type: 'comment', text: `page ${page}` });
-    return;
-  }
-  next.shift();
-  const word = /^\S+/.exec(first.text)?.[0] ?? '';
-  const rest = first.text.slice(word.length);
-  const joined = /\p{L}-$/u.test(last.text) ? words.join(last.text, word) : joinText(last.text, word);
-  last.text = `${joined} <!-- page ${page} -->${rest}`;
+/** Without an OCR engine, a file of nothing but pictures is refused. */
+function requireText(pages: Page[], { terms }: Reading): void {
+  if (pages.some((page) => page.lines.length > 0 || page.turned.length > 0)) return;
+  if (!pages.some((page) => page.unread)) throw failed('The PDF contains no text.');
+  if (terms.ocr !== undefined) throw failed('The PDF is a scan in which no text could be recognised.');
+  throw unsupported(`The PDF is a scan: its pages are pictures without text, and ${terms.ocrProblem}.`);
 }

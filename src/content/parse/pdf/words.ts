@@ -6,23 +6,22 @@ const endings =
 
 /** Words of the whole document, to distinguish a hyphen at a line end from one of a compound. */
 export class WordList {
-  readonly #counts = new Map<string, number>();
+  readonly #words = new Set<string>();
+  /** Lines that were not looked at yet: most documents never ask. */
+  readonly #pending: string[] = [];
 
-  /** Counts the words of a line without parts that a line end may have cut off. */
+  /** Adds the words of a line without parts that a line end may have cut off. */
   addLine(text: string, cutAtStart: boolean, cutAtEnd: boolean): void {
     let whole = text;
     if (cutAtStart) whole = whole.replace(/^\S+/, '');
     if (cutAtEnd) whole = whole.replace(/\S+$/, '');
-    this.#add(whole);
-  }
-
-  #add(text: string): void {
-    for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+(?:[-‐][\p{L}\p{N}]+)*/gu) ?? [])
-      this.#counts.set(word, (this.#counts.get(word) ?? 0) + 1);
+    this.#pending.push(whole);
   }
 
   has(word: string): boolean {
-    return this.#counts.has(word.toLowerCase());
+    for (const text of this.#pending.splice(0))
+      for (const one of text.toLowerCase().match(/[\p{L}\p{N}]+(?:[-‐][\p{L}\p{N}]+)*/gu) ?? []) this.#words.add(one);
+    return this.#words.has(word.toLowerCase());
   }
 
   /** Joins a line that ends in a hyphen with the next one. */

@@ -2,10 +2,11 @@ import { AppError } from '../../../errors.ts';
 import { Lanes } from '../../../lanes.ts';
 import type { Logger } from '../../../log.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
-import { ocrAvailable, recognisePages, type ScannedPage } from '../ocr/ocr.ts';
+import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
+import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
 import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
-import type { TaskFields } from './worker-loop.ts';
+import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */
 type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | 'image-size';
@@ -19,6 +20,9 @@ type PoolOptions = {
   memoryMb: number;
   /** Time for one document, from the moment a process has it. Preparing a text gets more, by its length. */
   deadlineMs: number;
+  /** The same for a document that a background job reads. */
+  jobDeadlineMs?: number;
+  ocr?: OcrSettings;
   log: Logger;
   /** A replacement of worker.ts, for tests. */
   workerFile?: string;
@@ -32,6 +36,15 @@ export type RunOptions = {
   lane?: string;
 };
 
+type ParseOptions = RunOptions & {
+  /** For background jobs: the document may take longer, and what was read of it is kept when time or memory runs out. */
+  patient?: boolean;
+  /** Called a few times a second with the pages read so far. */
+  onProgress?: OnProgress;
+};
+
+type ExecuteOptions = ParseOptions & { deadlineMs?: number; lanes?: Lanes<Waiting> };
+
 /** Bytes for the task and its other arguments, as JSON. */
 type TaskInput = { bytes: Uint8Array } & TaskFields;
 
@@ -40,6 +53,7 @@ type Waiting = {
   input: TaskInput;
   signal: AbortSignal | undefined;
   deadlineMs: number;
+  onProgress: OnProgress | undefined;
   /** Removes it from the queue. Registered only while it waits, or a long-lived signal would keep every document in memory. */
   giveUp: () => void;
   resolve(reply: TaskReply): void;
@@ -47,6 +61,9 @@ type Waiting = {
 };
 
 const queueMaxDefault = 512;
+const longDocumentsMax = 2;
+/** A process that stops reading to keep what it has is given this time to write it. */
+const keptGraceMs = 30_000;
 /** Apps that had a document read so recently share the processes of `workers`, at least one each. */
 const shareMs = 2_000;
 const startRetryMsMax = 5_000;
@@ -71,8 +88,10 @@ export class ParserPool {
   #failedStarts = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
-  /** One document of a lane at a time, two in total: OCR uses a whole core for seconds. */
-  readonly #recognitions = new Lanes<() => void>({ slots: 2, waitingMax: queueMaxDefault });
+  /** Long documents of jobs: one of a lane at a time, two in total, in further processes. */
+  readonly #longLanes: Lanes<Waiting>;
+  #longCount = 0;
+  #ocrProblem: { found: OcrProblem | undefined } | undefined;
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -81,7 +100,9 @@ export class ParserPool {
       waitingMax: options.queueMax ?? queueMaxDefault,
       recentMs: shareMs,
     });
-    this.#processOptions = { memoryMb: options.memoryMb, workerFile: options.workerFile };
+    this.#longLanes = new Lanes({ slots: longDocumentsMax, waitingMax: options.queueMax ?? queueMaxDefault });
+    const { memoryMb, workerFile, ocr } = options;
+    this.#processOptions = { memoryMb, workerFile, dataDirectory: ocr?.dataDirectory };
   }
 
   /** The number of processes, of waiting documents, and of concurrent documents for one app. */
@@ -90,7 +111,7 @@ export class ParserPool {
       busy: this.#busy.size,
       idle: this.#idle.length,
       starting: this.#starting.size,
-      waiting: this.#lanes.waiting,
+      waiting: this.#lanes.waiting + this.#longLanes.waiting,
       workers: this.#options.workers,
     };
   }
@@ -107,32 +128,46 @@ export class ParserPool {
   }
 
   /** The document as Markdown. Throws ParseError with a message for the sender. */
-  async parse(input: ParseInput, options: RunOptions = {}): Promise<ParsedDocument> {
-    const reply = await this.#execute('parse', { ...input, ocr: await ocrAvailable() }, options);
-    const document = reply.value as Omit<ParsedDocument, 'markdown'> & { scans?: ScannedPage[] };
-    const { scans, ...metadata } = document;
-    if (scans === undefined) return { ...metadata, markdown: text(reply.blobs[0]) };
-    const markdown = await this.#recognise(options.lane ?? '', () =>
-      recognisePages(text(reply.blobs[0]), scans, reply.blobs.slice(1), {
-        deadlineMs: this.#options.deadlineMs,
-        signal: options.signal,
-      }),
-    );
-    return { ...metadata, markdown };
+  async parse(input: ParseInput, options: ParseOptions = {}): Promise<ParsedDocument> {
+    const { patient = false } = options;
+    const problem = this.#findOcrProblem();
+    const first = await this.#read(input, options, {
+      ...(problem === undefined ? { ocr: 'later' } : { ocrProblem: problem }),
+      whenOut: patient ? 'later' : 'refuse',
+    });
+    if (!('unfinished' in first)) return first;
+    const again = await this.#read(input, patient ? { ...options, lanes: this.#longLanes } : options, {
+      ...(problem === undefined ? { ocr: this.#ocr } : { ocrProblem: problem }),
+      whenOut: patient ? 'keep' : 'refuse',
+    });
+    if ('unfinished' in again) throw new Error('The parser process did not finish a document on its last terms.');
+    return again;
   }
 
-  async #recognise(lane: string, work: () => Promise<string>): Promise<string> {
-    const turn = Promise.withResolvers<void>();
-    if (!this.#recognitions.add(lane, turn.resolve)) throw queueFullError();
-    this.#recognitions.take()?.item();
-    await turn.promise;
-    const startedMs = performance.now();
-    try {
-      return await work();
-    } finally {
-      this.#recognitions.release(lane, performance.now() - startedMs);
-      this.#recognitions.take()?.item();
-    }
+  async #read(
+    input: ParseInput,
+    options: ExecuteOptions,
+    terms: ReadingTerms,
+  ): Promise<ParsedDocument | { unfinished: unknown }> {
+    const { deadlineMs: usualMs, jobDeadlineMs = usualMs, memoryMb } = this.#options;
+    const isLong = options.lanes === this.#longLanes;
+    const deadlineMs = isLong ? jobDeadlineMs : usualMs;
+    const fields = { ...input, terms: { ...terms, deadlineMs, memoryMb } };
+    const killAfterMs = deadlineMs + (isLong ? keptGraceMs : 0);
+    const { value, blobs } = await this.#execute('parse', fields, { ...options, deadlineMs: killAfterMs });
+    const metadata = value as Omit<ParsedDocument, 'markdown'> | { unfinished: unknown };
+    return 'unfinished' in metadata ? metadata : { ...metadata, markdown: text(blobs[0]) };
+  }
+
+  get #ocr(): OcrSettings {
+    return this.#options.ocr ?? { languages: ['eng'] };
+  }
+
+  /** Looked up once: packages are not installed while the server runs. */
+  #findOcrProblem(): string | undefined {
+    this.#ocrProblem ??= { found: findOcrProblem(this.#ocr) };
+    const { found } = this.#ocrProblem;
+    return found && `${found.reason}. ${found.fix} to read it`;
   }
 
   /** The text's chunks, postings and vectors, for an index. */
@@ -141,7 +176,7 @@ export class ParserPool {
     options: RunOptions = {},
   ): Promise<PreparedText> {
     const deadlineMs = this.#options.deadlineMs + (text.length / preparedBytesPerSecond) * 1_000;
-    const reply = await this.#execute('prepare', { bytes: text, ...fields }, options, deadlineMs);
+    const reply = await this.#execute('prepare', { bytes: text, ...fields }, { ...options, deadlineMs });
     type Value = Pick<PreparedText, 'lines' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
     const { hashes, bundleChunks, ...value } = reply.value as Value;
     const blobs = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
@@ -170,48 +205,50 @@ export class ParserPool {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
-    for (const waiting of this.#lanes.drain()) waiting.reject(closedError());
+    for (const waiting of this.#drain()) waiting.reject(closedError());
     const all = [...this.#idle, ...this.#busy, ...this.#starting];
     await Promise.all(all.map((process) => process.kill()));
   }
 
-  #execute(
-    task: string,
-    input: TaskInput,
-    options: RunOptions,
-    deadlineMs = this.#options.deadlineMs,
-  ): Promise<TaskReply> {
+  #execute(task: string, input: TaskInput, options: ExecuteOptions): Promise<TaskReply> {
     if (this.#closed) return Promise.reject(closedError());
-    if (options.signal?.aborted) return Promise.reject(options.signal.reason);
+    const { signal, onProgress, lanes = this.#lanes, lane = '', deadlineMs = this.#options.deadlineMs } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
-      const lane = options.lane ?? '';
-      const giveUp = () => this.#forget(lane, waiting);
-      const waiting: Waiting = { task, input, signal: options.signal, deadlineMs, giveUp, resolve, reject };
-      if (!this.#lanes.add(lane, waiting)) return reject(queueFullError());
-      options.signal?.addEventListener('abort', giveUp, { once: true });
+      const giveUp = () => {
+        if (lanes.remove(lane, waiting)) waiting.reject(signal?.reason);
+      };
+      const waiting: Waiting = { task, input, signal, deadlineMs, onProgress, giveUp, resolve, reject };
+      if (!lanes.add(lane, waiting)) return reject(queueFullError());
+      signal?.addEventListener('abort', giveUp, { once: true });
       this.#dispatch();
       this.#fill();
     });
   }
 
-  #forget(lane: string, waiting: Waiting): void {
-    if (this.#lanes.remove(lane, waiting)) waiting.reject(waiting.signal?.reason);
+  #drain(): Waiting[] {
+    return [...this.#lanes.drain(), ...this.#longLanes.drain()];
   }
 
   #dispatch(): void {
     while (this.#idle.length > 0) {
-      const next = this.#lanes.take();
-      if (!next) return;
-      const { lane, item } = next;
-      item.signal?.removeEventListener('abort', item.giveUp);
+      const usual = this.#lanes.take();
+      const lanes = usual ? this.#lanes : this.#longLanes;
+      const taken = usual ?? lanes.take();
+      if (!taken) return;
+      taken.item.signal?.removeEventListener('abort', taken.item.giveUp);
       // The process that worked last, whose code and memory are warm.
       const process = this.#idle.pop();
-      if (process) void this.#work(process, lane, item);
+      if (process) void this.#work(process, lanes, taken);
     }
   }
 
-  async #work(process: ParserProcess, lane: string, waiting: Waiting): Promise<void> {
+  async #work(process: ParserProcess, lanes: Lanes<Waiting>, taken: { lane: string; item: Waiting }): Promise<void> {
+    const { lane, item: waiting } = taken;
+    const isLong = lanes === this.#longLanes;
     this.#busy.add(process);
+    if (isLong) this.#longCount += 1;
+    this.#fill();
     const startedMs = performance.now();
     const { bytes, ...fields } = waiting.input;
     try {
@@ -222,7 +259,8 @@ export class ParserPool {
       waiting.reject(this.#closed ? closedError() : error);
     }
     this.#busy.delete(process);
-    this.#lanes.release(lane, performance.now() - startedMs);
+    if (isLong) this.#longCount -= 1;
+    lanes.release(lane, performance.now() - startedMs);
     if (process.alive && !this.#closed && process.tasksDone < tasksPerProcessMax && !process.spent && !this.#hasSpare)
       this.#idle.push(process);
     else await process.kill();
@@ -233,7 +271,8 @@ export class ParserPool {
   /** One process for each worker, or for each active document if those are more, and one spare. */
   get #wantedCount(): number {
     const { workers } = this.#options;
-    return Math.min(2 * workers, Math.max(workers, this.#busy.size) + 1);
+    const usual = this.#busy.size - this.#longCount;
+    return Math.min(2 * workers, Math.max(workers, usual) + 1) + this.#longCount;
   }
 
   get #hasSpare(): boolean {
@@ -262,7 +301,7 @@ export class ParserPool {
         this.#failedStarts += 1;
         this.#options.log.error({ err: error }, 'A parser process did not start');
         if (this.#failedStarts >= failedStartsMax && this.#busy.size + this.#idle.length === 0)
-          for (const waiting of this.#lanes.drain()) waiting.reject(startError());
+          for (const waiting of this.#drain()) waiting.reject(startError());
         this.#retryTimer ??= setTimeout(
           () => {
             this.#retryTimer = undefined;

@@ -8,17 +8,28 @@ import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
 import { ParseError, type ParseFailure, parseLimits } from '../types.ts';
 import { findConfinement, processorSecondsMax } from './confinement.ts';
 import { encodeFrame, type Frame, FrameReader } from './frame.ts';
+import type { OnProgress } from './worker-loop.ts';
 
-export type ProcessOptions = { memoryMb: number; workerFile: string | undefined };
+export type ProcessOptions = {
+  memoryMb: number;
+  workerFile: string | undefined;
+  /** A directory outside the program that it may read: the data of OCR languages. */
+  dataDirectory?: string | undefined;
+};
 export type TaskReply = { value: unknown; blobs: Uint8Array[] };
 
+type RunningOptions = {
+  signal: AbortSignal | undefined;
+  deadlineMs: number;
+  onProgress?: OnProgress | undefined;
+};
 type Running = { resolve(reply: TaskReply): void; reject(error: unknown): void };
 
 const startTimeoutMs = 20_000;
 const memoryCheckMs = 40;
 /** Characters kept of V8's output when it ends its process. */
 const lastWordsMax = 16 * 1024;
-/** Markdown has at most four bytes per character; the rest is room for page images for OCR. */
+/** Markdown has at most four bytes per character; the rest is room for vectors and metadata. */
 const replyBytesMax = 4 * parseLimits.markdownCharactersMax + 256 * 1024 * 1024;
 const sourceRoot = fileURLToPath(new URL('../../../', import.meta.url));
 export const ownWorkerFile = programFile('./worker', import.meta.url);
@@ -37,6 +48,7 @@ export class ParserProcess {
   readonly #options: ProcessOptions;
   readonly #reader = new FrameReader(replyBytesMax);
   #running: Running | undefined;
+  #onProgress: OnProgress | undefined;
   #killedFor: ParseError | undefined;
   #ending = false;
   #residentBytes = 0;
@@ -73,10 +85,11 @@ export class ParserProcess {
     task: string,
     bytes: Uint8Array,
     fields: Record<string, unknown>,
-    { signal, deadlineMs }: { signal: AbortSignal | undefined; deadlineMs: number },
+    { signal, deadlineMs, onProgress }: RunningOptions,
   ): Promise<TaskReply> {
     const abort = (): void => void this.kill();
     signal?.addEventListener('abort', abort, { once: true });
+    this.#onProgress = onProgress;
     const memoryTimer = setInterval(() => this.#checkMemory(), memoryCheckMs);
     try {
       const reply = this.#await(deadlineMs);
@@ -90,6 +103,7 @@ export class ParserProcess {
       clearInterval(memoryTimer);
       signal?.removeEventListener('abort', abort);
       this.tasksDone += 1;
+      this.#onProgress = undefined;
     }
   }
 
@@ -127,6 +141,11 @@ export class ParserProcess {
       return;
     }
     for (const { header, blobs } of frames) {
+      if (header.progress !== undefined) {
+        const { done, total } = header.progress as { done?: unknown; total?: unknown };
+        if (Number.isSafeInteger(done) && Number.isSafeInteger(total)) this.#onProgress?.(Number(done), Number(total));
+        continue;
+      }
       const rssBytes = header.rssBytes;
       this.#residentBytes = typeof rssBytes === 'number' ? rssBytes : 0;
       this.spent = this.#isLarge || Number(header.processorSeconds) > processorSecondsMax / 6;
@@ -188,11 +207,13 @@ function startChild(options: ProcessOptions): ChildProcess {
     ...[sourceRoot, dirname(workerFile) + sep, modulesDirectory()],
     ...['package.json', `node_modules${sep}`].map((path) => join(sourceRoot, '..', path)),
   ];
+  if (options.dataDirectory !== undefined) readable.push(options.dataDirectory + sep);
   const nodeArguments = [
     '--permission',
     ...[...new Set(readable)].map((path) => `--allow-fs-read=${path}`),
     `--max-old-space-size=${Math.max(48, Math.floor(options.memoryMb * 0.75))}`,
     '--max-semi-space-size=16',
+    '--expose-gc', // to tell garbage from memory in use
     '--no-warnings',
     '--disallow-code-generation-from-strings',
     '--disable-proto=delete',

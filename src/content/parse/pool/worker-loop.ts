@@ -13,7 +13,9 @@ import { encodeFrame, FrameReader } from './frame.ts';
 export type TaskFields = Record<string, unknown>;
 /** The result of a task: a JSON value, and bytes kept out of the JSON. */
 type TaskResult = { value: unknown; blobs?: Uint8Array[] };
-export type Task = (bytes: Uint8Array, fields: TaskFields) => TaskResult | Promise<TaskResult>;
+/** Reports how much of the task is done, in the task's own unit. */
+export type OnProgress = (done: number, total: number) => void;
+export type Task = (bytes: Uint8Array, fields: TaskFields, onProgress: OnProgress) => TaskResult | Promise<TaskResult>;
 
 const requestBytesMax = 1024 * 1024 * 1024;
 
@@ -46,7 +48,7 @@ async function runTask(tasks: Record<string, Task>, header: TaskFields, bytes: U
   const task = Object.hasOwn(tasks, name) ? tasks[name] : undefined;
   try {
     if (!task) throw new Error(`no task ${name}`);
-    return await task(bytes, (header.fields ?? {}) as TaskFields);
+    return await task(bytes, (header.fields ?? {}) as TaskFields, reportProgress);
   } catch (error) {
     return { value: { error: describe(error) } };
   }
@@ -66,6 +68,10 @@ function describe(error: unknown): Record<string, string> {
 /** The system's bound on memory may be met before the pool has looked at it: an allocation then fails here. */
 function ranOutOfMemory(error: unknown): boolean {
   return error instanceof Error && /allocation failed|unable to grow|out of memory|Aborted\(OOM\)/i.test(error.message);
+}
+
+function reportProgress(done: number, total: number): void {
+  for (const part of encodeFrame({ progress: { done, total } }, [])) process.stdout.write(part);
 }
 
 function reply(result: TaskResult): void {

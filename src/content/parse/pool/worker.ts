@@ -4,6 +4,7 @@ import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
 import { parseDocument } from '../parse.ts';
 import { loadPdfium } from '../pdf/pdfium.ts';
+import { Reading, type ReadingTerms, Unfinished } from '../reading.ts';
 import { samplePdf } from '../sample-pdf.ts';
 import { failed, type ParseInput, parseLimits } from '../types.ts';
 import { bodyText } from '../web/body-text.ts';
@@ -14,16 +15,18 @@ import { serve, type Task } from './worker-loop.ts';
 
 /** The program of a parser process. A new task is a new line here and a name in the pool's TaskName. */
 const tasks: Record<string, Task> = {
-  parse: async (bytes, fields) => {
-    const input = { ...(fields as Omit<ParseInput, 'bytes'>), bytes };
-    const { markdown, scans, ...value } = await parseDocument(input, fields.ocr === true);
-    if (markdown.length > parseLimits.markdownCharactersMax)
-      throw failed('The document contains more than 32 million characters of text.');
-    const places = scans?.map(({ image: _image, ...place }) => place);
-    return {
-      value: places === undefined ? value : { ...value, scans: places },
-      blobs: [new TextEncoder().encode(markdown), ...(scans ?? []).map((scan) => scan.image)],
-    };
+  parse: async (bytes, fields, onProgress) => {
+    const { terms, ...described } = fields as Omit<ParseInput, 'bytes'> & { terms?: ReadingTerms };
+    try {
+      const reading = new Reading(terms, onProgress);
+      const { markdown, ...value } = await parseDocument({ ...described, bytes }, reading);
+      if (markdown.length > parseLimits.markdownCharactersMax)
+        throw failed('The document contains more than 32 million characters of text.');
+      return { value, blobs: [new TextEncoder().encode(markdown)] };
+    } catch (error) {
+      if (error instanceof Unfinished) return { value: { unfinished: error.why } };
+      throw error;
+    }
   },
   page: (bytes, fields) => {
     const contentType = String(fields.contentType ?? '');
@@ -50,15 +53,15 @@ const tasks: Record<string, Task> = {
 
 /** A fetched body arrives as it was sent: its Content-Encoding is decoded here. */
 function decodeTask(task: Task): Task {
-  return async (bytes, fields) => {
+  return async (bytes, fields, onProgress) => {
     const { contentEncoding, decodedBytesMax, cutBody } = fields;
-    if (contentEncoding === undefined) return task(bytes, fields);
+    if (contentEncoding === undefined) return task(bytes, fields, onProgress);
     const options = {
       contentEncoding: String(contentEncoding),
       bytesMax: Number(decodedBytesMax),
       cut: cutBody === true,
     };
-    return task(await decodeBody(bytes, options), fields);
+    return task(await decodeBody(bytes, options), fields, onProgress);
   };
 }
 
@@ -68,7 +71,7 @@ let rounds = 0;
 /** Reads a small sample PDF: the first document of a cold process takes five times as long as the tenth. */
 async function warmUp(): Promise<boolean> {
   rounds += 1;
-  await parseDocument({ bytes: samplePdf() }, false);
+  await parseDocument({ bytes: samplePdf() });
   return rounds < warmUpRounds;
 }
 

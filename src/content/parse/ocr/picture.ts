@@ -1,0 +1,31 @@
+import { imageSize } from '../image-size.ts';
+import { buildSegments } from '../pdf/lines.ts';
+import { buildPage, writePages } from '../pdf/write-pages.ts';
+import { type Reading, Unfinished } from '../reading.ts';
+import { failed, type ParsedDocument, parseLimits, unsupported } from '../types.ts';
+import { loadOcrEngine } from './engine.ts';
+import { scaleDown } from './image.ts';
+import { readPicture } from './read-picture.ts';
+
+/** Recognition takes time in proportion to the pixels, and gains nothing from more. */
+const recognisedPixelsMax = 12_000_000;
+/** The resolution of pictures seldom says how large their text was on paper. */
+const assumedDotsPerInch = 150;
+
+/** A picture (PNG, JPEG, GIF, WebP, BMP, TIFF) as a document of one page. Throws ParseError. */
+export async function parsePicture(bytes: Uint8Array, reading: Reading): Promise<ParsedDocument> {
+  const { ocr, ocrProblem } = reading.terms;
+  if (ocr === undefined) throw unsupported(`The file is a picture, and ${ocrProblem}.`);
+  const size = imageSize(bytes);
+  if (!size) throw failed('The picture is damaged or truncated.');
+  if (size.width * size.height > parseLimits.imagePixelsMax)
+    throw failed(`The picture has more than ${parseLimits.imagePixelsMax / 1_000_000} million pixels.`);
+  if (ocr === 'later') throw new Unfinished('pictures');
+  const engine = await loadOcrEngine(ocr);
+  const picture = scaleDown(engine.decode(bytes), recognisedPixelsMax);
+  const drawn = readPicture(engine, picture, assumedDotsPerInch);
+  if (drawn.characters === 0) throw failed('No text could be recognised in the picture.');
+  reading.recognised.push({ page: 1, confidence: drawn.confidence, characters: drawn.characters });
+  const markdown = writePages([buildPage(1, { ...drawn, segments: buildSegments(drawn.glyphs), tree: [] }, false)]);
+  return { kind: 'image', pages: 1, markdown, ...reading.report() };
+}

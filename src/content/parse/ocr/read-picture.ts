@@ -1,0 +1,113 @@
+import { type Glyph, type Rule, rightToLeft, type TextStyle } from '../pdf/page.ts';
+import type { OcrLine, TesseractEngine } from './engine.ts';
+import { type GreyImage, prepareForRecognition } from './image.ts';
+import { findRules } from './rules.ts';
+
+/** A recognised page in the form that the layout of PDF pages works on, in points. */
+type RecognisedPage = {
+  width: number;
+  height: number;
+  glyphs: Glyph[];
+  rules: Rule[];
+  /** The engine's mean certainty about the characters, from 0 to 1; 0 without any text. */
+  confidence: number;
+  characters: number;
+};
+
+/** Words that the engine is less sure of are specks and parts of drawings. */
+const wordConfidenceMin = 25;
+/** The x-height of common type, in parts of its size. */
+const xHeightShare = 0.47;
+const ascentShare = 0.8;
+
+/** Reads the text of a picture. */
+export function readPicture(engine: TesseractEngine, picture: GreyImage, dotsPerInch: number): RecognisedPage {
+  const image = prepareForRecognition(picture);
+  const scale = 72 / dotsPerInch;
+  const lines = engine
+    .recognise(image, dotsPerInch)
+    .map((line) => ({ ...line, words: line.words.filter(isText) }))
+    .filter((line) => line.words.length > 0);
+  const rules = findRules(image).filter((rule) => !lines.some((line) => isPartOfText(rule, line)));
+  const sizes = evenSizes(lines.map((line) => [sizeOf(line) * scale, charactersOf(line)]));
+  const words = lines.flatMap((line) => line.words);
+  const characters = lines.reduce((sum, line) => sum + charactersOf(line), 0);
+  const certain = words.reduce((sum, word) => sum + word.confidence * word.text.length, 0);
+  return {
+    width: image.width * scale,
+    height: image.height * scale,
+    glyphs: lines.flatMap((line, index) => lineGlyphs(line, sizes[index] ?? 10, scale)),
+    rules: rules.map((rule) => ({
+      left: rule.left * scale,
+      right: rule.right * scale,
+      top: rule.top * scale,
+      bottom: rule.bottom * scale,
+    })),
+    confidence: characters === 0 ? 0 : certain / characters / 100,
+    characters,
+  };
+}
+
+function isText(word: OcrLine['words'][number]): boolean {
+  return word.text.trim() !== '' && word.confidence >= wordConfidenceMin;
+}
+
+function charactersOf(line: OcrLine): number {
+  return line.words.reduce((sum, word) => sum + word.text.length, 0);
+}
+
+function isPartOfText(rule: Rule, line: OcrLine): boolean {
+  return line.words.some(
+    ({ bbox }) =>
+      rule.left < bbox.x1 &&
+      rule.right > bbox.x0 &&
+      rule.top > bbox.y0 - 2 &&
+      rule.bottom < bbox.y1 - (bbox.y1 - bbox.y0) * 0.1,
+  );
+}
+
+function sizeOf({ rowAttributes }: OcrLine): number {
+  const { rowHeight, ascenders, descenders } = rowAttributes;
+  return (rowHeight - Math.abs(ascenders) - Math.abs(descenders)) / xHeightShare;
+}
+
+/** Measured sizes vary by a pixel: those close to the most used one are that one. */
+function evenSizes(lines: [size: number, characters: number][]): number[] {
+  const sorted = [...lines].sort((a, b) => a[0] - b[0]);
+  const half = sorted.reduce((sum, [, characters]) => sum + characters, 0) / 2;
+  let seen = 0;
+  let usual = 10;
+  for (const [size, characters] of sorted) {
+    usual = size;
+    seen += characters;
+    if (seen >= half) break;
+  }
+  return lines.map(([size]) => (size > usual * 0.85 && size < usual * 1.18 ? usual : size));
+}
+
+/** The characters of a line, spread over the boxes of their words; a space between words, a line end at the end. */
+function lineGlyphs(line: OcrLine, size: number, scale: number): Glyph[] {
+  const style: TextStyle = {
+    ...{ size, font: 'scan', weight: 400, italic: false, mono: false },
+    ...{ markedContent: -1, artifact: false },
+  };
+  const baseline = ((line.baseline.y0 + line.baseline.y1) / 2) * scale;
+  const box = { top: baseline - size * ascentShare, bottom: baseline + size * (1 - ascentShare), baseline };
+  const common = { ...box, turn: 0, style, generated: false, hyphen: false };
+  const glyphs: Glyph[] = [];
+  for (const { bbox, text } of line.words) {
+    const characters = [...text.trim()];
+    const width = (bbox.x1 - bbox.x0) / characters.length;
+    const step = characters.some((one) => rightToLeft.test(one)) ? -width : width;
+    let left = step < 0 ? bbox.x1 + step : bbox.x0;
+    if (glyphs.length > 0) glyphs.push({ ...common, character: ' ', left: left * scale, right: left * scale });
+    for (const character of characters) {
+      const isHyphen = character === '-' || character === '\u2010';
+      glyphs.push({ ...common, character, left: left * scale, right: (left + width) * scale, hyphen: isHyphen });
+      left += step;
+    }
+  }
+  const end = line.bbox.x1 * scale;
+  glyphs.push({ ...common, character: '\n', left: end, right: end, generated: true });
+  return glyphs;
+}

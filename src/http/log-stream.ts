@@ -1,0 +1,61 @@
+import type { ServerResponse } from 'node:http';
+
+/** One entry of a log that is streamed, as an event. */
+export type LogEntry = { position: number; event: string; key: string; data: unknown };
+
+/** The log's last position, and its entries after another one; undefined when some of them are no longer kept. */
+export type Log = { position: number; entries: LogEntry[] | undefined };
+
+type Reader = {
+  response: ServerResponse;
+  /** The position after which the reader continues; undefined for one that begins now. */
+  version: number | undefined;
+  /** Nothing is sent yet. */
+  fresh: boolean;
+  accepts: (entry: LogEntry) => boolean;
+};
+
+/**
+ * Sends a reader the entries it lacks, as far as it accepts them now. The first event is `ready`: from its position on
+ * nothing is missed. `reset` says that changes are missing because they are no longer kept.
+ * @param frames the events as text, shared by all readers of the log
+ * @returns whether there is more to send
+ */
+export function sendLog(reader: Reader, { position, entries }: Log, frames: Map<number, string>): boolean {
+  const { response } = reader;
+  if (reader.fresh) {
+    reader.fresh = false;
+    const start = reader.version === undefined || entries === undefined ? position : reader.version;
+    response.write(frameOf(start, 'ready', { position: start }));
+    if (reader.version === undefined) {
+      reader.version = position;
+      return false;
+    }
+  }
+  if (entries === undefined) {
+    const data = {
+      position,
+      message: `The changes after ${reader.version} are no longer kept: read the entries again.`,
+    };
+    response.write(frameOf(position, 'reset', data));
+    reader.version = position;
+    return false;
+  }
+  for (const entry of entries) {
+    if (reader.accepts(entry)) {
+      if (response.writableNeedDrain) return true;
+      let frame = frames.get(entry.position);
+      if (frame === undefined) {
+        frame = frameOf(entry.position, entry.event, entry.data);
+        frames.set(entry.position, frame);
+      }
+      response.write(frame);
+    }
+    reader.version = entry.position;
+  }
+  return reader.version !== undefined && reader.version < position;
+}
+
+function frameOf(id: number, event: string, data: unknown): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+}

@@ -1,0 +1,13 @@
+import type { Database } from '../db/database.ts';
+import { taskNames } from '../jobs/task-names.ts';
+import { sweepExpired } from './store.ts';
+import { endWatches } from './watch-store.ts';
+
+export const kvSweepJob = { task: taskNames.sweepKv, everySeconds: 60 };
+const batchMax = 1_000;
+
+/** Deletes expired entries, and logs that nobody watches. Safe to run at any time, in any number of processes. */
+export async function sweepKv(db: Database): Promise<void> {
+  while ((await sweepExpired(db, batchMax)) === batchMax);
+  while ((await endWatches(db, batchMax)) === batchMax);
+}

@@ -1,0 +1,74 @@
+/** Encoders of picture files, for tests. */
+import { crc32, deflateSync } from 'node:zlib';
+import type { GreyImage } from '../../src/content/parse/ocr/image.ts';
+
+export function encodePng({ width, height, pixels }: GreyImage): Uint8Array {
+  const rows = Buffer.alloc((width + 1) * height);
+  for (let y = 0; y < height; y++) rows.set(pixels.subarray(y * width, (y + 1) * width), y * (width + 1) + 1);
+  const chunk = (type: string, data: Uint8Array): Buffer => {
+    const body = Buffer.concat([Buffer.from(type), data]);
+    return Buffer.concat([bigEndian(data.byteLength), body, bigEndian(crc32(body))]);
+  };
+  const header = Buffer.concat([bigEndian(width), bigEndian(height), Buffer.from([8, 0, 0, 0, 0])]);
+  const signature = Buffer.from('89504e470d0a1a0a', 'hex');
+  return Buffer.concat([
+    ...[signature, chunk('IHDR', header), chunk('IDAT', deflateSync(rows))],
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
+/** A bitmap of 24 bits per pixel, its rows from the bottom up. */
+export function encodeBmp({ width, height, pixels }: GreyImage): Uint8Array {
+  const rowBytes = Math.ceil((width * 3) / 4) * 4;
+  const file = Buffer.alloc(54 + rowBytes * height);
+  file.write('BM');
+  file.writeUInt32LE(file.length, 2);
+  file.writeUInt32LE(54, 10);
+  file.writeUInt32LE(40, 14);
+  file.writeInt32LE(width, 18);
+  file.writeInt32LE(height, 22);
+  file.writeUInt16LE(1, 26);
+  file.writeUInt16LE(24, 28);
+  for (let y = 0; y < height; y++)
+    for (let x = 0; x < width; x++) {
+      const at = 54 + (height - 1 - y) * rowBytes + x * 3;
+      file.fill(pixels[y * width + x] ?? 0, at, at + 3);
+    }
+  return file;
+}
+
+/** A grey TIFF without compression, in one strip. */
+export function encodeTiff({ width, height, pixels }: GreyImage): Uint8Array {
+  const short = 3;
+  const long = 4;
+  const entries: [tag: number, type: number, value: number][] = [
+    [256, long, width],
+    [257, long, height],
+    [258, short, 8],
+    [259, short, 1],
+    [262, short, 1],
+    [273, long, 0],
+    [277, short, 1],
+    [278, long, height],
+    [279, long, pixels.length],
+  ];
+  const start = 8 + 2 + entries.length * 12 + 4;
+  const head = Buffer.alloc(start);
+  head.write('II*\0', 'latin1');
+  head.writeUInt32LE(8, 4);
+  head.writeUInt16LE(entries.length, 8);
+  entries.forEach(([tag, type, value], index) => {
+    const at = 10 + index * 12;
+    head.writeUInt16LE(tag, at);
+    head.writeUInt16LE(type, at + 2);
+    head.writeUInt32LE(1, at + 4);
+    head.writeUInt32LE(tag === 273 ? start : value, at + 8);
+  });
+  return Buffer.concat([head, pixels]);
+}
+
+function bigEndian(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value >>> 0);
+  return bytes;
+}
