@@ -12,6 +12,8 @@ import type { Domain, Tasks } from './domain.ts';
 import { createExtractions } from './extractions/domain.ts';
 import { createFiles } from './files/domain.ts';
 import { createIdempotencySweep } from './idempotency/sweep.ts';
+import { createIdentityService } from './identity/service.ts';
+import { createExternalSignIn } from './identity/sign-in.ts';
 import { createInstallationService } from './installations/service.ts';
 import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
@@ -132,6 +134,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
     users,
+    identity: createIdentityService({ ...base, fetcher }),
+    externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),
     auth: auth.service,
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),

@@ -21,6 +21,7 @@ import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import { createIdempotency } from './idempotency/service.ts';
+import { registerIdentityRoutes } from './identity/routes.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
 import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { registerKvCollectionRoutes } from './kv/collection-routes.ts';
@@ -182,6 +183,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerSetAsideJobRoutes(api, domains);
   registerAuditRoutes(api, domains);
   registerAuthRoutes(api, domains);
+  registerIdentityRoutes(api, domains);
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);
   registerTeamRoutes(api, domains);

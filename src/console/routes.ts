@@ -1,6 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Api, ref } from '../http/route.ts';
+import type { ExternalSignIn } from '../identity/sign-in.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
 import { readSessionCookie, sessionCookie } from '../tenancy/sessions.ts';
+import { registerExternalSignInRoutes } from './external-routes.ts';
 import { presentConsoleSession } from './present.ts';
 import { consoleSessionSchema, signInSchema } from './schema.ts';
 import { type ConsoleService, sessionSeconds } from './service.ts';
@@ -11,8 +14,15 @@ const path = '/console/session';
 /** Sign-in and sign-out of the web console. Public routes: the session cookie is checked here. */
 export function registerConsoleRoutes(
   api: Api,
-  { consoleSessions, baseUrl }: { consoleSessions: ConsoleService; baseUrl: () => string },
+  deps: {
+    consoleSessions: ConsoleService;
+    externalSignIn: ExternalSignIn;
+    credentials: Credentials;
+    baseUrl: () => string;
+  },
 ): void {
+  const { consoleSessions, baseUrl } = deps;
+  registerExternalSignInRoutes(api, { ...deps, setCookie: sessionCookieOf });
   api.public({
     method: 'POST',
     path,
@@ -62,8 +72,12 @@ export function registerConsoleRoutes(
   });
 
   function setCookie(request: FastifyRequest, reply: FastifyReply, value: string, seconds: number): void {
+    reply.header('set-cookie', sessionCookieOf(request, value, seconds));
+  }
+
+  function sessionCookieOf(request: FastifyRequest, value: string, seconds: number): string {
     const secure = request.protocol === 'https' || baseUrl().startsWith('https:');
     const attributes = ['Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Strict', ...(secure ? ['Secure'] : [])];
-    reply.header('set-cookie', [`${sessionCookie}=${value}`, ...attributes].join('; '));
+    return [`${sessionCookie}=${value}`, ...attributes].join('; ');
   }
 }
