@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
+import { compact } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, operators, ref } from '../http/route.ts';
 import type { StreamHub } from '../http/sse.ts';
@@ -18,7 +19,9 @@ import {
 } from './present.ts';
 import type { RunService } from './runs/service.ts';
 import {
+  automationCheckSchema,
   automationCreateSchema,
+  automationProblemsSchema,
   automationSchema,
   automationUpdateSchema,
   claimSchema,
@@ -81,6 +84,24 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     get: { callers: operators, run: automations.get },
     update: { callers: operators, body: automationUpdateSchema, budget: bodyBudgets.graph, run: automations.update },
     remove: { callers: operators, run: automations.remove },
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/automations/check',
+    operationId: 'checkAutomation',
+    audit: 'none',
+    tag,
+    changesRights: false,
+    summary: 'Check the text of an automation without saving it',
+    body: automationCheckSchema,
+    budget: bodyBudgets.graph,
+    responses: { 200: automationProblemsSchema },
+    async handler({ body }) {
+      // Loaded with its parser when somebody writes an automation: an idle server does without.
+      const { readAutomationFile } = await import('./definitions/source-file.ts');
+      const { problems } = readAutomationFile(body.text);
+      return { problems: problems.map(({ line, column, node, message }) => compact({ line, column, node, message })) };
+    },
   });
   for (const [verb, run] of [
     ['activate', automations.activate],

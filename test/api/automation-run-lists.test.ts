@@ -170,3 +170,33 @@ test('every version of a graph can be read, and a run names the one that it bega
     assert.equal(missing.status, 404, missing.text);
   }
 });
+
+test('the text of an automation is checked with the line of each mistake, and nothing is saved', async () => {
+  const check = (text: string) =>
+    client.call<{ problems: { line: number; column: number; node?: string; message: string }[] }>(
+      'POST',
+      '/automations/check',
+      { text },
+    );
+  const yaml = [
+    'name: Hello',
+    'type: invoked',
+    'workflow:',
+    '  kind: WorkflowGraph',
+    '  version: 1',
+    '  start_node: start',
+    '  nodes:',
+    '    - { id: start, kind: trigger, on_success: missing }',
+  ].join('\n');
+  const wrong = await check(yaml);
+  assert.equal(wrong.status, 200, wrong.text);
+  assert.deepEqual(
+    wrong.body.problems.map(({ line, node }) => ({ line, node })),
+    [{ line: 8, node: 'start' }],
+  );
+  assert.deepEqual((await check(yaml.replace(', on_success: missing', ''))).body.problems, []);
+  assert.equal((await check('name: [')).body.problems[0]?.line, 1);
+  assert.equal((await check('x'.repeat(262_145))).status, 422);
+  const { body } = await client.call<{ data: { name: string }[] }>('GET', '/automations');
+  assert.ok(body.data.every(({ name }) => name !== 'Hello'));
+});

@@ -302,6 +302,7 @@ export function expectationsByRoute(
 
     'GET /api/v1/automations': { table: keysOnly },
     ...newThing('/api/v1/automations', keysOnly, { name: 'Automation', type: 'invoked' }),
+    'POST /api/v1/automations/check': { table: keysOnly, send: () => ({ body: { text: 'name: Automation' } }) },
     'GET /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
     'PATCH /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
     'DELETE /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation, consumes: true },

@@ -102,7 +102,7 @@ const plainText = new Set(
   body.name body.originator body.params body.params.* body.password body.payload body.payload.* body.phone_number
   body.profile_picture.data body.profile_picture.filename body.profile_picture.mime_type body.provider_metadata.*
   body.publishable_key body.query body.refresh_token body.result body.schedule body.scopes body.sign_in_code body.slug
-  body.source_types body.timezone body.title body.trigger body.type body.url body.value body.workflow
+  body.source_types body.text body.timezone body.title body.trigger body.type body.url body.value body.workflow
   body.input_schema body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
   query.action query.after_cursor query.automation query.content_type query.cursor query.key query.prefix query.q
   query.search query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
