@@ -93,6 +93,8 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     tag,
     changesRights: false,
     summary: 'Check the text of an automation without saving it',
+    description:
+      'Takes the YAML or JSON of an automation file. The problems have a line and a column; the list is empty if the file can be created.',
     body: automationCheckSchema,
     budget: bodyBudgets.graph,
     responses: { 200: automationProblemsSchema },

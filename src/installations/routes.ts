@@ -21,7 +21,7 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
     about: {
       create:
         'Creates the agent’s knowledge source of this kind with it, in one transaction. For `webhook/inbound` the response has its secret URL.',
-      list: 'Newest first.',
+      list: 'All installations of the app or sandbox, newest first.',
       get: 'With the secret URL of a `webhook/inbound` source.',
       update:
         'An installation has nothing to change: the body is an empty object, and the response is the installation.',
