@@ -2,7 +2,7 @@
  * Quality of extraction against a set with ground truth, beside what the plain engines give in the same run.
  *   node bench/extract-quality.ts DIRECTORY [--kind pdf] [--per-document] [--out DIRECTORY]
  * DIRECTORY holds manifest.json: a list of {id, kind, format, file, gt: {type, file | with, without}}. `--kind web` scores
- * its web pages.
+ * its web pages, `--kind scans [--languages eng,deu] [--pages-max 40]` scans that it makes of its PDFs, clean and noisy.
  *   node bench/extract-quality.ts WCXB [--type forum] [--half tuned|untouched|all] [--per-document]
  * scores pages of the Web Content eXtraction Benchmark (`dev/html`, `dev/ground-truth`) by type, the half that no rule
  * was tuned on unless another is named.
@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ParserPool } from '../src/content/parse/pool/pool.ts';
 import { createLogger } from '../src/log.ts';
+import { reportScans, type ScanEntry } from './extract-quality/scans.ts';
 import { type Reference, type Scores, scoreDocument } from './extract-quality/score.ts';
 import { type Half, halves, reportWcxb, reportWebEntries, type WebEntry } from './extract-quality/web-pages.ts';
 
@@ -26,6 +27,8 @@ const { values, positionals } = parseArgs({
     out: { type: 'string' },
     'per-document': { type: 'boolean', default: false },
     'no-plain': { type: 'boolean', default: false },
+    languages: { type: 'string', default: 'eng' },
+    'pages-max': { type: 'string', default: '40' },
   },
 });
 const directory = positionals[0];
@@ -39,6 +42,12 @@ if (existsSync(join(directory, 'dev/ground-truth'))) {
 }
 if (values.kind === 'web') {
   reportWebEntries(directory, JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8')) as WebEntry[]);
+  process.exit();
+}
+if (values.kind === 'scans') {
+  const entries = JSON.parse(readFileSync(join(directory, 'manifest.json'), 'utf8')) as ScanEntry[];
+  const pagesMax = Number(values['pages-max']);
+  await reportScans(directory, entries, { languages: values.languages.split(','), pagesMax });
   process.exit();
 }
 if (values.out !== undefined) mkdirSync(values.out, { recursive: true });

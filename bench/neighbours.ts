@@ -21,6 +21,7 @@ const settleMs = 3_000;
 const attacks: AttackName[] = [
   ...(['expressions', 'run trees', 'xlsx', 'key-value lists', 'large bodies', 'hanging links'] as const),
   'input schemas',
+  ...(['bare threads', 'bare transfers'] as const),
 ];
 const workMs = { 'kv get': 40, 'kv put': 40, extraction: 250, run: 200, search: 100 } as const;
 type Work = keyof typeof workMs;

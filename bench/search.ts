@@ -1,6 +1,7 @@
 /**
  * Search at size: one source of 100,000 chunks in an app of 1,000,000 (`--chunks`, `--sources`), all on the embedded
- * PostgreSQL. Prints p50 and p95 per mode at 1 and at 8 concurrent searches, beside the bare SQL that a plain design
+ * PostgreSQL, and the time and size of its index and of its learned model. Sources of more than 100,000 chunks get no
+ * vectors of the embedder (`--vectors` adds them): hybrid search reads none where there is a model. Prints p50 and p95 per mode at 1 and at 8 concurrent searches, beside the bare SQL that a plain design
  * would run: `bit_count` over sign codes for vectors, `ts_rank_cd` over a GIN index for full text.
  */
 import { randomInt } from 'node:crypto';
@@ -26,6 +27,7 @@ import {
   lockIndex,
   mergeSegments,
 } from '../src/knowledge/index/store.ts';
+import { learnSources } from '../src/knowledge/learning/train.ts';
 import { openSearchIndex, type SearchMode } from '../src/knowledge/search/search.ts';
 import { createLogger } from '../src/log.ts';
 
@@ -34,12 +36,15 @@ const { values } = parseArgs({
     chunks: { type: 'string', default: '100000' },
     sources: { type: 'string', default: '10' },
     searches: { type: 'string', default: '200' },
+    cache: { type: 'string', default: '256' },
+    vectors: { type: 'boolean' },
   },
 });
 const chunksPerSource = Number(values.chunks);
 const sourceCount = Number(values.sources);
 const searches = Number(values.searches);
-const chunksPerDocument = 7;
+const withVectors = values.vectors ?? chunksPerSource <= 100_000;
+const chunksPerDocument = chunksPerSource > 100_000 ? 70 : 7;
 const wordsPerChunk = 250;
 /** Larger segments than ingestion makes: merging them by steps is not what is measured here. */
 const bundledChunks = 4_096;
@@ -52,21 +57,25 @@ function zipfRank(): number {
   return Math.floor(vocabulary ** Math.random());
 }
 
-function fakeDocument(size: number): Pick<PreparedText, 'chunks' | 'bundles'> {
+function fakeDocument(size: number): Pick<PreparedText, 'chunks' | 'bundles'> & { text: Buffer } {
   const postings = new PostingsBuilder();
+  let text = '';
   const chunks = Array.from({ length: size }, (_chunk, ordinal) => {
     const terms = new Map<string, number[]>();
+    const startByte = text.length;
     for (let position = 0; position < wordsPerChunk; position++) {
       const term = `w${zipfRank()}`;
+      text += `${term} `;
       const known = terms.get(term);
       if (known) known.push(position);
       else terms.set(term, [position]);
     }
     postings.add({ ordinal, length: wordsPerChunk, terms });
-    const place = { headingPath: [], startByte: 0, endByte: 1500, startLine: 1, endLine: 10 };
+    const place = { headingPath: [], startByte, endByte: text.length, startLine: 1, endLine: 10 };
     return { ...place, hash: '00'.repeat(32), words: wordsPerChunk };
   });
-  return { chunks, bundles: [{ chunkCount: chunks.length, content: packBundle(postings.finish()) }] };
+  const bundles = [{ chunkCount: chunks.length, content: packBundle(postings.finish()) }];
+  return { chunks, bundles, text: Buffer.from(text) };
 }
 
 function fakeVector(): Float32Array {
@@ -84,12 +93,11 @@ async function createSource(db: Database): Promise<string> {
 
 async function fillSource(db: Database, sourceId: string): Promise<void> {
   const key = { appId, sourceId };
-  const text = Buffer.alloc(1500, 'text of a document ');
   const vectors = Array.from({ length: 64 }, fakeVector);
   const packed = vectors.map(packVector);
   for (let done = 0; done < chunksPerSource; done += chunksPerDocument) {
     const document = fakeDocument(Math.min(chunksPerDocument, chunksPerSource - done));
-    const { chunks } = document;
+    const { chunks, text } = document;
     const documentId = newUuid();
     await db.begin(async (tx) => {
       const state = await lockIndex(tx, key);
@@ -102,22 +110,23 @@ async function fillSource(db: Database, sourceId: string): Promise<void> {
           ${chunks.length * wordsPerChunk}, jsonb_build_object('shelf', ${randomInt(10)}::int), ${embedder.model})`;
       await tx`insert into knowledge_texts (app_id, document_id, content) values (${appId}, ${documentId}, ${text})`;
       await appendChunks(tx, key, state, documentId, document);
-      await insertVectors(
-        tx,
-        key,
-        state,
-        embedder.model,
-        chunks.map((_chunk, i) => {
-          const pick = randomInt(64);
-          return {
-            ordinal: first + i,
-            vector: packed[pick] ?? Buffer.alloc(0),
-            code: signCode(vectors[pick] ?? fakeVector()).map(
-              (word) => word ^ (randomInt(2 ** 32) & randomInt(2 ** 32)),
-            ),
-          };
-        }),
-      );
+      if (withVectors)
+        await insertVectors(
+          tx,
+          key,
+          state,
+          embedder.model,
+          chunks.map((_chunk, i) => {
+            const pick = randomInt(64);
+            return {
+              ordinal: first + i,
+              vector: packed[pick] ?? Buffer.alloc(0),
+              code: signCode(vectors[pick] ?? fakeVector()).map(
+                (word) => word ^ (randomInt(2 ** 32) & randomInt(2 ** 32)),
+              ),
+            };
+          }),
+        );
       if (state.bundledChunks >= bundledChunks) await flushBundles(tx, key, state);
     });
     while (await db.begin((tx) => mergeSegments(tx, key)));
@@ -189,13 +198,23 @@ try {
   await fillSource(db, first);
   console.log(`filled ${chunksPerSource} chunks in ${((performance.now() - start) / 1000).toFixed(1)} s`);
   start = performance.now();
+  await learnSources({ db, log, learnMemoryMb: 1024 }, appId, undefined);
+  const [model] = await db<{ dimensions: number; words: number; mib: number }[]>`
+    select dimensions, word_count as words, ((select sum(octet_length(content)) from knowledge_model_codes)
+      + (select sum(octet_length(vector) + octet_length(term)) from knowledge_model_terms)) / 1048576 as mib
+    from knowledge_models where version > 0`;
+  console.log(`learned in ${((performance.now() - start) / 1000).toFixed(1)} s: ${JSON.stringify(model)}`);
+  start = performance.now();
   for (let i = 1; i < sourceCount; i++) await copySource(db, first, await createSource(db));
   await db`vacuum analyze`;
   const [size] = await db<{ size: string }[]>`select pg_size_pretty(pg_database_size(current_database())) as size`;
   console.log(
     `copied to ${sourceCount} sources in ${((performance.now() - start) / 1000).toFixed(1)} s, database ${size?.size}`,
   );
-  const index = openSearchIndex(db, inLanes(embedder), { cacheBytesMax: 256 * 1024 * 1024, queryEmbeddingMs: 60_000 });
+  const index = openSearchIndex(db, inLanes(embedder), {
+    cacheBytesMax: Number(values.cache) * 2 ** 20,
+    queryEmbeddingMs: 60_000,
+  });
   const request = (mode: SearchMode, documents?: Parameters<typeof index.search>[0]['documents']) => ({
     appId,
     sources: db`s.id = ${first}`,
@@ -205,7 +224,7 @@ try {
     maxResults: 20,
     minSimilarity: -1,
   });
-  for (const mode of ['fulltext', 'vector', 'hybrid'] as const) {
+  for (const mode of withVectors ? (['fulltext', 'vector', 'hybrid'] as const) : (['fulltext', 'hybrid'] as const)) {
     start = performance.now();
     await index.search(request(mode));
     console.log(`${mode} first search ${(performance.now() - start).toFixed(1)} ms`);
@@ -218,6 +237,15 @@ try {
     await measure('fulltext, filtered to a tenth', concurrency, () =>
       index.search(request('fulltext', db`d.metadata @> '{"shelf": 3}'`)),
     );
+  if (withVectors) await measureBareCodes(db);
+  console.log(`memory ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB`);
+  await db.end();
+} finally {
+  await postgres.stop();
+  rmSync(directory, { recursive: true, force: true });
+}
+
+async function measureBareCodes(db: Database): Promise<void> {
   await db`create table bare_codes (id int primary key, code bit(1024))`;
   await db`insert into bare_codes select i, (select string_agg((random() < .5)::int::text, '') from generate_series(1, 1024) where i > 0)::bit(1024) from generate_series(1, ${chunksPerSource}) i`;
   await db`vacuum analyze bare_codes`;
@@ -229,9 +257,4 @@ try {
       () => db`
       select id from bare_codes order by bit_count(code # ${code?.code ?? ''}::text::bit(1024)) limit 300`,
     );
-  console.log(`memory ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB`);
-  await db.end();
-} finally {
-  await postgres.stop();
-  rmSync(directory, { recursive: true, force: true });
 }

@@ -88,6 +88,8 @@ create table users (
   -- Every session and token of a user belongs to an epoch of that user. A change of the password, or the end of all
   -- sessions, begins the next one, and what belongs to an earlier one is over, also what is made at that moment.
   session_epoch integer not null default 0,
+  -- When the epoch began: tokens of other issuers that are not younger have ended too.
+  sessions_ended_at timestamptz,
   metadata jsonb not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

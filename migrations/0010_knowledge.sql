@@ -148,8 +148,8 @@ create index knowledge_documents_bytes on knowledge_documents (app_id, source_id
 create index knowledge_documents_file on knowledge_documents (app_id, file_id) where file_id is not null;
 create index knowledge_documents_url on knowledge_documents (app_id, source_id, md5(source_url))
   where source_url is not null;
-create index knowledge_documents_unembedded on knowledge_documents (created_at) where embedding_model is null;
-create index knowledge_documents_model on knowledge_documents (embedding_model);
+create index knowledge_documents_unembedded on knowledge_documents (app_id, created_at) where embedding_model is null;
+create index knowledge_documents_model on knowledge_documents (app_id, embedding_model);
 
 -- A document's text as UTF-8, uncompressed, so that a slice is read without the rest.
 create table knowledge_texts (

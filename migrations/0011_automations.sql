@@ -231,7 +231,7 @@ create table events (
   agent_id uuid,
   subject_kind text,
   subject_id uuid,
-  -- For webhooks or streams (0013); `position` is its number in their log, `place` the order of writing.
+  -- For webhooks or streams (0014); `position` is its number in their log, `place` the order of writing.
   heard boolean not null default false,
   place bigint generated always as identity,
   position bigint,

@@ -61,7 +61,7 @@ function operationType({ parameters = [], requestBody, responses }: Operation): 
     .filter(([status]) => status.startsWith('2'))
     .map(([, { content }]) => contentType(content) ?? 'undefined');
   const body = requestBody === undefined ? 'undefined' : (contentType(requestBody.content) ?? 'undefined');
-  const answer = [...new Set(success)].join(' | ');
+  const answer = [...new Set(success)].join(' | ') || 'undefined';
   return `{ path: ${given('path')}; query: ${given('query')}; body: ${body}; answer: ${answer} }`;
 }
 

@@ -13,6 +13,8 @@ import { createEvents } from './events/domain.ts';
 import { createExtractions } from './extractions/domain.ts';
 import { createFiles } from './files/domain.ts';
 import { createIdempotencySweep } from './idempotency/sweep.ts';
+import { createIdentityService } from './identity/service.ts';
+import { createExternalSignIn } from './identity/sign-in.ts';
 import { createInstallationService } from './installations/service.ts';
 import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
@@ -138,6 +140,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     setAsideJobs: createSetAsideJobService(base),
     auditing: auditing.service,
     users,
+    identity: createIdentityService({ ...base, fetcher }),
+    externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),
     auth: auth.service,
     consoleSessions: consoleSessions.service,
     orgs: createOrgService({ db, files: files.service }),

@@ -21,6 +21,7 @@ export const idPrefixes = {
   extractionOutput: ['exo'],
   file: ['fil'],
   ingestion: ['cig'],
+  identityIssuer: ['iss'],
   installation: ['cin', 'ins'],
   job: ['job'],
   journal: ['wde'],

@@ -19,8 +19,9 @@ import { MetricsServer } from './http/metrics-server.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
-import { createHttpServer } from './http/server.ts';
+import { allowedMethods, createHttpServer } from './http/server.ts';
 import { createIdempotency } from './idempotency/service.ts';
+import { registerIdentityRoutes } from './identity/routes.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
 import { registerKnowledgeRoutes } from './knowledge/routes.ts';
 import { registerKvCollectionRoutes } from './kv/collection-routes.ts';
@@ -105,7 +106,8 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       readFile: domains.files.readRange,
     });
     await registerDocs(fastify);
-    await registerConsole(fastify, services);
+    const isRoute = (url: string) => allowedMethods(api, url).length > 0;
+    await registerConsole(fastify, { ...services, isRoute });
   }
   const metricsServer =
     config.metricsPort === undefined ? undefined : new MetricsServer({ metrics, token: config.metricsToken, log });
@@ -183,6 +185,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerSetAsideJobRoutes(api, domains);
   registerAuditRoutes(api, domains);
   registerAuthRoutes(api, domains);
+  registerIdentityRoutes(api, domains);
   registerOrgRoutes(api, domains);
   registerUserRoutes(api, domains);
   registerTeamRoutes(api, domains);

@@ -15,6 +15,8 @@ import { migrate } from './db/migrate.ts';
 import { matchBlobStore } from './files/store-identity.ts';
 import { Metrics } from './http/metrics.ts';
 import { StreamHub } from './http/sse.ts';
+import { createExternalUsers } from './identity/external-users.ts';
+import { IssuerKeys } from './identity/issuer-keys.ts';
 import { migrateJobs } from './jobs/migrate.ts';
 import { trialIn } from './jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from './jobs/workers.ts';
@@ -46,6 +48,8 @@ export type Services = {
   parser: ParserPool;
   /** The only client for URLs from outside. */
   fetcher: Fetcher;
+  /** The public keys of issuers of external identities. */
+  issuerKeys: IssuerKeys;
   /** Event streams of changes. */
   streams: StreamHub;
   secrets: Secrets;
@@ -130,7 +134,9 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const fetcher = createFetcher({ allow: config.fetchAllow, contact: config.fetchContact });
   started.add('connections to sites', () => fetcher.close());
   const secrets = new Secrets(config.secret ?? readOrCreateSecret(config.dataDir), config.secretPrevious);
-  const credentials = new Credentials({ db, secrets, clock });
+  const issuerKeys = new IssuerKeys({ fetcher, clock, log });
+  const external = createExternalUsers({ db, clock, keys: issuerKeys, baseUrl: () => services.baseUrl() });
+  const credentials = new Credentials({ db, secrets, clock, external });
   const streams = new StreamHub({
     ...{ listenDatabase: direct, log, streamSecondsMax: config.streamSeconds },
     findEnded: (readers) => credentials.findEnded(readers),
@@ -146,11 +152,12 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   };
   await direct.listen('quarry_tenancy', newRights, newRights);
 
-  return assemble({
+  const services = assemble({
     ...{ config, log, clock, metrics, target, db, directTarget, direct, session, blobs, parser },
-    ...{ fetcher, streams, secrets, credentials, started },
+    ...{ fetcher, issuerKeys, streams, secrets, credentials, started },
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
+  return services;
 }
 
 /**
@@ -170,6 +177,7 @@ export async function createUnconnectedServices(config: Config, log: Logger): Pr
     ...{ config, log, clock: systemClock, metrics: new Metrics(), target: nowhere, directTarget: nowhere, db },
     ...{ direct: db, session: db, blobs: await openBlobStore(config), parser, fetcher, streams, secrets, started },
     credentials: new Credentials({ db, secrets, clock: systemClock }),
+    issuerKeys: new IssuerKeys({ fetcher, clock: systemClock, log }),
     databaseEnded: new Promise(() => {}),
   });
 }
@@ -188,6 +196,7 @@ type Parts = Pick<
   | 'blobs'
   | 'parser'
   | 'fetcher'
+  | 'issuerKeys'
   | 'streams'
   | 'secrets'
   | 'credentials'

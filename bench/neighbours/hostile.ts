@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getPriority, setPriority } from 'node:os';
 
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { zipSync } from 'fflate';
 
 /**
@@ -127,6 +129,34 @@ const attacks = {
       await create(`/automations/${id}/invoke`, {});
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     });
+  },
+
+  /** No attack: two threads that compute, at the priority of parsers and expressions. What any attack costs at least. */
+  async 'bare threads'() {
+    const spin = `require('node:os').setPriority(0, ${getPriority()}); for (;;);`;
+    for (let n = 0; n < 2; n++) new Worker(spin, { eval: true });
+  },
+
+  /** No attack: the bodies and lists of the attacks, exchanged with a bare server that neither reads nor makes them. */
+  async 'bare transfers'() {
+    const bare = `
+      require('node:os').setPriority(0, ${getPriority() - attackerNiceness});
+      const piece = Buffer.alloc(1_000_000, 'x');
+      process.once('disconnect', () => process.exit());
+      require('node:http').createServer((request, response) => {
+        request.resume().on('end', () => {
+          if (request.method === 'POST') return response.end();
+          let left = 60;
+          const more = () => { while (left-- > 0) if (!response.write(piece)) return response.once('drain', more); response.end(); };
+          more();
+        });
+      }).listen(0, '127.0.0.1', function () { process.send(this.address().port); });`;
+    const child = spawn(process.execPath, ['-e', bare], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const [port] = await once(child, 'message');
+    const body = 'QUFB'.repeat(10_000_000);
+    const url = `http://127.0.0.1:${port}`;
+    sendContinuously(4, async () => (await fetch(url, { method: 'POST', body })).text());
+    sendContinuously(6, async () => (await fetch(url)).text());
   },
 
   /** Sixteen payloads at a time whose check against their schema never ends. */

@@ -17,7 +17,7 @@ type SendOptions = {
   body?: unknown;
 };
 
-type ServerEvent = { event: string; data: unknown };
+type ServerEvent = { id: string | undefined; event: string; data: unknown };
 
 /** Sends requests to one server with one credential. */
 export type Client = {
@@ -25,8 +25,8 @@ export type Client = {
   send<T>(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: SendOptions): Promise<T>;
   /** Streams a body. `bytes` is its length where that is known. */
   upload<T>(path: string, upload: Upload): Promise<T>;
-  /** The events of a stream until the server ends it. */
-  events(path: string): AsyncGenerator<ServerEvent>;
+  /** The events of a stream until the server ends it; with an id, those after that event. */
+  events(path: string, options?: { query?: Query; lastEventId?: string | undefined }): AsyncGenerator<ServerEvent>;
   /** The bytes behind a signed URL, requested without a credential. */
   download(url: string): Promise<AsyncIterable<Uint8Array>>;
 };
@@ -79,8 +79,11 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
       return readResponse<T>(response);
     },
 
-    async *events(path: string) {
-      const response = await open('GET', path, { headers: { ...headers, accept: 'text/event-stream' } });
+    async *events(path, { query, lastEventId } = {}) {
+      const resumed = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
+      const response = await open('GET', withQuery(path, query), {
+        headers: { ...headers, ...resumed, accept: 'text/event-stream' },
+      });
       if (response.statusCode >= 400) throw refusal(response.statusCode, await response.body.text());
       yield* readEvents(response.body);
     },
@@ -187,7 +190,7 @@ function unreachable(error: unknown, origin: string): unknown {
   return error;
 }
 
-/** Server-Sent Events as they arrive. Comments, ids and retry hints are ignored. */
+/** Server-Sent Events as they arrive. Comments and retry hints are ignored. */
 async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   const decoder = new TextDecoder();
   let rest = '';
@@ -198,7 +201,8 @@ async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Serv
       rest = rest.slice(end + 2);
       const fieldOf = (name: string) => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
       const data = fieldOf('data');
-      if (data !== undefined) yield { event: fieldOf('event') ?? 'message', data: JSON.parse(data) as unknown };
+      if (data !== undefined)
+        yield { id: fieldOf('id'), event: fieldOf('event') ?? 'message', data: JSON.parse(data) as unknown };
     }
   }
 }

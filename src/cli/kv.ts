@@ -4,6 +4,9 @@ import { jsonLine, type Session } from './session.ts';
 export type KvOptions = { user?: string };
 export type KvListOptions = KvOptions & { prefix?: string; page?: number };
 
+export type KvPutOptions = KvOptions & { ttl?: number };
+export type KvWatchOptions = KvOptions & { prefix?: string; limit?: number };
+
 type Entry = { user: string; key: string; value: string; updated_at: string };
 type EntryPage = { data: Entry[]; page?: number; total_pages?: number };
 
@@ -22,13 +25,17 @@ export async function put(
   session: Session,
   key: string,
   value: string | undefined,
-  { user }: KvOptions,
+  { user, ttl }: KvPutOptions,
 ): Promise<number> {
   const text =
     value === undefined || value === '-'
       ? (await readAll(await findLocalFile('-'), valueBytesMax)).toString('utf8')
       : value;
-  const body = { value: text, ...(user === undefined ? {} : { user }) };
+  const body = {
+    value: text,
+    ...(user === undefined ? {} : { user }),
+    ...(ttl === undefined ? {} : { ttl_seconds: ttl }),
+  };
   const entry = await session.client.send<Entry>('PUT', pathOf(key), { body });
   if (session.json) await session.print(jsonLine(entry));
   return 0;
@@ -47,6 +54,43 @@ export async function list(session: Session, { user, prefix, page }: KvListOptio
   const { page: at = 1, total_pages: pages = 1 } = found;
   if (at < pages) session.say(`Page ${at} of ${pages}: see the next with --page ${at + 1}.`);
   return 0;
+}
+
+/** `quarry kv increment`: adds to a number and prints the sum. */
+export async function increment(session: Session, key: string, by: number, { user }: KvOptions): Promise<number> {
+  const body = { key, by, ...(user === undefined ? {} : { user }) };
+  const entry = await session.client.send<Entry>('POST', '/kv_increment', { body });
+  await session.print(session.json ? jsonLine(entry) : `${entry.value}\n`);
+  return 0;
+}
+
+/** `quarry kv watch`: prints changes as they happen, until Ctrl-C or `limit` changes. */
+export async function watch(
+  session: Session,
+  key: string | undefined,
+  { user, prefix, limit = Number.POSITIVE_INFINITY }: KvWatchOptions,
+): Promise<number> {
+  let lastEventId: string | undefined;
+  let seen = 0;
+  // The server ends a stream after a while: the next one continues where it ended.
+  for (;;) {
+    for await (const { id, event, data } of session.client.events('/kv_watch', {
+      query: { user, key, prefix },
+      lastEventId,
+    })) {
+      if (event === 'ready' && lastEventId === undefined) session.say('Watching. Ctrl-C ends it.');
+      lastEventId = id ?? lastEventId;
+      if (event === 'ready') continue;
+      if (event === 'reset') session.say((data as { message: string }).message);
+      else {
+        const { key: changed, value } = data as Partial<Entry>;
+        const line = `${event}  ${changed}${value == null ? '' : `  ${shorten(value)}`}\n`;
+        await session.print(session.json ? jsonLine({ event, ...(data as object) }) : line);
+        seen += 1;
+        if (seen >= limit) return 0;
+      }
+    }
+  }
 }
 
 export async function remove(session: Session, key: string, { user }: KvOptions): Promise<number> {

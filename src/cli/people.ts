@@ -1,7 +1,8 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { readCount, readShare } from './arguments.ts';
 import type { ExtractOptions } from './extract.ts';
 import type { IngestOptions } from './ingest.ts';
-import type { KvListOptions, KvOptions } from './kv.ts';
+import type { KvListOptions, KvOptions, KvPutOptions, KvWatchOptions } from './kv.ts';
 import type { InvokeOptions } from './runs.ts';
 import type { SearchOptions } from './search.ts';
 import { type ClientOptions, type Session, withSession } from './session.ts';
@@ -117,11 +118,12 @@ function addKvCommands(program: Command, run: Run): void {
   withConnection(kv.command('put <key> [value]'))
     .description('create or overwrite an entry; without a value (or with -), read it from standard input')
     .option('--user <user>', userOption)
+    .option('--ttl <seconds>', 'the entry ceases to exist after this many seconds', readCount)
     .addHelpText(
       'after',
       examples(['quarry kv put theme dark --user usr_…', 'quarry kv put notes --user usr_… < notes.txt']),
     )
-    .action(async (key: string, value: string | undefined, options: ClientOptions & KvOptions) => {
+    .action(async (key: string, value: string | undefined, options: ClientOptions & KvPutOptions) => {
       const { put } = await import('./kv.ts');
       await run(options, (session) => put(session, key, value, options));
     });
@@ -133,6 +135,23 @@ function addKvCommands(program: Command, run: Run): void {
     .action(async (options: ClientOptions & KvListOptions) => {
       const { list } = await import('./kv.ts');
       await run(options, (session) => list(session, options));
+    });
+  withConnection(kv.command('increment <key> [by]'))
+    .description('add to a number (by default 1) and print the sum')
+    .option('--user <user>', userOption)
+    .addHelpText('after', examples(['quarry kv increment visits --user usr_…', 'quarry kv increment stock -- -3']))
+    .action(async (key: string, by: string | undefined, options: ClientOptions & KvOptions) => {
+      const { increment } = await import('./kv.ts');
+      await run(options, (session) => increment(session, key, Number(by ?? 1), options));
+    });
+  withConnection(kv.command('watch [key]'))
+    .description('print changes of one entry, or of all, as they happen')
+    .option('--user <user>', userOption)
+    .option('--prefix <prefix>', 'only keys with this prefix')
+    .option('--limit <number>', 'end after this many changes', readCount)
+    .action(async (key: string | undefined, options: ClientOptions & KvWatchOptions) => {
+      const { watch } = await import('./kv.ts');
+      await run(options, (session) => watch(session, key, options));
     });
   withConnection(kv.command('delete <key>'))
     .description('delete an entry')
@@ -208,17 +227,4 @@ function withConnection(command: Command): Command {
 
 function examples(lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`;
-}
-
-function readCount(text: string): number {
-  const count = Number(text);
-  if (!Number.isSafeInteger(count) || count < 1)
-    throw new InvalidArgumentError('It must be a whole number of at least 1.');
-  return count;
-}
-
-function readShare(text: string): number {
-  const share = Number(text);
-  if (text.trim() === '' || !(share >= 0 && share <= 1)) throw new InvalidArgumentError('It must be from 0 to 1.');
-  return share;
 }

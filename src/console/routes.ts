@@ -1,6 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Api, ref } from '../http/route.ts';
+import type { ExternalSignIn } from '../identity/sign-in.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
 import { readSessionCookie, sessionCookie } from '../tenancy/sessions.ts';
+import { registerExternalSignInRoutes } from './external-routes.ts';
 import { presentConsoleSession } from './present.ts';
 import { consoleSessionSchema, signInSchema } from './schema.ts';
 import { type ConsoleService, sessionSeconds } from './service.ts';
@@ -11,8 +14,15 @@ const path = '/console/session';
 /** Sign-in and sign-out of the web console. Public routes: the session cookie is checked here. */
 export function registerConsoleRoutes(
   api: Api,
-  { consoleSessions, baseUrl }: { consoleSessions: ConsoleService; baseUrl: () => string },
+  deps: {
+    consoleSessions: ConsoleService;
+    externalSignIn: ExternalSignIn;
+    credentials: Credentials;
+    baseUrl: () => string;
+  },
 ): void {
+  const { consoleSessions, baseUrl } = deps;
+  registerExternalSignInRoutes(api, { ...deps, setCookie: sessionCookieOf });
   api.public({
     method: 'POST',
     path,
@@ -40,6 +50,7 @@ export function registerConsoleRoutes(
     operationId: 'getConsoleSession',
     tag,
     summary: 'Get the signed-in caller and a new CSRF token',
+    description: '401 without a valid session cookie. The new token does not end earlier ones.',
     responses: { 200: ref(consoleSessionSchema) },
     handler: async ({ request }) =>
       presentConsoleSession(await consoleSessions.get(readSessionCookie(request.headers.cookie))),
@@ -50,6 +61,7 @@ export function registerConsoleRoutes(
     operationId: 'closeConsoleSession',
     tag,
     summary: 'Sign out of the web console',
+    description: 'Deletes the session and the cookie. 204 also if the session has already ended.',
     audit: 'batched',
     responses: { 204: null },
     handler: async ({ request, reply }) => {
@@ -62,8 +74,12 @@ export function registerConsoleRoutes(
   });
 
   function setCookie(request: FastifyRequest, reply: FastifyReply, value: string, seconds: number): void {
+    reply.header('set-cookie', sessionCookieOf(request, value, seconds));
+  }
+
+  function sessionCookieOf(request: FastifyRequest, value: string, seconds: number): string {
     const secure = request.protocol === 'https' || baseUrl().startsWith('https:');
     const attributes = ['Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Strict', ...(secure ? ['Secure'] : [])];
-    reply.header('set-cookie', [`${sessionCookie}=${value}`, ...attributes].join('; '));
+    return [`${sessionCookie}=${value}`, ...attributes].join('; ');
   }
 }

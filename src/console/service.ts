@@ -100,6 +100,14 @@ export function createConsoleService(deps: ConsoleDeps) {
       return { value, session: await get(value) };
     },
 
+    /** A session of a user who signed in elsewhere. */
+    async openUserSession({ appId, userId, epoch }: { appId: string; userId: string; epoch: number }) {
+      const value = generateSessionValue(appId);
+      const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
+      await store.insertUserSession(db, { appId, digest: digest(value), userId, epoch, expiresAt });
+      return { value };
+    },
+
     /** Ends the session and returns its owner. 401 without its CSRF token. A session that already ended is no error. */
     async signOut(value: string | undefined, csrf: string | undefined): Promise<AuditActor | undefined> {
       if (value === undefined) throw over();

@@ -74,15 +74,17 @@ export type ExtractionService = ReturnType<typeof createExtractionService>;
 export function createExtractionService({ db, blobs, parser, files, fetcher }: ExtractionDeps) {
   /** Read in one snapshot, so that progress and outputs agree during a crawl. */
   function view(caller: Caller, id: string): Promise<ExtractionView> {
-    return db.begin('isolation level repeatable read read only', async (tx) => {
-      const row = await store.findExtraction(tx, caller, id);
-      if (!row) throw notFound();
-      const outputs = await store.listOutputs(tx, row.appId, row.id);
-      const ids = outputs.flatMap((output) => (output.fileId === null ? [] : [output.fileId]));
-      const rows = ids.length > 0 ? await listFilesById(tx, row.appId, ids) : [];
-      const leftOut = row.kind === 'site' ? await listLeftOut(tx, row.appId, row.id, leftOutShownMax) : [];
-      return { row, outputs, files: new Map(rows.map((file) => [file.id, file])), leftOut };
-    });
+    return db.begin('isolation level repeatable read read only', (tx) => readView(tx, caller, id));
+  }
+
+  async function readView(tx: Db, caller: Caller, id: string): Promise<ExtractionView> {
+    const row = await store.findExtraction(tx, caller, id);
+    if (!row) throw notFound();
+    const outputs = await store.listOutputs(tx, row.appId, row.id);
+    const ids = outputs.flatMap((output) => (output.fileId === null ? [] : [output.fileId]));
+    const rows = ids.length > 0 ? await listFilesById(tx, row.appId, ids) : [];
+    const leftOut = row.kind === 'site' ? await listLeftOut(tx, row.appId, row.id, leftOutShownMax) : [];
+    return { row, outputs, files: new Map(rows.map((file) => [file.id, file])), leftOut };
   }
 
   /** A link or a site. The job starts when this commits. */
@@ -209,14 +211,13 @@ export function createExtractionService({ db, blobs, parser, files, fetcher }: E
     /** Runs a document extraction. When it throws, it leaves nothing behind. */
     async create(caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<ExtractionView> {
       const prepared = await prepare(caller, body);
-      let id: string;
       try {
-        id = await db.begin((tx) => prepared.commit(tx));
+        // Read before it commits: the job may end before the response is sent, and its client expects to poll.
+        return await db.begin(async (tx) => readView(tx, caller, await prepared.commit(tx)));
       } catch (error) {
         if (error instanceof AppError) await prepared.discard();
         throw error;
       }
-      return view(caller, id);
     },
 
     get: (caller: Caller, id: string): Promise<ExtractionView> => view(caller, pathId('extraction', id)),

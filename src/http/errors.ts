@@ -6,7 +6,9 @@ import { missingReference } from '../tenancy/references.ts';
 /** The only place that writes an error response: wire.md's one shape, with the error's headers. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const appError = toAppError(error, request);
-  if (appError.status >= 500) request.log.error({ err: error }, 'request failed');
+  if (error instanceof AppError && error.code === 'unavailable' && error.cause === undefined)
+    request.log.warn({ code: error.code, reason: error.message }, 'refused');
+  else if (appError.status >= 500) request.log.error({ err: error }, 'request failed');
   else if (appError.cause !== undefined) request.log.info({ err: appError.cause, code: appError.code }, 'refused');
   return reply
     .code(appError.status)

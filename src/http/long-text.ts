@@ -190,7 +190,7 @@ async function* inTurns(app: string, text: LongText, convert: (piece: string) =>
   }
 }
 
-/** About a millisecond of work. */
+/** Decoded bytes of one turn, at least. */
 const turnBytes = 192 * 1024;
 
 export function notBase64(field: string): AppError {

@@ -17,5 +17,12 @@ export function ownHeaders(request: FastifyRequest): Record<string, string> {
     const value = request.headers[name];
     if (typeof value === 'string') own[name] = value;
   }
+  const key = keyInPath(request);
+  if (key !== undefined && own['x-archastro-api-key'] === undefined) own['x-api-key'] ??= key;
   return own;
+}
+
+/** The publishable key in a path that has one. */
+export function keyInPath(request: FastifyRequest): string | undefined {
+  return request.routeOptions.config.keyInPath ? (request.params as { key?: string }).key : undefined;
 }

@@ -87,6 +87,10 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   budget?: BodyBudget;
   /** How a POST takes Idempotency-Key: by default `kept`. A function decides by the body. */
   idempotency?: IdempotencyMode | ((body: Static<B>) => IdempotencyMode);
+  /** Whether its parameter `key` is the publishable key of the app. */
+  keyInPath?: boolean;
+  /** The header WWW-Authenticate of a 401. */
+  challenge?: (request: FastifyRequest) => string;
   /** Who sends a request, where the path is the credential. */
   idempotencyCaller?: (request: FastifyRequest) => Promise<IdempotencyCaller>;
   handler: Handler<C, P, Q, B>;
@@ -104,6 +108,8 @@ declare module 'fastify' {
     budget?: BodyBudget;
     headers?: TObject;
     operationId?: string;
+    keyInPath?: boolean;
+    challenge?: (request: FastifyRequest) => string;
   }
   interface FastifyRequest {
     identity: Identity;
@@ -213,6 +219,8 @@ export class Api {
           operationId,
           budget,
           ...(method === 'POST' ? { idempotency: documentedMode(definition) } : {}),
+          keyInPath: definition.keyInPath ?? false,
+          ...(definition.challenge === undefined ? {} : { challenge: definition.challenge }),
           servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
           ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),

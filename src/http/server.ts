@@ -19,11 +19,12 @@ import type { Sessions } from '../tenancy/sessions.ts';
 import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
 import { createContentGate } from './content-origin.ts';
-import { codeOf, errorBody, sendError } from './errors.ts';
+import { codeOf, errorBody, sendError, statusOf } from './errors.ts';
 import { oneHeader } from './headers.ts';
 import type { Idempotency } from './idempotency.ts';
 import type { Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
+import { keyInPath } from './own-requests.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
@@ -111,6 +112,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-disposition',
       'allow',
       'idempotency-replayed',
+      'www-authenticate',
     ],
     maxAge: 600,
   });
@@ -154,6 +156,9 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   });
   fastify.setErrorHandler((error, request, reply) => {
     metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error, request));
+    const { challenge } = request.routeOptions.config;
+    if (challenge !== undefined && statusOf(error, request) === 401)
+      reply.header('www-authenticate', challenge(request));
     return sendError(error, request, reply);
   });
   fastify.setNotFoundHandler((request, reply) => {
@@ -228,7 +233,7 @@ function malformed(code: string | undefined): AppError {
 function credentialHeaders(request: FastifyRequest, keyOnly: boolean) {
   const { headers } = request;
   const one = (name: string) => oneHeader(request, name);
-  const apiKey = one('x-api-key') ?? one('x-archastro-api-key');
+  const apiKey = one('x-api-key') ?? one('x-archastro-api-key') ?? keyInPath(request);
   const alias = one('x-archastro-api-key') ?? apiKey;
   if (apiKey !== alias) throw new AppError('invalid_credentials', 'x-api-key and x-archastro-api-key differ.');
   return {
@@ -246,7 +251,7 @@ function pathApp(request: FastifyRequest): string | undefined {
 }
 
 /** The methods that registered routes take at this path. */
-function allowedMethods(api: Api, url: string): string[] {
+export function allowedMethods(api: Api, url: string): string[] {
   const path = url.split('?', 1)[0] ?? '/';
   const methods = new Set<string>();
   for (const route of api.routes) {

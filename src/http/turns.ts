@@ -1,7 +1,7 @@
 import { Lanes } from '../lanes.ts';
 
 /**
- * Turns on the event loop for large bodies and responses, whose work is done in pieces of a few milliseconds: one piece
+ * Turns on the event loop for large bodies and responses, whose work is done in pieces: one piece
  * of an app at a time, and then as long a pause for everything else. So other requests wait for one piece at most, and
  * have half of the time, however many large bodies and responses there are.
  */

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import { bodyBudgets } from '../http/body-budgets.ts';
@@ -22,53 +22,78 @@ type McpDeps = {
  */
 export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): void } {
   const waiting = new Set<AbortController>();
-  api.app(everyCaller, {
+  const common = {
     method: 'POST',
-    path: '/mcp',
-    operationId: 'callMcp',
     protocol: 'json-or-events',
     tag: 'Server',
-    summary: 'Speak the Model Context Protocol',
-    description:
-      'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request is independent.',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
     budget: bodyBudgets.message,
     // Rate limits and the audit log apply to the requests that tools send.
     rateGroup: 'reads',
     idempotency: 'forwarded',
     audit: 'none',
-    handler: async ({ caller, request, reply }) => {
-      requireOwnOrigin(deps, request.headers.origin);
-      requireFewMessages(request.body);
-      const gone = new AbortController();
-      const patience = new AbortController();
-      waiting.add(patience);
-      reply.raw.once('close', () => {
-        waiting.delete(patience);
-        patience.abort();
-        gone.abort();
-      });
-      // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
-      const { handleMcpRequest } = await import('./server.ts');
-      const response = await handleMcpRequest(webRequest(deps, request, gone.signal), request.body, {
-        api: createApiClient(deps.fastify, request),
-        readFile: (file, start, end) => deps.readFile(caller, file, start, end),
-        signal: patience.signal,
-        onError: (error) => request.log.error({ err: error }, 'A tool failed'),
-        onRefusal: (error) => request.log.debug({ err: error }, 'MCP request refused'),
-      });
-      reply.code(response.status).headers(Object.fromEntries(response.headers));
-      if (response.body === null) return reply.send('');
-      if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
-        return reply.send(await response.text());
-      return reply.send(Readable.fromWeb(response.body as ReadableStream));
-    },
+  } as const;
+  const handle = async ({ caller, request, reply }: McpCall) => {
+    requireOwnOrigin(deps, request.headers.origin);
+    requireFewMessages(request.body);
+    const gone = new AbortController();
+    const patience = new AbortController();
+    waiting.add(patience);
+    reply.raw.once('close', () => {
+      waiting.delete(patience);
+      patience.abort();
+      gone.abort();
+    });
+    // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
+    const { handleMcpRequest } = await import('./server.ts');
+    const response = await handleMcpRequest(webRequest(deps, request, gone.signal), request.body, {
+      api: createApiClient(deps.fastify, request),
+      readFile: (file, start, end) => deps.readFile(caller, file, start, end),
+      signal: patience.signal,
+      onError: (error) => request.log.error({ err: error }, 'A tool failed'),
+      onRefusal: (error) => request.log.debug({ err: error }, 'MCP request refused'),
+    });
+    reply.code(response.status).headers(Object.fromEntries(response.headers));
+    if (response.body === null) return reply.send('');
+    if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
+      return reply.send(await response.text());
+    return reply.send(Readable.fromWeb(response.body as ReadableStream));
+  };
+  api.app(everyCaller, {
+    ...common,
+    path: '/mcp',
+    operationId: 'callMcp',
+    summary: 'Speak the Model Context Protocol',
+    description:
+      'JSON-RPC over streamable HTTP, for MCP clients, with the credential headers of the API. There are no sessions: every request is independent.',
+    handler: handle,
+  });
+  api.app(everyCaller, {
+    ...common,
+    path: '/mcp/:key',
+    operationId: 'callAppMcp',
+    summary: 'Speak the Model Context Protocol with one app',
+    description:
+      'The path has the publishable key of the app, so that a client needs only a token: of the app, or of an issuer that it trusts. Without a valid one, the response is 401 with `WWW-Authenticate`, where OAuth clients find the issuer.',
+    params: Type.Object({ key: Type.String() }),
+    keyInPath: true,
+    challenge: (request) => challengeOf(deps.baseUrl(), request),
+    handler: handle,
   });
   return {
     stopWaiting() {
       for (const patience of waiting) patience.abort();
     },
   };
+}
+
+type McpCall = { caller: Caller; request: FastifyRequest; reply: FastifyReply };
+
+/** Where the metadata of the endpoint is (RFC 9728). */
+function challengeOf(baseUrl: string, { params, headers }: FastifyRequest): string {
+  const { key } = params as { key: string };
+  const metadata = `resource_metadata="${baseUrl}/.well-known/oauth-protected-resource/mcp/${encodeURIComponent(key)}"`;
+  return headers.authorization === undefined ? `Bearer ${metadata}` : `Bearer error="invalid_token", ${metadata}`;
 }
 
 /**

@@ -61,6 +61,18 @@ export async function readAccessToken(secrets: Secrets, token: string, now: Date
   throw new AppError('invalid_credentials', 'The access token is not valid.');
 }
 
+/** Whether a token states another issuer. Says nothing about whether it is valid. */
+export function isForeignToken(token: string): boolean {
+  const claims = readBase64url(token.split('.')[1] ?? '');
+  if (claims === undefined || claims.length > 12_288) return false;
+  try {
+    const { iss } = JSON.parse(claims.toString()) as { iss?: unknown };
+    return typeof iss === 'string' && iss !== issuer;
+  } catch {
+    return false;
+  }
+}
+
 export function expiredToken(): AppError {
   return new AppError('expired_token', 'The access token has expired. Refresh it, or sign in again.');
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts';
 import { type Database, production } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { parseId } from '../ids.ts';
-import { expiredToken, readAccessToken } from './access-tokens.ts';
+import { expiredToken, isForeignToken, readAccessToken } from './access-tokens.ts';
 import type { Caller, DeveloperIdentity, Scope, UserCaller } from './caller.ts';
 import { loadUserRights } from './callers.ts';
 import type { CredentialFacts, Identified } from './credential.ts';
@@ -17,18 +17,28 @@ export type CredentialHeaders = {
   sandbox: string | undefined;
 };
 
+/** A key as the request has it. */
+type SentKey = store.ApiKey & { text: string };
+
+/** Users who sign in with another issuer. Tells who a token means, with their session epoch. Throws 401 or 503. */
+export type ExternalUsers = {
+  findUser(key: SentKey, token: string, now: Date): Promise<{ userId: string; epoch: number; expiresAtMs: number }>;
+};
+
 /**
  * Identifies the caller of a request. Results from the database are cached for `cacheMs`, so that most requests need no
  * query. A change made by this process takes effect immediately (`forget`), one made by another process when its
  * notification arrives, or after `cacheMs` at the latest.
  */
 export class Credentials {
+  readonly #external: ExternalUsers | undefined;
   readonly #db: Database;
   readonly #secrets: Secrets;
   readonly #clock: Clock;
   readonly #cache = new Map<string, { value: Promise<unknown>; until: number }>();
 
-  constructor(deps: { db: Database; secrets: Secrets; clock: Clock }) {
+  constructor(deps: { db: Database; secrets: Secrets; clock: Clock; external?: ExternalUsers }) {
+    this.#external = deps.external;
     this.#db = deps.db;
     this.#secrets = deps.secrets;
     this.#clock = deps.clock;
@@ -57,7 +67,7 @@ export class Credentials {
         throw invalid('Key and token name different apps.');
       return { identity, credential: { kind: 'developer_token', digest: hexDigest(bearer) } };
     }
-    const user = bearer.startsWith('sat_') ? await this.#personalToken(bearer) : await this.#accessToken(bearer);
+    const user = await this.#userOf(bearer, key && { ...key, text: headers.apiKey ?? '' });
     if (key && !sameScope(key, user.identity)) throw invalid('Key and token name different apps or sandboxes.');
     return user;
   }
@@ -72,6 +82,25 @@ export class Credentials {
   /** Filters for ended credentials, reading the database and not the cache. */
   findEnded<T extends CredentialFacts>(shown: readonly T[]): Promise<T[]> {
     return store.findEnded(this.#db, shown, this.#clock.now());
+  }
+
+  #userOf(bearer: string, key: SentKey | undefined): Promise<Identified & { identity: UserCaller }> {
+    if (bearer.startsWith('sat_')) return this.#personalToken(bearer);
+    const issuer = isForeignToken(bearer) ? this.#external : undefined;
+    return issuer === undefined ? this.#accessToken(bearer) : this.#externalToken(issuer, bearer, key);
+  }
+
+  /** A token of another issuer: the app's key says who trusts it. */
+  async #externalToken(external: ExternalUsers, token: string, key: SentKey | undefined) {
+    if (key === undefined) throw invalid('Send the publishable key of the app with a token of its issuer.');
+    const now = this.#clock.now();
+    const known = await this.#cached(`external/${key.keyId}/${token}`, () => external.findUser(key, token, now));
+    // Cached claims must not outlive their token.
+    if (known.expiresAtMs <= now.getTime()) throw expiredToken();
+    const identity = await this.findUserCaller({ ...key, userId: known.userId, epoch: known.epoch });
+    if (!identity) throw invalid('The token belongs to sessions that have ended.');
+    const credential = { kind: 'user', epoch: known.epoch, sessionId: undefined } as const;
+    return { identity, credential };
   }
 
   async #accessToken(token: string): Promise<Identified & { identity: UserCaller }> {
@@ -175,7 +204,7 @@ function sameScope(a: Scope, b: Scope): boolean {
 
 function readBearer(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined;
-  const match = /^Bearer +(\S{8,4096})$/i.exec(authorization.trim());
+  const match = /^Bearer +(\S{8,16384})$/i.exec(authorization.trim());
   if (!match?.[1]) throw invalid('The Authorization header must be "Bearer" and a token.');
   return match[1];
 }

@@ -51,7 +51,7 @@ export async function findOrg(db: Db, caller: Caller, id: string): Promise<OrgRo
   return row;
 }
 
-async function findTeam(db: Db, caller: Caller, id: string): Promise<TeamRow | undefined> {
+export async function findTeam(db: Db, caller: Caller, id: string): Promise<TeamRow | undefined> {
   const [row] = await db<TeamRow[]>`
     select t.id, t.org_id from teams t where t.id = ${id} and ${teamVisible(db, caller, 't')}`;
   return row;

@@ -1,4 +1,5 @@
 import type { Static } from 'typebox';
+import type { Clock } from '../clock.ts';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
@@ -12,7 +13,7 @@ import * as store from './store.ts';
 
 export type UserService = ReturnType<typeof createUserService>;
 
-export function createUserService({ db }: { db: Database }) {
+export function createUserService({ db, clock }: { db: Database; clock: Clock }) {
   async function get(caller: Caller, id: string): Promise<store.UserRow> {
     const row = await store.findUser(db, caller, userPathId(caller, id));
     if (!row) throw notFound();
@@ -63,6 +64,7 @@ export function createUserService({ db }: { db: Database }) {
             email: input.email,
             name: input.name,
             passwordHash,
+            now: clock.now(),
             orgId: input.org === undefined ? undefined : (org?.id ?? null),
             orgRole: input.org_role,
             metadata: input.metadata,
@@ -78,7 +80,7 @@ export function createUserService({ db }: { db: Database }) {
       requireSelf(caller, id);
       const user = await get(caller, id);
       await db.begin(async (tx) => {
-        await store.beginSessionEpoch(tx, caller, user.id);
+        await store.beginSessionEpoch(tx, caller, user.id, clock.now());
         await store.revokePersonalTokens(tx, caller, user.id);
       });
     },

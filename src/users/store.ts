@@ -84,6 +84,8 @@ type UserChange = {
   email?: string | undefined;
   name?: string | undefined;
   passwordHash?: string | undefined;
+  /** When the password was changed. */
+  now?: Date;
   orgId?: string | null | undefined;
   orgRole?: OrgRole | undefined;
   metadata?: Record<string, unknown> | undefined;
@@ -103,6 +105,7 @@ export async function updateUser(db: Db, scope: Scope, id: string, change: UserC
       name = coalesce(${change.name ?? null}, u.name),
       password_hash = coalesce(${change.passwordHash ?? null}, u.password_hash),
       session_epoch = u.session_epoch + case when ${change.passwordHash !== undefined} then 1 else 0 end,
+      sessions_ended_at = case when ${change.passwordHash !== undefined} then ${change.now ?? null}::timestamptz else u.sessions_ended_at end,
       org_id = case when ${change.orgId !== undefined} then ${change.orgId ?? null}::uuid else u.org_id end,
       -- A role is one in an org: who comes to another one comes as a member, unless the change says more.
       org_role = case
@@ -117,8 +120,8 @@ export async function updateUser(db: Db, scope: Scope, id: string, change: UserC
 }
 
 /** Ends all sessions and tokens of the user. */
-export async function beginSessionEpoch(db: Db, scope: Scope, id: string): Promise<void> {
-  await db`update users u set session_epoch = u.session_epoch + 1 where ${inScope(db, scope, 'u')} and u.id = ${id}`;
+export async function beginSessionEpoch(db: Db, scope: Scope, id: string, now: Date): Promise<void> {
+  await db`update users u set session_epoch = u.session_epoch + 1, sessions_ended_at = ${now} where ${inScope(db, scope, 'u')} and u.id = ${id}`;
 }
 
 /** Marks the user's personal tokens as revoked. The new epoch has already ended them. */

@@ -25,15 +25,23 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     tag,
     schema: webhookSchema,
     present: presentWebhook,
+    about: {
+      create:
+        'The response has the secret, which is shown only here. 422 for a URL that is not on the public internet, and beyond 50 webhooks.',
+      list: 'Newest first, without their secrets.',
+      get: 'Without its secret.',
+      update: 'Omitted members keep their values. Other events count from the next one on.',
+      remove: 'Permanent: its deliveries are deleted with it, also those that wait.',
+    },
     create: { callers: operators, body: webhookCreateSchema, idempotency: 'credential', run: webhooks.create },
     list: { callers: operators, run: webhooks.list },
     get: { callers: operators, run: webhooks.get },
     update: { callers: operators, body: webhookUpdateSchema, run: webhooks.update },
     remove: { callers: operators, run: webhooks.remove },
   });
-  for (const [verb, summary, run] of [
-    ['pause', 'Stop deliveries; events are kept for seven days', webhooks.pause],
-    ['resume', 'Continue deliveries, with the events of the pause', webhooks.resume],
+  for (const [verb, summary, description, run] of [
+    ['pause', 'Stop deliveries', 'Its events are kept for seven days, until it is resumed.', webhooks.pause],
+    ['resume', 'Continue deliveries', 'It also receives the events of the pause.', webhooks.resume],
   ] as const)
     api.provisioning(operators, {
       method: 'POST',
@@ -42,6 +50,7 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
       tag,
       changesRights: false,
       summary,
+      description,
       params,
       responses: { 200: ref(webhookSchema) },
       handler: async ({ caller, params }) => presentWebhook(await run(caller, params.webhook)),
@@ -55,7 +64,8 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     audit: 'durable',
     idempotency: 'credential',
     summary: 'Replace the secret',
-    description: 'Until the overlap ends, deliveries are signed with both secrets.',
+    description:
+      'The response has the new secret, which is shown only here. Until the overlap ends, deliveries are signed with both.',
     params,
     body: rotateSchema,
     responses: { 200: ref(webhookSchema) },
@@ -68,7 +78,8 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     operationId: 'testWebhook',
     tag,
     changesRights: false,
-    summary: 'Send an event `webhook.test` to this webhook alone',
+    summary: 'Send a test event',
+    description: 'An event `webhook.test` for this webhook alone. 409 while it is paused.',
     params,
     responses: { 201: ref(deliverySchema) },
     handler: async ({ caller, params }) => presentDelivery(await webhooks.test(caller, params.webhook)),
@@ -82,7 +93,8 @@ function registerDeliveries(api: Api, webhooks: WebhookService): void {
     path: '/webhooks/:webhook/deliveries',
     operationId: 'listWebhookDeliveries',
     tag,
-    summary: 'List the deliveries of a webhook, newest event first',
+    summary: 'List the deliveries of a webhook',
+    description: 'Newest event first, each with its latest attempts. `state` and `type` filter. Kept for seven days.',
     params,
     query: Type.Object({ ...pageQuery, ...listDeliveriesQuery.properties }),
     responses: { 200: pageOf(ref(deliverySchema)) },
@@ -98,7 +110,9 @@ function registerDeliveries(api: Api, webhooks: WebhookService): void {
     operationId: 'redeliverWebhookDelivery',
     tag,
     changesRights: false,
-    summary: 'Deliver an event again, whatever became of it',
+    summary: 'Deliver an event again',
+    description:
+      'Whatever became of it, with the same id and body, and with all retries. 409 while the webhook is paused.',
     params: Type.Object({ webhook: Type.String(), delivery: Type.String() }),
     responses: { 200: ref(deliverySchema) },
     handler: async ({ caller, params }) =>

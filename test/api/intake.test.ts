@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
-import { after, test } from 'node:test';
+import { after, mock, test } from 'node:test';
 import { ManualClock } from '../../src/clock.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
 
 const clock = new ManualClock(new Date('2030-01-01T00:00:00Z'));
 const server = await startTestServer({
   clock,
+  logLevel: 'warn',
   env: { QUARRY_BODY_BYTES_MAX: '4194304', QUARRY_BODY_MEMORY_MB: '6' },
 });
 after(() => server.close());
@@ -94,8 +95,14 @@ test('bodies in transit share memory: one app gets half of it, and others get wh
   assert.deepEqual([refused.status, refused.code, refused.retryAfter], [429, 'rate_limited', '1']);
   const second = begin('/api/v1/files', headers(otherApp.secretKey), 2 * mebibyte, 100);
   await waitUntil(() => held() === 4 * mebibyte);
+  const written = mock.method(process.stderr, 'write', () => true);
   const none = await send((await provision.app()).secretKey, large);
   assert.deepEqual([none.status, none.code, none.retryAfter], [503, 'unavailable', '1']);
+  await waitUntil(() => written.mock.callCount() > 0);
+  written.mock.restore();
+  const line = String(written.mock.calls[0]?.arguments[0]);
+  assert.match(line, /"level":"warn".*"code":"unavailable"/);
+  assert.doesNotMatch(line, /stack/);
   const small = { filename: 'a', content_type: 'text/plain', data: 'A'.repeat(4 * 1024) };
   assert.equal(
     (await api('POST', '/api/v1/files', { key: app.secretKey, body: small })).status,

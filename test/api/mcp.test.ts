@@ -110,7 +110,7 @@ test('both kinds of the protocol are spoken, with the same tools', async () => {
   const names = modern.tools.map(({ name }) => name).sort();
   assert.deepEqual(legacy.tools.map(({ name }) => name).sort(), names);
   assert.deepEqual(names, [
-    ...['extract_file', 'extract_url', 'invoke_automation', 'kv_delete', 'kv_get', 'kv_list', 'kv_put'],
+    ...['extract_file', 'extract_url', 'invoke_automation', 'kv_delete', 'kv_get', 'kv_increment', 'kv_list', 'kv_put'],
     ...['list_automations', 'list_documents', 'list_knowledge_sources', 'read_document', 'read_extraction'],
     ...['read_run', 'search_knowledge'],
   ]);

@@ -199,6 +199,24 @@ test('ingest says when a source cannot be ingested into, and pulls on request', 
   assert.equal(jsonOf(pulled)[0]?.status, 'succeeded');
 });
 
+test('kv counts, lets entries expire and prints changes as they happen', async () => {
+  const user = ['--user', member.id];
+  assert.equal((await quarry(['kv', 'increment', 'n', '40', ...user])).stdout, '40\n');
+  let ended = false;
+  const watching = quarry(['kv', 'watch', '--prefix', 'n', '--limit', '2', ...user]).finally(() => {
+    ended = true;
+  });
+  while (!ended) assert.equal((await quarry(['kv', 'increment', 'n', ...user])).code, 0);
+  const watched = await watching;
+  const [, first = '', second = ''] = /^put {2}n {2}(\d+)\nput {2}n {2}(\d+)\n$/.exec(watched.stdout) ?? [];
+  assert.deepEqual([watched.code, Number(second)], [0, Number(first) + 1]);
+  const put = await quarry(['kv', 'put', 'short', 'v', '--ttl', '60', '--json', ...user]);
+  assert.match(put.stdout, /"expires_at"/);
+  const word = await quarry(['kv', 'increment', 'short', ...user]);
+  assert.equal(word.code, 1);
+  assert.match(word.stderr, /its value is not an integer/);
+});
+
 test('kv keeps values byte for byte, through pipes, under any key', async () => {
   const user = ['--user', member.id];
   const value = 'line one\nline two\n';

@@ -14,6 +14,7 @@ import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createLogger } from '../../src/log.ts';
 import { sampleDocuments } from '../support/documents.ts';
+import { sampleScans } from '../support/scans.ts';
 import { fuzz } from './fuzz.ts';
 
 const { values, positionals } = parseArgs({
@@ -40,7 +41,7 @@ function sweepWholeApi(): void {
 async function fuzzParsers(): Promise<void> {
   const own = positionals.map((path) => ({ filename: basename(path), bytes: readFileSync(path) }));
   const report = await fuzz({
-    documents: [...sampleDocuments(), ...own],
+    documents: [...sampleDocuments(), ...(await sampleScans()), ...own],
     files: Number(values.files),
     seed: Number(values.seed),
     deadlineMs: Number(values['deadline-ms']),

@@ -23,6 +23,7 @@ const levels: string[][] = [
     'configs',
     'extractions',
     'idempotency',
+    'identity',
     'installations',
     'knowledge',
     'mcp',
@@ -61,6 +62,7 @@ const levels: string[][] = [
 const allowed: Record<string, string> = {
   'auth -> users': 'signing in answers with the user, whose shape and rows belong to users',
   'extractions -> configs': 'an extraction with destination "config" writes config entries',
+  'identity -> users': 'an account on first sight creates a user',
   'teams -> users': 'a list of members answers with the users',
 };
 

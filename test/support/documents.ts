@@ -27,7 +27,10 @@ export function sampleDocuments(): SampleDocument[] {
     { filename: 'sample.txt', bytes: text('Harbour report\n\nShips came and went.\n') },
     { filename: 'sample.ppt', bytes: ppt() },
     { filename: 'sample.msg', bytes: msg() },
-    ...['sample.doc', 'sample.xls'].map((filename) => ({ filename, bytes: fixture(filename) })),
+    ...['sample.doc', 'sample.xls'].map((filename) => ({
+      filename,
+      bytes: fixture(filename),
+    })),
   ];
 }
 

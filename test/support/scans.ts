@@ -2,6 +2,7 @@ import { deflateSync } from 'node:zlib';
 import type { GreyImage } from '../../src/content/parse/ocr/image.ts';
 import { openPdf } from '../../src/content/parse/pdf/document.ts';
 import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
+import { fixture, type SampleDocument } from './documents.ts';
 
 const dotsPerInch = 200;
 const pixelsMax = 12_000_000;
@@ -41,6 +42,15 @@ export async function drawPicture(content: string, heightPoints = 792): Promise<
   const { width, pixels } = drawn.picture;
   const height = Math.round((heightPoints * dotsPerInch) / 72);
   return { width, height, pixels: pixels.slice(0, width * height) };
+}
+
+/** A scanned page and pictures of text, for the fuzz run. */
+export async function sampleScans(): Promise<SampleDocument[]> {
+  const picture = await drawPicture('BT /F1 20 Tf 60 740 Td (Harbour report) Tj ET', 90);
+  return [
+    { filename: 'scan.pdf', bytes: bookOf([picture]) },
+    ...['sample.jpg', 'sample.webp', 'sample.gif'].map((filename) => ({ filename, bytes: fixture(filename) })),
+  ];
 }
 
 function spoil(image: GreyImage, { skewDegrees, blur, grain, specks }: Spoiling, random: () => number): GreyImage {

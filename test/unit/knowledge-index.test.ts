@@ -10,8 +10,9 @@ import {
   readPositions,
   unpackPostings,
 } from '../../src/content/postings.ts';
-import { fuseRankings } from '../../src/knowledge/search/fuse.ts';
+import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
 import { bestRows, containsPhrase, nearestRows } from '../../src/knowledge/search/rank.ts';
+import { scoreTerms } from '../../src/knowledge/search/score.ts';
 
 const chunk = fc.record({
   length: fc.integer({ min: 1, max: 900 }),
@@ -118,4 +119,70 @@ test('fusion prefers what both rankings have, and weighs the vectors', () => {
     [3, 1, 2, 4],
   );
   assert.deepEqual([fused[0]?.textRank, fused[0]?.vectorRank], [3, 1]);
+});
+
+/** A collection in which some words are in nearly every chunk and others in few, as columns of postings. */
+function collection(chunks: number, seed: number) {
+  let state = seed;
+  const random = () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return state / 2 ** 32;
+  };
+  const lengths = Array.from({ length: chunks }, () => 20 + Math.floor(random() * 200));
+  const shares = [0.95, 0.9, 0.4, 0.05, 0.002];
+  const terms = shares.map((share) => {
+    const ordinals = lengths.flatMap((_length, i) => (random() < share ? [i] : []));
+    const columns = {
+      ordinals: Int32Array.from(ordinals),
+      tallies: Uint16Array.from(ordinals, () => 2 + Math.floor(random() * 12)),
+      lengths: Uint16Array.from(ordinals, (ordinal) => lengths[ordinal] ?? 0),
+    };
+    return { count: 1 + Math.floor(random() * 2), lists: [{ base: 0, columns }] };
+  });
+  return { terms, rows: Uint8Array.from(lengths, () => (random() < 0.02 ? 1 : 3)) };
+}
+
+test('the ranking that leaves out what cannot count is the ranking of all postings', () => {
+  for (const seed of [1, 2, 3]) {
+    const chunks = 90_000;
+    const { terms, rows } = collection(chunks, seed);
+    const statistics = { chunks, averageLength: 120, hasDead: false };
+    const all = scoreTerms(terms, statistics, rows, 0.25, chunks).ranked;
+    const best = scoreTerms(terms, statistics, rows, 0.25, 200);
+    assert.deepEqual(
+      best.ranked.map(({ score }) => score.toFixed(3)),
+      all.slice(0, 200).map(({ score }) => score.toFixed(3)),
+    );
+    for (const { row, score } of [...all.slice(0, 50), ...all.slice(-50)])
+      assert.ok(Math.abs(best.scoreOf(row) - score) < 1e-3);
+    assert.ok(best.ranked.every(({ row }) => rows[row] === 3));
+  }
+});
+
+test('the candidates of both rankings hold at least 95 of 100 results that all chunks would give', () => {
+  let kept = 0;
+  let asked = 0;
+  for (const seed of [4, 5, 6, 7, 8]) {
+    const chunks = 90_000;
+    const { terms, rows } = collection(chunks, seed);
+    rows.fill(3);
+    const source = { base: 0, firstOrdinal: 0, nextOrdinal: chunks, modelVersion: 1 };
+    const scope = { sources: [source], rows, statistics: { chunks, averageLength: 120, hasDead: false } } as never;
+    let state = seed;
+    const scores = Float32Array.from({ length: chunks }, () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return (state / 2 ** 32) ** 3;
+    });
+    const learned = { scores, cosineOf: (row: number) => scores[row] ?? 0 };
+    const best = (count: number) =>
+      addLearned(scoreTerms(terms, { chunks, averageLength: 120, hasDead: false }, rows, 0.25, count), learned, scope, {
+        ...{ weight: 0.4, cosineMin: 0.2, count },
+      })
+        .ranked.slice(0, 20)
+        .map(({ row }) => row);
+    const all = new Set(best(chunks));
+    kept += best(candidatesPerLeg).filter((row) => all.has(row)).length;
+    asked += 20;
+  }
+  assert.ok(kept >= 0.95 * asked, `${kept} of ${asked}`);
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packBatch, readBatch } from '../../src/content/learn/batch.ts';
 import { codeHeaderBytes, packChunk, packWord, unpackWord } from '../../src/content/learn/codes.ts';
+import { dotProducts } from '../../src/content/learn/dots.ts';
 import { Entries } from '../../src/content/learn/sparse.ts';
 import { rightSingularVectors } from '../../src/content/learn/svd.ts';
 import { Trainer } from '../../src/content/learn/trainer.ts';
@@ -89,4 +90,20 @@ test('words of one subject come together, also when no chunk contains both', () 
     cosine('car', 'motor') > cosine('car', 'petal') + 0.3,
     `${cosine('car', 'motor')} ${cosine('car', 'petal')}`,
   );
+});
+
+test('the products of a direction with codes are those of plain arithmetic, for every number of dimensions', () => {
+  for (const dimensions of [16, 32, 48, 64]) {
+    const count = 5_000;
+    const codes = Int8Array.from({ length: (count + 3) * dimensions }, (_value, i) => ((i * 7919) % 255) - 127);
+    const direction = Float32Array.from({ length: dimensions }, (_value, i) => Math.sin(i + 1));
+    const products = new Float32Array(count);
+    dotProducts(direction, codes, 3, count, products);
+    for (const [row, product] of products.entries()) {
+      const exact = direction.reduce((sum, value, i) => sum + value * (codes[(row + 3) * dimensions + i] ?? 0), 0);
+      assert.ok(Math.abs(product - exact) < 0.2, `${dimensions}: ${product} for ${exact}`);
+    }
+    dotProducts(new Float32Array(dimensions), codes, 0, count, products);
+    assert.ok(products.every((product) => product === 0));
+  }
 });

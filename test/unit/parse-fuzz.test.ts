@@ -3,9 +3,10 @@ import { test } from 'node:test';
 import { createLogger } from '../../src/log.ts';
 import { fuzz } from '../fuzz/fuzz.ts';
 import { sampleDocuments } from '../support/documents.ts';
+import { sampleScans } from '../support/scans.ts';
 
 test('damaged files of every format end as a document or a plain reason, and never take the server with them', async () => {
-  const documents = sampleDocuments();
+  const documents = [...sampleDocuments(), ...(await sampleScans())];
   const report = await fuzz({
     documents,
     files: documents.length * 2,

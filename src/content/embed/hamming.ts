@@ -1,3 +1,5 @@
+import { add, assembleLoop, get, i32, loadWith, noValue, set, simd, v128, type WideLoop } from '../wasm.ts';
+
 /**
  * Hamming distances of `query` to `count` codes that lie one after another in `codes`, written into `out` from
  * `offset`. Codes of 128 bits and more go through WebAssembly's 128-bit instructions, eight times as fast as the loop.
@@ -14,14 +16,14 @@ export function hammingDistances(
     countOneByOne(query, codes, count, out, offset);
     return;
   }
-  const { bytes, distances } = wideInstructions();
+  const { bytes, run } = wideInstructions();
   bytes.set(new Uint8Array(query.buffer, query.byteOffset, codeBytes));
   const perBlock = Math.floor(blockBytes / codeBytes);
   for (let done = 0; done < count; done += perBlock) {
     const some = Math.min(perBlock, count - done);
     const start = codes.byteOffset + done * codeBytes;
     bytes.set(new Uint8Array(codes.buffer, start, some * codeBytes), queryBytesMax);
-    distances(0, queryBytesMax, some, codeBytes, resultsAt);
+    run(0, queryBytesMax, some, codeBytes, resultsAt);
     out.set(new Uint16Array(bytes.buffer, resultsAt, some), offset + done);
   }
 }
@@ -49,41 +51,24 @@ const queryBytesMax = 4_096;
 const blockBytes = 192 * 1024;
 const resultsAt = queryBytesMax + blockBytes;
 
-type Distances = (query: number, codes: number, count: number, codeBytes: number, out: number) => void;
-
-/** What of it is used here; the types that come with Node leave it to a browser's. */
-declare const WebAssembly: {
-  Module: new (bytes: Uint8Array) => object;
-  Instance: new (module: object) => { exports: { memory: { buffer: ArrayBuffer }; distances: Distances } };
-};
-
-let instance: { bytes: Uint8Array; distances: Distances } | undefined;
+let loop: { bytes: Uint8Array; run: WideLoop } | undefined;
 
 function wideInstructions() {
-  if (instance) return instance;
-  const { memory, distances } = new WebAssembly.Instance(new WebAssembly.Module(moduleBytes())).exports;
-  instance = { bytes: new Uint8Array(memory.buffer), distances };
-  return instance;
+  loop ??= assembleLoop(loopBody(), pages);
+  return loop;
 }
 
-/** The module, instruction by instruction (WebAssembly core specification, chapter 5: binary format). */
-function moduleBytes(): Uint8Array<ArrayBuffer> {
+function loopBody(): number[] {
   const [query, codes, count, codeBytes, out, at, sums] = [0, 1, 2, 3, 4, 5, 6];
-  const [i32, v128, noValue] = [0x7f, 0x7b, 0x40];
-  const get = (local: number) => [0x20, local];
-  const set = (local: number) => [0x21, local];
-  const add = (local: number, by: number) => [...get(local), 0x41, by, 0x6a];
-  const simd = (instruction: number) => (instruction < 0x80 ? [0xfd, instruction] : [0xfd, instruction & 0xff, 0x01]);
-  const loadAt = [...simd(0x00), 0, 0];
   const lane = (number: number) => [...get(sums), ...simd(0x1b), number];
-  const body = [
+  return [
     ...[2, 1, i32, 1, v128], // locals: `at`, `sums`
     ...[0x02, noValue, 0x03, noValue], // block, loop: for each code
     ...[...get(count), 0x45, 0x0d, 1], // none left: leave the block
     ...[...simd(0x0c), ...new Array<number>(16).fill(0), ...set(sums)],
     ...[0x41, 0, ...set(at)],
     ...[0x03, noValue], // loop: for each 16 bytes of the code
-    ...[...get(sums), ...get(query), ...get(at), 0x6a, ...loadAt, ...get(codes), ...loadAt],
+    ...[...get(sums), ...get(query), ...get(at), 0x6a, ...loadWith(0x00), ...get(codes), ...loadWith(0x00)],
     ...[...simd(0x51), ...simd(0x62), ...simd(0x7d), ...simd(0x8e), ...set(sums)], // xor, count bits, widen, add
     ...[...add(codes, 16), ...set(codes), ...add(at, 16), ...set(at)],
     ...[...get(at), ...get(codeBytes), 0x49, 0x0d, 0, 0x0b],
@@ -92,19 +77,4 @@ function moduleBytes(): Uint8Array<ArrayBuffer> {
     ...[...add(out, 2), ...set(out), ...add(count, 0x7f), ...set(count)], // 0x7f is −1
     ...[0x0c, 0, 0x0b, 0x0b, 0x0b],
   ];
-  const named = (name: string) => [name.length, ...Buffer.from(name)];
-  const section = (id: number, content: number[]) => [id, ...unsigned(content.length), ...content];
-  return Uint8Array.from([
-    ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-    ...section(1, [1, 0x60, 5, i32, i32, i32, i32, i32, 0]),
-    ...section(3, [1, 0]),
-    ...section(5, [1, 0, pages]),
-    ...section(7, [2, ...named('memory'), 2, 0, ...named('distances'), 0, 0]),
-    ...section(10, [1, ...unsigned(body.length), ...body]),
-  ]);
-}
-
-/** A number below 16,384 in LEB128. */
-function unsigned(value: number): number[] {
-  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, value >>> 7];
 }

@@ -18,6 +18,8 @@ export class LearningProcess {
 
   constructor(memoryMb: number, signal: AbortSignal | undefined) {
     this.#process = new ParserProcess({ memoryMb, workerFile });
+    // A failed start is reported where it is awaited.
+    this.#process.ready.catch(() => {});
     this.#signal = signal;
   }
 

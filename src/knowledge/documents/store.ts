@@ -259,11 +259,10 @@ export function listUnembeddedDocuments(db: Db, appId: string, model: string, co
 /** Apps with documents that lack vectors of this model. */
 export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> {
   const rows = await db<{ appId: string }[]>`
-    select app_id from knowledge_documents where embedding_model is null
-    union
-    select app_id from knowledge_documents where embedding_model < ${model}
-    union
-    select app_id from knowledge_documents where embedding_model > ${model}`;
+    select a.id as app_id from apps a where
+      exists (select from knowledge_documents d where d.app_id = a.id and d.embedding_model is null)
+      or exists (select from knowledge_documents d where d.app_id = a.id and d.embedding_model < ${model})
+      or exists (select from knowledge_documents d where d.app_id = a.id and d.embedding_model > ${model})`;
   return rows.map(({ appId }) => appId);
 }
 

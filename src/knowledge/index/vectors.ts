@@ -5,7 +5,7 @@ import type { Transaction } from '../../db/database.ts';
 import { allowedBit, nearestRows, type Ranked } from '../search/rank.ts';
 import { placeOfRow, type Scope } from '../search/scope.ts';
 import { listVectorsAt, readCodes } from '../search/store.ts';
-import type { ByteCache } from './cache.ts';
+import type { Cache } from './cache.ts';
 
 /** All sign codes of one source and model, in the order in which they were stored; append-only. */
 type CodeTable = {
@@ -15,7 +15,8 @@ type CodeTable = {
   codes: Uint32Array;
 };
 
-export type CodeCache = ByteCache<CodeTable>;
+/** Codes of whole sources, and single packed vectors, which never change: reading 200 of them costs more than the rest. */
+export type VectorCache = { codes: Cache<CodeTable>; vectors: Cache<Buffer> };
 
 /** Candidates that the exact cosine reranks: enough for .95 of the exact top ten with every embedder tested. */
 const candidatesMin = 200;
@@ -29,13 +30,13 @@ export async function rankByVector(
   query: Float32Array,
   count: number,
   minSimilarity: number,
-  cache: CodeCache,
+  cache: VectorCache,
 ): Promise<Ranked[]> {
   const words = codeBits(embedder.dimensions) / 32;
   const tables: { source: Scope['sources'][number]; table: CodeTable }[] = [];
   for (const source of scope.sources) {
     if (source.vectorVersion === 0) continue;
-    const table = await loadTable(tx, appId, source, embedder.model, words, cache);
+    const table = await loadTable(tx, appId, source, embedder.model, words, cache.codes);
     tables.push({ source, table });
   }
   const total = tables.reduce((sum, { table }) => sum + table.count, 0);
@@ -60,16 +61,41 @@ export async function rankByVector(
   const allowed = { distances: distances.subarray(0, found), rows: rows.subarray(0, found) };
   const nearest = nearestRows(allowed.distances, allowed.rows, words * 32, Math.max(candidatesMin, count));
   const places = nearest.map((row) => ({ row, ...placeOfRow(scope, row) }));
-  const rowOf = new Map(places.map((place) => [`${place.sourceId}/${place.ordinal}`, place.row]));
-  const vectors = await listVectorsAt(tx, appId, embedder.model, places);
+  const vectors = await loadVectors(tx, appId, embedder.model, places, cache.vectors);
   return vectors
-    .map(({ sourceId, ordinal, content }) => ({
-      row: rowOf.get(`${sourceId}/${ordinal}`) ?? 0,
-      score: packedCosine(query, content),
-    }))
+    .map(({ row, content }) => ({ row, score: packedCosine(query, content) }))
     .filter(({ score }) => score >= minSimilarity)
     .sort((a, b) => b.score - a.score || a.row - b.row)
     .slice(0, count);
+}
+
+type Place = { row: number; sourceId: string; ordinal: number };
+
+/** The packed vectors of these rows, unordered: the cached ones plus the others from the database. */
+async function loadVectors(
+  tx: Transaction,
+  appId: string,
+  model: string,
+  places: readonly Place[],
+  cache: Cache<Buffer>,
+): Promise<{ row: number; content: Buffer }[]> {
+  const keyOf = (place: { sourceId: string; ordinal: number }) => `${place.sourceId}/${place.ordinal}/${model}`;
+  const found: { row: number; content: Buffer }[] = [];
+  const missing = new Map<string, Place>();
+  for (const place of places) {
+    const content = cache.get(keyOf(place));
+    if (content) found.push({ row: place.row, content });
+    else missing.set(keyOf(place), place);
+  }
+  if (missing.size === 0) return found;
+  for (const row of await listVectorsAt(tx, appId, model, [...missing.values()])) {
+    const key = keyOf(row);
+    const place = missing.get(key);
+    if (place) found.push({ row: place.row, content: row.content });
+    // A copy: the row's bytes are a part of a larger buffer of the connection.
+    cache.set(key, Buffer.from(row.content), row.content.length + key.length * 2 + 200);
+  }
+  return found;
 }
 
 /** A table may contain this many codes of deleted chunks, plus as many as there are live ones. */
@@ -82,7 +108,7 @@ async function loadTable(
   source: { sourceId: string; vectorVersion: number; chunkCount: number },
   model: string,
   words: number,
-  cache: CodeCache,
+  cache: Cache<CodeTable>,
 ): Promise<CodeTable> {
   const key = `${source.sourceId}/${model}`;
   const cached = cache.get(key);

@@ -1,6 +1,7 @@
 import { type ParsedQuery, parseQuery, type StemLanguage } from '../../content/terms.ts';
-import { allowedBit, containsPhrase, type RankTerm, scoreTerms } from './rank.ts';
+import { allowedBit, containsPhrase } from './rank.ts';
 import type { IndexReader } from './reader.ts';
+import { type RankTerm, type Scored, scoreTerms } from './score.ts';
 
 /** An item of a query to rank by: in each language of the scope one term, or the words that a prefix matches. */
 export type WantedTerm = {
@@ -10,26 +11,26 @@ export type WantedTerm = {
   byLanguage: Map<StemLanguage, string[]>;
 };
 
-export type TextScores = {
-  /** One for each row of the scope; zero for rows without any of the terms. */
-  scores: Float32Array;
+export type TextRanking = Pick<Scored, 'ranked' | 'scoreOf'> & {
   /** For `explain`: each term with its weight. */
   terms: { term: string; documentFrequency: number; idf: number }[];
 };
 
-/** Scores `rows` of the scope by BM25, with a weight for titles and headings by BM25F. */
-export async function scoreText(
+/** Ranks `rows` of the scope by BM25, with a weight for titles and headings by BM25F; at most `count`. */
+export async function rankText(
   reader: IndexReader,
   rows: Uint8Array,
   wanted: readonly WantedTerm[],
   titleWeight: number,
-): Promise<TextScores> {
+  count: number,
+): Promise<TextRanking> {
   const columns = await reader.columns(wanted.map((term) => term.byLanguage));
   const terms: RankTerm[] = wanted.map((term, i) => ({ count: term.count, lists: columns[i] ?? [] }));
-  const scores = new Float32Array(rows.length);
-  const weights = scoreTerms(terms, reader.scope.statistics, rows, scores, titleWeight);
+  const { statistics } = reader.scope;
+  const { weights, ranked, scoreOf } = scoreTerms(terms, statistics, rows, titleWeight, count);
   return {
-    scores,
+    ranked,
+    scoreOf,
     terms: wanted.map((term, i) => ({ term: term.label, ...(weights[i] ?? { documentFrequency: 0, idf: 0 }) })),
   };
 }

@@ -1,9 +1,10 @@
 import { codeHeaderBytes, unpackWord } from '../../content/learn/codes.ts';
+import { dotProducts } from '../../content/learn/dots.ts';
 import type { Transaction } from '../../db/database.ts';
-import type { ByteCache } from '../index/cache.ts';
+import type { Cache } from '../index/cache.ts';
 import type { WantedTerm } from './fulltext.ts';
 import { allowedBit } from './rank.ts';
-import type { Scope } from './scope.ts';
+import { type Scope, sourceOfRow } from './scope.ts';
 import { listModelWords, readModelCodes } from './store.ts';
 
 type PlacedSource = Scope['sources'][number];
@@ -26,7 +27,7 @@ type ModelCodes = {
   strengths: Float32Array;
 };
 
-export type ModelCache = { words: ByteCache<ModelWord | null>; codes: ByteCache<ModelCodes> };
+export type ModelCache = { words: Cache<ModelWord | null>; codes: Cache<ModelCodes> };
 
 /** A scope's models, as one search reads them. */
 export type Models = Awaited<ReturnType<typeof openModels>>;
@@ -104,46 +105,52 @@ export async function openModels(tx: Transaction, appId: string, scope: Scope, c
       return moved;
     },
 
-    /**
-     * The similarity of each allowed row to the query: its cosine, times the strength of the chunk's code. A row without
-     * a text score needs a cosine of `cosineMin`.
-     */
-    async score(
-      directions: ReadonlyMap<string, Float32Array>,
-      rows: Uint8Array,
-      text: Float32Array,
-      cosineMin: number,
-    ): Promise<Float32Array> {
+    /** How similar each allowed row is to the query. */
+    async compare(directions: ReadonlyMap<string, Float32Array>, rows: Uint8Array): Promise<Similarities> {
       const scores = new Float32Array(rows.length);
+      const compared = new Map<PlacedSource, ModelCodes>();
       for (const source of sources) {
         const direction = directions.get(source.sourceId);
         if (!direction) continue;
-        scoreSource(source, await loadCodes(tx, appId, source, cache.codes), direction, rows, text, cosineMin, scores);
+        const codes = await loadCodes(tx, appId, source, cache.codes);
+        compareSource(source, codes, direction, rows, scores);
+        compared.set(source, codes);
       }
-      return scores;
+      return {
+        scores,
+        cosineOf(row) {
+          const source = sourceOfRow(scope, row);
+          const codes = compared.get(source);
+          const strength = codes?.strengths[row - source.base - codes.firstOrdinal] ?? 0;
+          return strength === 0 ? 0 : (scores[row] as number) / strength;
+        },
+      };
     },
   };
 }
 
-function scoreSource(
+export type Similarities = {
+  /** For each row its cosine, times the strength of the chunk's code; 0 for those that point elsewhere. */
+  scores: Float32Array;
+  cosineOf(row: number): number;
+};
+
+function compareSource(
   source: PlacedSource,
-  codes: ModelCodes,
+  { directions, inverses, strengths, firstOrdinal }: ModelCodes,
   direction: Float32Array,
   rows: Uint8Array,
-  text: Float32Array,
-  cosineMin: number,
   scores: Float32Array,
 ): void {
-  const { directions, inverses, strengths, dimensions } = codes;
-  for (let ordinal = source.firstOrdinal; ordinal < source.nextOrdinal; ordinal++) {
-    const row = source.base + ordinal;
-    if (((rows[row] as number) & allowedBit) === 0) continue;
-    const at = ordinal - codes.firstOrdinal;
-    let sum = 0;
-    for (let i = 0, place = at * dimensions; i < dimensions; i++, place++)
-      sum += (directions[place] as number) * (direction[i] as number);
-    const cosine = sum * (inverses[at] as number);
-    if (cosine > ((text[row] as number) > 0 ? 0 : cosineMin)) scores[row] = cosine * (strengths[at] as number);
+  const from = source.firstOrdinal - firstOrdinal;
+  const count = source.nextOrdinal - source.firstOrdinal;
+  const products = new Float32Array(count);
+  dotProducts(direction, directions, from, count, products);
+  const firstRow = source.base + source.firstOrdinal;
+  for (let i = 0; i < count; i++) {
+    const product = products[i] as number;
+    if (product <= 0 || ((rows[firstRow + i] as number) & allowedBit) === 0) continue;
+    scores[firstRow + i] = product * (inverses[from + i] as number) * (strengths[from + i] as number);
   }
 }
 
@@ -152,7 +159,7 @@ async function loadCodes(
   tx: Transaction,
   appId: string,
   source: PlacedSource,
-  cache: ByteCache<ModelCodes>,
+  cache: Cache<ModelCodes>,
 ): Promise<ModelCodes> {
   const key = `${source.sourceId}/${source.modelVersion}`;
   const cached = cache.get(key);
@@ -194,12 +201,14 @@ function grown(codes: ModelCodes, nextOrdinal: number): ModelCodes {
 function addRun(codes: ModelCodes, run: { firstOrdinal: number; chunkCount: number; content: Buffer }): void {
   const { dimensions, directions, inverses, strengths } = codes;
   const size = codeHeaderBytes + dimensions;
+  const bytes = new Int8Array(run.content.buffer, run.content.byteOffset, run.content.byteLength);
   for (let i = 0; i < run.chunkCount; i++) {
     const at = run.firstOrdinal + i - codes.firstOrdinal;
     if (at < 0 || at >= inverses.length) continue;
+    const from = i * size + codeHeaderBytes;
     let squares = 0;
     for (let j = 0; j < dimensions; j++) {
-      const value = run.content.readInt8(i * size + codeHeaderBytes + j);
+      const value = bytes[from + j] as number;
       directions[at * dimensions + j] = value;
       squares += value * value;
     }

@@ -7,13 +7,13 @@ import {
 } from '../../content/postings.ts';
 import { parseQuery, type StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
-import type { ByteCache } from '../index/cache.ts';
+import type { Cache } from '../index/cache.ts';
 import { joinColumns } from './rank.ts';
 import type { Scope } from './scope.ts';
 import { listBundles, listPostings, listTermsByPrefix } from './store.ts';
 
 /** A cached value: unpacked postings (null: the segment lacks the term) or a bundle. */
-export type IndexCache = ByteCache<PostingColumns | Buffer | null>;
+export type IndexCache = Cache<PostingColumns | Buffer | null>;
 
 /** A prefix matches at most this many words. */
 const prefixTermsMax = 200;

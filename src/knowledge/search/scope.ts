@@ -1,4 +1,5 @@
-import { allowedBit, liveBit, type ScopeStatistics } from './rank.ts';
+import { allowedBit, liveBit } from './rank.ts';
+import type { ScopeStatistics } from './score.ts';
 import type { AllowedRanges, ScopeSource } from './store.ts';
 
 /**
@@ -43,6 +44,11 @@ export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | u
 
 /** The source and ordinal of a row. */
 export function placeOfRow(scope: Scope, row: number): { sourceId: string; ordinal: number } {
+  const source = sourceOfRow(scope, row);
+  return { sourceId: source.sourceId, ordinal: row - source.base };
+}
+
+export function sourceOfRow(scope: Scope, row: number): Scope['sources'][number] {
   let low = 0;
   let high = scope.sources.length - 1;
   while (low < high) {
@@ -53,5 +59,5 @@ export function placeOfRow(scope: Scope, row: number): { sourceId: string; ordin
   }
   const source = scope.sources[low];
   if (!source) throw new Error('The row belongs to no source.');
-  return { sourceId: source.sourceId, ordinal: row - source.base };
+  return source;
 }

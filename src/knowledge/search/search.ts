@@ -1,15 +1,16 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Database, Transaction } from '../../db/database.ts';
-import { ByteCache } from '../index/cache.ts';
-import { type CodeCache, rankByVector } from '../index/vectors.ts';
+import { openCaches } from '../index/cache.ts';
+import { rankByVector, type VectorCache } from '../index/vectors.ts';
 import { askBestPassages, type Feedback } from './feedback.ts';
-import { readQuery, restrictToPhrases, scoreText, type TextScores, type WantedTerm } from './fulltext.ts';
-import { addLearned, fuseRankings } from './fuse.ts';
+import { rankText, readQuery, restrictToPhrases, type TextRanking, type WantedTerm } from './fulltext.ts';
+import { addLearned, candidatesPerLeg, fuseRankings } from './fuse.ts';
 import { type ModelCache, openModels } from './learned.ts';
-import { bestRows, type Ranked, titleWeight } from './rank.ts';
+import type { Ranked } from './rank.ts';
 import { type IndexCache, openReader } from './reader.ts';
 import { layOutScope, placeOfRow, type Scope } from './scope.ts';
+import { titleWeight } from './score.ts';
 import { type Fragment, type HitRow, listAllowed, listHits, listScope } from './store.ts';
 
 export type SearchMode = 'hybrid' | 'vector' | 'fulltext';
@@ -44,7 +45,7 @@ export type SearchHit = Omit<Combined, 'row'> & { row: HitRow };
 export type SearchResult = {
   hits: SearchHit[];
   /** How the ranking was computed, for `explain`. */
-  terms: TextScores['terms'];
+  terms: TextRanking['terms'];
   chunks: number;
   averageLength: number;
   /** Models that took part, and the weight of their similarities; the text has the rest. */
@@ -81,20 +82,18 @@ type SearchOptions = {
 /** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
 export function openSearchIndex(db: Database, embedder: SharedEmbedder, options: SearchOptions): SearchIndex {
   const { cacheBytesMax, queryEmbeddingMs } = options;
-  const postings: IndexCache = new ByteCache(cacheBytesMax / 2);
-  const vectorCodes: CodeCache = new ByteCache(cacheBytesMax / 4);
-  const models: ModelCache = { words: new ByteCache(cacheBytesMax / 16), codes: new ByteCache(cacheBytesMax / 4) };
+  const openCache = openCaches(cacheBytesMax);
+  const postings: IndexCache = openCache('postings');
+  const vectors: VectorCache = { codes: openCache('vector-codes'), vectors: openCache('vectors') };
+  const models: ModelCache = { codes: openCache('model-codes'), words: openCache('words') };
 
   /** BM25 alone. */
   async function rankFulltext({ tx, request, scope, count }: Search) {
     const reader = await openReader(tx, request.appId, scope, postings);
     const wanted = await readQuery(reader, request.query);
     const rows = await restrictToPhrases(reader, request.query);
-    const text = await scoreText(reader, rows, wanted, 0);
-    const ranked = bestRows(text.scores, count).map(({ row, score }, i) => ({
-      ...{ row, score, textRank: i + 1, textScore: score },
-    }));
-    return { ranked, terms: text.terms };
+    const { ranked, terms } = await rankText(reader, rows, wanted, 0, count);
+    return { ranked: ranked.map(({ row, score }, i) => ({ row, score, textRank: i + 1, textScore: score })), terms };
   }
 
   /** The embedder's vectors alone. */
@@ -113,32 +112,33 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
     const reader = await openReader(tx, appId, scope, postings);
     const wanted = await readQuery(reader, request.query);
     const rows = await restrictToPhrases(reader, request.query);
-    const first = await scoreText(reader, rows, wanted, titleWeight);
+    const first = await rankText(reader, rows, wanted, titleWeight, candidatesPerLeg);
     const learned = await openModels(tx, appId, scope, models);
 
-    const asked = learned.sources.length === 0 ? undefined : bestRows(first.scores, count);
-    const feedback = asked && (await askBestPassages(tx, appId, scope, learned, knownTerms(wanted, first), asked));
-    const text = feedback ? await scoreText(reader, rows, feedback.wanted, titleWeight) : first;
-    const byText = bestRows(text.scores, count);
+    const known = knownTerms(wanted, first);
+    const feedback = await askBestPassages(tx, appId, scope, learned, known, first.ranked);
+    const text = feedback ? await rankText(reader, rows, feedback.wanted, titleWeight, candidatesPerLeg) : first;
 
     const directions = await learned.directQuery(wanted);
     const moved = feedback ? await learned.moveTowards(directions, feedback.chunks) : directions;
     const weight = feedback ? learnedWeightAfterFeedback : learnedWeight;
-    const { scores } = text;
-    let byModel: Ranked[] = [];
-    if (moved.size > 0) {
-      const similarities = await learned.score(moved, rows, scores, request.minSimilarity ?? learnedCosineMin);
-      byModel = bestRows(similarities, count);
-      addLearned(scores, similarities, weight, scope);
-    }
-    const byBoth = moved.size > 0 ? bestRows(scores, count) : byText;
+    const { ranked: byBoth, byModel } =
+      moved.size === 0
+        ? { ranked: text.ranked, byModel: [] }
+        : addLearned(text, await learned.compare(moved, rows), scope, {
+            weight,
+            cosineMin: request.minSimilarity ?? learnedCosineMin,
+            count: candidatesPerLeg,
+          });
 
     const nearest = Array.isArray(query) && needsVectors(scope, first) ? await findNearest(search, query) : undefined;
-    const fused = nearest ? fuseRankings(rowsOf(byBoth), rowsOf(nearest), embedder.fusionWeight) : byBoth;
-    const textPlaces = placesOf(byText);
+    const fused = nearest
+      ? fuseRankings(rowsOf(byBoth.slice(0, count)), rowsOf(nearest), embedder.fusionWeight)
+      : byBoth;
+    const textPlaces = placesOf(text.ranked);
     const modelPlaces = placesOf(byModel);
     const vectorPlaces = placesOf(nearest ?? []);
-    const ranked = fused.map(({ row, score }): Combined => {
+    const ranked = fused.slice(0, request.maxResults).map(({ row, score }): Combined => {
       const text = textPlaces.get(row);
       const model = modelPlaces.get(row);
       const vector = vectorPlaces.get(row);
@@ -158,7 +158,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
   }
 
   /** Spellings alone add nothing where every source has a model and most words of the query are known. */
-  function needsVectors(scope: Scope, { terms }: TextScores): boolean {
+  function needsVectors(scope: Scope, { terms }: TextRanking): boolean {
     if (embedder.builtIn === undefined || scope.sources.some((source) => source.modelVersion === 0)) return true;
     const unknown = terms.filter((term) => term.documentFrequency === 0);
     return unknown.length * 2 >= terms.length;
@@ -173,7 +173,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
       query ?? new Float32Array(embedder.dimensions),
       count,
       request.minSimilarity ?? embedder.similarityFloor,
-      vectorCodes,
+      vectors,
     );
   }
 
@@ -233,7 +233,7 @@ async function embedQuery(
 }
 
 /** The terms that occur in the scope. */
-function knownTerms(wanted: readonly WantedTerm[], { terms }: TextScores): WantedTerm[] {
+function knownTerms(wanted: readonly WantedTerm[], { terms }: TextRanking): WantedTerm[] {
   return wanted.filter((_term, i) => (terms[i]?.documentFrequency ?? 0) > 0);
 }
 

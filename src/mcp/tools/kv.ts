@@ -3,7 +3,7 @@ import { AppError } from '../../errors.ts';
 import { strict } from '../../http/route.ts';
 import { defineTool, optionalText, pageInput, pageOutput, type Tool, toolLimits, truncateText } from '../tool.ts';
 
-type Entry = { user: string; key: string; value: string; updated_at: string };
+type Entry = { user: string; key: string; value: string; updated_at: string; expires_at?: string };
 type Page = { data: Entry[]; page?: number; total_pages?: number; total_entries?: number };
 
 const key = Type.String({ minLength: 1, maxLength: 2_048 });
@@ -55,12 +55,41 @@ const put = defineTool({
   title: 'Put an entry',
   description: 'Creates or overwrites the value of a key.',
   hints: { reads: false, destroys: true, repeatable: true },
-  input: strict({ key, value: Type.String({ minLength: 1 }), user }),
-  output: Type.Object({ user: Type.String(), key: Type.String(), updated_at: Type.String() }),
-  async run({ key: name, value, user: owner }, { api }) {
-    const body = { value, ...(owner === undefined ? {} : { user: owner }) };
+  input: strict({
+    key,
+    value: Type.String({ minLength: 1 }),
+    ttl_seconds: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 315_360_000, description: 'The entry ceases to exist after this time.' }),
+    ),
+    user,
+  }),
+  output: Type.Object({ user: Type.String(), key: Type.String(), updated_at: Type.String(), expires_at: optionalText }),
+  async run({ key: name, value, ttl_seconds, user: owner }, { api }) {
+    const expiry = ttl_seconds === undefined ? {} : { ttl_seconds };
+    const body = { value, ...expiry, ...(owner === undefined ? {} : { user: owner }) };
     const entry = await api<Entry>('PUT', pathOf(name), { body });
-    return { data: { user: entry.user, key: entry.key, updated_at: entry.updated_at } };
+    const expires = entry.expires_at === undefined ? {} : { expires_at: entry.expires_at };
+    return { data: { user: entry.user, key: entry.key, updated_at: entry.updated_at, ...expires } };
+  },
+});
+
+const increment = defineTool({
+  name: 'kv_increment',
+  title: 'Add to a number',
+  description: 'Adds to an entry whose value is an integer; a missing entry counts as 0. Concurrent calls all count.',
+  hints: { reads: false },
+  input: strict({
+    key,
+    by: Type.Optional(
+      Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER, description: 'Default 1.' }),
+    ),
+    user,
+  }),
+  output: Type.Object({ user: Type.String(), key: Type.String(), value: Type.String() }),
+  async run({ key: name, by = 1, user: owner }, { api }) {
+    const body = { key: name, by, ...(owner === undefined ? {} : { user: owner }) };
+    const entry = await api<Entry>('POST', '/api/v1/kv_increment', { body });
+    return { data: { user: entry.user, key: entry.key, value: entry.value } };
   },
 });
 
@@ -136,4 +165,4 @@ function pathOf(name: string): string {
   return `/api/v1/kv/${encodeURIComponent(name)}`;
 }
 
-export const kvTools: readonly Tool[] = [get, put, list, remove];
+export const kvTools: readonly Tool[] = [get, put, increment, list, remove];

@@ -57,6 +57,13 @@ export function expectationsByRoute(
   let names = 0;
   const teamOrg = (whose: Ownership) => (owners[whose].org ? { org: owners[whose].org } : {});
 
+  /** The key of the caller's own scope. */
+  const publishableKeyOf = (caller: CallerName) => {
+    if (caller === 'stranger' || caller === 'otherKey') return tenants.otherApp.publishableKey;
+    if (caller === 'sandboxed' || caller === 'sandboxKey') return tenants.sandbox.publishableKey;
+    return tenants.app.publishableKey;
+  };
+
   /** Teams and orgs have no owner except their org, app or sandbox. */
   const tenantRows = (...first: Ownership[]) => rows(managed, ...first, 'other-app', 'sandbox');
   /** Automations belong to users, teams and orgs. */
@@ -97,7 +104,7 @@ export function expectationsByRoute(
     'DELETE /api/v1/extractions/:extraction': { table: deleteOwned, make: make.extraction, consumes: true },
     'GET /api/v1/extractions/:extraction/stream': { table: readOwned, make: make.extraction },
     'GET /api/v1/config': {
-      table: [...everybody, ...config.named],
+      table: [...everybody, ...config.listed],
       send: (target) => ({ path: `/api/v1/config?${target.whose === 'mine' ? '' : ownerQuery(target)}` }),
     },
     'GET /api/v1/config/*': {
@@ -198,6 +205,19 @@ export function expectationsByRoute(
     'PATCH /api/v1/installations/:installation': { table: managed, make: make.installation },
     'DELETE /api/v1/installations/:installation': { table: managed, make: make.installation, consumes: true },
 
+    'GET /api/v1/identity_issuers': { table: keysOnly },
+    'POST /api/v1/identity_issuers': {
+      table: keysOnly,
+      send: () => ({ body: { issuer: `https://login-${++names}.example.com`, audience: 'quarry' } }),
+    },
+    'GET /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
+    'PATCH /api/v1/identity_issuers/:identity_issuer': { table: tenantRows('mine'), make: make.issuer },
+    'DELETE /api/v1/identity_issuers/:identity_issuer': {
+      table: tenantRows('mine'),
+      make: make.issuer,
+      consumes: true,
+    },
+
     'GET /api/v1/sandboxes': { table: sandboxes.collection },
     ...newThing('/api/v1/sandboxes', sandboxes.collection, { name: 'Sandbox' }),
     'GET /api/v1/sandboxes/:sandbox': { table: sandboxes.one, make: make.sandbox },
@@ -271,8 +291,18 @@ export function expectationsByRoute(
       }),
     },
 
+    'POST /mcp/:key': {
+      table: everybody,
+      send: (_target, caller) => ({
+        path: `/mcp/${publishableKeyOf(caller)}`,
+        body: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+        headers: { accept: 'application/json, text/event-stream' },
+      }),
+    },
+
     'GET /api/v1/automations': { table: keysOnly },
     ...newThing('/api/v1/automations', keysOnly, { name: 'Automation', type: 'invoked' }),
+    'POST /api/v1/automations/check': { table: keysOnly, send: () => ({ body: { text: 'name: Automation' } }) },
     'GET /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
     'PATCH /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
     'DELETE /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation, consumes: true },

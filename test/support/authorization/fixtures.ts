@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { parseId } from '../../../src/ids.ts';
+import { newUuid, parseId } from '../../../src/ids.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
@@ -41,6 +41,8 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
   const make = {
     file: (whose: Ownership) => post(whose, '/files', { ...text, ...ownerIds(whose) }),
     agent: (whose: Ownership) => post(whose, '/agents', { name: 'Agent', ...ownerIds(whose) }),
+    issuer: (whose: Ownership) =>
+      post(whose, '/identity_issuers', { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' }),
     thread: (whose: Ownership) => post(whose, '/threads', { title: 'Thread', ...ownerIds(whose) }),
     async installation(whose: Ownership) {
       const { id } = whose === 'agent' ? agent : await make.agent(whose);

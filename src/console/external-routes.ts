@@ -1,0 +1,106 @@
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { AppError } from '../errors.ts';
+import { type Api, strict } from '../http/route.ts';
+import { type ExternalSignIn, pendingSeconds } from '../identity/sign-in.ts';
+import { formatId } from '../ids.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
+import { type ConsoleService, sessionSeconds } from './service.ts';
+
+const tag = 'Console';
+const path = '/console/oidc';
+const cookieName = 'quarry_sign_in';
+
+type Deps = {
+  externalSignIn: ExternalSignIn;
+  consoleSessions: ConsoleService;
+  credentials: Credentials;
+  baseUrl: () => string;
+  setCookie: (request: FastifyRequest, value: string, seconds: number) => string;
+};
+
+/** Signing in to the web console at an issuer that the app trusts. */
+export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
+  const { externalSignIn, consoleSessions, baseUrl } = deps;
+  const redirect = () => `${baseUrl()}${path}/callback`;
+  const cookie = (value: string, seconds: number) => {
+    const secure = baseUrl().startsWith('https:') ? ['Secure'] : [];
+    // Lax: the browser comes back from another site.
+    return [`${cookieName}=${value}`, `Path=${path}`, `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Lax', ...secure].join(
+      '; ',
+    );
+  };
+
+  api.public({
+    method: 'GET',
+    path: `${path}/issuers`,
+    operationId: 'listSignInIssuers',
+    tag,
+    summary: 'List the issuers at which users of an app sign in to the console',
+    description: 'For the sign-in page. Only issuers of the publishable key’s app that have a console client.',
+    query: Type.Object({ publishable_key: Type.String({ maxLength: 300 }) }),
+    responses: { 200: Type.Object({ data: Type.Array(Type.Object({ id: Type.String(), issuer: Type.String() })) }) },
+    handler: async ({ query }) => {
+      const issuers = await externalSignIn.list(await scopeOf(deps, query.publishable_key));
+      return { data: issuers.map(({ id, issuer }) => ({ id: formatId('identityIssuer', id), issuer })) };
+    },
+  });
+
+  api.public({
+    method: 'POST',
+    path: `${path}/start`,
+    operationId: 'startExternalSignIn',
+    idempotency: 'credential',
+    tag,
+    summary: 'Begin to sign in to the console at an issuer',
+    description: 'Returns the address to open in the browser, and sets a cookie that it brings back.',
+    body: strict({
+      publishable_key: Type.String({ maxLength: 300 }),
+      identity_issuer: Type.String({ maxLength: 100 }),
+    }),
+    responses: { 201: Type.Object({ url: Type.String() }) },
+    handler: async ({ body, reply }) => {
+      const scope = await scopeOf(deps, body.publishable_key);
+      const begun = await externalSignIn.begin(scope, body.identity_issuer, redirect());
+      reply.header('set-cookie', cookie(begun.cookie, pendingSeconds));
+      return { url: begun.url };
+    },
+  });
+
+  api.public({
+    method: 'GET',
+    path: `${path}/callback`,
+    operationId: 'finishExternalSignIn',
+    tag,
+    summary: 'Come back from an issuer, signed in to the console',
+    description: 'The issuer redirects the browser here. Opens a session of the console.',
+    audit: 'batched',
+    query: Type.Object({ code: Type.Optional(Type.String()), state: Type.Optional(Type.String()) }),
+    uncheckedQuery: true,
+    responses: { 302: null },
+    handler: async ({ query, request, reply }) => {
+      const user = await externalSignIn.finish(readCookie(request.headers.cookie), query);
+      const { value } = await consoleSessions.openUserSession(user);
+      const { appId, sandboxId, userId } = user;
+      request.auditNote = {
+        actor: { scopes: [{ appId, sandboxId }], kind: 'user', id: userId, credential: 'external' },
+        resource: formatId('user', userId),
+      };
+      reply.header('set-cookie', [cookie('', 0), deps.setCookie(request, value, sessionSeconds)]);
+      return reply.redirect('/console/', 302);
+    },
+  });
+}
+
+async function scopeOf({ credentials }: Pick<Deps, 'credentials'>, key: string) {
+  const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
+  const { identity } = await credentials.identify(headers);
+  if (identity.kind !== 'publishable')
+    throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
+  return identity;
+}
+
+function readCookie(header: string | undefined): string | undefined {
+  const pair = (header ?? '').split(';').find((each) => each.trim().startsWith(`${cookieName}=`));
+  return pair?.trim().slice(cookieName.length + 1);
+}

@@ -1,0 +1,78 @@
+import { Type } from 'typebox';
+import { AppError } from '../errors.ts';
+import { bodyBudgets } from '../http/body-budgets.ts';
+import { registerResource } from '../http/resource.ts';
+import { type Api, operators } from '../http/route.ts';
+import type { Credentials } from '../tenancy/credentials.ts';
+import { mcpResource } from './external-users.ts';
+import { presentIssuer } from './present.ts';
+import { issuerCreateSchema, issuerSchema, issuerUpdateSchema } from './schema.ts';
+import type { IdentityService } from './service.ts';
+
+const tag = 'Sign-in';
+
+type IdentityRouteDeps = { identity: IdentityService; credentials: Credentials; baseUrl: () => string };
+
+export function registerIdentityRoutes(api: Api, { identity, credentials, baseUrl }: IdentityRouteDeps): void {
+  registerResource(api, {
+    path: '/identity_issuers',
+    param: 'identity_issuer',
+    ids: ['IdentityIssuer', 'IdentityIssuers'],
+    words: ['an issuer of external identities', 'issuers of external identities'],
+    tag,
+    about: {
+      create:
+        'The app then accepts tokens of this OpenID Connect issuer along with its publishable key. `claims` may name only existing organisations and teams (422). 422 if the app has the issuer already.',
+      list: 'Newest first, without client secrets.',
+      get: 'Without the client secret.',
+      update:
+        'Omitted members keep their values; `claims` and `console` are replaced as a whole. The issuer itself cannot change.',
+      remove: 'Its tokens stop working. Users stay, and are found again if the issuer is created again.',
+    },
+    schema: issuerSchema,
+    present: presentIssuer,
+    create: { callers: operators, body: issuerCreateSchema, budget: bodyBudgets.plain, run: identity.create },
+    list: { callers: operators, run: identity.list },
+    get: { callers: operators, run: identity.get },
+    update: { callers: operators, body: issuerUpdateSchema, budget: bodyBudgets.plain, run: identity.update },
+    remove: { callers: operators, run: identity.remove },
+  });
+
+  api.public({
+    method: 'GET',
+    path: '/.well-known/oauth-protected-resource/mcp/:key',
+    operationId: 'getMcpResourceMetadata',
+    tag,
+    summary: 'Get the OAuth metadata of an app’s MCP endpoint',
+    description: 'RFC 9728: the issuers whose tokens `/mcp/{key}` accepts. The key is a publishable one.',
+    params: Type.Object({ key: Type.String() }),
+    responses: {
+      200: Type.Object({
+        resource: Type.String(),
+        resource_name: Type.String(),
+        authorization_servers: Type.Array(Type.String()),
+        scopes_supported: Type.Array(Type.String()),
+        bearer_methods_supported: Type.Array(Type.String()),
+      }),
+    },
+    handler: async ({ params }) => {
+      const scope = await findScope(credentials, params.key);
+      const issuers = await identity.listOf(scope);
+      return {
+        resource: mcpResource(baseUrl(), params.key),
+        resource_name: 'Quarry',
+        authorization_servers: issuers.map(({ issuer }) => issuer),
+        scopes_supported: ['openid'],
+        bearer_methods_supported: ['header'],
+      };
+    },
+  });
+}
+
+/** The app and sandbox of a publishable key; 404 for any other text. */
+async function findScope(credentials: Credentials, key: string) {
+  const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
+  const { identity } = await credentials.identify(headers).catch(() => ({ identity: undefined }));
+  if (identity?.kind !== 'publishable') throw new AppError('not_found', 'There is no such path.');
+  return identity;
+}

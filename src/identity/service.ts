@@ -1,0 +1,111 @@
+import type { Static } from 'typebox';
+import type { Clock } from '../clock.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import type { Database } from '../db/database.ts';
+import { refuseDuplicate } from '../db/unique.ts';
+import { AppError, found, invalidField, notFound } from '../errors.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { newUuid } from '../ids.ts';
+import type { Caller, Scope } from '../tenancy/caller.ts';
+import { fieldId, findOrg, findTeam, pathId } from '../tenancy/references.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import type { ClaimMapping, issuerCreateSchema, issuerUpdateSchema } from './schema.ts';
+import * as store from './store.ts';
+
+const issuersMax = 20;
+
+export type IdentityService = ReturnType<typeof createIdentityService>;
+
+type IdentityDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Pick<Fetcher, 'check'> };
+
+/** The issuers that an app trusts. */
+export function createIdentityService({ db, clock, secrets, fetcher }: IdentityDeps) {
+  function checkUrl(field: string, text: string): void {
+    const checked = fetcher.check(text);
+    if (!checked.ok) throw invalidField(field, checked.problem);
+    if (checked.url.protocol !== 'https:' && !isLoopback(checked.url)) throw invalidField(field, 'must be https.');
+    if (checked.url.search !== '' || checked.url.hash !== '')
+      throw invalidField(field, 'must have no query or fragment.');
+  }
+
+  /** 422 on a mapping that names an organisation or team that is not the app's. */
+  async function checkMapping(caller: Caller, { org, teams }: ClaimMapping): Promise<void> {
+    for (const [value, id] of Object.entries(org?.values ?? {})) {
+      const field = `claims.org.values.${value}`;
+      if (!(await findOrg(db, caller, fieldId('org', field, id)))) throw invalidField(field, 'not found');
+    }
+    for (const [value, id] of Object.entries(teams?.values ?? {})) {
+      const field = `claims.teams.values.${value}`;
+      if (!(await findTeam(db, caller, fieldId('team', field, id)))) throw invalidField(field, 'not found');
+    }
+  }
+
+  async function change(caller: Caller, row: store.IssuerRow, input: Static<typeof issuerUpdateSchema>) {
+    if (typeof input.jwks_url === 'string') checkUrl('jwks_url', input.jwks_url);
+    if (input.claims !== undefined) await checkMapping(caller, input.claims);
+    const { console: client } = input;
+    const secret = client?.client_secret;
+    return {
+      ...row,
+      audience: input.audience ?? row.audience,
+      jwksUrl: input.jwks_url === undefined ? row.jwksUrl : input.jwks_url,
+      createsUsers: input.create_users ?? row.createsUsers,
+      linksByEmail: input.link_by_email ?? row.linksByEmail,
+      claims: input.claims ?? row.claims,
+      ...(client === undefined
+        ? {}
+        : {
+            clientId: client?.client_id ?? null,
+            clientSecret: secret === undefined ? null : secrets.wrap(Buffer.from(secret)),
+          }),
+      updatedAt: clock.now(),
+    };
+  }
+
+  return {
+    async create(caller: Caller, input: Static<typeof issuerCreateSchema>): Promise<store.IssuerRow> {
+      const { issuer, audience, ...rest } = input;
+      checkUrl('issuer', issuer);
+      if ((await store.countIssuers(db, caller)) >= issuersMax)
+        throw new AppError('quota_exceeded', `An app has at most ${issuersMax} issuers. Delete one first.`);
+      const now = clock.now();
+      const { appId, sandboxId } = caller;
+      const empty = {
+        ...{ appId, sandboxId, id: newUuid(), issuer, audience, jwksUrl: null, claims: {}, createdAt: now },
+        ...{ createsUsers: false, linksByEmail: false, clientId: null, clientSecret: null, updatedAt: now },
+      };
+      const row = await change(caller, empty, rest);
+      await refuseDuplicate(
+        'identity_issuers_app_id_sandbox_id_issuer_key',
+        { field: 'issuer', message: 'The app already has this issuer.' },
+        () => store.insertIssuer(db, row),
+      );
+      return row;
+    },
+
+    list: (caller: Caller, page: PageRequest) => store.listIssuers(db, caller, page),
+
+    get: async (caller: Caller, id: string) => found(await store.findIssuer(db, caller, pathId('identityIssuer', id))),
+
+    async update(caller: Caller, id: string, input: Static<typeof issuerUpdateSchema>): Promise<store.IssuerRow> {
+      const row = await change(caller, found(await store.findIssuer(db, caller, pathId('identityIssuer', id))), input);
+      await store.updateIssuer(db, row);
+      return row;
+    },
+
+    /** Its tokens mean nothing from now on. Users and accounts stay, in case it is added again. */
+    async remove(caller: Caller, id: string): Promise<void> {
+      if (!(await store.deleteIssuer(db, caller, pathId('identityIssuer', id)))) throw notFound();
+    },
+
+    /** The issuers of the app of a publishable key. */
+    async listOf(scope: Scope): Promise<store.IssuerRow[]> {
+      const [rows] = await store.listIssuers(db, scope, { page: 1, pageSize: issuersMax, offset: 0 });
+      return rows;
+    },
+  };
+}
+
+function isLoopback({ hostname }: URL): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname);
+}

@@ -1,0 +1,147 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { FetchError } from '../content/fetch/errors.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import type { Database } from '../db/database.ts';
+import { AppError, found } from '../errors.ts';
+import { parseId } from '../ids.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { findAccountUser } from './accounts.ts';
+import { type IssuerKeys, readJson } from './issuer-keys.ts';
+import { findIssuer, type IssuerRow, listIssuers } from './store.ts';
+import { verifyToken } from './verify.ts';
+
+type SignInDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: Secrets;
+  fetcher: Pick<Fetcher, 'fetch' | 'check'>;
+  keys: IssuerKeys;
+};
+
+/** What the browser keeps, encrypted, while the user is at the issuer. */
+type Pending = Scope & {
+  issuer: string;
+  state: string;
+  nonce: string;
+  verifier: string;
+  redirect: string;
+  until: number;
+};
+
+/** How long signing in at the issuer may take. */
+export const pendingSeconds = 600;
+const timeoutMs = 10_000;
+const bytesMax = 64 * 1024;
+const issuersMax = 20;
+
+export type ExternalSignIn = ReturnType<typeof createExternalSignIn>;
+
+/** Signing in to the web console at an issuer: authorization code with PKCE (RFC 7636), for this server as a client. */
+export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: SignInDeps) {
+  function readPending(cookie: string | undefined, state: unknown): Pending {
+    let pending: Pending | undefined;
+    try {
+      const text = cookie === undefined ? undefined : secrets.unwrap(Buffer.from(cookie, 'base64url')).plain.toString();
+      pending = text === undefined ? undefined : (JSON.parse(text) as Pending);
+    } catch {
+      // Not a cookie of ours.
+    }
+    const isOver = pending === undefined || pending.until < clock.now().getTime();
+    if (pending === undefined || isOver || typeof state !== 'string' || !isEqual(state, pending.state))
+      throw new AppError('invalid_credentials', 'This sign-in is not valid or took too long. Start again.');
+    return pending;
+  }
+
+  async function exchange(issuer: IssuerRow, pending: Pending, code: string): Promise<string> {
+    const { tokenEndpoint } = await keys.discover(issuer);
+    if (tokenEndpoint === undefined || issuer.clientId === null) throw notConfigured();
+    const form = new URLSearchParams({
+      ...{ grant_type: 'authorization_code', code, redirect_uri: pending.redirect },
+      ...{ client_id: issuer.clientId, code_verifier: pending.verifier },
+    });
+    const secret = issuer.clientSecret === null ? undefined : secrets.unwrap(issuer.clientSecret).plain.toString();
+    const basic = secret && Buffer.from(`${encodeURIComponent(issuer.clientId)}:${encodeURIComponent(secret)}`);
+    const response = await fetcher.fetch(tokenEndpoint, {
+      method: 'POST',
+      headers: {
+        ...{ accept: 'application/json', 'accept-encoding': 'identity' },
+        'content-type': 'application/x-www-form-urlencoded',
+        ...(basic ? { authorization: `Basic ${basic.toString('base64')}` } : {}),
+      },
+      body: form.toString(),
+      ...{ lane: issuer.appId, redirect: 'manual', bytesMax, timeoutMs },
+    });
+    const { id_token: token } = readJson(response.status, response.headers, await response.bytes());
+    if (typeof token !== 'string') throw new FetchError('bad_response', 'The issuer sent no id_token.');
+    return token;
+  }
+
+  return {
+    /** The issuers of an app at which its users may sign in to the console. */
+    async list(scope: Scope): Promise<IssuerRow[]> {
+      const [rows] = await listIssuers(db, scope, { page: 1, pageSize: issuersMax, offset: 0 });
+      return rows.filter(({ clientId }) => clientId !== null);
+    },
+
+    /** Where to send the browser, and what it must bring back. */
+    async begin(scope: Scope, issuerId: string, redirect: string): Promise<{ url: string; cookie: string }> {
+      const id = parseId('identityIssuer', issuerId);
+      const issuer = found(id === undefined ? undefined : await findIssuer(db, scope, id));
+      const { authorizationEndpoint } = await keys.discover(issuer);
+      if (issuer.clientId === null || authorizationEndpoint === undefined) throw notConfigured();
+      const checked = fetcher.check(authorizationEndpoint);
+      if (!checked.ok) throw notConfigured();
+      const secret = () => randomBytes(32).toString('base64url');
+      const { appId, sandboxId } = scope;
+      const until = clock.now().getTime() + pendingSeconds * 1_000;
+      const pending: Pending = {
+        ...{ appId, sandboxId, issuer: issuer.id, redirect, until },
+        ...{ state: secret(), nonce: secret(), verifier: secret() },
+      };
+      const url = checked.url;
+      const query = {
+        ...{ response_type: 'code', client_id: issuer.clientId, redirect_uri: redirect, scope: 'openid email profile' },
+        ...{ state: pending.state, nonce: pending.nonce, code_challenge_method: 'S256' },
+        code_challenge: createHash('sha256').update(pending.verifier).digest('base64url'),
+      };
+      for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+      return { url: url.href, cookie: secrets.wrap(Buffer.from(JSON.stringify(pending))).toString('base64url') };
+    },
+
+    /** The user who comes back from the issuer. 401 unless everything fits. */
+    async finish(
+      cookie: string | undefined,
+      { code, state }: { code?: unknown; state?: unknown },
+    ): Promise<Scope & { userId: string; epoch: number }> {
+      const pending = readPending(cookie, state);
+      const { appId, sandboxId } = pending;
+      const issuer = await findIssuer(db, pending, pending.issuer);
+      if (issuer === undefined || issuer.clientId === null) throw notConfigured();
+      if (typeof code !== 'string' || code.length > 4_096)
+        throw new AppError('invalid_credentials', 'The issuer did not sign you in.');
+      let token: string;
+      try {
+        token = await exchange(issuer, pending, code);
+      } catch (error) {
+        if (!(error instanceof FetchError)) throw error;
+        throw new AppError('invalid_credentials', 'The issuer did not sign you in.', { cause: error });
+      }
+      const verified = await verifyToken(keys, issuer, token, [issuer.clientId], clock.now());
+      const { nonce } = verified.claims;
+      if (typeof nonce !== 'string' || !isEqual(nonce, pending.nonce))
+        throw new AppError('invalid_credentials', 'The token belongs to another sign-in.');
+      return { appId, sandboxId, ...(await findAccountUser({ db, clock }, issuer, verified)) };
+    },
+  };
+}
+
+function isEqual(a: string, b: string): boolean {
+  const [one, other] = [Buffer.from(a), Buffer.from(b)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}
+
+function notConfigured(): AppError {
+  return new AppError('not_found', 'This issuer cannot sign users in to the console.');
+}

@@ -1,0 +1,188 @@
+import type { PostingColumns } from '../../content/postings.ts';
+import { allowedBit, bestRows, liveBit, type Ranked } from './rank.ts';
+
+/**
+ * BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and idf = ln(1 + (N − df + ½) / (df + ½)). N, df and
+ * the average length are those of the live chunks of all searched sources.
+ */
+const k1 = 1.2;
+const b = 0.75;
+/**
+ * BM25F: what a word's occurrence in the title or a heading adds to its frequency. More than a half finds less on CISI.
+ */
+export const titleWeight = 0.25;
+
+export type ScopeStatistics = {
+  chunks: number;
+  averageLength: number;
+  /** Some rows are chunks that are gone. */
+  hasDead: boolean;
+};
+
+/** Postings of one source: `base` is the row of ordinal 0 (it may be negative). */
+type SourcePostings = { base: number; columns: PostingColumns };
+
+export type RankTerm = {
+  /** How much the term counts: how often it occurs in the query. */
+  count: number;
+  lists: SourcePostings[];
+};
+
+/** Statistics of a term: its document frequency in the scope and its idf. */
+type TermWeight = { documentFrequency: number; idf: number };
+
+export type Scored = {
+  weights: TermWeight[];
+  /** The best allowed rows, best first. */
+  ranked: Ranked[];
+  /** The score of any allowed row, whether ranked or not. */
+  scoreOf(row: number): number;
+};
+
+/**
+ * Ranks the allowed rows by their terms; at most `count`. Rows that are not live do not count at all; live rows that are
+ * not allowed count in the statistics and get no score. `titled` is the weight of titles and headings.
+ *
+ * The weightiest terms come first. As soon as the rest together cannot lift a row into the ranking (MaxScore, Turtle and
+ * Flood 1995), the rest are looked up for the rows that can still be in it: the words that nearly every chunk has, whose
+ * postings are the longest, are hardly read. The ranking is the same.
+ */
+export function scoreTerms(
+  terms: readonly RankTerm[],
+  statistics: ScopeStatistics,
+  rows: Uint8Array,
+  titled: number,
+  count: number,
+): Scored {
+  const weights = terms.map((term) => weigh(term, statistics, rows));
+  const norm = { least: k1 * (1 - b), perWord: (k1 * b) / Math.max(1, statistics.averageLength), titled };
+  const factors = terms.map((term, i) => term.count * (weights[i]?.idf ?? 0) * (k1 + 1));
+  const order = [...terms.keys()].sort((x, y) => (factors[y] as number) - (factors[x] as number));
+  const scores = new Float32Array(rows.length);
+  let rest = factors.reduce((sum, factor) => sum + factor, 0);
+  let candidates: Ranked[] | undefined;
+  for (const i of order) {
+    const term = terms[i] as RankTerm;
+    const factor = factors[i] as number;
+    candidates ??= pruned(scores, rest, term, count);
+    if (candidates) for (const one of candidates) one.score += lookUp(term, factor, one.row, norm);
+    else addPostings(term, factor, rows, scores, norm);
+    // A little more than the bound, because sums of floats are rounded.
+    rest -= factor;
+  }
+  const ranked = candidates
+    ? candidates.sort((x, y) => y.score - x.score || x.row - y.row).slice(0, count)
+    : bestRows(scores, count);
+  return {
+    weights,
+    ranked,
+    scoreOf: (row) =>
+      ((rows[row] ?? 0) & allowedBit) === 0
+        ? 0
+        : terms.reduce((sum, term, i) => sum + lookUp(term, factors[i] as number, row, norm), 0),
+  };
+}
+
+type Norm = { least: number; perWord: number; titled: number };
+
+function contribution(factor: number, tally: number, length: number, norm: Norm): number {
+  const frequency = (tally >>> 1) + (tally & 1) * norm.titled;
+  return (factor * frequency) / (frequency + norm.least + norm.perWord * length);
+}
+
+function addPostings(term: RankTerm, factor: number, rows: Uint8Array, scores: Float32Array, norm: Norm): void {
+  const { least, perWord, titled } = norm;
+  for (const { base, columns } of term.lists) {
+    const { ordinals, tallies, lengths } = columns;
+    for (let i = 0; i < ordinals.length; i++) {
+      const row = base + (ordinals[i] as number);
+      if (((rows[row] ?? 0) & allowedBit) === 0) continue;
+      const tally = tallies[i] as number;
+      const frequency = (tally >>> 1) + (tally & 1) * titled;
+      const score = (factor * frequency) / (frequency + least + perWord * (lengths[i] as number));
+      scores[row] = (scores[row] as number) + score;
+    }
+  }
+}
+
+/** What a term adds to one row, found by bisection. */
+function lookUp({ lists }: RankTerm, factor: number, row: number, norm: Norm): number {
+  let sum = 0;
+  for (const { base, columns } of lists) {
+    const { ordinals, tallies, lengths } = columns;
+    const ordinal = row - base;
+    let low = 0;
+    let high = ordinals.length - 1;
+    if (high < 0 || ordinal < (ordinals[0] as number) || ordinal > (ordinals[high] as number)) continue;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((ordinals[middle] as number) < ordinal) low = middle + 1;
+      else high = middle;
+    }
+    if (ordinals[low] === ordinal) sum += contribution(factor, tallies[low] as number, lengths[low] as number, norm);
+  }
+  return sum;
+}
+
+/** Looking up a row in a list costs about as much as adding this many postings. */
+const lookUpCost = 24;
+const prunedPostingsMin = 50_000;
+
+/**
+ * The rows that can still be among the best `count` when terms worth `rest` are left; undefined while those are too many
+ * for looking up, or the next list is short.
+ */
+function pruned(scores: Float32Array, rest: number, next: RankTerm, count: number): Ranked[] | undefined {
+  const postings = next.lists.reduce((sum, { columns }) => sum + columns.ordinals.length, 0);
+  if (postings < prunedPostingsMin) return undefined;
+  const floor = scoreOfRank(scores, count) - rest * (1 + 1e-5);
+  if (floor <= 0) return undefined;
+  const most = postings / lookUpCost;
+  const candidates: Ranked[] = [];
+  for (let row = 0; row < scores.length; row++) {
+    const score = scores[row] as number;
+    if (score < floor) continue;
+    if (candidates.length >= most) return undefined;
+    candidates.push({ row, score });
+  }
+  return candidates;
+}
+
+const buckets = 4_096;
+
+/** A score that at least `count` rows reach, near the greatest such score; 0 when fewer rows have one. */
+function scoreOfRank(scores: Float32Array, count: number): number {
+  let largest = 0;
+  for (let row = 0; row < scores.length; row++) if ((scores[row] as number) > largest) largest = scores[row] as number;
+  if (largest === 0) return 0;
+  const histogram = new Uint32Array(buckets + 1);
+  const scale = buckets / largest;
+  for (let row = 0; row < scores.length; row++) {
+    const bucket = ((scores[row] as number) * scale) | 0;
+    histogram[bucket] = (histogram[bucket] as number) + 1;
+  }
+  let found = 0;
+  for (let bucket = buckets; bucket > 0; bucket--) {
+    found += histogram[bucket] as number;
+    if (found >= count) return (bucket / scale) * (1 - 1e-6);
+  }
+  return 0;
+}
+
+function weigh({ lists }: RankTerm, { chunks, hasDead }: ScopeStatistics, rows: Uint8Array): TermWeight {
+  const documentFrequency = hasDead ? countLive(lists, rows) : countAll(lists);
+  return { documentFrequency, idf: Math.log(1 + (chunks - documentFrequency + 0.5) / (documentFrequency + 0.5)) };
+}
+
+function countAll(lists: SourcePostings[]): number {
+  return lists.reduce((count, { columns }) => count + columns.ordinals.length, 0);
+}
+
+function countLive(lists: SourcePostings[], rows: Uint8Array): number {
+  let count = 0;
+  for (const { base, columns } of lists) {
+    const { ordinals } = columns;
+    for (let i = 0; i < ordinals.length; i++) count += (rows[base + (ordinals[i] as number)] ?? 0) & liveBit;
+  }
+  return count;
+}
