@@ -35,6 +35,7 @@ export const limits = {
   virtualPathCharactersMax: 1_000,
   configBytesMax: 64 * 1024 * 1024,
   metadataBytesMax: 262_144,
+  automationTextCharactersMax: 262_144,
   aclGrantsMax: 1_000,
   jsonDepthMax: 100,
   /** Values in any validated JSON; each route has a lower limit for its body. */

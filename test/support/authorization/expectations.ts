@@ -104,7 +104,7 @@ export function expectationsByRoute(
     'DELETE /api/v1/extractions/:extraction': { table: deleteOwned, make: make.extraction, consumes: true },
     'GET /api/v1/extractions/:extraction/stream': { table: readOwned, make: make.extraction },
     'GET /api/v1/config': {
-      table: [...everybody, ...config.named],
+      table: [...everybody, ...config.listed],
       send: (target) => ({ path: `/api/v1/config?${target.whose === 'mine' ? '' : ownerQuery(target)}` }),
     },
     'GET /api/v1/config/*': {
@@ -302,6 +302,7 @@ export function expectationsByRoute(
 
     'GET /api/v1/automations': { table: keysOnly },
     ...newThing('/api/v1/automations', keysOnly, { name: 'Automation', type: 'invoked' }),
+    'POST /api/v1/automations/check': { table: keysOnly, send: () => ({ body: { text: 'name: Automation' } }) },
     'GET /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
     'PATCH /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
     'DELETE /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation, consumes: true },
