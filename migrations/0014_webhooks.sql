@@ -67,8 +67,8 @@ create index webhook_deliveries_newest on webhook_deliveries (app_id, webhook_id
 create index webhook_deliveries_due on webhook_deliveries (app_id, webhook_id, next_attempt_at, sequence) where state = 'pending';
 create index webhook_deliveries_of_event on webhook_deliveries (app_id, event_id);
 
--- Whether a webhook or a stream takes events of this name.
-create function event_is_heard(app uuid, sandbox uuid, event_name text) returns boolean language sql stable as $$
+-- Whether a webhook or a stream takes events of this name. Volatile, so that it sees what committed during its statement.
+create function event_is_heard(app uuid, sandbox uuid, event_name text) returns boolean language sql volatile as $$
   select exists (select 1 from webhooks w
       where w.app_id = app and w.sandbox_id = sandbox and (event_name = any(w.events) or '*' = any(w.events)))
     or exists (select 1 from event_logs l

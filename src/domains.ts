@@ -108,7 +108,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const automations = createAutomations({ ...services, version }, nodeDomains);
 
   const webhooks = createWebhooks({ ...base, fetcher });
-  const events = createEvents({ ...base, onLogged: webhooks.onLogged });
+  const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });
   const sweep = createIdempotencySweep(base);
   const all: Domain[] = [
     sweep,
@@ -157,6 +157,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     kv: kv.service,
     kvWatch: kv.watch,
     webhooks: webhooks.service,
+    events: events.service,
     ...automations.service,
   };
 }

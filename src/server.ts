@@ -10,6 +10,7 @@ import { registerConfigRoutes } from './configs/routes.ts';
 import { registerConsoleRoutes } from './console/routes.ts';
 import { registerConsole } from './console/static.ts';
 import { type BackgroundWork, createDomains, type Domains } from './domains.ts';
+import { registerEventRoutes } from './events/routes.ts';
 import { registerExtractionRoutes } from './extractions/routes.ts';
 import { registerFileRoutes } from './files/routes.ts';
 import { registerDocs } from './http/docs.ts';
@@ -198,6 +199,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerKvRoutes(api, domains);
   registerKvCollectionRoutes(api, domains);
   registerWebhookRoutes(api, domains);
+  registerEventRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
   registerConsoleRoutes(api, domains);

@@ -3,7 +3,8 @@ import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import { logEvents, type OnLogged } from './log.ts';
+import { eventsTopic, logEvents, type OnLogged } from './log.ts';
+import { createEventService, type EventService, eventStream } from './service.ts';
 import { deleteReleasedEvents, releaseOldEvents } from './store.ts';
 
 const sweep = { task: taskNames.sweepEvents, everySeconds: 600 };
@@ -13,9 +14,12 @@ const dayMs = 24 * 60 * 60 * 1_000;
 /** How long events are logged, and with them the deliveries to webhooks; and how many of one app or sandbox. */
 export const eventBounds = { keptDays: 7, eventsMax: 1_000_000 };
 
-export function createEvents({ db, clock, onLogged }: { db: Database; clock: Clock; onLogged: OnLogged }): Domain {
+type EventsDeps = { db: Database; clock: Clock; streamSecondsMax: number; onLogged: OnLogged };
+
+export function createEvents({ db, clock, streamSecondsMax, onLogged }: EventsDeps): Domain<EventService> {
   return {
-    service: undefined,
+    service: createEventService({ db, streamSecondsMax }),
+    streams: { [eventsTopic]: eventStream(db) },
     tasks: {
       [taskNames.logEvents]: async (payload) => {
         while (await db.begin((tx) => logEvents(tx, payload as Scope, onLogged)));

@@ -4,7 +4,7 @@ import type { Scope } from '../tenancy/caller.ts';
 import { numberEvents, type Positions } from './store.ts';
 
 /** The kind of the log in notifications. */
-const eventsTopic = 'events';
+export const eventsTopic = 'events';
 
 /** What else happens in the transaction that logs events. */
 export type OnLogged = (tx: Db, scope: Scope, positions: Positions) => Promise<void>;

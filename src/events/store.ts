@@ -5,7 +5,8 @@
  * gives it a position.
  */
 import type { Db } from '../db/database.ts';
-import type { Scope } from '../tenancy/caller.ts';
+import type { Scope, UserCaller } from '../tenancy/caller.ts';
+import { fileGranted, inScope, ownedVisible } from '../tenancy/visible.ts';
 
 /** Positions that were given: from `after` + 1 to `last`. */
 export type Positions = { after: number; last: number };
@@ -41,6 +42,78 @@ export async function lockLog(tx: Db, { appId, sandboxId }: Scope): Promise<numb
     on conflict (app_id, sandbox_id) do update set position = event_logs.position
     returning position`;
   return log?.position;
+}
+
+export type LoggedEvent = { position: number; id: string; name: string; payload: unknown; createdAt: Date };
+
+/** The log's last position, and the events after another one, up to a bound; undefined when some are not kept. */
+export async function readEventLog(
+  db: Db,
+  { appId, sandboxId }: Scope,
+  after: number | undefined,
+  { rowsMax, bytesMax }: { rowsMax: number; bytesMax: number },
+): Promise<{ position: number; events: LoggedEvent[] | undefined } | undefined> {
+  const [log] = await db<{ position: number; keptAfter: number }[]>`
+    select position, kept_after from event_logs where app_id = ${appId} and sandbox_id = ${sandboxId}`;
+  if (log === undefined) return undefined;
+  const { position, keptAfter } = log;
+  if (after === undefined || after === position) return { position, events: [] };
+  // A position from the future was never given.
+  if (after < keptAfter || after > position) return { position, events: undefined };
+  const events = await db<LoggedEvent[]>`
+    select position, id, name, payload, created_at from (
+      select e.*, sum(octet_length(e.payload::text)) over (order by e.position) - octet_length(e.payload::text) as bytes_before
+      from (select position, id, name, payload, created_at from events
+        where app_id = ${appId} and sandbox_id = ${sandboxId} and position > ${after}
+        order by position limit ${rowsMax}) e) counted
+    where bytes_before < ${bytesMax}
+    order by position`;
+  // Between the two statements the oldest events may have been deleted.
+  return { position, events: events[0]?.position === after + 1 ? events : undefined };
+}
+
+/**
+ * The positions of those events that the user sees: those of their resources, files that are shared with them, and for
+ * an admin of an org all about its sources. Events of the app itself are for its developers.
+ */
+export async function listSeenPositions(db: Db, caller: UserCaller, positions: readonly number[]): Promise<number[]> {
+  const administers = caller.orgRole === 'admin' && caller.orgId !== undefined;
+  const rows = await db<{ position: number }[]>`
+    select e.position from events e
+    where e.position = any(${[...positions]}::bigint[]) and ${inScope(db, caller, 'e')} and (
+      (${ownedVisible(db, caller, 'e')})
+      or (${administers} and e.subject_kind in ('source', 'ingestion') and e.org_id = ${caller.orgId ?? null})
+      or (e.subject_kind = 'file' and exists (
+        select 1 from files f
+        where f.app_id = e.app_id and f.id = e.subject_id and ${fileGranted(db, caller, 'f', 'read')})))`;
+  return rows.map(({ position }) => position);
+}
+
+/** Keeps events logged for streams. False when they are not now, or only for a moment. */
+export async function renewFollowing(db: Db, scope: Scope, keptSeconds: number): Promise<boolean> {
+  const { count } = await db`
+    update event_logs set followed_until = now() + ${keptSeconds}::bigint * interval '1 second'
+    where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and followed_until > now() + interval '1 minute'`;
+  return count > 0;
+}
+
+/** Begins to log events for streams. Those of before were not all written, so no stream continues from before. */
+export async function startFollowing(db: Db, scope: Scope, keptSeconds: number): Promise<void> {
+  await db`
+    insert into event_logs (app_id, sandbox_id, followed_until)
+    values (${scope.appId}, ${scope.sandboxId}, now() + ${keptSeconds}::bigint * interval '1 second')
+    on conflict (app_id, sandbox_id) do update set followed_until = excluded.followed_until,
+      kept_after = case when event_logs.followed_until > now() + interval '1 minute' then event_logs.kept_after
+        else event_logs.position end`;
+}
+
+/** The transactions of this database that have written something and are still open. */
+export async function listOpenWriters(db: Db, among?: readonly string[]): Promise<string[]> {
+  const rows = await db<{ xid: string }[]>`
+    select backend_xid::text as xid from pg_stat_activity
+    where datname = current_database() and backend_xid is not null and pid <> pg_backend_pid()
+      and (${among === undefined} or backend_xid::text = any(${[...(among ?? [])]}::text[]))`;
+  return rows.map(({ xid }) => xid);
 }
 
 /** Ends the logs' promise to keep the oldest events from before this time, and those beyond the newest `eventsMax`. */

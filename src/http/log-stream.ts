@@ -19,9 +19,15 @@ type Reader = {
  * Sends a reader the entries it lacks, as far as it accepts them now. The first event is `ready`: from its position on
  * nothing is missed. `reset` says that changes are missing because they are no longer kept.
  * @param frames the events as text, shared by all readers of the log
+ * @param sees whether the reader may see an entry
  * @returns whether there is more to send
  */
-export function sendLog(reader: Reader, { position, entries }: Log, frames: Map<number, string>): boolean {
+export function sendLog(
+  reader: Reader,
+  { position, entries }: Log,
+  frames: Map<number, string>,
+  sees: (entry: LogEntry) => boolean,
+): boolean {
   const { response } = reader;
   if (reader.fresh) {
     reader.fresh = false;
@@ -35,14 +41,14 @@ export function sendLog(reader: Reader, { position, entries }: Log, frames: Map<
   if (entries === undefined) {
     const data = {
       position,
-      message: `The changes after ${reader.version} are no longer kept: read the entries again.`,
+      message: `The changes after ${reader.version} are no longer kept: read the current state again.`,
     };
     response.write(frameOf(position, 'reset', data));
     reader.version = position;
     return false;
   }
   for (const entry of entries) {
-    if (reader.accepts(entry)) {
+    if (sees(entry) && reader.accepts(entry)) {
       if (response.writableNeedDrain) return true;
       let frame = frames.get(entry.position);
       if (frame === undefined) {

@@ -39,6 +39,8 @@ export type LogSource = {
   readLog(appId: string, id: string, after: number | undefined): Promise<Log | undefined>;
   /** Those of these logs that the user sees. */
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
+  /** The positions of those entries of a log that the user sees. Without it, a user who sees the log sees all. */
+  filterEntries?(caller: UserCaller, id: string, entries: readonly LogEntry[]): Promise<Set<number>>;
 };
 
 type StreamHubOptions = {
@@ -339,14 +341,32 @@ export class StreamHub {
     const open = [...topic.streams].filter((stream) => !isStalled(stream));
     for (const [after, streams] of Map.groupBy(open, ({ version }) => version)) {
       const log = await source.readLog(topic.appId, topic.id, after);
+      const seen = await this.#filterEntries(source, topic.id, streams, log?.entries ?? []);
       for (const stream of streams) {
         if (log === undefined) this.#end(stream);
         else {
           stream.behind = false;
-          if (sendLog(stream, log, frames) && !isStalled(stream)) this.#markDirty(stream.topic);
+          const { identity } = stream;
+          const seenByUser = identity.kind === 'user' ? seen?.get(userName(identity)) : undefined;
+          const more = sendLog(stream, log, frames, (entry) => seenByUser?.has(entry.position) ?? true);
+          if (more && !isStalled(stream)) this.#markDirty(stream.topic);
         }
       }
     }
+  }
+
+  /** The positions that each user among the readers sees, with the rights that they have now. Undefined: all. */
+  async #filterEntries(source: LogSource, id: string, streams: readonly Stream[], entries: readonly LogEntry[]) {
+    if (source.filterEntries === undefined || entries.length === 0) return undefined;
+    const readers = new Map<string, UserCaller>();
+    for (const { identity } of streams) if (identity.kind === 'user') readers.set(userName(identity), identity);
+    const current = (await this.#options.loadUsers?.([...readers.values()])) ?? [...readers.values()];
+    const seen = new Map<string, Set<number>>();
+    for (const [index, name] of [...readers.keys()].entries()) {
+      const user = current[index];
+      seen.set(name, user === undefined ? new Set() : await source.filterEntries(user, id, entries));
+    }
+    return seen;
   }
 
   /** Ends the streams that have reached their maximum age, and schedules the next check. */

@@ -38,7 +38,7 @@ export type Expectation = {
 };
 
 /** Streams that have no end: HEAD gets the same status. */
-export const unending = new Set(['GET /api/v1/kv_watch']);
+export const unending = new Set(['GET /api/v1/events/stream', 'GET /api/v1/kv_watch']);
 
 export const rows = (table: Row[], ...kept: Ownership[]) => table.filter(({ whose }) => kept.includes(whose));
 export const without = (table: Row[], ...left: Ownership[]) => table.filter(({ whose }) => !left.includes(whose));
@@ -343,6 +343,7 @@ export function expectationsByRoute(
       send: () => ({ body: { status: 'running' } }),
     },
     'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
+    'GET /api/v1/events/stream': { table: everybody },
     'GET /api/v1/webhooks': { table: keysOnly },
     ...newThing('/api/v1/webhooks', keysOnly, { url: 'https://example.com/hook', events: ['*'] }),
     'GET /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook },

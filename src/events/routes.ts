@@ -1,0 +1,23 @@
+import { Type } from 'typebox';
+import { type Api, everyCaller } from '../http/route.ts';
+import type { StreamHub } from '../http/sse.ts';
+import { eventsTopic } from './log.ts';
+import type { EventService } from './service.ts';
+
+export function registerEventRoutes(api: Api, { events, streams }: { events: EventService; streams: StreamHub }): void {
+  api.app(everyCaller, {
+    method: 'GET',
+    path: '/api/v1/events/stream',
+    operationId: 'streamEvents',
+    protocol: 'events',
+    tag: 'Webhooks',
+    summary: 'Follow events',
+    description:
+      'Server-Sent Events: first `ready`, from whose position nothing is missed; then an `event` for each event that the caller may see, with its `id`, `type`, `timestamp`, `sequence` and `data`. With `Last-Event-ID`, continues after that one. `reset` means that events in between are no longer kept: read the current state again.',
+    responses: { 200: Type.String({ description: 'text/event-stream' }) },
+    async handler({ caller, request, reply }) {
+      await events.follow(caller, request.headers['last-event-id'] !== undefined);
+      return streams.open(request, reply, eventsTopic, caller.appId, caller.sandboxId);
+    },
+  });
+}

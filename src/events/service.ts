@@ -1,0 +1,65 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Database } from '../db/database.ts';
+import { AppError } from '../errors.ts';
+import type { LogSource } from '../http/sse.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { presentEvent } from './present.ts';
+import { listOpenWriters, listSeenPositions, readEventLog, renewFollowing, startFollowing } from './store.ts';
+
+/** Events per read of the log. */
+const readBounds = { rowsMax: 500, bytesMax: 1024 * 1024 };
+/** Events are logged for at least this long after a stream began. */
+const keptSecondsMin = 3_600;
+const writersWaitMs = 10_000;
+const writersPollMs = 20;
+
+export type EventService = ReturnType<typeof createEventService>;
+
+export function createEventService({ db, streamSecondsMax }: { db: Database; streamSecondsMax: number }) {
+  const keptSeconds = Math.max(keptSecondsMin, 2 * streamSecondsMax);
+
+  /** Changes that began before events were logged may have written none: waits until they have ended. */
+  async function waitForWriters(): Promise<void> {
+    const deadline = AbortSignal.timeout(writersWaitMs);
+    for (let open = await listOpenWriters(db); open.length > 0; open = await listOpenWriters(db, open)) {
+      if (deadline.aborted)
+        throw new AppError('unavailable', 'A long change is under way: try again.', {
+          headers: { 'retry-after': '5' },
+        });
+      await wait(writersPollMs);
+    }
+  }
+
+  return {
+    /** From its return on, every event is logged. A reader that continues needs no wait: its first stream waited. */
+    async follow(scope: Scope, continues: boolean): Promise<void> {
+      const renewed = await renewFollowing(db, scope, keptSeconds);
+      if (!renewed) await startFollowing(db, scope, keptSeconds);
+      if (!renewed || !continues) await waitForWriters();
+    },
+  };
+}
+
+/** The log of production or a sandbox, for streams. */
+export function eventStream(db: Database): LogSource {
+  return {
+    async readLog(appId, sandboxId, after) {
+      const log = await readEventLog(db, { appId, sandboxId }, after, readBounds);
+      if (log === undefined) return undefined;
+      const entries = log.events?.map((event) => ({
+        ...{ position: event.position, event: 'event', key: event.name },
+        data: presentEvent(event),
+      }));
+      return { position: log.position, entries };
+    },
+    filterVisible: async (caller, ids) => ids.filter((id) => id === caller.sandboxId),
+    filterEntries: async (caller, _id, entries) =>
+      new Set(
+        await listSeenPositions(
+          db,
+          caller,
+          entries.map(({ position }) => position),
+        ),
+      ),
+  };
+}
