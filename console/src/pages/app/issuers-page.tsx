@@ -8,7 +8,6 @@ import { type FieldSpec, FormDialog } from '../../ui/form-dialog.tsx';
 import { refresh, useApi } from '../../ui/query.ts';
 import { DeleteButton, ResourcePage } from '../../ui/resource-page.tsx';
 import type { Column } from '../../ui/table.tsx';
-import { Time } from '../../ui/time.tsx';
 
 const issuers = 'GET /api/v1/identity_issuers';
 
@@ -53,9 +52,8 @@ export function IssuersPage() {
     { id: 'issuer', name: 'Issuer', look: 'main', sort: ({ issuer }) => issuer, cell: ({ issuer }) => issuer },
     { id: 'audience', name: 'Audience', sort: ({ audience }) => audience, cell: ({ audience }) => audience },
     { id: 'users', name: 'Unknown accounts', cell: (one) => describeUnknown(one) },
-    { id: 'console', name: 'Console sign-in', cell: (one) => (one.console === undefined ? 'Off' : 'On') },
+    { id: 'console', name: 'Console', cell: (one) => (one.console === undefined ? 'No sign-in' : 'Sign-in') },
     { id: 'id', name: 'Id', look: 'wide', cell: ({ id }) => <Id id={id} label={`…${id.slice(-6)}`} /> },
-    { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
     {
       id: 'actions',
       name: 'Actions',
