@@ -12,6 +12,7 @@ import {
   recordFiles,
   recordKnowledge,
   recordOperations,
+  recordWebhooks,
 } from '../support/reference/work.ts';
 import { startTestServer } from '../support/server.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
@@ -23,7 +24,7 @@ import { projectRoot, readProjectFile } from '../support/source.ts';
 const file = 'src/http/openapi-examples.json';
 
 const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' } });
-const site = await startSite({ '/': htmlPage('Example Domain') });
+const site = await startSite({ '/': htmlPage('Example Domain'), '/hook': 'ok' });
 const provider = await startProvider({ redirectUris: [`${server.baseUrl}/console/oidc/callback`] });
 after(async () => {
   await server.close();
@@ -37,6 +38,7 @@ test('each example of the reference is accepted by the server and returns what i
   const app = await server.provision.app();
   const recorder = new Recorder(server, { key: app.secretKey });
   const tenants = await recordTenants(recorder, app);
+  await recordWebhooks(recorder, `${site.origin}/hook`);
   await recordFiles(recorder, app, tenants, `${site.origin}/`);
   await recordEntries(recorder, tenants);
   await recordKnowledge(recorder, tenants);

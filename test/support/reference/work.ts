@@ -49,6 +49,25 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
   await recorder.record('deleteFile', { path });
 }
 
+/** A webhook to this address, and its deliveries. */
+export async function recordWebhooks(recorder: Recorder, url: string): Promise<void> {
+  const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'] } });
+  const path = { webhook: id };
+  await recorder.record('listWebhooks');
+  await recorder.record('getWebhook', { path });
+  await recorder.record('updateWebhook', { path, body: { description: 'Orders for the shop.' } });
+  const { id: delivery } = await recorder.record('testWebhook', { path });
+  type Deliveries = { data: { state: string }[] };
+  await recorder.until('listWebhookDeliveries', { path }, (body) =>
+    (body as Deliveries).data.every(({ state }) => state === 'delivered'),
+  );
+  await recorder.record('redeliverWebhookDelivery', { path: { ...path, delivery } });
+  await recorder.record('pauseWebhook', { path });
+  await recorder.record('resumeWebhook', { path });
+  await recorder.record('rotateWebhookSecret', { path, body: { overlap_seconds: 3_600 } });
+  await recorder.record('deleteWebhook', { path });
+}
+
 /** Key-value entries of one user. */
 export async function recordEntries(recorder: Recorder, { user }: Tenants): Promise<void> {
   const ofUser = { query: { user } };
