@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { promisify } from 'node:util';
+import { referenceExamples } from '../../src/http/docs-examples.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { startProvider } from '../support/oidc-provider.ts';
 import { Recorder } from '../support/reference/recorder.ts';
@@ -50,4 +54,29 @@ test('each example of the reference is accepted by the server and returns what i
   const examples = recorder.examples();
   if (process.env.QUARRY_EXAMPLES) writeFileSync(join(projectRoot, file), `${JSON.stringify(examples, null, 2)}\n`);
   assert.deepEqual(examples, JSON.parse(readProjectFile(file)));
+});
+
+test('what the reference page shows to begin with runs in a shell as it is written', { timeout: 60_000 }, async () => {
+  const app = await server.provision.app();
+  const directory = mkdtempSync(join(tmpdir(), 'quarry-reference-'));
+  try {
+    const shown = referenceExamples.map(({ text }) => text).join('\n');
+    const text = shown
+      .replace('{base}', server.baseUrl)
+      .replace('sk_…', app.secretKey)
+      .replace('https://example.com', site.origin);
+    const strict = 'set -eo pipefail\ncurl() { command curl --fail-with-body "$@"; }\n';
+    const options = { cwd: directory, timeout: 50_000 };
+    const { stdout } = await promisify(execFile)('bash', ['-c', strict + text], options);
+    for (const part of [
+      '"access_token":',
+      '"state":"done"',
+      'A refund takes five days.',
+      '"value":"dark"',
+      'Hello Grace',
+    ])
+      assert.ok(stdout.includes(part), `${part}\n${stdout}`);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 });
