@@ -9,9 +9,10 @@ import { addLearned, candidatesPerLeg, fuseRankings } from './fuse.ts';
 import { type ModelCache, openModels } from './learned.ts';
 import type { Ranked } from './rank.ts';
 import { type IndexCache, openReader } from './reader.ts';
-import { layOutScope, placeOfRow, type Scope } from './scope.ts';
+import { type Combined, type Facets, type ResultShape, readResults, type SearchHit } from './results.ts';
+import { layOutScope, type Scope } from './scope.ts';
 import { titleWeight } from './score.ts';
-import { type Fragment, type HitRow, listAllowed, listHits, listScope } from './store.ts';
+import { type Fragment, listAllowed, listScope } from './store.ts';
 
 export type SearchMode = 'hybrid' | 'vector' | 'fulltext';
 
@@ -23,27 +24,14 @@ type SearchRequest = {
   documents: Fragment | undefined;
   query: string;
   mode: SearchMode;
-  maxResults: number;
   /** Undefined: the embedder's own minimum. */
   minSimilarity: number | undefined;
+  shape: ResultShape;
 };
-
-/** A row's score in the end, and its rank and score in each ranking that has it. */
-type Combined = {
-  row: number;
-  score: number;
-  textRank?: number;
-  textScore?: number;
-  learnedRank?: number;
-  learnedScore?: number;
-  vectorRank?: number;
-  similarity?: number;
-};
-
-export type SearchHit = Omit<Combined, 'row'> & { row: HitRow };
 
 export type SearchResult = {
   hits: SearchHit[];
+  facets?: Facets;
   /** How the ranking was computed, for `explain`. */
   terms: TextRanking['terms'];
   chunks: number;
@@ -138,7 +126,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
     const textPlaces = placesOf(text.ranked);
     const modelPlaces = placesOf(byModel);
     const vectorPlaces = placesOf(nearest ?? []);
-    const ranked = fused.slice(0, request.maxResults).map(({ row, score }): Combined => {
+    const ranked = fused.slice(0, count).map(({ row, score }): Combined => {
       const text = textPlaces.get(row);
       const model = modelPlaces.get(row);
       const vector = vectorPlaces.get(row);
@@ -185,7 +173,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
       // One snapshot: every step sees the same version of a document.
       return db.begin('isolation level repeatable read read only', async (tx) => {
         const scope = await openScope(tx, request);
-        const search: Search = { tx, request, scope, count: Math.max(rankedPerLeg, request.maxResults) };
+        const search: Search = { tx, request, scope, count: countRanked(request.shape) };
         const { ranked, ...explanation }: Ranking =
           request.mode === 'fulltext'
             ? await rankFulltext(search)
@@ -194,13 +182,18 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
               : await rankHybrid(search, vector);
         const { chunks, averageLength } = scope.statistics;
         return {
-          hits: await readHits(search, ranked.slice(0, request.maxResults)),
+          ...(await readResults({ tx, appId, scope, query }, ranked, request.shape)),
           ...{ chunks, averageLength, ...explanation },
           ...(vector instanceof Error ? { vectorsUnavailable: vector.message } : {}),
         };
       });
     },
   };
+}
+
+/** Documents are grouped and counted among as many passages as a ranking weighs. */
+function countRanked({ maxResults, onePerDocument, facets }: ResultShape): number {
+  return onePerDocument || facets.length > 0 ? candidatesPerLeg : Math.max(rankedPerLeg, maxResults);
 }
 
 type Ranking = { ranked: Combined[] } & Pick<SearchResult, 'terms' | 'models' | 'feedback'>;
@@ -248,15 +241,4 @@ function placesOf(ranked: readonly Ranked[]): Map<number, { rank: number; score:
 function describeModel(source: Scope['sources'][number]) {
   const { sourceId, modelVersion, modelDimensions, chunkCount } = source;
   return { sourceId, version: modelVersion, dimensions: modelDimensions, chunks: chunkCount };
-}
-
-async function readHits({ tx, request, scope }: Search, ranked: Combined[]): Promise<SearchHit[]> {
-  const places = ranked.map(({ row }) => placeOfRow(scope, row));
-  const found = await listHits(tx, request.appId, places);
-  const rows = new Map(found.map((row) => [`${row.sourceId}/${row.ordinal}`, row]));
-  return ranked.flatMap(({ row: _row, ...scores }, i) => {
-    const place = places[i];
-    const row = place && rows.get(`${place.sourceId}/${place.ordinal}`);
-    return row ? [{ row, ...scores }] : [];
-  });
 }

@@ -21,8 +21,14 @@ export function createSearchService(deps: { db: Database; sources: SourceService
       documents: documentConditions(db, input),
       query: input.query,
       mode: input.mode ?? 'hybrid',
-      maxResults: input.max_results ?? resultsDefault,
       minSimilarity: input.min_similarity,
+      shape: {
+        maxResults: input.max_results ?? resultsDefault,
+        onePerDocument: input.group_by === 'document',
+        facets: [...new Set(input.facets)],
+        contextChunks: input.context ?? 0,
+        highlights: input.highlights === true,
+      },
     });
   }
 
