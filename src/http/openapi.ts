@@ -112,6 +112,8 @@ export function registerOpenApiRoute(api: Api, fastify: FastifyInstance): void {
     operationId: 'getOpenApi',
     tag: 'Server',
     summary: 'Get this document',
+    description:
+      'This OpenAPI 3.1 document describes the installation that serves it. `openapi.json` in the package is the same.',
     responses: { 200: Type.Record(Type.String(), Type.Unknown()) },
     handler: ({ reply }) => {
       document ??= `${JSON.stringify(openApiDocument(fastify), null, 2)}\n`;
@@ -121,7 +123,11 @@ export function registerOpenApiRoute(api: Api, fastify: FastifyInstance): void {
 }
 
 function withCallers(schema: FastifySchema, access: Access | undefined): FastifySchema {
-  return access === undefined ? schema : ({ ...schema, 'x-callers': callersOf(access) } as FastifySchema);
+  if (access === undefined) return schema;
+  const callers = callersOf(access);
+  const { description = '' } = schema as { description?: string };
+  const described = `${description}\n\nCallers: ${callers.join(', ')}.`.trim();
+  return { ...schema, description: described, 'x-callers': callers } as FastifySchema;
 }
 
 /** OpenAPI has no wildcard: what follows the last slash is a parameter `path`, which may hold slashes. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { templates } from '../../console/src/pages/automations/templates.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
@@ -199,4 +200,12 @@ test('the text of an automation is checked with the line of each mistake, and no
   assert.equal((await check('x'.repeat(262_145))).status, 422);
   const { body } = await client.call<{ data: { name: string }[] }>('GET', '/automations');
   assert.ok(body.data.every(({ name }) => name !== 'Hello'));
+});
+
+test('every template of the console’s editor is a valid automation', async () => {
+  for (const { id, text } of templates) {
+    const { body } = await client.call<{ problems: unknown[] }>('POST', '/automations/check', { text });
+    assert.deepEqual(body.problems, [], id);
+  }
+  assert.ok(templates.length > 3);
 });

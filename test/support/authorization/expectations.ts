@@ -104,7 +104,7 @@ export function expectationsByRoute(
     'DELETE /api/v1/extractions/:extraction': { table: deleteOwned, make: make.extraction, consumes: true },
     'GET /api/v1/extractions/:extraction/stream': { table: readOwned, make: make.extraction },
     'GET /api/v1/config': {
-      table: [...everybody, ...config.named],
+      table: [...everybody, ...config.listed],
       send: (target) => ({ path: `/api/v1/config?${target.whose === 'mine' ? '' : ownerQuery(target)}` }),
     },
     'GET /api/v1/config/*': {

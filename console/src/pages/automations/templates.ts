@@ -45,7 +45,7 @@ workflow:
       on_timeout: late
     - id: decide
       kind: conditional
-      condition: "$nodes.ask.approved"
+      when: "$nodes.ask.approved"
       on_true: approved
       on_false: refused
     - id: approved
@@ -95,7 +95,7 @@ workflow:
   nodes:
     - id: note
       kind: transform
-      value: "Order {{$.id}}"
+      value: "Order {{$.payload.id}}"
       on_success: done
     - id: done
       kind: complete
@@ -118,9 +118,9 @@ workflow:
   nodes:
     - id: each
       kind: for_each
-      items: "{{$.names}}"
+      items: "$.names"
       concurrency: 4
-      body:
+      node:
         id: greet
         kind: transform
         value: "Hello {{$item}}"
