@@ -222,6 +222,7 @@ try {
     query: fakeQuery(),
     mode,
     shape: { maxResults: 20, onePerDocument: false, facets: [], contextChunks: 0, highlights: false },
+    rerank: false,
     minSimilarity: -1,
   });
   for (const mode of withVectors ? (['fulltext', 'vector', 'hybrid'] as const) : (['fulltext', 'hybrid'] as const)) {

@@ -109,6 +109,7 @@ export function presentSearch(result: SearchResult, explain: boolean) {
     data: result.hits.map((hit) => presentHit(hit, explain)),
     ...(result.facets && { facets: Object.fromEntries(result.facets) }),
     ...(result.vectorsUnavailable === undefined ? {} : { vectors_unavailable: result.vectorsUnavailable }),
+    ...(result.rerankUnavailable === undefined ? {} : { rerank_unavailable: result.rerankUnavailable }),
     ...(explain
       ? {
           explain: {
@@ -166,6 +167,7 @@ function presentHit(hit: SearchHit, explain: boolean) {
           learned_score: hit.learnedScore,
           vector_rank: hit.vectorRank,
           similarity: hit.similarity,
+          rank_before_reranking: hit.rankBefore,
         })
       : null,
   });

@@ -229,6 +229,7 @@ const searchMembers = {
   recency_days: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
   filter: Type.Optional(freeMap('Conditions on document metadata.')),
   explain: Type.Optional(Type.Boolean()),
+  rerank: Type.Optional(Type.Boolean({ description: 'Default true in mode hybrid where the server has a reranker.' })),
   highlights: Type.Optional(Type.Boolean({ description: "Where the query's words are in each hit." })),
   context: Type.Optional(
     Type.Integer({ minimum: 0, maximum: 5, description: 'Neighbouring chunks on either side of each hit.' }),
@@ -305,6 +306,7 @@ export const searchResultSchema = Type.Object({
   vectors_unavailable: Type.Optional(
     Type.String({ description: 'Why the query has no vector. The results are those of full text.' }),
   ),
+  rerank_unavailable: Type.Optional(Type.String({ description: 'Why the results are in the order before reranking.' })),
   explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
 

@@ -39,7 +39,13 @@ export type Combined = {
   similarity?: number;
 };
 
-export type SearchHit = Omit<Combined, 'row'> & { row: HitRow; context?: ContextRow; highlights?: Highlight[] };
+export type SearchHit = Omit<Combined, 'row'> & {
+  row: HitRow;
+  context?: ContextRow;
+  highlights?: Highlight[];
+  /** The rank that the reranker has changed. */
+  rankBefore?: number;
+};
 
 export type Facets = Map<string, Pick<FacetValue, 'value' | 'count'>[]>;
 

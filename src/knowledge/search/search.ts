@@ -1,5 +1,6 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
+import type { Reranker } from '../../content/rerank/reranker.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { openCaches } from '../index/cache.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
@@ -9,6 +10,7 @@ import { addLearned, candidatesPerLeg, fuseRankings } from './fuse.ts';
 import { type ModelCache, openModels } from './learned.ts';
 import type { Ranked } from './rank.ts';
 import { type IndexCache, openReader } from './reader.ts';
+import { rerankHits } from './rerank.ts';
 import { type Combined, type Facets, type ResultShape, readResults, type SearchHit } from './results.ts';
 import { layOutScope, type Scope } from './scope.ts';
 import { titleWeight } from './score.ts';
@@ -27,6 +29,8 @@ type SearchRequest = {
   /** Undefined: the embedder's own minimum. */
   minSimilarity: number | undefined;
   shape: ResultShape;
+  /** Whether the reranker, where there is one, orders the hits. */
+  rerank: boolean;
 };
 
 export type SearchResult = {
@@ -41,6 +45,8 @@ export type SearchResult = {
   feedback?: Pick<Feedback, 'added' | 'passages'>;
   /** Why there is no vector ranking although the mode asks for one. */
   vectorsUnavailable?: string;
+  /** Why the reranker has not ordered the hits although the search asks for it. */
+  rerankUnavailable?: string;
 };
 
 /** Each ranking passes this many hits to the next step. */
@@ -65,11 +71,15 @@ type SearchOptions = {
   cacheBytesMax: number;
   /** A search waits this long for its query's vector. */
   queryEmbeddingMs: number;
+  reranker?: Reranker | undefined;
+  /** The reranker reads so many of the best passages. */
+  rerankPassages?: number;
 };
 
 /** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
 export function openSearchIndex(db: Database, embedder: SharedEmbedder, options: SearchOptions): SearchIndex {
   const { cacheBytesMax, queryEmbeddingMs } = options;
+  const rerankPassages = options.rerankPassages ?? 50;
   const openCache = openCaches(cacheBytesMax);
   const postings: IndexCache = openCache('postings');
   const vectors: VectorCache = { codes: openCache('vector-codes'), vectors: openCache('vectors') };
@@ -165,28 +175,38 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
     );
   }
 
+  async function rank(request: SearchRequest): Promise<SearchResult> {
+    // Before the transaction: an embedder may be a remote service.
+    const { appId, query, mode } = request;
+    const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
+    // One snapshot: every step sees the same version of a document.
+    return db.begin('isolation level repeatable read read only', async (tx) => {
+      const scope = await openScope(tx, request);
+      const search: Search = { tx, request, scope, count: countRanked(request.shape) };
+      const { ranked, ...explanation }: Ranking =
+        request.mode === 'fulltext'
+          ? await rankFulltext(search)
+          : request.mode === 'vector'
+            ? { ranked: await rankVectors(search, vector ?? []), terms: [] }
+            : await rankHybrid(search, vector);
+      const { chunks, averageLength } = scope.statistics;
+      return {
+        ...(await readResults({ tx, appId, scope, query }, ranked, request.shape)),
+        ...{ chunks, averageLength, ...explanation },
+        ...(vector instanceof Error ? { vectorsUnavailable: vector.message } : {}),
+      };
+    });
+  }
+
   return {
     async search(request) {
-      // Before the transaction: an embedder may be a remote service.
-      const { appId, query, mode } = request;
-      const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
-      // One snapshot: every step sees the same version of a document.
-      return db.begin('isolation level repeatable read read only', async (tx) => {
-        const scope = await openScope(tx, request);
-        const search: Search = { tx, request, scope, count: countRanked(request.shape) };
-        const { ranked, ...explanation }: Ranking =
-          request.mode === 'fulltext'
-            ? await rankFulltext(search)
-            : request.mode === 'vector'
-              ? { ranked: await rankVectors(search, vector ?? []), terms: [] }
-              : await rankHybrid(search, vector);
-        const { chunks, averageLength } = scope.statistics;
-        return {
-          ...(await readResults({ tx, appId, scope, query }, ranked, request.shape)),
-          ...{ chunks, averageLength, ...explanation },
-          ...(vector instanceof Error ? { vectorsUnavailable: vector.message } : {}),
-        };
-      });
+      const { reranker } = options;
+      if (!request.rerank || reranker === undefined) return rank(request);
+      const { maxResults } = request.shape;
+      const shape = { ...request.shape, maxResults: Math.max(rerankPassages, maxResults) };
+      const result = await rank({ ...request, shape });
+      // After the transaction: the service may take seconds.
+      return { ...result, ...(await rerankHits(reranker, request.appId, request.query, result.hits, maxResults)) };
     },
   };
 }
