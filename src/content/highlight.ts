@@ -1,7 +1,7 @@
 import { parseQuery, readTokens, type StemLanguage } from './terms.ts';
 
 /** A range of a text in UTF-16 units, the end not included. */
-export type TextRange = { start: number; end: number };
+type TextRange = { start: number; end: number };
 
 /** The ranges of `text` that match words or prefixes of the query; in order, overlapping ones joined, at most `rangesMax`. */
 export function findHighlights(text: string, query: string, language: StemLanguage, rangesMax: number): TextRange[] {
