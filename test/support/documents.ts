@@ -1,8 +1,9 @@
 /** Small documents of every format, written here, for tests and the fuzz run. */
 import { readFileSync } from 'node:fs';
-import { zipSync } from 'fflate';
 import { buildPdf, samplePdf } from '../../src/content/parse/sample-pdf.ts';
 import { compoundFile } from './compound-file.ts';
+import { relations, text, zip } from './office-parts.ts';
+import { xlsb } from './xlsb.ts';
 
 export type SampleDocument = { filename: string; bytes: Uint8Array };
 
@@ -13,6 +14,7 @@ export function sampleDocuments(): SampleDocument[] {
     { filename: 'sample.docx', bytes: docx() },
     { filename: 'sample.pptx', bytes: pptx() },
     { filename: 'sample.xlsx', bytes: xlsx() },
+    { filename: 'sample.xlsb', bytes: xlsb() },
     { filename: 'sample.odt', bytes: odt() },
     { filename: 'sample.ods', bytes: ods() },
     { filename: 'sample.odp', bytes: odp() },
@@ -38,18 +40,6 @@ export function fixture(name: string): Uint8Array {
   return readFileSync(new URL(`../fixtures/documents/${name}`, import.meta.url));
 }
 
-export function text(content: string): Uint8Array {
-  return new TextEncoder().encode(content);
-}
-
-export function zip(entries: Record<string, string | Uint8Array>): Uint8Array {
-  const files = Object.entries(entries).map(([name, content]) => [
-    name,
-    typeof content === 'string' ? text(content) : content,
-  ]);
-  return zipSync(Object.fromEntries(files), { mtime: new Date('2020-01-01T00:00:00Z') });
-}
-
 export function pdf(): Uint8Array {
   return samplePdf();
 }
@@ -68,16 +58,6 @@ export function pdfOfPages(pages: string[][], options: { head?: string; numbered
 
 function drawn(line: string, x: number, y: number, size: number): string {
   return `BT /F1 ${size} Tf ${x} ${y} Td (${line.replaceAll(/[\\()]/g, '\\$&')}) Tj ET`;
-}
-
-const officeRelation = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
-const packageRelation = 'http://schemas.openxmlformats.org/package/2006/relationships';
-
-function relations(list: [id: string, type: string, target: string][]): string {
-  const items = list.map(
-    ([id, type, target]) => `<Relationship Id="${id}" Type="${officeRelation}/${type}" Target="${target}"/>`,
-  );
-  return `<?xml version="1.0"?><Relationships xmlns="${packageRelation}">${items.join('')}</Relationships>`;
 }
 
 const contentTypes =
@@ -146,8 +126,9 @@ function xlsx(): Uint8Array {
   });
 }
 
-function openDocument(mimetype: string, body: string): Uint8Array {
+export function openDocument(mimetype: string, body: string, parts: Record<string, string> = {}): Uint8Array {
   return zip({
+    ...parts,
     mimetype,
     'META-INF/manifest.xml': '<manifest/>',
     'content.xml': `<office:document-content xmlns:office="o" xmlns:text="t" xmlns:table="b" xmlns:draw="d" xmlns:presentation="p"><office:body>${body}</office:body></office:document-content>`,
@@ -214,26 +195,60 @@ JVBERg==\r
 const htmlText =
   '<!doctype html><html lang="en"><head><title>Harbour report</title><script>alert(1)</script></head><body><h1>Harbour report</h1><p>Ships <b>came</b> and went.</p><ul><li>Aurora<ul><li>from Bergen</li></ul></li><li>Boreas</li></ul><table><tr><th>Ship</th><th>Tons</th></tr><tr><td>Aurora</td><td>1200</td></tr></table><pre><code class="language-js">let a = 1;</code></pre></body></html>';
 
+/** A record of an old presentation. */
+function atom(type: number, body: Buffer, head = 0): Buffer {
+  const prefix = Buffer.alloc(8);
+  prefix.writeUInt16LE(head, 0);
+  prefix.writeUInt16LE(type, 2);
+  prefix.writeUInt32LE(body.byteLength, 4);
+  return Buffer.concat([prefix, body]);
+}
+
+function numbers(...values: number[]): Buffer {
+  const bytes = Buffer.alloc(values.length * 4);
+  values.forEach((value, index) => {
+    bytes.writeInt32LE(value | 0, index * 4);
+  });
+  return bytes;
+}
+
+/** An old presentation of one slide with a drawn table, each cell at its place: left, top, right, bottom. */
+export function pptWithTable(cells: [text: string, place: number[]][]): Uint8Array {
+  const container = 15;
+  const tableMark = Buffer.concat([Buffer.from([0x9f, 0x03]), numbers(1)]);
+  const group = [
+    atom(0xf004, atom(0xf122, tableMark, 0x13), container),
+    ...cells.map(([cellText, place]) =>
+      atom(
+        0xf004,
+        Buffer.concat([
+          atom(0xf00f, numbers(...place)),
+          atom(0xf00d, atom(4000, Buffer.from(cellText, 'utf16le')), container),
+        ]),
+        container,
+      ),
+    ),
+  ];
+  const slide = atom(1006, atom(0xf003, Buffer.concat(group), container), container);
+  const list = atom(4080, atom(1011, Buffer.concat([numbers(1), Buffer.alloc(16)])), container);
+  const document = atom(1000, list, container);
+  const directory = atom(6002, numbers((1 << 20) | 1, document.byteLength));
+  const edit = document.byteLength + slide.byteLength + directory.byteLength;
+  const editBody = numbers(0, 0, 0, document.byteLength + slide.byteLength, 1, 1, 0);
+  return compoundFile({
+    'PowerPoint Document': Buffer.concat([document, slide, directory, atom(4085, editBody)]),
+    'Current User': Buffer.concat([Buffer.alloc(8), numbers(20, 0, edit)]),
+  });
+}
+
 /** An old presentation of two slides, as far as its list of slide texts. */
 function ppt(): Uint8Array {
-  const atom = (type: number, body: Buffer, head = 0): Buffer => {
-    const prefix = Buffer.alloc(8);
-    prefix.writeUInt16LE(head, 0);
-    prefix.writeUInt16LE(type, 2);
-    prefix.writeUInt32LE(body.byteLength, 4);
-    return Buffer.concat([prefix, body]);
-  };
-  const number = (value: number): Buffer => {
-    const bytes = Buffer.alloc(4);
-    bytes.writeUInt32LE(value);
-    return bytes;
-  };
   const slide = (title: string, points: string): Buffer =>
     Buffer.concat([
       atom(1011, Buffer.alloc(20)),
-      atom(3999, number(0)),
+      atom(3999, numbers(0)),
       atom(4000, Buffer.from(title, 'utf16le')),
-      atom(3999, number(1)),
+      atom(3999, numbers(1)),
       atom(4008, Buffer.from(points, 'latin1')),
     ]);
   const list = atom(

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParseError, parseLimits } from '../../src/content/parse/types.ts';
-import { docx, zip } from '../support/documents.ts';
+import { docx } from '../support/documents.ts';
+import { zip } from '../support/office-parts.ts';
 
 /** Small files that would give gigabytes: what they give is bounded while it is built. */
 

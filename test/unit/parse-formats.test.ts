@@ -4,7 +4,8 @@ import { deflateRawSync } from 'node:zlib';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
 import { type ParsedDocument, ParseError, type ParseFailure } from '../../src/content/parse/types.ts';
-import { docx, docxBody, fixture, pdf, pdfOfPages, sampleDocuments, text, zip } from '../support/documents.ts';
+import { docx, docxBody, fixture, pdf, pdfOfPages, sampleDocuments } from '../support/documents.ts';
+import { text, zip } from '../support/office-parts.ts';
 
 async function parse(bytes: Uint8Array, filename?: string, contentType?: string): Promise<ParsedDocument> {
   return parseDocument({ bytes, ...(filename ? { filename } : {}), ...(contentType ? { contentType } : {}) });

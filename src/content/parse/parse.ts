@@ -8,6 +8,7 @@ import { parseDocx } from './office/docx.ts';
 import { parseOdf } from './office/odf.ts';
 import { parsePptx } from './office/pptx.ts';
 import { parseRtf } from './office/rtf.ts';
+import { parseXlsb } from './office/xlsb.ts';
 import { parseXlsx } from './office/xlsx.ts';
 import { parsePdf } from './pdf/pdf.ts';
 import { Reading } from './reading.ts';
@@ -37,7 +38,7 @@ async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading
     case 'xlsx':
       return parseXlsx(bytes);
     case 'xlsb':
-      throw unsupported('Binary Excel workbooks (xlsb) cannot be read. Save the workbook as xlsx.');
+      return parseXlsb(bytes);
     case 'odt':
     case 'ods':
     case 'odp':

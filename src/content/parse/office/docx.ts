@@ -11,6 +11,7 @@ import {
   writeInline,
   writeMarkdown,
 } from '../write-markdown.ts';
+import { chartBlocks } from './chart.ts';
 import { DocxLists } from './docx-lists.ts';
 import { DocxStyles, type ParagraphStyle, type RunFormat, runFormat } from './docx-styles.ts';
 import { mathToTex } from './omml.ts';
@@ -37,11 +38,13 @@ class DocxConverter {
   readonly #styles: DocxStyles;
   readonly #lists: DocxLists;
   readonly #links: Map<string, Relationship>;
+  readonly #zip: ZipArchive;
   readonly #notes = new Map<string, XmlElement>();
   readonly #notesUsed: string[] = [];
   #fields: Field[] = [];
 
   constructor(zip: ZipArchive, part: string) {
+    this.#zip = zip;
     this.#links = relationshipsOf(zip, part);
     const related = (type: string): XmlElement | undefined =>
       readPart(zip, [...this.#links.values()].find((one) => one.type === type)?.target);
@@ -279,7 +282,7 @@ class DocxConverter {
     return `[^${this.#notesUsed.indexOf(key) + 1}]`;
   }
 
-  /** A picture becomes its description, a text box its paragraphs after this one. */
+  /** A picture becomes its description, a text box or a chart blocks after this paragraph. */
   #drawing(element: XmlElement, run: Run, boxes: Block[]): void {
     const seen = new Set<string>();
     for (const box of descendants(element, 'txbxContent')) {
@@ -288,6 +291,10 @@ class DocxConverter {
       if (seen.has(text)) continue;
       seen.add(text);
       boxes.push(...blocks);
+    }
+    for (const chart of descendants(element, 'chart')) {
+      const target = this.#links.get(chart.attributes['r:id'] ?? chart.attributes.id ?? '')?.target;
+      boxes.push(...chartBlocks(child(readPart(this.#zip, target), 'chartSpace')));
     }
     if (seen.size > 0) return;
     const name = descendants(element, 'docPr')[0] ?? descendants(element, 'shape')[0];

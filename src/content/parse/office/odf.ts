@@ -4,6 +4,7 @@ import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { formatNumber } from './list-numbers.ts';
+import { OdfCharts } from './odf-chart.ts';
 import { numberText, SheetBudget, SheetGrid, sheetBlocks } from './sheet.ts';
 
 const repeatMax = 1_000;
@@ -18,7 +19,8 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
   const content = child(parseXml(text), 'document-content');
   const stylesText = zip.readText('styles.xml');
   const styles = stylesText === undefined ? undefined : child(parseXml(stylesText), 'document-styles');
-  const converter = new OdfConverter(content, styles);
+  const charts = new OdfCharts(zip);
+  const converter = new OdfConverter(content, styles, kind === 'ods' ? undefined : charts);
   const body = child(content, 'body');
   const blocks: Block[] = [];
   let pages: number | undefined;
@@ -27,7 +29,8 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
   if (sheets.length > 0) {
     pages = sheets.length;
     for (const sheet of sheets) {
-      const inner = sheetBlocks(converter.sheet(sheet));
+      const drawn = descendants(sheet, 'object').flatMap((object) => charts.blocks(object));
+      const inner = [...sheetBlocks(converter.sheet(sheet)), ...drawn];
       if (inner.length > 0)
         blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.attributes.name ?? '') }, ...inner);
     }
@@ -52,8 +55,11 @@ class OdfConverter {
   readonly #counters = new Map<string, number[]>();
   readonly #notes: XmlElement[] = [];
   readonly #budget = new SheetBudget();
+  /** Absent for workbooks, whose charts follow the cells. */
+  readonly #charts: OdfCharts | undefined;
 
-  constructor(content: XmlElement | undefined, styles: XmlElement | undefined) {
+  constructor(content: XmlElement | undefined, styles: XmlElement | undefined, charts: OdfCharts | undefined) {
+    this.#charts = charts;
     for (const source of [
       child(styles, 'styles'),
       child(styles, 'automatic-styles'),
@@ -231,7 +237,9 @@ class OdfConverter {
     }
     const table = child(element, 'table');
     if (table) boxes.push({ type: 'table', rows: this.#tableRows(table) });
-    if (!child(element, 'image')) return '';
+    const chart = this.#charts?.blocks(child(element, 'object')) ?? [];
+    boxes.push(...chart);
+    if (chart.length > 0 || !child(element, 'image')) return '';
     const alternative = oneLine(textOf(child(element, 'desc') ?? child(element, 'title')));
     return alternative === '' ? '' : `![${escapeText(alternative).replaceAll(/[[\]]/g, '\\$&')}](image)`;
   }
@@ -308,21 +316,24 @@ class OdfConverter {
 
   #tableRows(table: XmlElement): string[][] {
     const rows: string[][] = [];
-    const above: string[][] = [];
+    /** By column: the text of a merged cell and the row after its last. */
+    const spans: Span[] = [];
+    let y = 0;
     for (const row of rowsOf(table)) {
       const texts: string[] = [];
       for (const cell of childElements(row)) {
         if (cell.name !== 'table-cell' && cell.name !== 'covered-table-cell') continue;
         const repeat = Math.min(repeatMax, Number(cell.attributes['number-columns-repeated'] ?? 1) || 1);
-        const text =
-          cell.name === 'covered-table-cell' ? coveredText(texts, above.at(-1)) : writeInline(this.blocks(cell));
-        for (let times = 0; times < repeat && texts.length < repeatMax; times++) texts.push(text);
+        const text = cell.name === 'table-cell' ? writeInline(this.blocks(cell)) : undefined;
+        if (text !== undefined) markSpan(spans, texts.length, text, { cell, y });
+        for (let times = 0; times < repeat && texts.length < repeatMax; times++)
+          texts.push(text ?? coveredText(spans, texts, y));
       }
       const repeat = Math.min(repeatMax, Number(row.attributes['number-rows-repeated'] ?? 1) || 1);
       const times = texts.some(Boolean) ? repeat : 1;
       this.#budget.addPlaces(times * texts.length);
       for (let time = 0; time < times; time++) rows.push(texts);
-      above.push(texts);
+      y += repeat;
     }
     return rows;
   }
@@ -385,9 +396,19 @@ function rowsOf(table: XmlElement): XmlElement[] {
   });
 }
 
-/** A covered cell repeats its covering cell: the one to the left, or at the row's start the one above. */
-function coveredText(left: string[], above: string[] | undefined): string {
-  return left.at(-1) ?? above?.[left.length] ?? '';
+type Span = { text: string; end: number };
+
+/** Notes the columns that a merged cell covers, in its own row and those below. */
+function markSpan(spans: Span[], x: number, text: string, { cell, y }: { cell: XmlElement; y: number }): void {
+  const width = Math.min(repeatMax, Number(cell.attributes['number-columns-spanned'] ?? 1) || 1);
+  const height = Number(cell.attributes['number-rows-spanned'] ?? 1) || 1;
+  for (let column = x; column < x + width; column++) spans[column] = { text, end: y + height };
+}
+
+/** A covered cell repeats the cell that is merged over it; where the file names none, the one to the left. */
+function coveredText(spans: Span[], left: string[], y: number): string {
+  const span = spans[left.length];
+  return span !== undefined && y < span.end ? span.text : (left.at(-1) ?? span?.text ?? '');
 }
 
 function marked(text: string, format: Format | undefined, around: Format | undefined): string {

@@ -3,9 +3,10 @@ import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdow
 import type { CompoundFile } from './cfb.ts';
 
 type Atom = { type: number; instance: number; body: Buffer; isContainer: boolean };
-type SlideText = { kind: number; text: string };
+type SlideText = { kind: number; text: string; rows?: string[][] };
 
 const depthMax = 40;
+const slideContainer = 1006;
 
 /** An old PowerPoint presentation ([MS-PPT]): titles and texts of the slides in order. Throws ParseError. */
 export function parsePpt(file: CompoundFile): ParsedDocument {
@@ -35,6 +36,7 @@ function slideBlocks(texts: SlideText[]): Block[] {
   const isTitle = (one: SlideText): boolean => one.kind === 0 || one.kind === 6;
   const sorted = [...texts.filter(isTitle), ...texts.filter((one) => !isTitle(one))];
   return sorted.flatMap((one): Block[] => {
+    if (one.rows) return [{ type: 'table', rows: one.rows }];
     const paragraphs = one.text
       .split(/[\r\n]/)
       .map((line) => escapeText(line.replaceAll('\v', ' ').trim()))
@@ -68,11 +70,59 @@ function drawnTexts(slide: Atom | undefined): SlideText[] {
   const visit = (atom: Atom, depth: number): void => {
     if (atom.type === 3999 && atom.body.byteLength >= 4) kind = atom.body.readUInt32LE(0);
     else if (atom.type === 4000 || atom.type === 4008) texts.push({ kind, text: atomText(atom) });
+    else if (isTable(atom)) texts.push({ kind: 4, text: '', rows: tableRows(atom) });
     else if ((atom.isContainer || atom.type === 0xf00d) && depth < depthMax)
       for (const inner of atoms(atom.body)) visit(inner, depth + 1);
   };
-  if (slide?.type === 1006) visit(slide, 0);
+  if (slide?.type === slideContainer) visit(slide, 0);
   return texts;
+}
+
+const groupContainer = 0xf003;
+const shapeContainer = 0xf004;
+const childAnchor = 0xf00f;
+const tertiaryProperties = 0xf122;
+const tableProperty = 0x039f;
+const tableColumnsMax = 100;
+const tableCellsMax = 1_000;
+
+/** A table is a group of shapes whose first one, the group's own, says so. */
+function isTable(atom: Atom): boolean {
+  if (atom.type !== groupContainer) return false;
+  const own = atoms(atom.body).find(({ type }) => type === shapeContainer);
+  return (own ? atoms(own.body) : []).some(({ type, instance, body }) => {
+    if (type !== tertiaryProperties) return false;
+    for (let at = 0; at < instance * 6 && at + 6 <= body.byteLength; at += 6)
+      if ((body.readUInt16LE(at) & 0x3fff) === tableProperty) return (body.readUInt32LE(at + 2) & 1) === 1;
+    return false;
+  });
+}
+
+type TableCell = { left: number; top: number; right: number; bottom: number; text: string };
+
+/** The cells by their places; a merged cell repeats its text. Lines of the table are shapes without text. */
+function tableRows(table: Atom): string[][] {
+  const cells = atoms(table.body).flatMap(readCell).slice(0, tableCellsMax);
+  const lefts = [...new Set(cells.map(({ left }) => left))].sort((a, b) => a - b).slice(0, tableColumnsMax);
+  const tops = [...new Set(cells.map(({ top }) => top))].sort((a, b) => a - b);
+  return tops.map((top) =>
+    lefts.map((left) => {
+      const cell = cells.find(
+        (one) => one.left <= left && left < one.right && one.top <= top && top < one.bottom && one.text !== '',
+      );
+      return escapeText(oneLine(cell?.text ?? ''));
+    }),
+  );
+}
+
+function readCell(shape: Atom): TableCell[] {
+  if (shape.type !== shapeContainer) return [];
+  const place = atoms(shape.body).find(({ type }) => type === childAnchor)?.body;
+  if (!place || place.byteLength < 16) return [];
+  const texts = drawnTexts({ ...shape, type: slideContainer, isContainer: true });
+  const [left = 0, top = 0, right = 0, bottom = 0] = [0, 4, 8, 12].map((at) => place.readInt32LE(at));
+  if (right <= left || bottom <= top) return [];
+  return [{ left, top, right, bottom, text: texts.map(({ text }) => text).join(' ') }];
 }
 
 function atomText(atom: Atom): string {

@@ -230,7 +230,7 @@ function narrow(bytes: Buffer): string {
 }
 
 /** An RK value: an integer or the upper half of a double, perhaps times one hundred. */
-function compactNumber(value: number): number {
+export function compactNumber(value: number): number {
   let number: number;
   if (value & 2) number = value >> 2;
   else {
@@ -241,7 +241,7 @@ function compactNumber(value: number): number {
   return value & 1 ? number / 100 : number;
 }
 
-function errorText(code: number): string {
+export function errorText(code: number): string {
   return (
     { 0: '#NULL!', 7: '#DIV/0!', 15: '#VALUE!', 23: '#REF!', 29: '#NAME?', 36: '#NUM!', 42: '#N/A' }[code] ?? '#ERROR'
   );

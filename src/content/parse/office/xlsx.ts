@@ -176,7 +176,8 @@ function cellText(cell: Cell, strings: string[], dates: boolean[], from1904: boo
   return dates[style] === true ? serialDate(number, from1904) : numberText(number);
 }
 
-function sheetDrawings(zip: ZipArchive, sheetPart: string): Block[] {
+/** The texts and charts that are drawn over a sheet. */
+export function sheetDrawings(zip: ZipArchive, sheetPart: string): Block[] {
   const blocks: Block[] = [];
   for (const link of relationshipsOf(zip, sheetPart).values()) {
     if (link.type !== 'drawing' || link.external) continue;

@@ -1,0 +1,65 @@
+import { child, childElements, descend, descendants, parseXml, textOf, type XmlElement } from '../format/xml.ts';
+import type { ZipArchive } from '../format/zip.ts';
+import { type Block, escapeText, oneLine } from '../write-markdown.ts';
+import { numberText } from './sheet.ts';
+
+const kinds: Record<string, string> = {
+  bar: 'Bar chart',
+  line: 'Line chart',
+  circle: 'Pie chart',
+  ring: 'Doughnut chart',
+  area: 'Area chart',
+  scatter: 'Scatter chart',
+  bubble: 'Bubble chart',
+  radar: 'Radar chart',
+  'filled-radar': 'Radar chart',
+  stock: 'Stock chart',
+};
+const chartsMax = 200;
+const rowsMax = 10_000;
+const columnsMax = 200;
+
+/** Reads the charts that an OpenDocument file embeds: title, kind, and the table of categories and series. */
+export class OdfCharts {
+  readonly #zip: ZipArchive;
+  #count = 0;
+
+  constructor(zip: ZipArchive) {
+    this.#zip = zip;
+  }
+
+  /** The chart behind `draw:object`; nothing when it embeds something else. */
+  blocks(object: XmlElement | undefined): Block[] {
+    const folder = (object?.attributes.href ?? '').replace(/^\.\//, '').replace(/\/$/, '');
+    if (folder === '' || this.#count >= chartsMax) return [];
+    const text = this.#zip.readText(`${folder}/content.xml`);
+    const chart = text === undefined ? undefined : findChart(parseXml(text));
+    if (!chart) return [];
+    this.#count += 1;
+    const blocks: Block[] = [];
+    const title = oneLine(textOf(child(chart, 'title')));
+    if (title !== '') blocks.push({ type: 'paragraph', text: escapeText(title) });
+    const kind = (chart.attributes.class ?? '').split(':').at(-1) ?? '';
+    blocks.push({ type: 'paragraph', text: kinds[kind] ?? 'Chart' });
+    const rows = dataRows(child(chart, 'table'));
+    if (rows.length > 1) blocks.push({ type: 'table', rows });
+    return blocks;
+  }
+}
+
+function findChart(root: XmlElement): XmlElement | undefined {
+  return descend(root, 'document-content', 'body', 'chart', 'chart');
+}
+
+/** The chart's own copy of its data: one row for each category, one column for each series. */
+function dataRows(table: XmlElement | undefined): string[][] {
+  return descendants(table, 'table-row')
+    .slice(0, rowsMax)
+    .map((row) => childElements(row, 'table-cell').slice(0, columnsMax).map(cellText));
+}
+
+function cellText(cell: XmlElement): string {
+  const value = Number(cell.attributes.value ?? Number.NaN);
+  if (cell.attributes['value-type'] === 'float') return Number.isFinite(value) ? numberText(value) : '';
+  return escapeText(oneLine(childElements(cell, 'p').map(textOf).join(' ')));
+}

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseDocument } from '../../src/content/parse/parse.ts';
+import { ParseError } from '../../src/content/parse/types.ts';
+import { docxBody, openDocument, pptWithTable } from '../support/documents.ts';
+import { relations, zip } from '../support/office-parts.ts';
+import { cell, double, integer, record, wide, xlsb } from '../support/xlsb.ts';
+
+async function markdownOf(bytes: Uint8Array): Promise<string> {
+  return (await parseDocument({ bytes })).markdown;
+}
+
+const odtType = 'application/vnd.oasis.opendocument.text';
+
+test('a chart in a Word document gives its title, its kind and the table of its series', async () => {
+  const points = (values: string[]): string =>
+    values.map((value, index) => `<c:pt idx="${index}"><c:v>${value}</c:v></c:pt>`).join('');
+  const bytes = zip({
+    '_rels/.rels': relations([['rId1', 'officeDocument', 'word/document.xml']]),
+    'word/_rels/document.xml.rels': relations([['rId7', 'chart', 'charts/chart1.xml']]),
+    'word/document.xml': `<w:document xmlns:w="w" xmlns:c="c" xmlns:r="r"><w:body>${docxBody}<w:p><w:r><w:drawing><c:chart r:id="rId7"/></w:drawing></w:r></w:p></w:body></w:document>`,
+    'word/charts/chart1.xml': `<c:chartSpace xmlns:c="c" xmlns:a="a"><c:chart><c:title><a:t>Ships by year</a:t></c:title><c:plotArea><c:barChart><c:ser><c:tx>${points(['Ferries'])}</c:tx><c:cat>${points(['2022', '2023'])}</c:cat><c:val>${points(['900', '1250'])}</c:val></c:ser></c:barChart></c:plotArea></c:chart></c:chartSpace>`,
+  });
+  assert.match(
+    await markdownOf(bytes),
+    /Ships by year\n\nBar chart\n\n\| {2}\| Ferries \|\n\| --- \| --- \|\n\| 2022 \| 900 \|\n\| 2023 \| 1250 \|/,
+  );
+});
+
+const odfChart = `<office:document-content xmlns:office="o" xmlns:chart="c" xmlns:table="b" xmlns:text="t"><office:body><office:chart><chart:chart chart:class="chart:line"><chart:title><text:p>Ships by year</text:p></chart:title><table:table><table:table-header-rows><table:table-row><table:table-cell><text:p/></table:table-cell><table:table-cell><text:p>Ferries</text:p></table:table-cell></table:table-row></table:table-header-rows><table:table-rows><table:table-row><table:table-cell><text:p>2023</text:p></table:table-cell><table:table-cell office:value-type="float" office:value="1250"><text:p>1250</text:p></table:table-cell></table:table-row></table:table-rows></table:table></chart:chart></office:chart></office:body></office:document-content>`;
+const chartFrame = '<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame>';
+
+test('a chart in an OpenDocument text or workbook gives the same, after its paragraph or its cells', async () => {
+  const expected = /Ships by year\n\nLine chart\n\n\| {2}\| Ferries \|\n\| --- \| --- \|\n\| 2023 \| 1250 \|/;
+  const parts = { 'Object 1/content.xml': odfChart };
+  const odt = openDocument(odtType, `<office:text><text:p>Before. ${chartFrame}</text:p></office:text>`, parts);
+  assert.match(await markdownOf(odt), expected);
+  const ods = openDocument(
+    'application/vnd.oasis.opendocument.spreadsheet',
+    `<office:spreadsheet><table:table table:name="Ships"><table:shapes>${chartFrame}</table:shapes><table:table-row><table:table-cell><text:p>Aurora</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>`,
+    parts,
+  );
+  assert.match(await markdownOf(ods), expected);
+});
+
+test('an embedded object that names itself or nothing is left out', async () => {
+  const frame = chartFrame.replace('./Object 1', '.');
+  const odt = openDocument(odtType, `<office:text><text:p>Before.</text:p>${frame}${chartFrame}</office:text>`);
+  assert.equal(await markdownOf(odt), 'Before.\n');
+});
+
+test('covered cells of an OpenDocument text repeat the cell that is merged over them', async () => {
+  const one = (text: string, spans = ''): string =>
+    `<table:table-cell${spans}><text:p>${text}</text:p></table:table-cell>`;
+  const covered = '<table:covered-table-cell/>';
+  const rows = [
+    one('Ship') + one('Ports', ' table:number-columns-spanned="2" table:number-rows-spanned="2"') + covered,
+    `${one('Aurora')}<table:covered-table-cell table:number-columns-repeated="2"/>`,
+    one('Boreas') + one('Oslo', ' table:number-rows-spanned="2"') + one('Bergen'),
+    one('Corvus') + covered + one('Tromso'),
+  ];
+  const odt = openDocument(
+    odtType,
+    `<office:text><table:table>${rows.map((row) => `<table:table-row>${row}</table:table-row>`).join('')}</table:table></office:text>`,
+  );
+  assert.equal(
+    await markdownOf(odt),
+    '| Ship | Ports | Ports |\n| --- | --- | --- |\n| Aurora | Ports | Ports |\n| Boreas | Oslo | Bergen |\n| Corvus | Oslo | Tromso |\n',
+  );
+});
+
+test('a table of an old presentation is a table, merged cells repeated', async () => {
+  const bytes = pptWithTable([
+    ['Harbour', [0, 0, 200, 50]],
+    ['Aurora', [0, 50, 100, 100]],
+    ['1200', [100, 50, 200, 100]],
+    ['', [0, 50, 200, 50]],
+  ]);
+  assert.match(await markdownOf(bytes), /\| Harbour \| Harbour \|\n\| --- \| --- \|\n\| Aurora \| 1200 \|/);
+});
+
+test('a binary workbook gives every kind of cell, dates, and merged cells', async () => {
+  const markdown = await markdownOf(
+    xlsb([
+      record(0, integer(0)),
+      record(6, cell(0), wide('Harbour <report>')),
+      record(0, integer(1)),
+      record(7, cell(0), integer(0)),
+      record(18, cell(0).subarray(4), integer(0)),
+      record(62, cell(2), integer(0, 1), wide('rich')),
+      record(0, integer(2)),
+      record(2, cell(0), integer((1200 << 2) | 2)),
+      record(9, cell(1, 1), double(45_292.5)),
+      record(4, cell(2), integer(1, 1)),
+      record(0, integer(3)),
+      record(3, cell(0), integer(42, 1)),
+      record(5, cell(1), double(0.1)),
+      record(1, cell(2)),
+      record(176, integer(0), integer(0), integer(0), integer(2)),
+    ]),
+  );
+  assert.equal(
+    markdown,
+    '## Harbour report\n\nHarbour &lt;report>\n\n| Ship | Ship | rich |\n| --- | --- | --- |\n| 1200 | 2024-01-01 12:00:00 | TRUE |\n| #N/A | 0.1 |  |\n',
+  );
+});
+
+test('a binary workbook with false lengths and places is refused or read as far as it is right', async () => {
+  await assert.rejects(markdownOf(xlsb([Buffer.from([6, 0xff, 0xff, 0xff, 0x7f, 1])])), ParseError);
+  const far = [record(0, integer(0)), record(6, cell(0xfffffff0), wide('lost')), record(6, cell(0), wide('kept'))];
+  assert.equal(await markdownOf(xlsb(far)), '## Harbour report\n\nkept\n');
+  const short = [record(0, integer(0)), record(6, cell(0), integer(0xfffffffe), Buffer.from('ok', 'utf16le'))];
+  assert.equal(await markdownOf(xlsb(short)), '## Harbour report\n\nok\n');
+  const repeated = Array.from({ length: 3000 }, () =>
+    record(176, integer(0), integer(0xffffff), integer(0), integer(0xffff)),
+  );
+  assert.equal(
+    await markdownOf(xlsb([record(0, integer(0)), record(6, cell(0), wide('kept')), ...repeated])),
+    '## Harbour report\n\nkept\n',
+  );
+});
