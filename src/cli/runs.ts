@@ -65,7 +65,7 @@ export type RunListOptions = {
   after?: string;
 };
 
-type RunPage = { data: Run[]; has_more: boolean; resume_cursor?: string };
+type RunPage = { data: Run[]; has_more: boolean; after_cursor?: string };
 
 /** `quarry runs list`: the visible runs, newest first. */
 export async function list(session: Session, options: RunListOptions): Promise<number> {
@@ -77,7 +77,7 @@ export async function list(session: Session, options: RunListOptions): Promise<n
   if (session.json) await session.print(jsonLine(found));
   else if (found.data.length > 0) await session.print(formatTable(found.data, runColumns, lookOfOutput()));
   else session.say('None.');
-  if (found.has_more) session.say(`There are more: --after ${found.resume_cursor}`);
+  if (found.has_more) session.say(`There are more: --after ${found.after_cursor}`);
   return 0;
 }
 

@@ -118,6 +118,10 @@ test('runs are listed, signalled, cancelled and retried', async () => {
   const listed = await ok(['runs', 'list', '--automation', 'Waits for me', '--status', 'cancelled']);
   assert.match(listed, new RegExp(`^${cancelled}\tWaits for me\tcancelled\t`));
   assert.equal(listed.trimEnd().split('\n').length, 1);
+  const newest = await quarry(['runs', 'list', '--limit', '1']);
+  assert.ok(newest.stdout.startsWith(again), newest.stdout);
+  const cursor = /--after (\S+)\n$/.exec(newest.stderr)?.[1] ?? '';
+  assert.ok((await ok(['runs', 'list', '--after', cursor])).startsWith(cancelled));
 });
 
 test('a table is aligned and coloured on a terminal, and tab-separated in a pipe', () => {
