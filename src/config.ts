@@ -339,6 +339,11 @@ const settings = {
   apiKey: secretText('QUARRY_API_KEY', 'For commands that call a server: an API key.'),
   apiToken: secretText('QUARRY_TOKEN', 'For commands that call a server: a bearer token.'),
   apiApp: text('QUARRY_APP', undefined, 'For commands that call a server: the app that a developer token acts in.'),
+  profile: text(
+    'QUARRY_PROFILE',
+    undefined,
+    'For commands that call a server: the file that `quarry login` writes. Unset: ~/.config/quarry/profile.json.',
+  ),
   apiSandbox: text('QUARRY_SANDBOX', undefined, 'For commands that call a server: the sandbox to act in.'),
 } as const;
 

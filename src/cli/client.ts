@@ -3,10 +3,14 @@ import { type Config, readConfig } from '../config.ts';
 import { findCredentialsFile } from '../credentials-file.ts';
 import { lazyPackage } from '../lazy-package.ts';
 import { ApiError, UsageError } from './errors.ts';
+import { findProfile } from './profile.ts';
 
 const undici = lazyPackage<typeof import('undici')>('undici');
 
-/** The server and credential of a command. Absent members come from the environment, then from the data directory. */
+/**
+ * The server and credential of a command. Absent members come from the environment, then from the profile that
+ * `quarry login` wrote, then from the data directory.
+ */
 export type ConnectionOptions = { url?: string; key?: string; token?: string; app?: string; sandbox?: string };
 
 type Query = Record<string, string | number | undefined>;
@@ -19,8 +23,17 @@ type SendOptions = {
 
 type ServerEvent = { id: string | undefined; event: string; data: unknown };
 
+/** Where requests go, as whom, and what said so. */
+type Target = {
+  url: string;
+  kind: 'user' | 'key' | 'developer';
+  app: string | undefined;
+  from: 'options' | 'environment' | 'profile' | 'data directory';
+};
+
 /** Sends requests to one server with one credential. */
 export type Client = {
+  target: Target;
   /** Returns the JSON of the response; undefined when it has no body. Throws ApiError. */
   send<T>(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: SendOptions): Promise<T>;
   /** Streams a body. `bytes` is its length where that is known. */
@@ -40,8 +53,8 @@ type Upload = {
 
 /** A client for these options. Throws UsageError when the server or credential cannot be determined. */
 export function connect(options: ConnectionOptions, signal: AbortSignal): Client {
-  const { base, headers } = resolveTarget(options, readConfig());
-  const prefix = `${base.pathname.replace(/\/$/, '')}/api/v1`;
+  const { base, headers, target } = resolveTarget(options, readConfig());
+  const root = base.pathname.replace(/\/$/, '');
 
   async function open(method: string, path: string, more: Partial<Dispatcher.RequestOptions>) {
     try {
@@ -49,7 +62,11 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
       return await undici()
         .getGlobalDispatcher()
         .request({
-          ...{ origin: base.origin, path: `${prefix}${path}`, method: method as Dispatcher.HttpMethod },
+          ...{
+            origin: base.origin,
+            path: `${root}${path.startsWith('/protected/') ? '' : '/api/v1'}${path}`,
+            method: method as Dispatcher.HttpMethod,
+          },
           ...{ signal, ...patience, ...more },
         });
     } catch (error) {
@@ -64,6 +81,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
   }
 
   return {
+    target,
     async send<T>(method: string, path: string, { query, body }: SendOptions = {}) {
       const json = body === undefined ? {} : { 'content-type': 'application/json' };
       const more = body === undefined ? {} : { body: JSON.stringify(body) };
@@ -103,48 +121,60 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
 /** No timeout: documents and uploads may take long, the server has its own deadlines, and Ctrl-C ends the wait. */
 const patience = { headersTimeout: 0, bodyTimeout: 0 };
 
-function resolveTarget(options: ConnectionOptions, config: Config): { base: URL; headers: Record<string, string> } {
+type Resolved = { base: URL; headers: Record<string, string>; target: Target };
+
+function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const own = findCredentialsFile(config.dataDir);
-  const url = options.url ?? config.apiUrl ?? own?.base_url;
+  const profile = findProfile(config);
+  const url = options.url ?? config.apiUrl ?? profile?.url ?? own?.base_url;
   if (url === undefined)
     throw new UsageError(
-      `No server is configured: there is no credentials.json in ${config.dataDir}. Pass --url and --key, or set QUARRY_API_URL and QUARRY_API_KEY.`,
+      `No server is configured: nobody is logged in, and there is no credentials.json in ${config.dataDir}. Run \`quarry login URL\`, or pass --url and --key, or set QUARRY_API_URL and QUARRY_API_KEY.`,
     );
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new UsageError('The server URL must be an http or https URL, such as http://127.0.0.1:8080.');
   const base = new URL(url);
   if (base.username !== '' || base.password !== '')
     throw new UsageError('The URL must not contain a user or password. Pass credentials with --key or --token.');
-  const app = options.app ?? config.apiApp;
-  const sandbox = options.sandbox ?? config.apiSandbox;
+  let app = options.app ?? config.apiApp;
+  let sandbox = options.sandbox ?? config.apiSandbox;
   // A credential on the command line is used alone: combined with the environment's, it could mean another caller.
   const given = options.key ?? options.token;
   let key = given === undefined ? config.apiKey : options.key;
   let token = given === undefined ? config.apiToken : options.token;
-  let ownApp: string | undefined;
+  let from: Target['from'] = given === undefined ? 'environment' : 'options';
   if (key === undefined && token === undefined) {
-    // The keys of this machine's server are sent only to that server.
-    if (own === undefined || new URL(own.base_url).origin !== base.origin)
+    // What a file holds is sent only to the server that it names.
+    if (profile !== undefined && new URL(profile.url).origin === base.origin) {
+      ({ key, token } = profile);
+      // A sandbox belongs to its app.
+      sandbox ??= app === undefined || app === profile.app ? profile.sandbox : undefined;
+      app ??= profile.app;
+      from = 'profile';
+    } else if (own !== undefined && new URL(own.base_url).origin === base.origin) {
+      if (app === undefined && sandbox === undefined) key = own.secret_key;
+      else {
+        token = own.developer_token;
+        app ??= own.app;
+      }
+      from = 'data directory';
+    } else
       throw new UsageError(
-        `No credential for ${base.origin}. Pass --key or --token, or set QUARRY_API_KEY or QUARRY_TOKEN.`,
+        `No credential for ${base.origin}. Run \`quarry login ${base.origin}\`, pass --key or --token, or set QUARRY_API_KEY or QUARRY_TOKEN.`,
       );
-    if (app === undefined && sandbox === undefined) key = own.secret_key;
-    else {
-      token = own.developer_token;
-      ownApp = own.app;
-    }
   }
   const headers: Record<string, string | undefined> = {
     'x-api-key': key,
     authorization: token === undefined ? undefined : `Bearer ${token}`,
-    'x-app': app ?? ownApp,
+    'x-app': app,
     'x-sandbox': sandbox,
   };
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !/^[\x21-\x7e]+( [\x21-\x7e]+)?$/.test(value))
       throw new UsageError(`The value of ${name} is not a credential or id: it contains spaces or invalid characters.`);
   const present = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return { base, headers: Object.fromEntries(present) };
+  const kind = token === undefined ? 'key' : token.startsWith('dvt_') ? 'developer' : 'user';
+  return { base, headers: Object.fromEntries(present), target: { url: base.href, kind, app, from } };
 }
 
 function withQuery(path: string, query: Query = {}): string {
@@ -170,9 +200,9 @@ function refusal(status: number, text: string): ApiError {
 }
 
 const nextSteps: Record<string, string> = {
-  unauthenticated: 'Pass a secret key with --key or QUARRY_API_KEY, or a token with --token or QUARRY_TOKEN.',
+  unauthenticated: 'Run `quarry login URL`, pass --key or --token, or set QUARRY_API_KEY or QUARRY_TOKEN.',
   invalid_credentials: 'Check --key, --token and their variables. `quarry credentials` on the server creates new ones.',
-  expired_token: 'Create a new one with `quarry token user`.',
+  expired_token: 'Create a new one with `quarry token user`, or log in again with `quarry login URL`.',
   app_scope_required: 'Name the app with --app or QUARRY_APP.',
   user_required: 'Name the user with --user.',
 };

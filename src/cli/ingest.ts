@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, UsageError } from './errors.ts';
 import { extractUrl, isUrl } from './extract.ts';
 import { findLocalFile, type LocalFile, readAll, uploadLocalFile } from './local-file.ts';
+import { findId } from './names.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type IngestOptions = {
@@ -38,9 +39,10 @@ export async function ingest(
   const more = pull ? {} : readMembers(options, paths.length);
   const locals = new Map<string, LocalFile>();
   for (const path of paths) if (!isUrl(path)) locals.set(path, await findLocalFile(path, options));
+  const id = await findId(session.client, 'source', source);
   let code = 0;
   const run = async (push: Push) => {
-    if (!(await ingestOne(session, source, push, options.wait))) code = 1;
+    if (!(await ingestOne(session, id, push, options.wait))) code = 1;
   };
   if (pull) await run({ name: source, body: { pull: true } });
   for (const path of paths) {

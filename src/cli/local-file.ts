@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import { UsageError } from './errors.ts';
-import { formatBytes } from './progress.ts';
+import { describeTransfer, formatBytes } from './progress.ts';
 import type { Session } from './session.ts';
 
 export type LocalFile = {
@@ -45,11 +45,12 @@ export async function uploadLocalFile(
   query: Record<string, string | undefined> = {},
 ): Promise<StoredFile> {
   let sent = 0;
+  const started = performance.now();
   async function* counted() {
     for await (const chunk of file.read()) {
       sent += chunk.length;
-      const of = file.bytes === undefined ? '' : ` of ${formatBytes(file.bytes)}`;
-      progress.show(`${file.name} ${formatBytes(sent)}${of}`, file.bytes ? sent / file.bytes : undefined);
+      const transfer = describeTransfer(sent, file.bytes, performance.now() - started);
+      progress.show(`${file.name} ${transfer}`, file.bytes ? sent / file.bytes : undefined);
       yield chunk;
     }
   }

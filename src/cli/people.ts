@@ -1,12 +1,16 @@
 import type { Command } from 'commander';
 import { readCount, readShare } from './arguments.ts';
+import { examples, type Run, withConnection } from './command-parts.ts';
 import type { EvalOptions } from './eval.ts';
 import type { ExtractOptions } from './extract.ts';
 import type { IngestOptions } from './ingest.ts';
 import type { KvListOptions, KvOptions, KvPutOptions, KvWatchOptions } from './kv.ts';
-import type { InvokeOptions } from './runs.ts';
+import { findOwners } from './names.ts';
+import { addResourceCommands } from './resource-commands.ts';
+import { addRunCommands } from './run-commands.ts';
 import type { SearchOptions } from './search.ts';
 import { type ClientOptions, type Session, withSession } from './session.ts';
+import { addSignInCommands } from './sign-in-commands.ts';
 import type { KeyOptions } from './token.ts';
 import type { UploadOptions } from './upload.ts';
 
@@ -18,6 +22,8 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   program.commandsGroup('Use a server:');
   const run = async (options: ClientOptions, work: (session: Session) => Promise<number>) =>
     setCode(await withSession(options, work));
+  addSignInCommands(program, run, setCode);
+  addResourceCommands(program, run);
   addFileCommands(program, run);
   addKnowledgeCommands(program, run);
   addKvCommands(program, run);
@@ -25,15 +31,13 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addTokenCommands(program, run);
 }
 
-type Run = (options: ClientOptions, work: (session: Session) => Promise<number>) => Promise<void>;
-
 function addFileCommands(program: Command, run: Run): void {
   withConnection(program.command('upload <files...>'))
     .description('upload files')
     .option('--name <name>', 'filename on the server (for one file; required for -)')
     .option('--type <type>', 'media type; default: from the name')
     .option('--team <team>', 'team that owns it')
-    .option('--user <user>', 'user that owns it')
+    .option('--user <user>', 'user that owns it, by id, e-mail or name')
     .option('--agent <agent>', 'agent that it belongs to')
     .option('--org <org>', 'organisation that it belongs to')
     .option('--share', 'create a permanent public URL (images only)')
@@ -43,7 +47,7 @@ function addFileCommands(program: Command, run: Run): void {
     )
     .action(async (paths: string[], options: ClientOptions & UploadOptions) => {
       const { upload } = await import('./upload.ts');
-      await run(options, (session) => upload(session, paths, options));
+      await run(options, async (session) => upload(session, paths, await findOwners(session.client, options)));
     });
   withConnection(program.command('extract <source>'))
     .description('extract a file, a page or a site as Markdown to standard output')
@@ -66,7 +70,7 @@ function addFileCommands(program: Command, run: Run): void {
     )
     .action(async (source: string, options: ClientOptions & ExtractOptions) => {
       const { extract } = await import('./extract.ts');
-      await run(options, (session) => extract(session, source, options));
+      await run(options, async (session) => extract(session, source, await findOwners(session.client, options)));
     });
 }
 
@@ -94,7 +98,7 @@ function addKnowledgeCommands(program: Command, run: Run): void {
       await run(options, (session) => ingest(session, source, paths, options));
     });
   withConnection(program.command('search <target> <query...>'))
-    .description('search a source (cso_…) or all sources of an agent (agt_… or its lookup key)')
+    .description('search a source, or all sources of an agent, by id, lookup key or name')
     .option('--limit <number>', 'maximum number of passages (default 10)', readCount)
     .option('--mode <mode>', 'hybrid (default), vector or fulltext')
     .option('--min-similarity <number>', 'minimum cosine similarity of vector hits, 0 to 1', readShare)
@@ -127,13 +131,13 @@ function addKnowledgeCommands(program: Command, run: Run): void {
 
 function addKvCommands(program: Command, run: Run): void {
   const kv = program.command('kv').description("read and write users' key-value entries");
-  const userOption = 'owner of the entry; required with a secret key or developer token';
+  const userOption = 'owner of the entry, by id, e-mail or name; required with a secret key or developer token';
   withConnection(kv.command('get <key>'))
     .description('print the value, byte for byte')
     .option('--user <user>', userOption)
     .action(async (key: string, options: ClientOptions & KvOptions) => {
       const { get } = await import('./kv.ts');
-      await run(options, (session) => get(session, key, options));
+      await run(options, async (session) => get(session, key, await findOwners(session.client, options)));
     });
   withConnection(kv.command('put <key> [value]'))
     .description('create or overwrite an entry; without a value (or with -), read it from standard input')
@@ -145,7 +149,7 @@ function addKvCommands(program: Command, run: Run): void {
     )
     .action(async (key: string, value: string | undefined, options: ClientOptions & KvPutOptions) => {
       const { put } = await import('./kv.ts');
-      await run(options, (session) => put(session, key, value, options));
+      await run(options, async (session) => put(session, key, value, await findOwners(session.client, options)));
     });
   withConnection(kv.command('list'))
     .description('list entries, 100 per page')
@@ -154,7 +158,7 @@ function addKvCommands(program: Command, run: Run): void {
     .option('--page <number>', 'page number, from 1', readCount)
     .action(async (options: ClientOptions & KvListOptions) => {
       const { list } = await import('./kv.ts');
-      await run(options, (session) => list(session, options));
+      await run(options, async (session) => list(session, await findOwners(session.client, options)));
     });
   withConnection(kv.command('increment <key> [by]'))
     .description('add to a number (by default 1) and print the sum')
@@ -162,7 +166,9 @@ function addKvCommands(program: Command, run: Run): void {
     .addHelpText('after', examples(['quarry kv increment visits --user usr_…', 'quarry kv increment stock -- -3']))
     .action(async (key: string, by: string | undefined, options: ClientOptions & KvOptions) => {
       const { increment } = await import('./kv.ts');
-      await run(options, (session) => increment(session, key, Number(by ?? 1), options));
+      await run(options, async (session) =>
+        increment(session, key, Number(by ?? 1), await findOwners(session.client, options)),
+      );
     });
   withConnection(kv.command('watch [key]'))
     .description('print changes of one entry, or of all, as they happen')
@@ -171,34 +177,14 @@ function addKvCommands(program: Command, run: Run): void {
     .option('--limit <number>', 'end after this many changes', readCount)
     .action(async (key: string | undefined, options: ClientOptions & KvWatchOptions) => {
       const { watch } = await import('./kv.ts');
-      await run(options, (session) => watch(session, key, options));
+      await run(options, async (session) => watch(session, key, await findOwners(session.client, options)));
     });
   withConnection(kv.command('delete <key>'))
     .description('delete an entry')
     .option('--user <user>', userOption)
     .action(async (key: string, options: ClientOptions & KvOptions) => {
       const { remove } = await import('./kv.ts');
-      await run(options, (session) => remove(session, key, options));
-    });
-}
-
-function addRunCommands(program: Command, run: Run): void {
-  const runs = program.command('runs').description('start and follow runs of automations');
-  withConnection(runs.command('watch <run>'))
-    .description('print the journal of a run until it ends; exits 1 unless it completed')
-    .action(async (id: string, options: ClientOptions) => {
-      const { watch } = await import('./runs.ts');
-      await run(options, (session) => watch(session, id));
-    });
-  withConnection(runs.command('invoke <automation>'))
-    .description('start a run of an automation (its id or lookup key) and watch it')
-    .option('--payload <json>', 'payload: JSON, @file, or - for standard input')
-    .option('--idempotency-key <key>', 'a repeated key does not start a second run')
-    .option('--no-wait', 'print the id of the run and exit')
-    .addHelpText('after', examples([`quarry runs invoke greet --payload '{"name": "Ada"}'`]))
-    .action(async (automation: string, options: ClientOptions & InvokeOptions) => {
-      const { invoke } = await import('./runs.ts');
-      await run(options, (session) => invoke(session, automation, options));
+      await run(options, async (session) => remove(session, key, await findOwners(session.client, options)));
     });
 }
 
@@ -232,21 +218,6 @@ function addTokenCommands(program: Command, run: Run): void {
       const { revoke } = await import('./token.ts');
       await run(options, (session) => revoke(session, id));
     });
-}
-
-function withConnection(command: Command): Command {
-  return command
-    .option('--url <url>', 'server (QUARRY_API_URL; default: from the data directory)')
-    .option('--key <key>', 'API key (QUARRY_API_KEY; default: from the data directory)')
-    .option('--token <token>', 'bearer token of a user or developer (QUARRY_TOKEN)')
-    .option('--app <app>', 'app that a developer token acts in (QUARRY_APP)')
-    .option('--sandbox <sandbox>', 'sandbox that a developer token acts in (QUARRY_SANDBOX)')
-    .option('--json', 'print JSON, one value per line')
-    .configureHelp({ showGlobalOptions: false });
-}
-
-function examples(lines: string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`;
 }
 
 /** The values of an option that may be given several times. */

@@ -1,4 +1,4 @@
-import { Command, CommanderError, Option } from 'commander';
+import { Argument, Command, CommanderError, Option } from 'commander';
 import { redact } from '../log.ts';
 import { version } from '../version.ts';
 import { readCount } from './arguments.ts';
@@ -156,5 +156,15 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
   addPeopleCommands(program, (ended) => {
     code = ended;
   });
+  program.commandsGroup('Your shell:');
+  program
+    .command('completion')
+    .addArgument(new Argument('<shell>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
+    .description('print the completions of a shell')
+    .addHelpText('after', '\nExamples:\n  $ source <(quarry completion bash)\n  $ quarry completion fish | source\n')
+    .action(async (shell: 'bash' | 'zsh' | 'fish') => {
+      const { completionScript } = await import('./completion.ts');
+      process.stdout.write(completionScript(program, shell));
+    });
   return { program, exitCode: () => code };
 }

@@ -43,3 +43,22 @@ export function formatBytes(bytes: number): string {
   }
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
+
+/** What a transfer has done: its amount, its rate, and the time that is left where the total is known. */
+export function describeTransfer(sent: number, total: number | undefined, elapsedMs: number): string {
+  const done = `${formatBytes(sent)}${total === undefined ? '' : ` of ${formatBytes(total)}`}`;
+  if (elapsedMs < settledMs || sent === 0) return done;
+  const perSecond = (sent * 1_000) / elapsedMs;
+  const left = total === undefined ? '' : `, ${formatSeconds((total - sent) / perSecond)} left`;
+  return `${done}, ${formatBytes(Math.round(perSecond))}/s${left}`;
+}
+
+/** Before this, a rate says more about the start than about the connection. */
+const settledMs = 500;
+
+function formatSeconds(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.ceil(whole / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

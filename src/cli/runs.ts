@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { looksLikeId } from '../ids.ts';
 import type { Client } from './client.ts';
-import { UsageError } from './errors.ts';
-import { readJsonObject } from './ingest.ts';
-import { findLocalFile, readAll } from './local-file.ts';
+import { ApiError } from './errors.ts';
+import { findId } from './names.ts';
+import { readData } from './resources.ts';
 import { jsonLine, type Session } from './session.ts';
+import { formatTable, lookOfOutput } from './table.ts';
 
 export type Run = { id: string; status: string; result?: unknown; error?: { code: string; message: string } };
 export type Entry = { sequence: number; type: string; node_id?: string; record: { payload?: unknown } };
@@ -11,7 +13,6 @@ type JournalPage = { data: Entry[]; has_more: boolean; resume_cursor?: string };
 
 export type InvokeOptions = { payload?: string; idempotencyKey?: string; wait: boolean };
 
-const payloadBytesMax = 16 * 1024 * 1024;
 const firstPauseMs = 100;
 const lastPauseMs = 1_000;
 
@@ -27,17 +28,91 @@ export async function watch(session: Session, id: string): Promise<number> {
 /** `quarry runs invoke <automation>`: starts a run and watches it. */
 export async function invoke(session: Session, automation: string, options: InvokeOptions): Promise<number> {
   const body = {
-    payload: await readPayload(options.payload),
+    payload: options.payload === undefined ? {} : await readData(options.payload, '--payload'),
     ...(options.idempotencyKey === undefined ? {} : { idempotency_key: options.idempotencyKey }),
   };
-  const path = `/automations/${encodeURIComponent(automation)}/invoke`;
-  const run = await session.client.send<Run>('POST', path, { body });
+  const run = await invokeNamed(session.client, automation, body);
   if (!options.wait) {
     await session.print(session.json ? jsonLine(run) : `${run.id}\n`);
     return 0;
   }
   session.say(`run ${run.id}`);
   return watch(session, run.id);
+}
+
+/** Callers who may not list automations invoke them by id or lookup key, which the API takes as they are. */
+async function invokeNamed(client: Client, automation: string, body: unknown): Promise<Run> {
+  const send = (named: string) =>
+    client.send<Run>('POST', `/automations/${encodeURIComponent(named)}/invoke`, { body });
+  try {
+    return await send(automation);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404 || looksLikeId(automation)) throw error;
+    const id = await findId(client, 'automation', automation).catch((other: unknown) => {
+      throw other instanceof ApiError ? error : other;
+    });
+    return send(id);
+  }
+}
+
+export type RunListOptions = {
+  status?: string;
+  automation?: string;
+  search?: string;
+  since?: string;
+  until?: string;
+  limit?: number;
+  after?: string;
+};
+
+type RunPage = { data: Run[]; has_more: boolean; after_cursor?: string };
+
+/** `quarry runs list`: the visible runs, newest first. */
+export async function list(session: Session, options: RunListOptions): Promise<number> {
+  const { status, automation, search, since, until, limit, after } = options;
+  const filter = automation === undefined ? undefined : await findId(session.client, 'automation', automation);
+  const found = await session.client.send<RunPage>('GET', '/automation_runs', {
+    query: { status, automation: filter, search, since, until, limit, after_cursor: after },
+  });
+  if (session.json) await session.print(jsonLine(found));
+  else if (found.data.length > 0) await session.print(formatTable(found.data, runColumns, lookOfOutput()));
+  else session.say('None.');
+  if (found.has_more) session.say(`There are more: --after ${found.after_cursor}`);
+  return 0;
+}
+
+const runColumns = ['id', 'automation_name', 'status', 'created_at', 'completed_at'];
+
+/** `quarry runs cancel <run…>`. */
+export async function cancel(session: Session, ids: string[]): Promise<number> {
+  for (const id of ids) await act(session, id, 'cancel');
+  return 0;
+}
+
+/** `quarry runs signal <run> <name>`. */
+export async function signal(
+  session: Session,
+  id: string,
+  name: string,
+  { payload }: { payload?: string },
+): Promise<number> {
+  const given = payload === undefined ? {} : { payload: await readData(payload, '--payload') };
+  await act(session, id, 'signal', { name, ...given });
+  return 0;
+}
+
+async function act(session: Session, id: string, verb: string, body?: unknown): Promise<void> {
+  const path = `/automation_runs/${encodeURIComponent(id)}/${verb}`;
+  const run = await session.client.send<Run>('POST', path, body === undefined ? {} : { body });
+  await session.print(session.json ? jsonLine(run) : `${run.id}  ${run.status}\n`);
+}
+
+/** `quarry runs retry <run>`: starts a new run and watches it. */
+export async function retry(session: Session, id: string, { wait }: { wait: boolean }): Promise<number> {
+  const run = await session.client.send<Run>('POST', `/automation_runs/${encodeURIComponent(id)}/retry`);
+  if (wait) session.say(`run ${run.id}`);
+  else await session.print(session.json ? jsonLine(run) : `${run.id}\n`);
+  return wait ? watch(session, run.id) : 0;
 }
 
 /** Passes on each journal entry once, in order, until the run ends. Returns the final run. */
@@ -72,15 +147,6 @@ export function describeEntry(entry: Entry): string {
 
 export function describeEnd(run: Run): string {
   return `${run.status} ${JSON.stringify(run.result ?? run.error ?? null)}`;
-}
-
-/** JSON, `@file`, or `-` for standard input. */
-async function readPayload(given: string | undefined): Promise<Record<string, unknown>> {
-  if (given === undefined) return {};
-  if (given === '') throw new UsageError('--payload is empty.');
-  if (given !== '-' && !given.startsWith('@')) return readJsonObject('--payload', given);
-  const file = await findLocalFile(given === '-' ? '-' : given.slice(1));
-  return readJsonObject('--payload', (await readAll(file, payloadBytesMax)).toString('utf8'));
 }
 
 function shorten(text: string): string {

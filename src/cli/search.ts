@@ -1,4 +1,7 @@
+import { looksLikeId } from '../ids.ts';
+import { ApiError } from './errors.ts';
 import { readJsonObject } from './ingest.ts';
+import { findId } from './names.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type SearchOptions = { limit?: number; mode?: string; minSimilarity?: number; filter?: string };
@@ -13,14 +16,12 @@ type Hit = {
   score: number;
 };
 
-const snippetCharactersMax = 400;
+const snippetCharactersMax = 1_200;
 const limitDefault = 10;
 
 /** `quarry search <source|agent> <query>`: prints the best passages first, each with its position. */
 export async function search(session: Session, target: string, query: string, options: SearchOptions): Promise<number> {
-  // Sources have only ids; anything else is an agent's id or lookup key.
-  const kind = /^(cso|ksrc)_/.test(target) ? 'knowledge_sources' : 'agents';
-  const found = await session.client.send<{ data: Hit[] }>('POST', `/${kind}/${encodeURIComponent(target)}/search`, {
+  const found = await session.client.send<{ data: Hit[] }>('POST', `${await findScope(session, target)}/search`, {
     body: {
       query,
       max_results: options.limit ?? limitDefault,
@@ -35,10 +36,36 @@ export async function search(session: Session, target: string, query: string, op
   return 0;
 }
 
+/** The path of a source or an agent, by id or name. A name is a source's first. */
+async function findScope({ client }: Session, target: string): Promise<string> {
+  if (looksLikeId(target))
+    return `/${/^(cso|ksrc)_/.test(target) ? 'knowledge_sources' : 'agents'}/${encodeURIComponent(target)}`;
+  try {
+    return `/knowledge_sources/${await findId(client, 'source', target)}`;
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+  }
+  try {
+    return `/agents/${await findId(client, 'agent', target)}`;
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    throw new ApiError(404, `404: No source or agent is called "${target}".`);
+  }
+}
+
 function describe(hit: Hit, rank: number): string {
   const where = `${hit.document} lines ${hit.start_line}-${hit.end_line}`;
   const head = `${rank}. ${hit.title ?? hit.source_url ?? hit.document}  (${where}, score ${hit.score.toFixed(3)})`;
-  const text = hit.content.replace(/\s+/g, ' ').trim();
-  const snippet = text.length > snippetCharactersMax ? `${text.slice(0, snippetCharactersMax - 1)}…` : text;
-  return `${head}\n   ${snippet}\n\n`;
+  return `${head}\n${indent(shorten(hit.content.trim()))}\n\n`;
+}
+
+/** Whole lines, so that Markdown stays Markdown. */
+function shorten(text: string): string {
+  if (text.length <= snippetCharactersMax) return text;
+  const end = text.lastIndexOf('\n', snippetCharactersMax);
+  return `${text.slice(0, end > 0 ? end : snippetCharactersMax)}\n…`;
+}
+
+function indent(text: string): string {
+  return text.replaceAll(/^(?=.)/gm, '   ');
 }

@@ -1,15 +1,14 @@
-import { ApiError } from './errors.ts';
+import { findId } from './names.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type KeyOptions = { publishable?: boolean; name?: string; inSandbox?: string };
 
-type User = { id: string; email?: string };
 type Minted = { access_token: string; refresh_token: string; expires_in: number };
 type Key = { id: string; type: string; name?: string; hint: string; full_key?: string; revoked_at?: string };
 
-/** `quarry token user`: creates a session for a user, by id or e-mail. Prints only the access token on standard output. */
+/** `quarry token user`: creates a session for a user, by id, e-mail or name. Prints only the access token on standard output. */
 export async function user(session: Session, named: string): Promise<number> {
-  const id = named.includes('@') ? await findUserByEmail(session, named) : named;
+  const id = await findId(session.client, 'user', named);
   const minted = await session.client.send<Minted>('POST', `/users/${encodeURIComponent(id)}/tokens`, { body: {} });
   await session.print(session.json ? jsonLine(minted) : `${minted.access_token}\n`);
   if (!session.json) session.say(`Valid for ${Math.round(minted.expires_in / 60)} minutes. Send it as a bearer token.`);
@@ -46,13 +45,6 @@ export async function keys(session: Session): Promise<number> {
 export async function revoke(session: Session, id: string): Promise<number> {
   await session.client.send('DELETE', `/keys/${encodeURIComponent(id)}`);
   return 0;
-}
-
-async function findUserByEmail({ client }: Session, email: string): Promise<string> {
-  const found = await client.send<{ data: User[] }>('GET', '/users', { query: { search: email, page_size: 100 } });
-  const one = found.data.find((each) => each.email?.toLowerCase() === email.toLowerCase());
-  if (!one) throw new ApiError(404, `No user has the e-mail ${email}.`);
-  return one.id;
 }
 
 function describe({ id, type, hint, name, revoked_at: revokedAt }: Key): string {

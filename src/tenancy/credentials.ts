@@ -204,10 +204,15 @@ function sameScope(a: Scope, b: Scope): boolean {
 
 function readBearer(authorization: string | undefined): string | undefined {
   if (authorization === undefined) return undefined;
-  const match = /^Bearer +(\S{8,16384})$/i.exec(authorization.trim());
-  if (!match?.[1]) throw invalid('The Authorization header must be "Bearer" and a token.');
-  return match[1];
+  const [, token] = /^Bearer +(\S+)$/i.exec(authorization.trim()) ?? [];
+  if (token === undefined) throw invalid('The Authorization header must be "Bearer" and a token.');
+  if (token.length < tokenCharactersMin || token.length > tokenCharactersMax)
+    throw invalid('The bearer token is not valid.');
+  return token;
 }
+
+const tokenCharactersMin = 8;
+const tokenCharactersMax = 16_384;
 
 function invalid(message: string): AppError {
   return new AppError('invalid_credentials', message);

@@ -110,9 +110,17 @@ test('both kinds of the protocol are spoken, with the same tools', async () => {
   const names = modern.tools.map(({ name }) => name).sort();
   assert.deepEqual(legacy.tools.map(({ name }) => name).sort(), names);
   assert.deepEqual(names, [
-    ...['extract_file', 'extract_url', 'invoke_automation', 'kv_delete', 'kv_get', 'kv_increment', 'kv_list', 'kv_put'],
-    ...['list_automations', 'list_documents', 'list_knowledge_sources', 'read_document', 'read_extraction'],
-    ...['read_run', 'search_knowledge'],
+    ...['cancel_run', 'extract_file', 'extract_url', 'ingest', 'invoke_automation'],
+    ...['kv_delete', 'kv_get', 'kv_increment', 'kv_list', 'kv_put'],
+    ...[
+      'list_automations',
+      'list_documents',
+      'list_knowledge_sources',
+      'read_document',
+      'read_extraction',
+      'read_file',
+    ],
+    ...['read_run', 'retry_run', 'search_knowledge', 'signal_run', 'upload_file'],
   ]);
   for (const tool of modern.tools) {
     assert.equal(tool.inputSchema.additionalProperties, false, tool.name);

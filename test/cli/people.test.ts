@@ -175,7 +175,7 @@ test('ingest accepts files, standard input and pages; search finds them, for a s
   const found = await quarry(['search', source, 'how', 'long', 'do', 'refunds', 'take']);
   assert.match(
     found.stdout,
-    /^1\. refunds\.md {2}\(cdo_\w+ lines \d+-\d+, score [\d.]+\)\n {3}.*Refunds take five days\./,
+    /^1\. refunds\.md {2}\(cdo_\w+ lines \d+-\d+, score [\d.]+\)\n {3}# Refunds\n\n {3}Refunds take five days\./,
   );
   const filtered = jsonOf(await quarry(['search', agent.id, 'penguins', '--filter', '{"year":2026}', '--json']));
   const hits = filtered[0]?.data as { title: string }[];

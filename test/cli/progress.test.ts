@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatBytes, Progress } from '../../src/cli/progress.ts';
+import { describeTransfer, formatBytes, Progress } from '../../src/cli/progress.ts';
 
 test('a progress line replaces itself on a terminal, keeps to its width and is removed at the end', () => {
   let written = '';
@@ -26,4 +26,13 @@ test('on anything but a terminal it writes nothing', () => {
 
 test('bytes are said for people', () => {
   assert.deepEqual([0, 1023, 1536, 9 * 1024 * 1024].map(formatBytes), ['0 B', '1023 B', '1.5 KB', '9.0 MB']);
+});
+
+test('a transfer says its rate and the time that is left, once they mean something', () => {
+  const mib = 1024 * 1024;
+  assert.equal(describeTransfer(mib, 10 * mib, 100), '1.0 MB of 10.0 MB');
+  assert.equal(describeTransfer(2 * mib, 10 * mib, 1_000), '2.0 MB of 10.0 MB, 2.0 MB/s, 4 s left');
+  assert.equal(describeTransfer(mib, 1024 * mib, 1_000), '1.0 MB of 1.0 GB, 1.0 MB/s, 18 min left');
+  assert.equal(describeTransfer(mib, 8 * 1024 * mib, 1_000), '1.0 MB of 8.0 GB, 1.0 MB/s, 2 h 17 min left');
+  assert.equal(describeTransfer(2 * mib, undefined, 1_000), '2.0 MB, 2.0 MB/s');
 });

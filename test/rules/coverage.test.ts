@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { buildProgram } from '../../src/cli/program.ts';
+import { tools } from '../../src/mcp/server.ts';
 import { readProjectFile, readSources } from '../support/source.ts';
 
 /* docs/console-coverage.md names every operation of openapi.json, and the console calls those that it says it reaches. */
@@ -16,12 +18,14 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 const isTwin = ({ path }: { path: string }) =>
   path.startsWith(`${appPath}/`) && path.replace(appPath, '/api/v1') in document.paths;
 
-type Row = { operation: string; request: string; console: string };
+type Row = { operation: string; request: string; console: string; command: string; mcp: string };
 const rows = readProjectFile('docs/console-coverage.md')
   .split('\n')
   .flatMap((line): Row[] => {
-    const [, operation, request, page] = /^\| `(\w+)` +\| `([^`]+)` +\| ([^|]*?) *\|/.exec(line) ?? [];
-    return operation === undefined ? [] : [{ operation, request: request ?? '', console: page ?? '' }];
+    const [, operation, request, page, command, mcp] =
+      /^\| `(\w+)` +\| `([^`]+)` +\| ([^|]*?) *\| ([^|]*?) *\| ([^|]*?) *\|$/.exec(line) ?? [];
+    if (operation === undefined) return [];
+    return [{ operation, request: request ?? '', console: page ?? '', command: command ?? '', mcp: mcp ?? '' }];
   });
 
 test('every operation has one row that says where it is reached', () => {
@@ -61,4 +65,33 @@ test('the console calls what the table says that it reaches, and no more', () =>
     [],
   );
   assert.equal(isCalled('GET /api/v1/nothing', text), false);
+});
+
+/** `a`, `b c`: the names in a cell. */
+const namesIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? '');
+
+function commandNames(command: ReturnType<typeof buildProgram>['program'], path = ''): string[] {
+  return command.commands.flatMap((each) => {
+    const name = `${path} ${each.name()}`.trim();
+    return [name, ...commandNames(each, name)];
+  });
+}
+
+test('the commands and tools that the table names exist, and it names every tool', () => {
+  const commands = new Set(commandNames(buildProgram().program));
+  const toolNames = tools.map(({ definition }) => definition.name);
+  const unknown = rows.flatMap(({ operation, command, mcp }) => [
+    ...namesIn(command).filter((name) => !command.startsWith('–') && !commands.has(name)),
+    ...namesIn(mcp).filter((name) => !toolNames.includes(name)),
+    ...(command === '' || command === '–' ? [`${operation} names no command and no reason`] : []),
+    ...(mcp === '' ? [`${operation} has an empty cell under MCP`] : []),
+  ]);
+  assert.deepEqual(unknown, []);
+  const named = new Set(rows.flatMap(({ mcp }) => namesIn(mcp)));
+  assert.deepEqual(
+    toolNames.filter((name) => !named.has(name)),
+    [],
+    'Name each tool in the row of the operation that it calls.',
+  );
+  assert.ok(!commands.has('kv nothing') && commands.has('kv get'));
 });

@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url';
 
 const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
+const noProfile = fileURLToPath(new URL('no-profile.json', import.meta.url));
+
 export type CommandResult = { code: number | null; stdout: string; stderr: string };
 
 export type CommandOptions = {
@@ -18,7 +20,8 @@ export type CommandOptions = {
 /** Starts one `quarry` command as a process of its own. */
 export function startQuarry(args: string[], { env = {}, input, cwd, signal }: CommandOptions = {}) {
   const child = spawn(process.execPath, [mainFile, ...args], {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    // The person who runs the tests may be logged in somewhere.
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, QUARRY_PROFILE: noProfile, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(cwd === undefined ? {} : { cwd }),
   });

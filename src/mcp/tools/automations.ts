@@ -162,6 +162,52 @@ const readRun = defineTool({
   },
 });
 
+const runInput = Type.String({ description: 'atr_…' });
+
+const signalRun = defineTool({
+  name: 'signal_run',
+  title: 'Signal a run',
+  description:
+    'Sends a signal to a run in progress, which waits for it now or later. Requires a secret key or a developer token.',
+  hints: { reads: false },
+  input: strict({
+    run: runInput,
+    name: Type.String({ minLength: 1, maxLength: 200, description: 'The signal that the run waits for.' }),
+    payload: Type.Optional(Type.Unknown()),
+  }),
+  output: runAnswer,
+  run: async ({ run, ...body }, { api }) => ({
+    data: present(await api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(run)}/signal`, { body })),
+  }),
+});
+
+const cancelRun = defineTool({
+  name: 'cancel_run',
+  title: 'Cancel a run',
+  description:
+    'Cancels a run that is pending or in progress, and returns it. Requires a secret key or a developer token.',
+  hints: { reads: false, destroys: true },
+  input: strict({ run: runInput }),
+  output: runAnswer,
+  run: async ({ run }, { api }) => ({
+    data: present(await api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(run)}/cancel`)),
+  }),
+});
+
+const retryRun = defineTool({
+  name: 'retry_run',
+  title: 'Retry a run',
+  description:
+    'Starts a new run with the payload of one that ended, and waits for its result like invoke_automation. Requires a secret key or a developer token.',
+  hints: { reads: false, destroys: true, reachesOut: true },
+  input: strict({ run: runInput, wait_seconds: waitInput }),
+  output: runAnswer,
+  async run({ run, wait_seconds: wait = toolLimits.waitSecondsDefault }, context) {
+    const started = await context.api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(run)}/retry`);
+    return { data: present(await waitForEnd(context, started, wait)) };
+  },
+});
+
 function waitForEnd(context: ToolContext, started: Run, seconds: number): Promise<Run> {
   let looks = 0;
   return waitFor(context, started, seconds, {
@@ -186,4 +232,11 @@ function present(run: Run): Static<typeof runAnswer> {
   };
 }
 
-export const automationTools: readonly Tool[] = [listAutomations, invokeAutomation, readRun];
+export const automationTools: readonly Tool[] = [
+  listAutomations,
+  invokeAutomation,
+  readRun,
+  signalRun,
+  cancelRun,
+  retryRun,
+];

@@ -1,0 +1,20 @@
+import type { Command } from 'commander';
+import type { ClientOptions, Session } from './session.ts';
+
+/** Runs the work of a command against the server that its options name. */
+export type Run = (options: ClientOptions, work: (session: Session) => Promise<number>) => Promise<void>;
+
+export function withConnection(command: Command): Command {
+  return command
+    .option('--url <url>', 'server (QUARRY_API_URL; default: from `quarry login`, then the data directory)')
+    .option('--key <key>', 'API key (QUARRY_API_KEY; default: like the server)')
+    .option('--token <token>', 'bearer token of a user or developer (QUARRY_TOKEN)')
+    .option('--app <app>', 'app that a developer token acts in (QUARRY_APP)')
+    .option('--sandbox <sandbox>', 'sandbox that a developer token acts in (QUARRY_SANDBOX)')
+    .option('--json', 'print JSON, one value per line')
+    .configureHelp({ showGlobalOptions: false });
+}
+
+export function examples(lines: string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`;
+}

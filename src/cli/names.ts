@@ -1,0 +1,77 @@
+import { looksLikeId } from '../ids.ts';
+import type { Client } from './client.ts';
+import { ApiError, UsageError } from './errors.ts';
+
+type Thing = Record<string, unknown> & { id: string };
+
+/** How each kind is found by what people call it. The first members that match exactly win. */
+const kinds = {
+  user: { path: '/users', searches: true, names: ['email', 'name'] },
+  org: { path: '/orgs', searches: false, names: ['slug', 'name'] },
+  team: { path: '/teams', searches: true, names: ['name'] },
+  agent: { path: '/agents', searches: true, names: ['lookup_key', 'name'] },
+  source: { path: '/knowledge_sources', searches: false, names: ['metadata.name'] },
+  file: { path: '/files', searches: true, names: ['filename'] },
+  automation: { path: '/automations', searches: false, names: ['lookup_key', 'name'] },
+} as const;
+
+export type NamedKind = keyof typeof kinds;
+
+const pagesMax = 50;
+const candidatesMax = 10;
+
+/**
+ * The id of what the user named: an id unchanged, otherwise by e-mail, lookup key or name, case ignored. Throws
+ * ApiError when nothing has the name, and UsageError with the candidates when several do.
+ */
+export async function findId(client: Client, kind: NamedKind, named: string): Promise<string> {
+  if (looksLikeId(named)) return named;
+  const { path, searches, names } = kinds[kind];
+  const matches: Thing[][] = names.map(() => []);
+  for (let page = 1; ; page++) {
+    const found = await client.send<{ data: Thing[]; has_next: boolean }>('GET', path, {
+      query: { page, page_size: 100, ...(searches ? { search: named } : {}) },
+    });
+    for (const thing of found.data)
+      for (const [at, member] of names.entries()) if (isSame(memberOf(thing, member), named)) matches[at]?.push(thing);
+    if (!found.has_next) break;
+    if (page >= pagesMax) throw new UsageError(`There are too many to find "${named}" by name. Pass its id.`);
+  }
+  const things = matches.find((each) => each.length > 0) ?? [];
+  if (things.length === 0)
+    throw new ApiError(404, `404: No ${kind} has the ${names.map(wordOf).join(' or ')} "${named}".`);
+  if (things.length === 1 && things[0] !== undefined) return things[0].id;
+  const shown = things.slice(0, candidatesMax).map((thing) => `\n  ${thing.id}  ${describe(thing, names)}`);
+  const more = things.length > candidatesMax ? `\n  and ${things.length - candidatesMax} more` : '';
+  throw new UsageError(`${things.length} ${kind}s are called "${named}". Pass the id of one:${shown.join('')}${more}`);
+}
+
+/** Options that name an owner, with ids instead of names. */
+export async function findOwners<T extends object>(client: Client, options: T): Promise<T> {
+  const owners: Record<string, string> = {};
+  for (const kind of ['user', 'org', 'team', 'agent'] as const) {
+    const named = (options as Record<string, unknown>)[kind];
+    if (typeof named === 'string') owners[kind] = await findId(client, kind, named);
+  }
+  return { ...options, ...owners };
+}
+
+/** A member of a resource; `a.b` is a member of a member. */
+export function memberOf(thing: Record<string, unknown>, path: string): unknown {
+  return path.split('.').reduce<unknown>((value, name) => (value as Record<string, unknown> | null)?.[name], thing);
+}
+
+function isSame(value: unknown, named: string): boolean {
+  return typeof value === 'string' && value.toLowerCase() === named.toLowerCase();
+}
+
+function wordOf(member: string): string {
+  const words: Record<string, string> = { email: 'e-mail', lookup_key: 'lookup key', 'metadata.name': 'name' };
+  return words[member] ?? member;
+}
+
+function describe(thing: Thing, names: readonly string[]): string {
+  const org = thing.org_name ?? thing.org;
+  const values = [...names.map((name) => memberOf(thing, name)), org].filter((value) => typeof value === 'string');
+  return values.join('  ');
+}

@@ -1,0 +1,21 @@
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { UsageError } from './errors.ts';
+
+/** One secret line: typed at a terminal without being shown, or the first line of standard input. */
+export async function readSecret(question: string): Promise<string> {
+  const atTerminal = process.stdin.isTTY === true;
+  if (atTerminal) process.stderr.write(`${question}: `);
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: process.stdin, output: silent, terminal: atTerminal });
+  const line = await new Promise<string>((resolve, reject) => {
+    lines.once('line', resolve);
+    lines.once('SIGINT', () => reject(new UsageError('Nothing was changed.')));
+    lines.once('close', () => resolve(''));
+  }).finally(() => {
+    lines.close();
+    if (atTerminal) process.stderr.write('\n');
+  });
+  if (line.trim() === '') throw new UsageError(`${question} is missing: type it, or pass it on standard input.`);
+  return line.trim();
+}

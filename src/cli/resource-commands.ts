@@ -1,0 +1,72 @@
+import type { Command } from 'commander';
+import { readCount } from './arguments.ts';
+import { examples, type Run, withConnection } from './command-parts.ts';
+import { findOwners } from './names.ts';
+import { type Resource, resources } from './resource-kinds.ts';
+import type { CreateOptions, ListOptions } from './resources.ts';
+import type { ClientOptions } from './session.ts';
+import type { UploadOptions } from './upload.ts';
+
+const ownerWords = {
+  user: 'user, by id, e-mail or name',
+  org: 'organisation, by id, slug or name',
+  team: 'team, by id or name',
+  agent: 'agent, by id, lookup key or name',
+};
+
+/** `list`, `get`, `create` and `delete` for every kind of resource in the table. */
+export function addResourceCommands(program: Command, run: Run): void {
+  for (const [kind, resource] of Object.entries(resources)) {
+    const present = program.commands.find((each) => each.name() === kind);
+    const parent = present ?? program.command(kind).description(`list, get, create and delete ${kind}`);
+    addList(parent, kind, resource, run);
+    withConnection(parent.command('get <name>'))
+      .description(`show one of the ${kind}`)
+      .action(async (named: string, options: ClientOptions) => {
+        const { get } = await import('./resources.ts');
+        await run(options, (session) => get(session, resource, named));
+      });
+    addCreate(parent, kind, resource, run);
+    withConnection(parent.command('delete <names...>'))
+      .description(`delete ${kind}`)
+      .action(async (names: string[], options: ClientOptions) => {
+        const { remove } = await import('./resources.ts');
+        await run(options, (session) => remove(session, resource, names));
+      });
+  }
+}
+
+function addList(parent: Command, kind: string, resource: Resource, run: Run): void {
+  const command = withConnection(parent.command('list'))
+    .description(`list ${kind}`)
+    .option('--page <number>', 'page number, from 1', readCount)
+    .option('--limit <number>', 'entries per page (default 25, at most 100)', readCount);
+  if (resource.searches) command.option('--search <text>', `only ${kind} whose name has this part`);
+  for (const owner of resource.filters) command.option(`--${owner} <${owner}>`, `only of this ${ownerWords[owner]}`);
+  command.action(async (options: ClientOptions & ListOptions) => {
+    const { list } = await import('./resources.ts');
+    await run(options, (session) => list(session, resource, options));
+  });
+}
+
+function addCreate(parent: Command, kind: string, resource: Resource, run: Run): void {
+  const { member, example, owners } = resource.create;
+  const command = withConnection(parent.command(`create <${member}>`))
+    .description(kind === 'files' ? 'upload a file' : `create one of the ${kind} and print its id`)
+    .addHelpText('after', examples([`quarry ${kind} create ${example}`]));
+  for (const owner of owners) command.option(`--${owner} <${owner}>`, `of this ${ownerWords[owner]}`);
+  if (kind === 'files') {
+    command.action(async (path: string, options: ClientOptions & UploadOptions) => {
+      const { upload } = await import('./upload.ts');
+      await run(options, async (session) => upload(session, [path], await findOwners(session.client, options)));
+    });
+    return;
+  }
+  command
+    .option('--set <member=value...>', 'another member of the request; the value is JSON or text')
+    .option('--data <json>', 'more members: a JSON object, @file, or - for standard input')
+    .action(async (argument: string, options: ClientOptions & CreateOptions) => {
+      const { create } = await import('./resources.ts');
+      await run(options, (session) => create(session, resource, argument, options));
+    });
+}

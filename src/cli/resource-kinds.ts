@@ -1,0 +1,91 @@
+import type { NamedKind } from './names.ts';
+
+export type Owner = 'user' | 'org' | 'team' | 'agent';
+
+/** What the commands of one kind of resource need to know about it. */
+export type Resource = {
+  path: string;
+  /** Absent: it has no name, only an id. */
+  named?: NamedKind;
+  columns: readonly string[];
+  searches?: boolean;
+  filters: readonly Owner[];
+  /** The member that `create` takes as its argument, and the members that it adds. */
+  create: { member: string; example: string; owners: readonly Owner[]; defaults?: Record<string, unknown> };
+};
+
+export const resources: Record<string, Resource> = {
+  sources: {
+    path: '/knowledge_sources',
+    named: 'source',
+    columns: ['id', 'type', 'metadata.name', 'state', 'updated_at'],
+    filters: ['org', 'agent'],
+    create: {
+      member: 'type',
+      example: `knowledge/documents --org "My org" --set metadata='{"name": "Handbook"}'`,
+      owners: ['user', 'org', 'team', 'agent'],
+    },
+  },
+  users: {
+    path: '/users',
+    named: 'user',
+    columns: ['id', 'email', 'name', 'org_name', 'org_role', 'created_at'],
+    searches: true,
+    filters: ['org'],
+    create: { member: 'email', example: 'ada@example.com --org "My org" --set name=Ada', owners: ['org'] },
+  },
+  orgs: {
+    path: '/orgs',
+    named: 'org',
+    columns: ['id', 'name', 'slug', 'created_at'],
+    searches: true,
+    filters: [],
+    create: { member: 'name', example: '"My org" --set slug=my-org', owners: [] },
+  },
+  teams: {
+    path: '/teams',
+    named: 'team',
+    columns: ['id', 'name', 'org', 'created_at'],
+    searches: true,
+    filters: [],
+    create: { member: 'name', example: 'Support --org "My org"', owners: ['org'] },
+  },
+  agents: {
+    path: '/agents',
+    named: 'agent',
+    columns: ['id', 'name', 'lookup_key', 'org', 'created_at'],
+    searches: true,
+    filters: ['user', 'org'],
+    create: {
+      member: 'name',
+      example: 'Helper --org "My org" --set lookup_key=helper',
+      owners: ['user', 'org', 'team'],
+    },
+  },
+  files: {
+    path: '/files',
+    named: 'file',
+    columns: ['id', 'filename', 'content_type', 'size', 'created_at'],
+    searches: true,
+    filters: ['user', 'org', 'team', 'agent'],
+    create: { member: 'file', example: 'report.pdf --org "My org"', owners: ['user', 'org', 'team', 'agent'] },
+  },
+  automations: {
+    path: '/automations',
+    named: 'automation',
+    columns: ['id', 'name', 'lookup_key', 'type', 'status', 'updated_at'],
+    filters: [],
+    create: { member: 'name', example: 'Greet --data @greet.json', owners: ['user', 'org', 'team'] },
+  },
+  extractions: {
+    path: '/extractions',
+    columns: ['id', 'state', 'kind', 'url', 'output_count', 'created_at'],
+    filters: ['agent'],
+    create: {
+      member: 'url',
+      example: 'https://example.com/docs/ --set mode=site --set max_pages=50',
+      owners: ['org', 'agent'],
+      defaults: { mode: 'link', destination_kind: 'storage' },
+    },
+  },
+};

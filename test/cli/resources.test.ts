@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { formatMembers, formatTable } from '../../src/cli/table.ts';
+import { graphOf } from '../support/automations.ts';
+import { type CommandOptions, runQuarry } from '../support/command.ts';
+import { startTestServer } from '../support/server.ts';
+
+/* `quarry <kind> list|get|create|delete` and `quarry runs …`, with names in place of ids, as the real program. */
+
+const server = await startTestServer();
+const { provision, baseUrl } = server;
+const { app, member } = await provision.world();
+const directory = mkdtempSync(join(tmpdir(), 'quarry-resources-'));
+const env = { QUARRY_DATA_DIR: join(directory, 'no-data'), QUARRY_API_URL: baseUrl, QUARRY_API_KEY: app.secretKey };
+after(async () => {
+  await server.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const quarry = (args: string[], options: CommandOptions = {}) =>
+  runQuarry(args, { ...options, env: { ...env, ...options.env } });
+
+async function ok(args: string[], options: CommandOptions = {}): Promise<string> {
+  const ran = await quarry(args, options);
+  assert.equal(ran.code, 0, `${args.join(' ')}: ${ran.stderr}`);
+  return ran.stdout;
+}
+
+const json = async <T = Record<string, unknown>>(args: string[]) => JSON.parse(await ok([...args, '--json'])) as T;
+
+test('every kind is created, listed, shown and deleted, by name', async () => {
+  const report = join(directory, 'report.txt');
+  writeFileSync(report, 'All is well.');
+  const automation = join(directory, 'ends.json');
+  writeFileSync(automation, JSON.stringify({ type: 'invoked', workflow: graphOf({ id: 'end', kind: 'complete' }) }));
+  const kinds: [kind: string, name: string, create: string[], column: string][] = [
+    ['orgs', 'My org', ['My org', '--set', 'slug=my-org'], 'my-org'],
+    ['users', 'ada@example.com', ['ada@example.com', '--org', 'my-org', '--set', 'name=Ada'], 'My org'],
+    ['teams', 'Support', ['Support', '--org', 'My org'], 'Support'],
+    ['agents', 'helper', ['Helper', '--user', 'ADA@example.com', '--set', 'lookup_key=helper'], 'Helper'],
+    ['sources', 'Book', ['knowledge/documents', '--agent', 'helper', '--set', 'metadata={"name":"Book"}'], 'Book'],
+    ['files', 'report.txt', [report, '--user', 'Ada'], 'text/plain'],
+    ['automations', 'Ends', ['Ends', '--data', `@${automation}`], 'draft'],
+  ];
+  for (const [kind, name, args, column] of kinds) {
+    const id = (await ok([kind, 'create', ...args])).trim().split(/\s/)[0] ?? '';
+    const shown = await json([kind, 'get', name]);
+    assert.equal(shown.id, id, kind);
+    assert.match(await ok([kind, 'get', id]), new RegExp(`^id +${id}$`, 'm'));
+    const table = await ok([kind, 'list']);
+    const line = table.split('\n').find((each) => each.startsWith(id));
+    assert.ok(line?.split('\t').includes(column), table);
+    const listed = await json<{ data: { id: string }[] }>([kind, 'list', '--limit', '100']);
+    assert.ok(listed.data.some((each) => each.id === id));
+  }
+  const extraction = await json(['extractions', 'create', 'https://host.invalid/']);
+  assert.match(await ok(['extractions', 'list']), new RegExp(`^${extraction.id}\t`, 'm'));
+  assert.equal((await json(['users', 'list', '--org', 'My org', '--search', 'ada'])).total_entries, 1);
+  for (const [kind, name] of kinds.toReversed()) {
+    const ran = await quarry([kind, 'delete', name]);
+    assert.match(ran.stderr, /^Deleted \w+_\w{22}\.\n$/);
+    const gone = await quarry([kind, 'get', name]);
+    assert.deepEqual([gone.code, gone.stdout], [1, '']);
+    assert.match(gone.stderr, /^404: No /);
+  }
+});
+
+test('an ambiguous name lists its candidates and changes nothing', async () => {
+  const ids = [];
+  for (const slug of ['one', 'two']) ids.push((await ok(['orgs', 'create', 'Twins', '--set', `slug=${slug}`])).trim());
+  const ran = await quarry(['orgs', 'delete', 'twins']);
+  assert.equal(ran.code, 2);
+  assert.match(ran.stderr, /^2 orgs are called "twins"\. Pass the id of one:\n/);
+  for (const id of ids) assert.match(ran.stderr, new RegExp(`^ {2}${id} {2}(one|two) {2}Twins$`, 'm'));
+  // A slug is one org's own, so it is found although another has it as its name.
+  assert.equal((await json(['orgs', 'get', 'TWO'])).id, ids[1]);
+  assert.equal((await quarry(['orgs', 'delete', 'one', 'nobody'])).code, 1);
+  assert.equal((await json(['orgs', 'get', 'one'])).id, ids[0]);
+});
+
+test('names stand for ids wherever a command takes one', async () => {
+  await ok(['kv', 'put', 'theme', 'dark', '--user', member.email]);
+  assert.equal(await ok(['kv', 'get', 'theme', '--user', member.id]), 'dark');
+  const text = join(directory, 'refunds.md');
+  writeFileSync(text, '# Refunds\n\n| Days |\n| ---- |\n| 5 |');
+  const agent = (await ok(['agents', 'create', 'Seeker'])).trim();
+  await ok(['sources', 'create', 'knowledge/documents', '--agent', agent, '--set', 'metadata={"name":"Terms"}']);
+  await ok(['ingest', 'terms', text]);
+  const found = await ok(['search', 'Terms', 'refunds']);
+  assert.match(found, /^1\. refunds\.md .*\n {3}# Refunds\n\n {3}\| Days \|\n {3}\|[ -]+\|\n {3}\| 5 +\|\n\n$/);
+  assert.equal(await ok(['search', 'seeker', 'refunds']), found);
+  const nobody = await quarry(['search', 'nothing', 'refunds']);
+  assert.deepEqual([nobody.code, nobody.stderr], [1, '404: No source or agent is called "nothing".\n']);
+});
+
+test('runs are listed, signalled, cancelled and retried', async () => {
+  const nodes = [
+    { id: 'wait', kind: 'wait_for_signal', name: 'go', on_success: 'end' },
+    { id: 'end', kind: 'complete' },
+  ];
+  const workflow = graphOf(...nodes);
+  const body = { name: 'Waits for me', lookup_key: 'waits', type: 'invoked', workflow };
+  const made = await server.api<{ id: string }>('POST', '/api/v1/automations', { key: app.secretKey, body });
+  assert.equal(made.status, 201, made.text);
+  await server.api('POST', `/api/v1/automations/${made.body.id}/activate`, { key: app.secretKey });
+  const start = async () => (await ok(['runs', 'invoke', 'Waits for me', '--no-wait'])).trim();
+
+  const cancelled = await start();
+  assert.equal(await ok(['runs', 'cancel', cancelled]), `${cancelled}  cancelled\n`);
+  const again = (await ok(['runs', 'retry', cancelled, '--no-wait'])).trim();
+  assert.notEqual(again, cancelled);
+  const sent = await ok(['runs', 'signal', again, 'go', '--payload', '{"by":"Ada"}']);
+  assert.match(sent, new RegExp(`^${again} {2}`));
+  assert.match(await ok(['runs', 'watch', again]), /completed /);
+  const listed = await ok(['runs', 'list', '--automation', 'Waits for me', '--status', 'cancelled']);
+  assert.match(listed, new RegExp(`^${cancelled}\tWaits for me\tcancelled\t`));
+  assert.equal(listed.trimEnd().split('\n').length, 1);
+  const newest = await quarry(['runs', 'list', '--limit', '1']);
+  assert.ok(newest.stdout.startsWith(again), newest.stdout);
+  const cursor = /--after (\S+)\n$/.exec(newest.stderr)?.[1] ?? '';
+  assert.ok((await ok(['runs', 'list', '--after', cursor])).startsWith(cancelled));
+});
+
+test('a table is aligned and coloured on a terminal, and tab-separated in a pipe', () => {
+  const rows = [
+    { id: 'a', state: 'failed', metadata: { name: 'x\u001b[2J'.repeat(40) } },
+    { id: 'bbb', state: 'done', metadata: null },
+  ];
+  const columns = ['id', 'state', 'metadata.name'];
+  const paint = (style: string, text: string) => `<${style}>${text}</>`;
+  const shown = formatTable(rows, columns, { terminal: true, paint });
+  const [head, first, second] = shown.split('\n');
+  assert.equal(head, '<bold>id </>  <bold>state </>  <bold>name</>');
+  assert.match(first ?? '', /^a {4}<red>failed<\/> {2}x \[2J.*…$/);
+  assert.equal(second, 'bbb  <green>done  </>  ');
+  assert.ok(!shown.includes('\u001b'));
+  const piped = formatTable(rows, columns, { terminal: false, paint });
+  assert.match(piped, /^a\tfailed\tx \[2J/);
+  assert.doesNotMatch(piped, /<|…/);
+  assert.equal(
+    formatMembers({ id: 'a', none: null, map: { b: 1 } }, { terminal: true, paint: (_, text) => text }),
+    'id   a\nmap  {"b":1}\n',
+  );
+});
+
+test('colours obey NO_COLOR, and none are in a pipe', async () => {
+  const plain = await ok(['users', 'get', member.id]);
+  assert.ok(!plain.includes('\u001b'));
+  const forced = await ok(['users', 'get', member.id], { env: { FORCE_COLOR: '1' } });
+  assert.ok(forced.includes('\u001b[1mid'), forced);
+  assert.equal(await ok(['users', 'get', member.id], { env: { NO_COLOR: '1' } }), plain);
+});
+
+test('wrong use of the commands exits with 2 and sends nothing', async () => {
+  const cases: [string[], RegExp][] = [
+    [['users', 'create', 'a@example.com', '--set', 'name'], /--set takes name=value/],
+    [['users', 'create', 'a@example.com', '--data', '[]'], /JSON object/],
+    [['extractions', 'get', 'something'], /is not an id/],
+    [['runs', 'list', '--status', 'odd'], /Allowed choices/],
+    [['orgs', 'delete'], /missing required argument/],
+  ];
+  for (const [args, words] of cases) {
+    const ran = await quarry(args);
+    assert.deepEqual([ran.code, ran.stdout], [2, ''], `${args.join(' ')}: ${ran.stderr}`);
+    assert.match(ran.stderr, words);
+  }
+});
