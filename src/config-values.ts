@@ -54,6 +54,20 @@ export function integer(
   };
 }
 
+export function ratio(variable: string, fallback: number, description: string): Setting<number> {
+  return {
+    variable,
+    fallback,
+    description,
+    read: (raw) => {
+      const value = Number(raw);
+      return /^\d*\.?\d+$/.test(raw) && value <= 1
+        ? { value }
+        : { problem: `must be a number from 0 to 1, not "${raw}"` };
+    },
+  };
+}
+
 export function port(variable: string, description: string): Setting<number | undefined> {
   const { read } = integer(variable, 0, { min: 0, max: 65_535 }, description);
   return { variable, fallback: undefined, description, read };

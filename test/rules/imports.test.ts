@@ -39,6 +39,7 @@ const levels: string[][] = [
   ['crawls'],
   ['content', 'tenancy', 'jobs'],
   ['db', 'blob'],
+  ['tracing'],
   [
     'clock.ts',
     'config.ts',
