@@ -13,6 +13,7 @@ export const limits = {
   jobWaits: {
     advance_run: { jobsMax: 4_000, jobsOfAppMax: 1_000 },
     crawl: { jobsMax: 256, jobsOfAppMax: 64 },
+    deliver_webhook: { jobsMax: 512, jobsOfAppMax: 64 },
     embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },
     ingest: { jobsMax: 256, jobsOfAppMax: 32 },
   },

@@ -37,6 +37,7 @@ import { registerTeamRoutes } from './teams/routes.ts';
 import { registerThreadRoutes } from './threads/routes.ts';
 import { registerUsageRoutes } from './usage/routes.ts';
 import { registerUserRoutes } from './users/routes.ts';
+import { registerWebhookRoutes } from './webhooks/routes.ts';
 
 export type QuarryServer = {
   fastify: FastifyInstance;
@@ -196,6 +197,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
   registerKvCollectionRoutes(api, domains);
+  registerWebhookRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
   registerConsoleRoutes(api, domains);

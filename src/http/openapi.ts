@@ -21,6 +21,7 @@ const tags: Record<string, string> = {
   Config: 'Versioned entries that extractions write.',
   Knowledge: 'Sources, ingestion, documents and search.',
   Automations: 'Definitions, runs, journals and streams.',
+  Webhooks: 'Events sent to URLs, with a log of deliveries.',
   'Key-value storage': 'Strings by key, for each user.',
   Console: 'Sessions of the web console.',
   Server: 'The server itself.',
