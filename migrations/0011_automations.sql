@@ -124,6 +124,8 @@ create table automation_runs (
   -- Runs that a program outside works: when its claim expires.
   lease_until timestamptz,
   lease_seconds integer,
+  -- The trace of what started the run, in the format of W3C Trace Context, while traces are recorded.
+  traceparent text,
   -- Counts the changes that streams show.
   version bigint not null default 1,
   -- The states that streams have shown, oldest first, so that a reader that reconnects receives those it missed. Each has

@@ -54,6 +54,20 @@ export function integer(
   };
 }
 
+export function ratio(variable: string, fallback: number, description: string): Setting<number> {
+  return {
+    variable,
+    fallback,
+    description,
+    read: (raw) => {
+      const value = Number(raw);
+      return /^\d*\.?\d+$/.test(raw) && value <= 1
+        ? { value }
+        : { problem: `must be a number from 0 to 1, not "${raw}"` };
+    },
+  };
+}
+
 export function optionalInteger(
   variable: string,
   range: { min: number; max: number },

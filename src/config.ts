@@ -10,6 +10,7 @@ import {
   port,
   quota,
   rate,
+  ratio,
   type Setting,
   secretText,
   text,
@@ -328,6 +329,17 @@ const settings = {
   ),
   metricsPort: port('QUARRY_METRICS_PORT', 'Separate port for /metrics, on the same address. Unset: the main port.'),
   metricsToken: secretText('QUARRY_METRICS_TOKEN', 'Bearer token required by /metrics. Unset: no token is required.'),
+  otlpEndpoint: url(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    undefined,
+    'Base URL of an OpenTelemetry collector (OTLP over HTTP) for traces. Unset: no traces.',
+  ),
+  otlpHeaders: secretText(
+    'OTEL_EXPORTER_OTLP_HEADERS',
+    'Headers for the collector: name=value pairs, separated by commas, values percent-encoded.',
+  ),
+  otlpServiceName: text('OTEL_SERVICE_NAME', 'quarry', 'Name of this service in traces.'),
+  otlpSampleRatio: ratio('OTEL_TRACES_SAMPLER_ARG', 1, 'Share of traces that is recorded, from 0 to 1.'),
   audit: oneOf(
     'QUARRY_AUDIT',
     'changes',

@@ -22,14 +22,18 @@ export function redact(text: string): string {
   return out;
 }
 
-/** Structured JSON lines on standard error; standard output is reserved for the output of commands. */
-export function createLogger(level: LogLevel): Logger {
+/**
+ * Structured JSON lines on standard error; standard output is reserved for the output of commands.
+ * @param addFields returns further members of each line.
+ */
+export function createLogger(level: LogLevel, addFields?: () => object): Logger {
   return pino(
     {
       level,
       base: { pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      ...(addFields === undefined ? {} : { mixin: addFields }),
     },
     { write: writeSoon },
   );

@@ -28,6 +28,7 @@ import { loadUserCallers } from './tenancy/callers.ts';
 import { Credentials } from './tenancy/credentials.ts';
 import { Secrets } from './tenancy/secrets.ts';
 import { Sessions } from './tenancy/sessions.ts';
+import { startTracing } from './tracing/start.ts';
 import { saveDefaultLimits } from './usage/store.ts';
 
 /** The shared services of the process, created once. Routes and domain services take what they need. */
@@ -98,6 +99,8 @@ export async function createServices(config: Config, log: Logger, options: Servi
 async function start(config: Config, log: Logger, options: ServicesOptions, started: Started): Promise<Services> {
   const clock = options.clock ?? systemClock;
   const metrics = new Metrics();
+  const stopTracing = startTracing(config, log);
+  if (stopTracing !== undefined) started.add('tracing', stopTracing);
   const embedded = await startDatabase(config, log, options, started);
   const target = embedded?.address ?? options.database ?? config.databaseUrl;
   if (target === undefined) throw new Error('No database is configured.');

@@ -4,11 +4,12 @@ import { serveTrial } from './jobs/trial.ts';
 import { createLogger } from './log.ts';
 import { createServer } from './server.ts';
 import { createServices } from './services.ts';
+import { traceIds } from './tracing/trace.ts';
 
 /* The program of a process that runs one suspected job and nothing else. It serves no requests. */
 serveTrial(async ({ target, baseUrl, task }) => {
   const config = readConfig();
-  const log = createLogger(config.logLevel);
+  const log = createLogger(config.logLevel, config.otlpEndpoint === undefined ? undefined : traceIds);
   const services = await createServices(config, log, { database: target });
   services.setListeningUrl(baseUrl);
   const { work } = await createServer(services);

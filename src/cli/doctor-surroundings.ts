@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { type Config, runsJobs } from '../config.ts';
 import { type Database, openDatabase } from '../db/database.ts';
+import { createExporter } from '../tracing/start.ts';
 
 /*
  * What is around a server and is often wrong: limits of the system, connections of the database, poolers, replicas, the
@@ -124,6 +125,19 @@ export async function checkPublicUrl({ publicUrl, host }: Config): Promise<Check
           fix: 'Put a proxy with TLS in front (deploy/Caddyfile, deploy/nginx.conf) and set QUARRY_PUBLIC_URL to https://….',
         };
   return [encrypted, await checkReachable(publicUrl)];
+}
+
+/** Whether traces are recorded, and the collector accepts them. */
+export async function checkTracing(config: Config): Promise<CheckResult> {
+  if (config.otlpEndpoint === undefined)
+    return { level: 'ok', message: 'off; OTEL_EXPORTER_OTLP_ENDPOINT turns it on' };
+  const exporter = createExporter(config);
+  const result = await new Promise<{ code: number; error?: Error }>((resolve) => exporter.export([], resolve));
+  await exporter.shutdown();
+  const where = new URL(config.otlpEndpoint).host;
+  if (result.code === 0) return { level: 'ok', message: `on; the collector at ${where} accepts traces` };
+  const fix = 'Check OTEL_EXPORTER_OTLP_ENDPOINT (OTLP over HTTP, usually port 4318) and OTEL_EXPORTER_OTLP_HEADERS.';
+  return { level: 'warn', message: `on, but the collector at ${where} does not accept traces`, fix };
 }
 
 async function checkReachable(publicUrl: string): Promise<CheckResult> {

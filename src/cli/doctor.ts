@@ -22,6 +22,7 @@ import {
   checkPublicUrl,
   checkRenderer,
   checkReplicas,
+  checkTracing,
 } from './doctor-surroundings.ts';
 import { describeError } from './explain.ts';
 import { withDatabase } from './with-database.ts';
@@ -58,6 +59,7 @@ export async function run(): Promise<number> {
   await runCheck('renderer', async () => checkRenderer());
   await runCheck('public URL', () => checkPublicUrl(settings));
   await runCheck('proxy', async () => checkProxy(settings));
+  await runCheck('tracing', () => checkTracing(settings));
   await runCheck('pooler', () => checkPooler(settings));
   await runCheck('database', () =>
     withDatabase(settings, createLogger('fatal'), async (db): Promise<CheckResult[]> => {

@@ -5,12 +5,13 @@ import { findCredentialsFile } from '../credentials-file.ts';
 import { killEmbeddedPostgres } from '../db/embedded.ts';
 import { createLogger } from '../log.ts';
 import { type Serving, startServing } from '../serving.ts';
+import { traceIds } from '../tracing/trace.ts';
 import { greeting, maySignInByLink } from './greeting.ts';
 
 /** Serves until a signal arrives or the embedded database exits. */
 export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
   const config = readConfig(undefined, typeof only === 'string' ? { QUARRY_ROLE: only } : {});
-  const log = createLogger(config.logLevel);
+  const log = createLogger(config.logLevel, config.otlpEndpoint === undefined ? undefined : traceIds);
   for (const name of unknownSettings())
     log.warn({ name }, 'This variable looks like a setting, but no such setting exists');
   // Registered before anything starts, so that a stop during startup leaves nothing running.

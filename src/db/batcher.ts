@@ -1,3 +1,4 @@
+import { currentSpan, isTracing, type OpenSpan, runWithin, trace } from '../tracing/trace.ts';
 import { Unit } from './unit.ts';
 
 type BatcherOptions<Item, Result> = {
@@ -15,7 +16,12 @@ type BatcherOptions<Item, Result> = {
   failsForOne?: (error: unknown) => boolean;
 };
 
-type Waiting<Item, Result> = { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void };
+type Waiting<Item, Result> = {
+  item: Item;
+  resolve: (result: Result) => void;
+  reject: (error: unknown) => void;
+  span: OpenSpan | undefined;
+};
 type Group<Item, Result> = { waiting: Waiting<Item, Result>[]; running: number; woken: boolean };
 
 /**
@@ -34,13 +40,17 @@ export class Batcher<Item, Result> {
   async add(group: string, item: Item): Promise<Result> {
     // In a unit its statement is part of that transaction, so it shares none.
     if (Unit.current() !== undefined) return (await this.#options.run([item]))[0] as Result;
+    return isTracing() ? trace('shared statement', {}, () => this.#wait(group, item)) : this.#wait(group, item);
+  }
+
+  #wait(group: string, item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       let state = this.#groups.get(group);
       if (state === undefined) {
         state = { waiting: [], running: 0, woken: false };
         this.#groups.set(group, state);
       }
-      state.waiting.push({ item, resolve, reject });
+      state.waiting.push({ item, resolve, reject, span: currentSpan() });
       if (state.woken || state.running >= this.#options.batchesMax) return;
       state.woken = true;
       setImmediate(() => this.#start(group, state));
@@ -79,7 +89,9 @@ export class Batcher<Item, Result> {
 
   async #run(batch: Waiting<Item, Result>[]): Promise<void> {
     try {
-      const results = await this.#options.run(batch.map(({ item }) => item));
+      const run = () => this.#options.run(batch.map(({ item }) => item));
+      // The statement of many requests is shown in the trace of the first.
+      const results = await (isTracing() ? runWithin(batch[0]?.span, run) : run());
       for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
     } catch (error) {
       const alone = batch.length === 1 || !this.#options.failsForOne?.(error);

@@ -1,13 +1,16 @@
+import { isTracing } from '../tracing/trace.ts';
 import type { Connection } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import { isStalePlan } from './retry.ts';
 import { type Compiled, compile, createSql, type Result, type Row, type Statement } from './sql.ts';
+import { traceStatement } from './tracing.ts';
 import type { Db, Transaction, TransactionMode } from './types.ts';
 
 type Work<T> = (tx: Transaction, scope: Scope) => Promise<T>;
 
 export async function execute(connection: Connection, compiled: Compiled): Promise<Result<Row[]>> {
   try {
+    if (isTracing()) return await traceStatement(compiled, () => connection.execute(compiled));
     return await connection.execute(compiled);
   } catch (error) {
     if (isStalePlan(error)) connection.forget(compiled.text);

@@ -16,6 +16,7 @@ import { limits } from '../limits.ts';
 import type { Logger } from '../log.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import type { Sessions } from '../tenancy/sessions.ts';
+import { isTracing } from '../tracing/trace.ts';
 import type { Auditor } from './audit.ts';
 import { readJsonBodies } from './body.ts';
 import { createContentGate } from './content-origin.ts';
@@ -28,6 +29,7 @@ import { keyInPath } from './own-requests.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
+import { traceRequests } from './tracing.ts';
 import { createValidatorBuilder } from './validation.ts';
 
 type HttpOptions = {
@@ -96,6 +98,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   fastify.decorateRequest('auditNote');
   fastify.decorateRequest('bodyHash');
   readJsonBodies(fastify);
+  if (isTracing()) traceRequests(fastify);
   const anyOrigin = options.corsOrigins.includes('*');
   await fastify.register(cors, {
     // Only browsers send an origin, and only they read these headers.

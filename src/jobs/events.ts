@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts';
 import { newUuid } from '../ids.ts';
+import { currentTraceparent } from '../tracing/trace.ts';
 
 /**
  * The outbox of events. An event is written in the transaction of the change that it reports, so none is lost or
@@ -46,7 +47,8 @@ export async function emitEvent(db: Db, event: NewEvent, always = false): Promis
       returning app_id, id),
     job as (
       select written.id, graphile_worker.add_job('dispatch_event',
-        json_build_object('appId', written.app_id, 'eventId', written.id)) from written)
+        json_strip_nulls(json_build_object('appId', written.app_id, 'eventId', written.id,
+          'traceparent', ${currentTraceparent() ?? null}::text))) from written)
     select id from job`;
   return rows[0]?.id;
 }

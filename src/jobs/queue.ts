@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { withTraceparent } from '../tracing/trace.ts';
 
 /** A job's payload: ids and small facts. It is stored, so names and members are public API. */
 export type JobPayload = object;
@@ -24,7 +25,7 @@ type AddJobOptions = {
 export async function addJob(db: Db, task: string, payload: JobPayload, options: AddJobOptions = {}): Promise<void> {
   const { key = null, keepRunAt = false, runAt = null, queue = null, maxAttempts = null, priority = null } = options;
   await db`select graphile_worker.add_job(
-    identifier := ${task}, payload := ${JSON.stringify(payload)}::text::json, queue_name := ${queue},
+    identifier := ${task}, payload := ${JSON.stringify(withTraceparent(payload))}::text::json, queue_name := ${queue},
     run_at := ${runAt}::timestamptz, max_attempts := ${maxAttempts}::integer, job_key := ${key},
     priority := ${priority}::integer, job_key_mode := ${keepRunAt ? 'preserve_run_at' : 'replace'})`;
 }

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { contain, UncaughtError } from '../contain.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import type { Logger } from '../log.ts';
+import { isTracing, traceFrom } from '../tracing/trace.ts';
 import { openJobPool } from './connection.ts';
 import { crashesMax, HeldJob, releaseJobs } from './held-job.ts';
 import { JobLoop } from './loop.ts';
@@ -127,7 +128,8 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
       giveBack = await running.workSlots.take(app);
     }
   };
-  const ended = runTask(running, named, payload, job, held, waitOutside)
+  const run = () => runTask(running, named, payload, job, held, waitOutside);
+  const ended = (isTracing() ? traceJob(named.name, job, run) : run())
     .then(
       async () => {
         if (isOutside) await untilDone(running, () => held.complete());
@@ -142,6 +144,14 @@ async function startTask(running: Running, named: NamedTask, payload: JobPayload
       giveBack();
     });
   await Promise.race([ended, left.promise]);
+}
+
+/** The job's span continues the trace of the code that added the job. */
+function traceJob(task: string, job: Job, run: () => Promise<void>): Promise<void> {
+  const { traceparent } = job.payload as { traceparent?: string };
+  const app = appOf(job.payload as JobPayload);
+  const attributes = { 'quarry.job': job.id, 'quarry.job.attempt': job.attempts, ...(app && { 'quarry.app': app }) };
+  return traceFrom(`job ${task}`, { kind: 'consumer', continues: traceparent, attributes }, run);
 }
 
 async function runTask(

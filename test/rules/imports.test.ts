@@ -40,6 +40,7 @@ const levels: string[][] = [
   ['crawls'],
   ['content', 'tenancy', 'jobs'],
   ['db', 'blob'],
+  ['tracing'],
   [
     'clock.ts',
     'config.ts',

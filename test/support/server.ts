@@ -9,6 +9,7 @@ import type { Database } from '../../src/db/database.ts';
 import { createLogger, type LogLevel } from '../../src/log.ts';
 import { createServer, type QuarryServer } from '../../src/server.ts';
 import { createServices, type Services } from '../../src/services.ts';
+import { traceIds } from '../../src/tracing/trace.ts';
 import { createTestDatabase } from './database.ts';
 import { Provisioner } from './provisioner.ts';
 
@@ -93,7 +94,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       QUARRY_DB_POOL: '6',
       ...options.env,
     });
-    const log = createLogger(options.logLevel ?? 'error');
+    const log = createLogger(options.logLevel ?? 'error', config.otlpEndpoint === undefined ? undefined : traceIds);
     services = await createServices(config, log, {
       database: database.target,
       ...(options.clock === undefined ? {} : { clock: options.clock }),

@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { WaitOutside } from '../../jobs/workers.ts';
+import { trace, traceFrom } from '../../tracing/trace.ts';
 import type { Graph, GraphNode } from '../definitions/graph.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
 import { nodeKinds } from '../nodes/index.ts';
@@ -40,11 +41,14 @@ export async function advanceRun(
   const row = await store.findWork(deps.db, key.appId, key.runId);
   if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
   const advance = new Advance(deps, row, await deps.loadGraph(row), stopping, waitOutside);
-  try {
-    await advance.go();
-  } finally {
-    await advance.close();
-  }
+  const attributes = { 'quarry.app': row.appId, 'quarry.run': row.id, 'quarry.automation': row.automationId };
+  await traceFrom('run', { continues: row.traceparent, attributes }, async () => {
+    try {
+      await advance.go();
+    } finally {
+      await advance.close();
+    }
+  });
 }
 
 /** The result of external work: an output, or a change that is still to be written. */
@@ -263,12 +267,13 @@ class Advance {
       commandId,
       attempt,
       timeoutSeconds: node.timeout_seconds ?? work.timeoutSeconds,
-      run: async (signal) => {
-        const context = await this.#context({ commandId, attempt }, signal);
-        return work.style === 'prepared'
-          ? { prepared: await work.prepare<Db>(members, context) }
-          : { output: await work.run<Db>(members, context) };
-      },
+      run: (signal) =>
+        trace(`node ${node.kind}`, { attributes: { 'quarry.node': node.id, 'quarry.attempt': attempt } }, async () => {
+          const context = await this.#context({ commandId, attempt }, signal);
+          return work.style === 'prepared'
+            ? { prepared: await work.prepare<Db>(members, context) }
+            : { output: await work.run<Db>(members, context) };
+        }),
       describe: (error) => nodeErrorOf(error, this.#deps.log),
     });
   }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { formatId, newUuid, parseId } from '../../ids.ts';
+import { isTracing, noteEvent } from '../../tracing/trace.ts';
 import type { Graph } from '../definitions/graph.ts';
 import * as store from '../runs/store.ts';
 import { decide } from './decide.ts';
@@ -155,6 +156,7 @@ export class RunJournal {
     for (const commandId of childRunsOf(this.#state).keys()) children.delete(commandId);
     const written = await this.#write(db, expected, all, rest, [...children.values()]);
     if (!written) throw new JournalConflict();
+    if (isTracing()) traceEntries(all);
     this.#slept = { waiting: rest !== undefined, wakeAtMs: rest?.wakeAtMs };
   }
 
@@ -242,6 +244,10 @@ export class RunJournal {
       treeIsSpent: this.treeIsSpent,
     };
   }
+}
+
+function traceEntries(entries: readonly DraftEntry[]): void {
+  for (const { type, nodeId } of entries) noteEvent(type, nodeId === undefined ? {} : { 'quarry.node': nodeId });
 }
 
 /** The UUIDs of the runs that nodes of this run wait for, by command. */

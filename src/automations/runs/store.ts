@@ -1,6 +1,7 @@
 import type { Db } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/sse.ts';
 import { formatId, newUuid } from '../../ids.ts';
+import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
 
@@ -43,6 +44,8 @@ export type RunRow = {
   wakeTimer: WakeTimer | null;
   leaseUntil: Date | null;
   leaseSeconds: number | null;
+  /** The trace of what started the run. */
+  traceparent: string | null;
   /** Counts the states that streams show; `changes` are those after the first that are still kept. */
   version: number;
   changes: RunChange[];
@@ -108,7 +111,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, input, payload,
         participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
         invoked_by_user_id, invoked_by_agent_id, acts_as_user_id, acts_as_agent_id, org_id, team_id, user_id,
-        timeout_seconds, completed_at, created_at, updated_at)
+        timeout_seconds, traceparent, completed_at, created_at, updated_at)
       values (${run.appId}, ${run.id}, ${run.sandboxId}, ${run.automationId}, ${run.graphVersion}, ${run.type}, ${status},
         ${run.input === undefined ? null : JSON.stringify(run.input)}::text::json, ${JSON.stringify(run.payload ?? null)}::text::json,
         ${run.participants ? JSON.stringify(run.participants) : null}::text::json,
@@ -118,10 +121,11 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
         ${run.invokedByUserId ?? null}, ${run.invokedByAgentId ?? null}, ${run.actsAsUserId ?? null},
         ${run.actsAsAgentId ?? null},
         ${run.orgId ?? null}, ${run.teamId ?? null}, ${run.userId ?? null}, ${run.timeoutSeconds ?? null},
-        ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
+        ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
       returning *),
     job as (
-      select graphile_worker.add_job('advance_run', json_build_object('appId', made.app_id, 'runId', made.id))
+      select graphile_worker.add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
+        'traceparent', made.traceparent)))
       from made where made.graph_version is not null and made.status = 'pending')
     select made.*, (select count(*) from job) as jobs from made`;
   return row;
@@ -268,7 +272,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
           and status in ('pending', 'running') for update) old
       where r.app_id = old.app_id and r.id = old.id
       returning r.app_id, r.id, r.sandbox_id, r.parent_run_id, r.event_depth, r.tree_id, r.org_id, r.team_id, r.user_id, r.result, r.error,
-        old.status as status_before),
+        r.traceparent, old.status as status_before),
     written as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at)
       select moved.app_id, moved.id, ${expected}::integer + e.place::integer, e.id, e.type, e.node_id, e.command_id, e.timer_id,
@@ -289,12 +293,14 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         or event_is_heard(moved.app_id, moved.sandbox_id, ${`automation_run.${status}`}))
       returning app_id, id)
     select
-      (select graphile_worker.add_job('dispatch_event', json_build_object('appId', listened.app_id, 'eventId', listened.id))
+      (select graphile_worker.add_job('dispatch_event', json_strip_nulls(json_build_object('appId', listened.app_id,
+        'eventId', listened.id, 'traceparent', moved.traceparent)))
         from listened) as event,
       case when moved.status_before <> ${status}
         then pg_notify(${changeChannel}, 'run/' || moved.app_id || '/' || moved.id) end as told,
       case when ${ended} and moved.parent_run_id is not null then graphile_worker.add_job(
-        'advance_run', json_build_object('appId', moved.app_id, 'runId', moved.parent_run_id)) end as parent
+        'advance_run', json_strip_nulls(json_build_object('appId', moved.app_id, 'runId', moved.parent_run_id,
+          'traceparent', moved.traceparent))) end as parent
     from moved`;
   return rows.length === 1;
 }
@@ -367,7 +373,10 @@ export async function announceRun(db: Db, run: { appId: string; id: string }): P
 
 /** Queues the job that advances a run. In the transaction of the change that the run is to see. */
 export async function queueAdvance(db: Db, run: { appId: string; id: string }): Promise<void> {
-  await db`select graphile_worker.add_job('advance_run', json_build_object('appId', ${run.appId}::uuid, 'runId', ${run.id}::uuid))`;
+  await db`
+    select graphile_worker.add_job('advance_run', json_strip_nulls(json_build_object('appId', app_id, 'runId', id,
+      'traceparent', traceparent)))
+    from automation_runs where app_id = ${run.appId} and id = ${run.id}`;
 }
 
 /**
@@ -403,8 +412,9 @@ export async function queuePendingRuns(
   countMax: number | null,
 ): Promise<void> {
   await db`
-    select graphile_worker.add_job('advance_run', json_build_object('appId', oldest.app_id, 'runId', oldest.id))
-    from (select app_id, id from automation_runs
+    select graphile_worker.add_job('advance_run', json_strip_nulls(json_build_object('appId', oldest.app_id,
+      'runId', oldest.id, 'traceparent', oldest.traceparent)))
+    from (select app_id, id, traceparent from automation_runs
       where app_id = ${appId} and automation_id = ${automationId} and status = 'pending' and graph_version is not null
       order by created_at, id limit ${countMax ?? 10_000}) oldest`;
 }

@@ -1,6 +1,7 @@
 import { AppError } from '../../../errors.ts';
 import { Lanes } from '../../../lanes.ts';
 import type { Logger } from '../../../log.ts';
+import { trace } from '../../../tracing/trace.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
@@ -211,6 +212,11 @@ export class ParserPool {
   }
 
   #execute(task: string, input: TaskInput, options: ExecuteOptions): Promise<TaskReply> {
+    const attributes = { 'quarry.parser.bytes': input.bytes.length };
+    return trace(`parser ${task}`, { attributes }, () => this.#enqueue(task, input, options));
+  }
+
+  #enqueue(task: string, input: TaskInput, options: ExecuteOptions): Promise<TaskReply> {
     if (this.#closed) return Promise.reject(closedError());
     const { signal, onProgress, lanes = this.#lanes, lane = '', deadlineMs = this.#options.deadlineMs } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);

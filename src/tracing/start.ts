@@ -1,0 +1,120 @@
+import { createRequire } from 'node:module';
+import type * as Api from '@opentelemetry/api';
+import type * as Exporter from '@opentelemetry/exporter-trace-otlp-http';
+import type * as Resources from '@opentelemetry/resources';
+import type * as Sdk from '@opentelemetry/sdk-trace';
+import { type Config, ConfigError } from '../config.ts';
+import type { Logger } from '../log.ts';
+import { version } from '../version.ts';
+import { setTracing } from './trace.ts';
+
+/** Spans that wait to be sent; further ones are dropped. */
+const waitingSpansMax = 4_096;
+const spansPerRequestMax = 512;
+const sendEveryMs = 2_000;
+const sendTimeoutMs = 3_000;
+const requestsMax = 2;
+const attributeCharactersMax = 256;
+const eventsOfSpanMax = 256;
+
+type Load = (name: string) => unknown;
+
+/** Starts to record spans and send them to the collector. Returns what sends the rest and stops, or undefined when off. */
+export function startTracing(
+  config: Config,
+  log: Logger,
+  load: Load = createRequire(import.meta.url),
+): (() => Promise<void>) | undefined {
+  if (config.otlpEndpoint === undefined) return undefined;
+  const { api, sdk, resources } = loadPackages(load);
+  const provider = new sdk.TracerProvider({
+    resource: resources.resourceFromAttributes({
+      'service.name': config.otlpServiceName,
+      'service.version': version,
+      'service.instance.id': String(process.pid),
+      'quarry.role': config.role,
+    }),
+    // It decides by the trace id alone, so every process decides the same, and no caller can ask for more.
+    sampler: new sdk.TraceIdRatioBasedSampler(config.otlpSampleRatio),
+    spanLimits: { attributeValueLengthLimit: attributeCharactersMax, eventCountLimit: eventsOfSpanMax },
+    spanProcessors: [
+      new sdk.BatchSpanProcessor({
+        exporter: reportFailures(createExporter(config, load), log),
+        maxQueueSize: waitingSpansMax,
+        maxExportBatchSize: spansPerRequestMax,
+        scheduledDelayMillis: sendEveryMs,
+        exportTimeoutMillis: sendTimeoutMs,
+      }),
+    ],
+  });
+  setTracing({ api, tracer: provider.getTracer('quarry', version) });
+  log.info({ endpoint: new URL(config.otlpEndpoint).host, ratio: config.otlpSampleRatio }, 'Tracing is on');
+  return async () => {
+    setTracing(undefined);
+    await provider.shutdown();
+  };
+}
+
+/** The client of the collector. */
+export function createExporter(
+  config: Config,
+  load: Load = createRequire(import.meta.url),
+): Exporter.OTLPTraceExporter {
+  const { exporter } = loadPackages(load);
+  return new exporter.OTLPTraceExporter({
+    url: `${config.otlpEndpoint}/v1/traces`,
+    headers: readHeaders(config.otlpHeaders ?? ''),
+    timeoutMillis: sendTimeoutMs,
+    concurrencyLimit: requestsMax,
+  });
+}
+
+/** Logs when sending starts to fail and when it works again, not every time. */
+function reportFailures(exporter: Sdk.SpanExporter, log: Logger): Sdk.SpanExporter {
+  let isFailing = false;
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        const failed = result.code !== 0;
+        if (failed && !isFailing) log.warn({ err: result.error }, 'Traces cannot be sent to the collector');
+        if (!failed && isFailing) log.info('Traces are sent to the collector again');
+        isFailing = failed;
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+  };
+}
+
+function loadPackages(load: Load) {
+  try {
+    return {
+      api: load('@opentelemetry/api') as typeof Api,
+      sdk: load('@opentelemetry/sdk-trace') as typeof Sdk,
+      resources: load('@opentelemetry/resources') as typeof Resources,
+      exporter: load('@opentelemetry/exporter-trace-otlp-http') as typeof Exporter,
+    };
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND')) throw error;
+    throw new ConfigError([
+      'OTEL_EXPORTER_OTLP_ENDPOINT needs the optional packages for tracing, which are not installed: run `npm install --include=optional`, or unset it',
+    ]);
+  }
+}
+
+/** `name=value,name=value`, each value percent-encoded, as OpenTelemetry defines it. */
+function readHeaders(text: string): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const pair of text.split(',')) {
+    if (pair.trim() === '') continue;
+    const [, name, value] = /^\s*([\w-]+)\s*=\s*([^\s].*?)\s*$/.exec(pair) ?? [];
+    if (name === undefined || value === undefined)
+      throw new ConfigError(['OTEL_EXPORTER_OTLP_HEADERS must be name=value pairs, separated by commas']);
+    try {
+      headers[name] = decodeURIComponent(value);
+    } catch {
+      throw new ConfigError([`OTEL_EXPORTER_OTLP_HEADERS: the value of ${name} is not percent-encoded correctly`]);
+    }
+  }
+  return headers;
+}
