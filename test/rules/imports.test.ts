@@ -36,7 +36,7 @@ const levels: string[][] = [
   ['files', 'kv'],
   ['domain.ts'],
   ['http'],
-  ['crawls'],
+  ['crawls', 'llm'],
   ['content', 'tenancy', 'jobs'],
   ['db', 'blob'],
   [
@@ -46,6 +46,7 @@ const levels: string[][] = [
     'errors.ts',
     'ids.ts',
     'lazy-package.ts',
+    'lane-slots.ts',
     'lanes.ts',
     'limits.ts',
     'log.ts',

@@ -139,7 +139,9 @@ class Advance {
   }
 
   #isOurs(command: Command): boolean {
-    if (command.do === 'start' || command.do === 'write') return true;
+    if (command.do === 'write') return true;
+    // The work of the attempt before may still be ending.
+    if (command.do === 'start') return !this.#outside.has(command.commandId);
     const { commandId } = command.execution;
     return !this.#leftAlone.has(commandId) && !this.#outside.has(commandId);
   }
@@ -264,7 +266,7 @@ class Advance {
       attempt,
       timeoutSeconds: node.timeout_seconds ?? work.timeoutSeconds,
       run: async (signal) => {
-        const context = await this.#context({ commandId, attempt }, signal);
+        const context = await this.#context({ commandId, attempt, node }, signal);
         return work.style === 'prepared'
           ? { prepared: await work.prepare<Db>(members, context) }
           : { output: await work.run<Db>(members, context) };
@@ -360,7 +362,10 @@ class Advance {
     });
   }
 
-  async #context(of: { commandId: string; attempt: number }, signal: AbortSignal): Promise<NodeContext<Db>> {
+  async #context(
+    of: { commandId: string; attempt: number; node: GraphNode },
+    signal: AbortSignal,
+  ): Promise<NodeContext<Db>> {
     this.#services ??= this.#deps.servicesFor(this.#row);
     return {
       input: this.#journal.state.input,
@@ -369,6 +374,11 @@ class Advance {
       now: this.#deps.clock.now(),
       signal,
       services: await this.#services,
+      generation: {
+        ...{ nodeId: of.node.id, commandId: of.commandId, attempt: of.attempt, signal },
+        redactBeginning: (text) => this.#secretValues.redactBeginning(text),
+        redactText: (text) => this.#secretValues.redact(text).value as string,
+      },
     };
   }
 

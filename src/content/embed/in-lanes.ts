@@ -1,4 +1,4 @@
-import { Lanes } from '../../lanes.ts';
+import { LaneSlots } from '../../lane-slots.ts';
 import { type Embedder, EmbeddingError } from './embedder.ts';
 
 /** Calls of one app that a service elsewhere is asked at the same time; as many more for other apps. */
@@ -14,35 +14,10 @@ export type SharedEmbedder = Omit<Embedder, 'embed'> & {
 export function inLanes(embedder: Embedder): SharedEmbedder {
   const { embed: _embed, ...facts } = embedder;
   if (embedder.local) return { ...facts, embed: (_lane, ...call) => embedder.embed(...call) };
-  const lanes = new Lanes<() => void>({ slots: 2 * callsMax, waitingMax });
-  const next = () => {
-    for (let turn = lanes.take(); turn; turn = lanes.take()) turn.item();
-  };
+  const slots = new LaneSlots({ slotsOfLane: callsMax, waitingMax });
+  const refuse = () => new EmbeddingError('Too many texts of this app wait for their vectors.');
   return {
     ...facts,
-    async embed(lane, ...call) {
-      const [, , signal] = call;
-      signal?.throwIfAborted();
-      await new Promise<void>((resolve, reject) => {
-        const begin = (): void => {
-          signal?.removeEventListener('abort', leave);
-          resolve();
-        };
-        const leave = (): void => {
-          if (lanes.remove(lane, begin)) reject(signal?.reason);
-        };
-        if (!lanes.add(lane, begin))
-          return reject(new EmbeddingError('Too many texts of this app wait for their vectors.'));
-        signal?.addEventListener('abort', leave, { once: true });
-        next();
-      });
-      const startedMs = performance.now();
-      try {
-        return await embedder.embed(...call);
-      } finally {
-        lanes.release(lane, performance.now() - startedMs);
-        next();
-      }
-    },
+    embed: (lane, ...call) => slots.run(lane, call[2], () => embedder.embed(...call), refuse),
   };
 }
