@@ -202,6 +202,18 @@ const settings = {
   ),
   s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 credentials; unset: the usual AWS sources.'),
   s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 credentials; unset: the usual AWS sources.'),
+  backupKey: secretText(
+    'QUARRY_BACKUP_KEY',
+    'Encrypts backups in a bucket: 32 characters or more, from `openssl rand -hex 32`. Without it they cannot be read.',
+  ),
+  backupS3Endpoint: url(
+    'QUARRY_BACKUP_S3_ENDPOINT',
+    undefined,
+    'For backups: another endpoint than QUARRY_S3_ENDPOINT.',
+  ),
+  backupS3Region: text('QUARRY_BACKUP_S3_REGION', undefined, 'For backups: another region than QUARRY_S3_REGION.'),
+  backupS3AccessKeyId: secretText('QUARRY_BACKUP_S3_ACCESS_KEY_ID', 'For backups: other credentials.'),
+  backupS3SecretAccessKey: secretText('QUARRY_BACKUP_S3_SECRET_ACCESS_KEY', 'For backups: other credentials.'),
   s3SessionToken: secretText('AWS_SESSION_TOKEN', 'S3 session token, when the credentials are temporary.'),
   searchLanguage: oneOf(
     'QUARRY_SEARCH_LANGUAGE',
@@ -363,6 +375,8 @@ function checkTogether(config: Config): string[] {
   const problems: string[] = [];
   if (config.secret !== undefined && isWeakSecret(config.secret))
     problems.push('QUARRY_SECRET is too short or a well-known value: use `openssl rand -hex 32`');
+  if (config.backupKey !== undefined && isWeakSecret(config.backupKey))
+    problems.push('QUARRY_BACKUP_KEY is too short or a well-known value: use `openssl rand -hex 32`');
   if (config.databaseUrl !== undefined && config.secret === undefined)
     problems.push(
       'QUARRY_SECRET is required with DATABASE_URL, the same for every process: use `openssl rand -hex 32`',

@@ -10,6 +10,7 @@ import { createConsole } from './console/domain.ts';
 import { openEmbedder } from './content/embed/open.ts';
 import { createCrawls } from './crawls/domain.ts';
 import type { Domain, Tasks } from './domain.ts';
+import { createEvents } from './events/domain.ts';
 import { createExtractions } from './extractions/domain.ts';
 import { createFiles } from './files/domain.ts';
 import { createIdempotencySweep } from './idempotency/sweep.ts';
@@ -31,6 +32,7 @@ import { createThreadService } from './threads/service.ts';
 import { createUsage } from './usage/domain.ts';
 import { createUserService } from './users/service.ts';
 import { version } from './version.ts';
+import { createWebhooks } from './webhooks/domain.ts';
 
 export type Domains = ReturnType<typeof createDomains>;
 
@@ -112,6 +114,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     nodeDomains,
   );
 
+  const webhooks = createWebhooks({ ...base, fetcher });
+  const events = createEvents({ ...base, onLogged: webhooks.onLogged });
   const sweep = createIdempotencySweep(base);
   const all: Domain[] = [
     sweep,
@@ -125,6 +129,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     consoleSessions,
     automations,
     kv,
+    events,
+    webhooks,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
@@ -157,6 +163,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     extractions: extractions.service,
     kv: kv.service,
     kvWatch: kv.watch,
+    webhooks: webhooks.service,
     ...automations.service,
   };
 }

@@ -37,6 +37,7 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     operationId: 'listSignInIssuers',
     tag,
     summary: 'List the issuers at which users of an app sign in to the console',
+    description: 'For the sign-in page. Only issuers of the publishable key’s app that have a console client.',
     query: Type.Object({ publishable_key: Type.String({ maxLength: 300 }) }),
     responses: { 200: Type.Object({ data: Type.Array(Type.Object({ id: Type.String(), issuer: Type.String() })) }) },
     handler: async ({ query }) => {

@@ -6,6 +6,7 @@ import { readProjectFile } from '../support/source.ts';
 type Response = { content?: Record<string, unknown>; headers?: Record<string, unknown> };
 type Operation = {
   operationId: string;
+  description?: string;
   parameters?: { name: string; in: string }[];
   responses: Record<string, Response>;
 };
@@ -77,4 +78,12 @@ test('every operation declares the errors that it can return', () => {
       for (const status of wanted) if (!(status in responses)) missing.push(`${method} ${operationId}: ${status}`);
     }
   assert.deepEqual(missing, []);
+});
+
+test('every operation is described, and names its callers', () => {
+  const missing: string[] = [];
+  for (const operations of Object.values(document.paths))
+    for (const { operationId, description = '' } of Object.values(operations))
+      if (!/^[^\n]{15,}\.\n\nCallers: .+\.$/.test(description)) missing.push(operationId);
+  assert.deepEqual(missing, [], 'Give the route a `description`, or the resource an `about`.');
 });
