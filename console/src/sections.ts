@@ -8,6 +8,7 @@ import {
   FileSearch,
   Files,
   FileText,
+  Fingerprint,
   Gauge,
   History,
   KeyRound,
@@ -61,6 +62,7 @@ export const sectionGroups: { name: string; sections: Section[] }[] = [
     name: 'App',
     sections: [
       { path: '/keys', name: 'Keys and tokens', icon: KeyRound },
+      { path: '/issuers', name: 'Identity issuers', icon: Fingerprint, forDevelopers: true },
       { path: '/usage', name: 'Usage and quotas', icon: Gauge, forDevelopers: true },
       { path: '/audit', name: 'Audit log', icon: History, forDevelopers: true },
       { path: '/jobs', name: 'Set-aside jobs', icon: TimerReset, forDevelopers: true },

@@ -39,6 +39,7 @@ const agent = await create('/agents', { name: 'Harbour agent', lookup_key: 'harb
 await create('/installations', { agent, kind: 'thread/messages' });
 const thread = await create('/threads', { title: 'Night watch', agent });
 await create('/sandboxes', { name: 'Rehearsal' });
+await create('/identity_issuers', { issuer: 'https://login.harbour.example', audience: 'quarry' });
 await api('PUT', '/api/v1/secrets/CRM_TOKEN', { key, body: { value: 'v' } });
 await api('PUT', `/api/v1/kv/${'k'.repeat(200)}`, { key, body: { value: 'v'.repeat(500), user: user.id } });
 const workflow = {
@@ -104,6 +105,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   threads: ['/threads', 'Night watch'],
   thread: [`/threads/${thread}`, 'Post the message'],
   installations: ['/installations', 'thread/messages'],
+  issuers: ['/issuers', 'login.harbour.example'],
   usage: ['/usage', 'Pages this month'],
   audit: ['/audit', 'When'],
   'audit-credentials': ['/audit?tab=credentials', 'Refused'],
@@ -251,6 +253,7 @@ test('the main action of each page is reached and used by keyboard alone, dialog
     ['/knowledge', 'New source'],
     ['/users', 'New user'],
     ['/secrets', 'New secret'],
+    ['/issuers', 'New issuer'],
     ['/kv', 'New entry'],
     ['/keys', 'New key'],
   ] as const) {

@@ -15,6 +15,7 @@ export { default as Download } from 'lucide-react/icons/download';
 export { default as FileSearch } from 'lucide-react/icons/file-search';
 export { default as FileText } from 'lucide-react/icons/file-text';
 export { default as Files } from 'lucide-react/icons/files';
+export { default as Fingerprint } from 'lucide-react/icons/fingerprint-pattern';
 export { default as Gauge } from 'lucide-react/icons/gauge';
 export { default as History } from 'lucide-react/icons/history';
 export { default as Inbox } from 'lucide-react/icons/inbox';

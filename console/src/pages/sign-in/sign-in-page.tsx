@@ -8,6 +8,7 @@ import './sign-in.css';
 import '../../frame.css';
 import { useAction } from '../../ui/query.ts';
 import { useTheme } from '../../ui/theme.ts';
+import { IssuerButtons } from './issuers.tsx';
 
 const keyStorage = 'quarry.publishable-key';
 
@@ -143,7 +144,17 @@ export function SignIn({
           onChange={choose}
           tabs={[
             { id: 'developer', name: 'Developer', panel: way === 'developer' ? form : null },
-            { id: 'user', name: 'User of an app', panel: way === 'user' ? form : null },
+            {
+              id: 'user',
+              name: 'User of an app',
+              panel:
+                way === 'user' ? (
+                  <>
+                    {form}
+                    <IssuerButtons publishableKey={key.trim()} />
+                  </>
+                ) : null,
+            },
           ]}
         />
       </div>
