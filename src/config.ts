@@ -5,6 +5,7 @@ import {
   integer,
   list,
   oneOf,
+  optionalInteger,
   path,
   port,
   quota,
@@ -246,7 +247,26 @@ const settings = {
     'QUARRY_EMBED_DIMENSIONS',
     1024,
     { min: 8, max: 4_096 },
-    'Dimensions of the embedding model; the lexical embedder always has 1024.',
+    'Dimensions of the vectors that are stored; the lexical embedder always has 1024.',
+  ),
+  embedModelDimensions: optionalInteger(
+    'QUARRY_EMBED_MODEL_DIMENSIONS',
+    { min: 8, max: 16_384 },
+    'Dimensions that the embedding model returns, when more than are stored. Only for models trained to be cut (Matryoshka).',
+  ),
+  embedQueryPrefix: text('QUARRY_EMBED_QUERY_PREFIX', '', 'What the embedding model expects before a question.'),
+  embedDocumentPrefix: text('QUARRY_EMBED_DOCUMENT_PREFIX', '', 'What the embedding model expects before a passage.'),
+  embedBatchTexts: integer(
+    'QUARRY_EMBED_BATCH',
+    64,
+    { min: 1, max: 2_048 },
+    'Texts in one request to the embedding service.',
+  ),
+  embedConcurrency: integer(
+    'QUARRY_EMBED_CONCURRENCY',
+    4,
+    { min: 1, max: 256 },
+    'Requests of one app to the embedder at the same time; as many more for all others.',
   ),
   embedRequestsPerMinute: integer(
     'QUARRY_EMBED_REQUESTS_PER_MINUTE',
@@ -278,6 +298,25 @@ const settings = {
     1_000_000,
     { min: 0, max: Number.MAX_SAFE_INTEGER },
     'Tokens that the generate nodes of one run may use; 0 for no limit.',
+  ),
+  rerankUrl: url('QUARRY_RERANK_URL', undefined, 'URL of a reranking service, with its path: …/rerank.'),
+  rerankKey: secretText('QUARRY_RERANK_KEY', 'Key of the reranking service.'),
+  rerankModel: text(
+    'QUARRY_RERANK_MODEL',
+    undefined,
+    'Reranking model, for Cohere, Jina and vLLM. Unset: requests are those of Text Embeddings Inference.',
+  ),
+  rerankMs: integer(
+    'QUARRY_RERANK_MS',
+    2_000,
+    { min: 1, max: 60_000 },
+    'Time a search waits for the reranker, in milliseconds; then it returns the order before.',
+  ),
+  rerankPassages: integer(
+    'QUARRY_RERANK_PASSAGES',
+    50,
+    { min: 1, max: 100 },
+    'Passages of a search that are reranked, at least its max_results.',
   ),
   rateReads: rate('QUARRY_RATE_READS', 6_000_000, 'reads'),
   rateWrites: rate('QUARRY_RATE_WRITES', 6_000_000, 'changes'),
@@ -416,6 +455,8 @@ function checkTogether(config: Config): string[] {
     problems.push('QUARRY_EMBED_URL is required when QUARRY_EMBEDDER is openai');
   if ((config.llmUrl === undefined) !== (config.llmModel === undefined))
     problems.push('QUARRY_LLM_URL and QUARRY_LLM_MODEL must be set together');
+  if (config.embedModelDimensions !== undefined && config.embedModelDimensions < config.embedDimensions)
+    problems.push('QUARRY_EMBED_MODEL_DIMENSIONS must not be less than QUARRY_EMBED_DIMENSIONS');
   const notLanguage = config.ocrLanguages.filter((name) => !/^[A-Za-z][A-Za-z0-9_]{1,40}$/.test(name));
   if (notLanguage.length > 0 || config.ocrLanguages.length === 0)
     problems.push(`QUARRY_OCR_LANGUAGES must name languages such as eng, not "${notLanguage.join(', ')}"`);

@@ -8,6 +8,7 @@ import { createExpressions } from './automations/engine/expressions.ts';
 import { createConfigService } from './configs/service.ts';
 import { createConsole } from './console/domain.ts';
 import { openEmbedder } from './content/embed/open.ts';
+import { openReranker } from './content/rerank/reranker.ts';
 import { createCrawls } from './crawls/domain.ts';
 import type { Domain, Tasks } from './domain.ts';
 import { createEvents } from './events/domain.ts';
@@ -92,6 +93,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
+    reranker: openReranker(config),
+    rerankPassages: config.rerankPassages,
     bodyBytesMax: config.bodyBytesMax,
   });
   const { inbound } = knowledge.service;

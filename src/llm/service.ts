@@ -1,3 +1,4 @@
+import { openCallLanes } from '../content/call-lanes.ts';
 import { type LlmClient, openAiChat } from '../content/llm/client.ts';
 import {
   addUsage,
@@ -9,7 +10,6 @@ import {
   type TokenUsage,
 } from '../content/llm/messages.ts';
 import { AppError } from '../errors.ts';
-import { LaneSlots } from '../lane-slots.ts';
 import type { Logger } from '../log.ts';
 import { readJsonOutput } from './json-output.ts';
 
@@ -65,7 +65,6 @@ export class GenerationError extends Error {
 
 /** Requests after the first one for an output that validates. */
 const repairsMax = 2;
-const waitingMax = 10_000;
 const problemsShownMax = 20;
 
 type LlmSettings = {
@@ -87,8 +86,8 @@ export type Llm = ReturnType<typeof createLlm>;
 /** The language model that the settings name, shared by all apps. */
 export function createLlm({ config, log, checkSchema }: LlmDeps) {
   const client = openClient(config);
-  const slots = new LaneSlots({ slotsOfLane: config.llmConcurrency, waitingMax });
   const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
+  const callInLane = openCallLanes(config.llmConcurrency, refuse);
 
   /** 501 when the settings name no model. */
   function requireClient(): LlmClient {
@@ -171,7 +170,7 @@ export function createLlm({ config, log, checkSchema }: LlmDeps) {
     /** Throws GenerationError, AppError, and the signal's reason when that is aborted. */
     generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
       requireClient();
-      return slots.run(of.lane, of.signal, () => generate(input, of), refuse);
+      return callInLane(of.lane, of.signal, () => generate(input, of));
     },
   };
 }

@@ -40,7 +40,6 @@ const levels: string[][] = [
   ['crawls', 'llm'],
   ['content', 'tenancy', 'jobs'],
   ['db', 'blob'],
-  ['lane-slots.ts'],
   [
     'clock.ts',
     'config.ts',
