@@ -29,7 +29,7 @@ create table quota_defaults (
 -- The operator's bound replaces the default. The app's own bound can only be tighter.
 create table app_quotas (
   app_id uuid not null references apps (id) on delete cascade,
-  measure text not null check (measure in ('file_bytes', 'documents', 'pages', 'sandboxes')),
+  measure text not null check (measure in ('file_bytes', 'documents', 'pages', 'tokens', 'sandboxes')),
   operator_bound bigint check (operator_bound >= 0),
   own_bound bigint check (own_bound >= 0),
   primary key (app_id, measure)
@@ -40,7 +40,7 @@ create table app_quotas (
 create table app_usage (
   app_id uuid not null,
   sandbox_id uuid not null,
-  measure text not null check (measure in ('file_bytes', 'documents', 'pages', 'sandboxes')),
+  measure text not null check (measure in ('file_bytes', 'documents', 'pages', 'tokens', 'sandboxes')),
   period date not null,
   part integer not null,
   used bigint not null,
@@ -56,7 +56,7 @@ create function quota_bound(the_app uuid, the_measure text) returns bigint langu
 $$;
 
 create function usage_period(the_measure text) returns date language sql volatile as $$
-  select case the_measure when 'pages' then (clock_timestamp() at time zone 'UTC')::date else date 'epoch' end
+  select case when the_measure in ('pages', 'tokens') then (clock_timestamp() at time zone 'UTC')::date else date 'epoch' end
 $$;
 
 create function app_used(the_app uuid, the_sandbox uuid, the_measure text) returns bigint language sql volatile as $$
@@ -65,6 +65,24 @@ create function app_used(the_app uuid, the_sandbox uuid, the_measure text) retur
     and u.period = usage_period(the_measure)
 $$;
 
+-- Adds `change` to the usage of a period, without a check of the bound.
+create function app_book(the_app uuid, the_sandbox uuid, the_measure text, the_period date, change bigint) returns void
+language plpgsql as $$
+begin
+  update app_usage set used = used + change
+  where (app_id, sandbox_id, measure, period, part) = (
+    select the_app, the_sandbox, the_measure, the_period, u.part from app_usage u
+    where u.app_id = the_app and u.sandbox_id = the_sandbox and u.measure = the_measure and u.period = the_period
+    limit 1 for update skip locked);
+  if found then return; end if;
+  loop
+    insert into app_usage (app_id, sandbox_id, measure, period, part, used)
+    values (the_app, the_sandbox, the_measure, the_period, floor(random() * 2147483647), change)
+    on conflict do nothing;
+    exit when found;
+  end loop;
+end $$;
+
 -- Adds `change` to the usage. Raises QA001 when that would exceed the bound; a negative change always passes. Far from
 -- the bound no writer waits: the sum is read as committed. Within the last twentieth (or the last 4 GiB, 1,000 documents
 -- or pages) writers take a lock in turn, so the bound is exact unless more than that is committed at the same moment.
@@ -72,7 +90,7 @@ create function app_use(the_app uuid, the_sandbox uuid, the_measure text, change
 language plpgsql as $$
 declare
   the_period constant date :=
-    case the_measure when 'pages' then (clock_timestamp() at time zone 'UTC')::date else date 'epoch' end;
+    case when the_measure in ('pages', 'tokens') then (clock_timestamp() at time zone 'UTC')::date else date 'epoch' end;
   own bigint;
   bound bigint;
   taken bigint;
@@ -100,18 +118,7 @@ begin
       end if;
     end if;
   end if;
-  update app_usage set used = used + change
-  where (app_id, sandbox_id, measure, period, part) = (
-    select the_app, the_sandbox, the_measure, the_period, u.part from app_usage u
-    where u.app_id = the_app and u.sandbox_id = the_sandbox and u.measure = the_measure and u.period = the_period
-    limit 1 for update skip locked);
-  if found then return; end if;
-  loop
-    insert into app_usage (app_id, sandbox_id, measure, period, part, used)
-    values (the_app, the_sandbox, the_measure, the_period, floor(random() * 2147483647), change)
-    on conflict do nothing;
-    exit when found;
-  end loop;
+  perform app_book(the_app, the_sandbox, the_measure, the_period, change);
 end $$;
 
 create function sandboxes_counted() returns trigger language plpgsql as $$

@@ -205,6 +205,34 @@ create unlogged table automation_work_claims (
   foreign key (app_id, run_id) references automation_runs (app_id, id) on delete cascade
 );
 
+-- What the language model writes for a run: the tokens used or reserved, and the last position of its texts.
+create table automation_run_generations (
+  app_id uuid not null,
+  run_id uuid not null,
+  tokens bigint not null default 0,
+  position bigint not null default 0,
+  -- Parts up to here are no longer kept.
+  kept_after bigint not null default 0,
+  updated_at timestamptz not null default now(),
+  primary key (app_id, run_id),
+  foreign key (app_id, run_id) references automation_runs (app_id, id) on delete cascade
+) with (fillfactor = 50);
+create index automation_run_generations_age on automation_run_generations (updated_at) where kept_after < position;
+
+-- The newest parts of a run's texts, for output_stream.
+create table automation_run_output (
+  app_id uuid not null,
+  run_id uuid not null,
+  position bigint not null,
+  node_id text not null,
+  command_id text not null,
+  attempt integer not null,
+  kind text not null check (kind in ('started', 'text', 'ended')),
+  text text not null,
+  primary key (app_id, run_id, position),
+  foreign key (app_id, run_id) references automation_run_generations (app_id, run_id) on delete cascade
+);
+
 create table automation_invocations (
   app_id uuid not null,
   automation_id uuid not null,

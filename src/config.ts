@@ -281,6 +281,25 @@ const settings = {
     { min: 1, max: 60_000 },
     "Time a search waits for its query's vector, in milliseconds; then it continues by full text.",
   ),
+  llmUrl: url(
+    'QUARRY_LLM_URL',
+    undefined,
+    'Base URL of an OpenAI-compatible chat completions server, up to and including /v1.',
+  ),
+  llmModel: text('QUARRY_LLM_MODEL', undefined, 'Language model, as its server names it.'),
+  llmKey: secretText('QUARRY_LLM_KEY', "Key of the language model's server."),
+  llmConcurrency: integer(
+    'QUARRY_LLM_CONCURRENCY',
+    8,
+    { min: 1, max: 1_000 },
+    'Concurrent requests of one app to the language model from this process; as many more for other apps.',
+  ),
+  llmRunTokens: integer(
+    'QUARRY_LLM_RUN_TOKENS',
+    1_000_000,
+    { min: 0, max: Number.MAX_SAFE_INTEGER },
+    'Tokens that the generate nodes of one run may use; 0 for no limit.',
+  ),
   rerankUrl: url('QUARRY_RERANK_URL', undefined, 'URL of a reranking service, with its path: …/rerank.'),
   rerankKey: secretText('QUARRY_RERANK_KEY', 'Key of the reranking service.'),
   rerankModel: text(
@@ -309,6 +328,7 @@ const settings = {
   quotaFileBytes: quota('QUARRY_QUOTA_FILE_BYTES', 'Bytes of files'),
   quotaDocuments: quota('QUARRY_QUOTA_DOCUMENTS', 'Knowledge documents'),
   quotaPagesPerDay: quota('QUARRY_QUOTA_PAGES_PER_DAY', 'Pages extracted or pulled per day (UTC)'),
+  quotaTokensPerDay: quota('QUARRY_QUOTA_TOKENS_PER_DAY', 'Tokens of the language model per day (UTC)'),
   idempotencyRecordsMax: integer(
     'QUARRY_IDEMPOTENCY_RECORDS_MAX',
     100_000,
@@ -450,6 +470,8 @@ function checkTogether(config: Config): string[] {
     problems.push(`QUARRY_EMBED_MODEL is required when QUARRY_EMBEDDER is ${config.embedder}`);
   if (config.embedder === 'openai' && config.embedUrl === undefined)
     problems.push('QUARRY_EMBED_URL is required when QUARRY_EMBEDDER is openai');
+  if ((config.llmUrl === undefined) !== (config.llmModel === undefined))
+    problems.push('QUARRY_LLM_URL and QUARRY_LLM_MODEL must be set together');
   if (config.embedModelDimensions !== undefined && config.embedModelDimensions < config.embedDimensions)
     problems.push('QUARRY_EMBED_MODEL_DIMENSIONS must not be less than QUARRY_EMBED_DIMENSIONS');
   const notLanguage = config.ocrLanguages.filter((name) => !/^[A-Za-z][A-Za-z0-9_]{1,40}$/.test(name));

@@ -4,6 +4,7 @@ import { createAudit } from './audit/domain.ts';
 import type { AuditLog } from './audit/log.ts';
 import { createAuth } from './auth/domain.ts';
 import { createAutomations } from './automations/domain.ts';
+import { createExpressions } from './automations/engine/expressions.ts';
 import { createConfigService } from './configs/service.ts';
 import { createConsole } from './console/domain.ts';
 import { openEmbedder } from './content/embed/open.ts';
@@ -21,6 +22,7 @@ import type { Recurring } from './jobs/workers.ts';
 import { createKnowledge } from './knowledge/domain.ts';
 import { createKv } from './kv/domain.ts';
 import { limits } from './limits.ts';
+import { createLlm } from './llm/service.ts';
 import { createSetAsideJobService } from './monitoring/service.ts';
 import { createNodeDomains } from './node-domains.ts';
 import { createOrgService } from './orgs/service.ts';
@@ -75,6 +77,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     userBytesMax: config.kvUserBytesMax,
   };
 
+  const expressions = createExpressions();
+  const llm = createLlm({ config, log, checkSchema: expressions.checkSchema });
   const files = createFiles(fileDeps);
   const users = createUserService(base);
   const auth = createAuth({ ...base, users });
@@ -108,7 +112,10 @@ export function createDomains(services: Services, audit?: AuditLog) {
     ...{ ...fileDeps, kv: kv.service, files: files.service, extractions: extractions.service },
     ...{ knowledge: knowledge.service, parser, fetcher },
   });
-  const automations = createAutomations({ ...services, version }, nodeDomains);
+  const automations = createAutomations(
+    { ...services, version, expressions, llm, runTokensMax: config.llmRunTokens },
+    nodeDomains,
+  );
 
   const webhooks = createWebhooks({ ...base, fetcher });
   const events = createEvents({ ...base, streamSecondsMax: config.streamSeconds, onLogged: webhooks.onLogged });

@@ -28,6 +28,7 @@ export const errorCodes = {
   extraction_failed: { status: 422, type: 'validation_error' },
   not_an_image: { status: 422, type: 'validation_error' },
   quota_exceeded: { status: 422, type: 'validation_error' },
+  token_budget_exceeded: { status: 429, type: 'rate_limited' },
   rate_limited: { status: 429, type: 'rate_limited' },
   internal_error: { status: 500, type: 'server_error' },
   not_implemented: { status: 501, type: 'server_error' },

@@ -117,6 +117,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     file_bytes: config.quotaFileBytes || undefined,
     documents: config.quotaDocuments || undefined,
     pages: config.quotaPagesPerDay || undefined,
+    tokens: config.quotaTokensPerDay || undefined,
     sandboxes: config.quotaSandboxes || undefined,
   });
 

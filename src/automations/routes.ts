@@ -17,6 +17,7 @@ import {
   presentSecret,
   presentVersion,
 } from './present.ts';
+import { outputTopic } from './runs/output.ts';
 import type { RunService } from './runs/service.ts';
 import {
   automationCheckSchema,
@@ -253,6 +254,22 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
     async handler({ caller, params: given, request, reply }) {
       const run = await runs.getStreamable(caller, given.automation_run);
       return streams.open(request, reply, 'run', run.appId, run.id);
+    },
+  });
+  api.app(everyCaller, {
+    method: 'GET',
+    path: '/api/v1/automation_runs/:automation_run/output_stream',
+    operationId: 'streamAutomationRunOutput',
+    protocol: 'events',
+    tag,
+    summary: 'Follow the texts that the language model writes for a run',
+    description:
+      'Server-Sent Events: `ready`, then `generation_started`, `generation_text` and `generation_ended` of each `generate` node, from the beginning or after `Last-Event-ID`. Ends with the run.',
+    params,
+    responses: { 200: Type.String({ description: 'text/event-stream' }) },
+    async handler({ caller, params: given, request, reply }) {
+      const run = await runs.getOutput(caller, given.automation_run);
+      return streams.open(request, reply, outputTopic, run.appId, run.id);
     },
   });
 }

@@ -87,6 +87,7 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     .option('--file-bytes <bound>', 'bytes of files')
     .option('--documents <bound>', 'knowledge documents')
     .option('--pages <bound>', 'pages extracted or pulled per day')
+    .option('--tokens <bound>', 'tokens of the language model per day')
     .option('--sandboxes <bound>', 'sandboxes')
     .option('--json', 'print JSON')
     .action(async (app: string, options: Record<string, string | boolean | undefined>) => {

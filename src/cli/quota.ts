@@ -9,7 +9,13 @@ import { withDatabase } from './with-database.ts';
 
 type QuotaOptions = Record<string, string | boolean | undefined>;
 
-const optionOf = { file_bytes: 'fileBytes', documents: 'documents', pages: 'pages', sandboxes: 'sandboxes' } as const;
+const optionOf = {
+  file_bytes: 'fileBytes',
+  documents: 'documents',
+  pages: 'pages',
+  tokens: 'tokens',
+  sandboxes: 'sandboxes',
+} as const;
 
 /** Sets the operator's limits of an app, and shows its usage. Exit code 2 for invalid values. */
 export async function run(app: string, options: QuotaOptions): Promise<number> {

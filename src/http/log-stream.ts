@@ -3,8 +3,11 @@ import type { ServerResponse } from 'node:http';
 /** One entry of a log that is streamed, as an event. */
 export type LogEntry = { position: number; event: string; key: string; data: unknown };
 
-/** The log's last position, and its entries after another one; undefined when some of them are no longer kept. */
-export type Log = { position: number; entries: LogEntry[] | undefined };
+/**
+ * The log's last position, and its entries after another one; undefined when some of them are no longer kept. `ended`:
+ * nothing follows that position.
+ */
+export type Log = { position: number; entries: LogEntry[] | undefined; ended?: boolean };
 
 type Reader = {
   response: ServerResponse;

@@ -35,6 +35,10 @@ export type StreamSource = {
 
 /** A log whose entries are shown one by one. */
 export type LogSource = {
+  /** The position after which a reader without `Last-Event-ID` begins; absent: the current one. */
+  from?: number;
+  /** The kind of thing that the log is about: its changes may end the log. */
+  endsWith?: string;
   /** The entries after a position, as many as one read may return. Undefined when the log has ended. */
   readLog(appId: string, id: string, after: number | undefined): Promise<Log | undefined>;
   /** Those of these logs that the user sees. */
@@ -126,7 +130,7 @@ export class StreamHub {
   async start(): Promise<void> {
     const { unlisten } = await this.#options.listenDatabase.listen(
       channel,
-      (topic) => this.#markDirty(topic),
+      (topic) => this.#markChanged(topic),
       () => {
         for (const topic of this.#topics.keys()) this.#markDirty(topic);
       },
@@ -225,7 +229,7 @@ export class StreamHub {
       topic: name,
       kind,
       id,
-      version: lastEventId(request),
+      version: lastEventId(request) ?? this.#firstOf(kind),
       fresh: true,
       openedAtMs: performance.now(),
       stalledAtMs: undefined,
@@ -260,6 +264,18 @@ export class StreamHub {
     clearTimeout(this.#ageTimer);
     for (const bucket of this.#buckets) for (const stream of [...bucket]) this.#end(stream, retryMs.drained);
     await this.#unlisten?.();
+  }
+
+  #firstOf(kind: string): number | undefined {
+    const source = this.#sources.get(kind);
+    return source !== undefined && 'readLog' in source ? source.from : undefined;
+  }
+
+  #markChanged(topic: string): void {
+    this.#markDirty(topic);
+    for (const [kind, source] of this.#sources)
+      if ('readLog' in source && source.endsWith !== undefined && topic.startsWith(`${source.endsWith}/`))
+        this.#markDirty(kind + topic.slice(source.endsWith.length));
   }
 
   #markDirty(topic: string): void {
@@ -348,8 +364,9 @@ export class StreamHub {
           stream.behind = false;
           const { identity } = stream;
           const seenByUser = identity.kind === 'user' ? seen?.get(userName(identity)) : undefined;
-          const more = sendLog(stream, log, frames, (entry) => seenByUser?.has(entry.position) ?? true);
-          if (more && !isStalled(stream)) this.#markDirty(stream.topic);
+          const hasMore = sendLog(stream, log, frames, (entry) => seenByUser?.has(entry.position) ?? true);
+          if (log.ended && stream.version === log.position) this.#end(stream);
+          else if (hasMore && !isStalled(stream)) this.#markDirty(stream.topic);
         }
       }
     }

@@ -4,9 +4,10 @@ import type { Scope } from './caller.ts';
 
 /**
  * The quotas of each app, separate for production and each sandbox. Pages are counted here, in the transaction that
- * stores what was read from them; triggers of the tables count the rest.
+ * stores what was read from them, and tokens around each request to the language model; triggers of the tables count
+ * the rest.
  */
-export const measures = ['file_bytes', 'documents', 'pages', 'sandboxes'] as const;
+export const measures = ['file_bytes', 'documents', 'pages', 'tokens', 'sandboxes'] as const;
 export type Measure = (typeof measures)[number];
 
 /** The limit of an app without one. */
@@ -20,7 +21,26 @@ export async function usePages(tx: Db, { appId, sandboxId }: Scope, pages: numbe
   if (pages > 0) await tx`select app_use(${appId}, ${sandboxId}, 'pages', ${pages})`;
 }
 
-/** 422 `quota_exceeded` when the quota is used up, to fail early. Counts nothing. */
+/**
+ * Reserves tokens of the language model for today (UTC) and returns that day. Over the quota, throws 429
+ * `token_budget_exceeded`.
+ */
+export async function reserveTokens(tx: Db, { appId, sandboxId }: Scope, tokens: number): Promise<string> {
+  try {
+    const [row] = await tx<[{ day: string }]>`
+      select app_use(${appId}, ${sandboxId}, 'tokens', ${tokens})::text, usage_period('tokens')::text as day`;
+    return row.day;
+  } catch (error) {
+    throw quotaError(error) ?? error;
+  }
+}
+
+/** Replaces a reservation by what was used: adds the difference to its day. */
+export async function settleTokens(tx: Db, { appId, sandboxId }: Scope, day: string, change: number): Promise<void> {
+  if (change !== 0) await tx`select app_book(${appId}, ${sandboxId}, 'tokens', ${day}::date, ${change})`;
+}
+
+/** 422 `quota_exceeded` (for tokens, 429 `token_budget_exceeded`) when the quota is used up, to fail early. Counts nothing. */
 export async function requireQuotaLeft(db: Db, { appId, sandboxId }: Scope, measure: Measure): Promise<void> {
   const [row] = await db<{ limit: number; used: number }[]>`
     select bound as limit, app_used(${appId}, ${sandboxId}, ${measure}) as used
@@ -43,9 +63,12 @@ const words: Record<Measure, (limit: number) => string> = {
     `This app may store a total of ${limit} bytes of files. Delete some, or ask the operator for more.`,
   documents: (limit) => `This app may have a total of ${limit} documents. Delete some, or ask the operator for more.`,
   sandboxes: (limit) => `This app may have ${limit} sandboxes. Delete some, or ask the operator for more.`,
+  tokens: (limit) =>
+    `This app may use ${limit} tokens of the language model per day (UTC). Try again tomorrow, or ask the operator for more.`,
   pages: (limit) => `This app may read ${limit} pages per day (UTC). Try again tomorrow, or ask the operator for more.`,
 };
 
 function quotaExceeded(details: QuotaDetails, cause?: unknown): AppError {
-  return new AppError('quota_exceeded', words[details.quota](details.limit), { details, cause });
+  const code = details.quota === 'tokens' ? 'token_budget_exceeded' : 'quota_exceeded';
+  return new AppError(code, words[details.quota](details.limit), { details, cause });
 }

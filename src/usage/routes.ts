@@ -14,8 +14,9 @@ export function registerUsageRoutes(api: Api, { usage }: { usage: UsageService }
     description: 'Production and each sandbox have separate counts and quotas.',
     responses: { 200: ref(usageSchema) },
     handler: async ({ caller }) => {
-      const { pages, resetsAt, ...rest } = await usage.get(caller);
-      return { ...rest, pages: { ...pages, resets_at: iso(resetsAt) } };
+      const { pages, tokens, resetsAt, ...rest } = await usage.get(caller);
+      const resets_at = iso(resetsAt);
+      return { ...rest, pages: { ...pages, resets_at }, tokens: { ...tokens, resets_at } };
     },
   });
 }

@@ -13,6 +13,10 @@ export const usageSchema = Type.Object(
       { used, limit, resets_at: Type.String({ description: 'The end of the day (UTC).' }) },
       { description: 'Pages extracted or pulled today.' },
     ),
+    tokens: Type.Object(
+      { used, limit, resets_at: Type.String({ description: 'The end of the day (UTC).' }) },
+      { description: 'Tokens of the language model used today, including those reserved by requests in progress.' },
+    ),
     sandboxes: Type.Object({ used, limit }, { description: 'Sandboxes, counted in production.' }),
   } satisfies Record<Measure, TSchema>,
   { $id: 'Usage', description: 'The usage and quotas of an app, in production or in one sandbox.' },
@@ -21,7 +25,10 @@ export const usageSchema = Type.Object(
 const bound = Type.Optional(Type.Union([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Type.Null()]));
 
 export const quotasSchema = strict(
-  { file_bytes: bound, documents: bound, pages: bound, sandboxes: bound } satisfies Record<Measure, TSchema>,
+  { file_bytes: bound, documents: bound, pages: bound, tokens: bound, sandboxes: bound } satisfies Record<
+    Measure,
+    TSchema
+  >,
   {
     description:
       'The app’s own limits, at most those set by the operator of the server; null removes one. They apply to production and to each sandbox separately.',

@@ -26,6 +26,7 @@ export function createUsageService({ db, clock }: { db: Database; clock: Clock }
         file_bytes: of('file_bytes'),
         documents: of('documents'),
         pages: of('pages'),
+        tokens: of('tokens'),
         sandboxes: of('sandboxes'),
         resetsAt: new Date((today + 1) * dayMs),
       };

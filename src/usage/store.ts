@@ -61,7 +61,7 @@ export async function findDrift(tx: Transaction): Promise<Drift[]> {
       group by app_id),
     booked as (
       select app_id, sandbox_id, measure, sum(used)::bigint as booked from app_usage
-      where measure <> 'pages' group by app_id, sandbox_id, measure)
+      where measure not in ('pages', 'tokens') group by app_id, sandbox_id, measure)
     select app_id, sandbox_id, measure, coalesce(booked, 0) as booked, coalesce(counted, 0) as counted
     from counted full join booked using (app_id, sandbox_id, measure)
     where coalesce(booked, 0) <> coalesce(counted, 0)`;
@@ -77,13 +77,13 @@ export async function correctDrift(tx: Transaction, drift: Drift[]): Promise<voi
   }
 }
 
-/** Deletes page counts of past days and rate-limit budgets that have long been full. Returns the number of rows. */
+/** Deletes counts of past days and rate-limit budgets that have long been full. Returns the number of rows. */
 export async function deleteOldCounts(db: Db, daysKept: number): Promise<number> {
-  const pages = await db`
-    delete from app_usage where measure = 'pages' and period < current_date - ${daysKept}::integer`;
+  const days = await db`
+    delete from app_usage where measure in ('pages', 'tokens') and period < current_date - ${daysKept}::integer`;
   const budgets = await db`
     delete from rate_budgets where (credential_id, route_group) in (
       select credential_id, route_group from rate_budgets where filled_at < now() - interval '10 minutes'
       limit 100000 for update skip locked)`;
-  return pages.count + budgets.count;
+  return days.count + budgets.count;
 }

@@ -51,6 +51,7 @@ const plain: Record<string, string> = {
   fail: 'message code',
   file_write: 'filename content_type data share',
   for_each: 'items node concurrency',
+  generate: 'messages schema temperature tokens',
   http_request: 'method url headers query body expect_status',
   ingest: 'content pull title metadata dedupe on_active',
   kv_delete: 'key',

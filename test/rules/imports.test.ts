@@ -37,7 +37,7 @@ const levels: string[][] = [
   ['events', 'files', 'kv'],
   ['domain.ts'],
   ['http'],
-  ['crawls'],
+  ['crawls', 'llm'],
   ['content', 'tenancy', 'jobs'],
   ['db', 'blob'],
   ['tracing'],

@@ -91,3 +91,30 @@ test('a value nested as deep as JSON goes is no trouble', () => {
   for (let level = 0; level < 2_000; level++) deep = level % 2 === 0 ? [deep] : { a: deep };
   assert.deepEqual(JSON.stringify(throughTheDatabase(deep).value), JSON.stringify(deep));
 });
+
+test('a text shown in parts is redacted as in one piece, and nothing is held back that cannot be a secret', () => {
+  const secrets = new SecretValues({ TOKEN: token, PIN: '48151623', OTHER: 'open sesame' });
+  const piece = fc.oneof(
+    fc.constantFrom(token, encodeURIComponent(token), '48151623', 'open sesame', '481', 'open ses', 'pa ss'),
+    fc.string({ maxLength: 5 }),
+  );
+  const given = fc.array(piece, { maxLength: 8 });
+  fc.assert(
+    fc.property(given, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }), (pieces, sizes) => {
+      const text = pieces.join('');
+      let shown = '';
+      let rest = '';
+      for (let at = 0, n = 0; at < text.length; n++) {
+        const size = sizes[n % sizes.length] ?? 1;
+        const beginning = secrets.redactBeginning(rest + text.slice(at, at + size));
+        shown += beginning.done;
+        rest = beginning.rest;
+        at += size;
+      }
+      assert.equal(shown + String(secrets.redact(rest).value), secrets.redact(text).value);
+    }),
+    { numRuns: 2_000 },
+  );
+  assert.deepEqual(secrets.redactBeginning('Nothing of it yet'), { done: 'Nothing of it yet', rest: '' });
+  assert.deepEqual(secrets.redactBeginning('The pin is 4815'), { done: 'The pin is ', rest: '4815' });
+});

@@ -19,7 +19,7 @@ export type KvBatchResult = { op: string; key: string; entry?: KvEntry | null; e
 export type Error = { error: { type: string; code: string; message: string; fields: Array<{ field: string; message: string }>; details: Record<string, unknown> } };
 export type Sandbox = { id: string; app: string; name: string; created_at: string; updated_at: string };
 export type ApiKey = { id: string; app: string; sandbox?: string; type: 'secret' | 'publishable'; name?: string; hint: string; full_key?: string; created_at: string; last_used_at?: string; revoked_at?: string };
-export type Usage = { file_bytes: { used: number; limit: number | null }; documents: { used: number; limit: number | null }; pages: { used: number; limit: number | null; resets_at: string }; sandboxes: { used: number; limit: number | null } };
+export type Usage = { file_bytes: { used: number; limit: number | null }; documents: { used: number; limit: number | null }; pages: { used: number; limit: number | null; resets_at: string }; tokens: { used: number; limit: number | null; resets_at: string }; sandboxes: { used: number; limit: number | null } };
 export type SetAsideJob = { id: string; app: string; sandbox?: string; task: string; about?: string; reason: string; attempts: number; crashes: number; set_aside_at: string };
 export type AuditEntry = { id: string; at: string; actor: { kind: 'user' | 'secret_key' | 'publishable_key' | 'developer' | 'inbound_url'; id: string }; credential: string; action: string; method: string; route: string; resource?: string; status: number | null; request_id: string; address?: string; attempts?: number };
 export type CredentialUse = { credential: string; kind: 'user' | 'secret_key' | 'publishable_key' | 'personal_token' | 'developer_token'; day: string; first_at: string; last_at: string; requests: number; refused: number };
@@ -57,7 +57,7 @@ export type Operations = {
   'POST /protected/api/v1/developer/apps': { path: undefined; query: undefined; body: { name: string }; answer: App };
   'GET /protected/api/v1/developer/apps': { path: undefined; query: { page?: number; page_size?: number }; body: undefined; answer: { data: Array<App>; page: number; page_size: number; total_entries: number; total_pages: number; has_next: boolean; has_prev: boolean } };
   'GET /protected/api/v1/developer/apps/{app}': { path: { app: string }; query: undefined; body: undefined; answer: App };
-  'PATCH /protected/api/v1/developer/apps/{app}': { path: { app: string }; query: undefined; body: { name?: string; quotas?: { file_bytes?: number | null; documents?: number | null; pages?: number | null; sandboxes?: number | null } }; answer: App };
+  'PATCH /protected/api/v1/developer/apps/{app}': { path: { app: string }; query: undefined; body: { name?: string; quotas?: { file_bytes?: number | null; documents?: number | null; pages?: number | null; tokens?: number | null; sandboxes?: number | null } }; answer: App };
   'POST /api/v1/sandboxes': { path: undefined; query: undefined; body: { name: string }; answer: Sandbox };
   'GET /api/v1/sandboxes': { path: undefined; query: { page?: number; page_size?: number }; body: undefined; answer: { data: Array<Sandbox>; page: number; page_size: number; total_entries: number; total_pages: number; has_next: boolean; has_prev: boolean } };
   'POST /protected/api/v1/developer/apps/{app}/sandboxes': { path: { app: string }; query: undefined; body: { name: string }; answer: Sandbox };
@@ -279,6 +279,7 @@ export type Operations = {
   'GET /protected/api/v1/developer/apps/{app}/automations/runs/{automation_run}': { path: { app: string; automation_run: string }; query: undefined; body: undefined; answer: AutomationRun };
   'GET /protected/api/v1/developer/apps/{app}/automations/runs/{automation_run}/journal': { path: { app: string; automation_run: string }; query: { limit?: number; after_cursor?: string }; body: undefined; answer: RunJournalPage };
   'GET /api/v1/automation_runs/{automation_run}/stream': { path: { automation_run: string }; query: undefined; body: undefined; answer: undefined };
+  'GET /api/v1/automation_runs/{automation_run}/output_stream': { path: { automation_run: string }; query: undefined; body: undefined; answer: undefined };
   'POST /api/v1/automations/{automation}/invoke': { path: { automation: string }; query: undefined; body: { payload?: Record<string, unknown>; participants?: Record<string, unknown>; idempotency_key?: string } | null; answer: AutomationRun };
   'POST /api/v1/automation_runs/{automation_run}/cancel': { path: { automation_run: string }; query: undefined; body: undefined; answer: AutomationRun };
   'POST /protected/api/v1/developer/apps/{app}/automation_runs/{automation_run}/cancel': { path: { app: string; automation_run: string }; query: undefined; body: undefined; answer: AutomationRun };

@@ -143,7 +143,9 @@ class Advance {
   }
 
   #isOurs(command: Command): boolean {
-    if (command.do === 'start' || command.do === 'write') return true;
+    if (command.do === 'write') return true;
+    // The work of the attempt before may still be ending.
+    if (command.do === 'start') return !this.#outside.has(command.commandId);
     const { commandId } = command.execution;
     return !this.#leftAlone.has(commandId) && !this.#outside.has(commandId);
   }
@@ -269,7 +271,7 @@ class Advance {
       timeoutSeconds: node.timeout_seconds ?? work.timeoutSeconds,
       run: (signal) =>
         trace(`node ${node.kind}`, { attributes: { 'quarry.node': node.id, 'quarry.attempt': attempt } }, async () => {
-          const context = await this.#context({ commandId, attempt }, signal);
+          const context = await this.#context({ commandId, attempt, node }, signal);
           return work.style === 'prepared'
             ? { prepared: await work.prepare<Db>(members, context) }
             : { output: await work.run<Db>(members, context) };
@@ -365,7 +367,10 @@ class Advance {
     });
   }
 
-  async #context(of: { commandId: string; attempt: number }, signal: AbortSignal): Promise<NodeContext<Db>> {
+  async #context(
+    of: { commandId: string; attempt: number; node: GraphNode },
+    signal: AbortSignal,
+  ): Promise<NodeContext<Db>> {
     this.#services ??= this.#deps.servicesFor(this.#row);
     return {
       input: this.#journal.state.input,
@@ -374,6 +379,11 @@ class Advance {
       now: this.#deps.clock.now(),
       signal,
       services: await this.#services,
+      generation: {
+        ...{ nodeId: of.node.id, commandId: of.commandId, attempt: of.attempt, signal },
+        redactBeginning: (text) => this.#secretValues.redactBeginning(text),
+        redactText: (text) => this.#secretValues.redact(text).value as string,
+      },
     };
   }
 

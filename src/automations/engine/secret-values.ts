@@ -84,6 +84,15 @@ export class SecretValues {
     return { value: copy, places };
   }
 
+  /**
+   * The redacted beginning of a text that is still growing, and its rest: the end that a secret may have begun in.
+   */
+  redactBeginning(text: string): { done: string; rest: string } {
+    let cut = Math.min(text.length, ...this.#forms.map((form) => startOfUnfinished(text, form)));
+    for (const { start, form } of this.#findIn(text)) if (start < cut) cut = Math.max(cut, start + form.text.length);
+    return { done: this.#redactText(text.slice(0, cut)).value, rest: text.slice(cut) };
+  }
+
   /** The names of the secrets in a JSON value. */
   namesIn(value: unknown): string[] {
     return [...new Set(this.redact(value).places.map((place) => place.secret))];
@@ -188,6 +197,15 @@ function formsOf(secret: string, value: string): Form[] {
     }
   }
   return [...forms].map(([text, form]) => ({ secret, form, text, whole: false }));
+}
+
+/** Where the text ends with the beginning of this form of a secret, or with all of it; its length when nowhere. */
+function startOfUnfinished(text: string, form: Form): number {
+  if (form.whole) return form.text.startsWith(text) ? 0 : text.length;
+  const first = form.text.charAt(0);
+  let at = text.indexOf(first, Math.max(0, text.length - form.text.length));
+  while (at >= 0 && !form.text.startsWith(text.slice(at))) at = text.indexOf(first, at + 1);
+  return at < 0 ? text.length : at;
 }
 
 type Steps = {

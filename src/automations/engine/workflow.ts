@@ -11,6 +11,7 @@ import * as store from '../definitions/store.ts';
 import { isDatabaseUnavailable } from '../nodes/errors.ts';
 import type { NodeServices } from '../nodes/kind.ts';
 import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
+import { deleteOldOutput } from '../runs/generation-store.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
@@ -57,6 +58,7 @@ const lanes = 4;
 const brokenTriesMax = 3;
 const sweepEveryTicks = 600;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
+const keptOutputMs = 24 * 3_600_000;
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
   const { db, clock, log } = deps;
@@ -109,8 +111,10 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
   const look = async (): Promise<void> => {
     try {
       await tick();
-      if (++ticks % sweepEveryTicks === 0)
+      if (++ticks % sweepEveryTicks === 0) {
         await store.deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs));
+        await deleteOldOutput(db, new Date(clock.now().getTime() - keptOutputMs));
+      }
     } catch (error) {
       log.error({ err: error }, 'Could not check for due runs');
     }

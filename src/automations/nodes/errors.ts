@@ -19,6 +19,8 @@ export const nonRetryableCodes: ReadonlySet<string> = new Set([
   expressionLimitCode,
   treeLimitError.code,
   'output_too_deep',
+  'not_implemented',
+  'token_budget_exceeded',
 ]);
 
 /**
@@ -26,7 +28,8 @@ export const nonRetryableCodes: ReadonlySet<string> = new Set([
  * job is retried.
  */
 export function nodeErrorOf(error: unknown, log: Logger): NodeError {
-  if (error instanceof NodeFailure) return { code: error.code, message: error.message };
+  if (error instanceof NodeFailure)
+    return { code: error.code, message: error.message, ...(error.usage ? { usage: error.usage } : {}) };
   const refused = error instanceof AppError ? error : missingReference(error);
   if (refused !== undefined) return { code: refused.code, message: refused.message };
   if (error instanceof ExpressionError)

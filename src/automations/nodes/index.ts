@@ -5,6 +5,7 @@ import { extract } from './extract.ts';
 import { fail } from './fail.ts';
 import { fileWrite } from './file-write.ts';
 import { forEach } from './for-each.ts';
+import { generate } from './generate.ts';
 import { httpRequest } from './http-request.ts';
 import { ingest } from './ingest.ts';
 import type { NodeKind } from './kind.ts';
@@ -26,6 +27,7 @@ export const nodeKinds: ReadonlyMap<string, NodeKind> = new Map(
     transform,
     conditional,
     httpRequest,
+    generate,
     wait,
     waitForSignal,
     forEach,

@@ -1,16 +1,19 @@
 import type { Static, TObject } from 'typebox';
+import type { Generated, GenerationInput, GenerationUsage } from '../../llm/service.ts';
 
-/** Why a node failed, as its journal entry and `$nodes.<id>.error` show it. */
-export type NodeError = { code: string; message: string };
+/** Why a node failed, as its journal entry and `$nodes.<id>.error` show it, and the tokens that it used. */
+export type NodeError = { code: string; message: string; usage?: GenerationUsage };
 
 /** Thrown by a node to fail with its own code. Anything else becomes `internal_error`. */
 export class NodeFailure extends Error {
   readonly code: string;
+  readonly usage: GenerationUsage | undefined;
 
-  constructor(code: string, message: string) {
+  constructor(code: string, message: string, usage?: GenerationUsage) {
     super(message);
     this.name = 'NodeFailure';
     this.code = code;
+    this.usage = usage;
   }
 }
 
@@ -43,6 +46,19 @@ export type NodeServices<Db> = {
   prepareIngestion(source: string, body: Record<string, unknown>): Promise<Prepared<Db>>;
   search(source: string, body: Record<string, unknown>): Promise<unknown>;
   fetch(request: Omit<HttpRequest, 'lane'>): Promise<HttpResponse>;
+  /** Asks the language model. What it writes is shown to readers of the run's output, through `redactBeginning`. */
+  generate(attempt: GenerationAttempt, input: GenerationInput): Promise<Generated>;
+};
+
+/** The attempt of a node that a text is written for. */
+export type GenerationAttempt = {
+  nodeId: string;
+  commandId: string;
+  attempt: number;
+  signal: AbortSignal;
+  /** See SecretValues. */
+  redactBeginning(text: string): { done: string; rest: string };
+  redactText(text: string): string;
 };
 
 /** A change that is ready to be written. */
@@ -61,6 +77,7 @@ export type NodeContext<Db> = {
   now: Date;
   signal: AbortSignal;
   services: NodeServices<Db>;
+  generation: GenerationAttempt;
 };
 
 /**

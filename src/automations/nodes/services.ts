@@ -1,4 +1,4 @@
-import type { Database, Db } from '../../db/database.ts';
+import type { Db } from '../../db/database.ts';
 import { AppError } from '../../errors.ts';
 import { formatId, parseId } from '../../ids.ts';
 import { type EventCause, emitEvent, setEventCause } from '../../jobs/events.ts';
@@ -8,6 +8,7 @@ import { runCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
+import { type GenerationDeps, generateForRun } from './generation.ts';
 import type { Child, HttpRequest, HttpResponse, NodeServices } from './kind.ts';
 
 /**
@@ -39,7 +40,7 @@ export type NodeDomains = {
 /** A change that is ready to be written in a transaction; `discard` when it will not be. */
 type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
 
-type NodeServiceDeps = { db: Database; runs: RunService; domains: NodeDomains };
+type NodeServiceDeps = GenerationDeps & { runs: RunService; domains: NodeDomains };
 
 /** The services of nodes, bound to the identity that a run acts as. */
 export function createNodeServices(deps: NodeServiceDeps) {
@@ -99,6 +100,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
       },
       search: (source, body) => domains.knowledge.search(caller, source, body),
       fetch: (request) => domains.fetch({ ...request, lane: run.appId }),
+      generate: (attempt, input) => generateForRun(deps, run, attempt, input),
     };
   }
 

@@ -164,6 +164,13 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       return row;
     },
 
+    /** A run whose texts the caller may read while they are written. */
+    async getOutput(caller: Caller, id: string): Promise<RunRow> {
+      const row = await get(caller, id);
+      if (hidesPayloads(caller, row)) throw notFound();
+      return row;
+    },
+
     async list(caller: Caller, automation: string, status: string | undefined, page: PageRequest) {
       const { id } = await automations.getDefinition(caller, automation);
       return store.listRuns(db, caller, id, status, page);

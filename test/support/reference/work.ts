@@ -181,6 +181,7 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
   await client.waitForEnd(run.id);
   await recorder.record('getAutomationRun', ofRun);
   await recorder.record('streamAutomationRun', ofRun);
+  await recorder.record('streamAutomationRunOutput', ofRun);
   await recorder.record('getAutomationRunJournal', { ...ofRun, query: { limit: '2' } });
   await recorder.record('listAutomationRuns', { path });
   await recorder.record('listVisibleAutomationRuns');

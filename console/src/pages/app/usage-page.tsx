@@ -16,6 +16,7 @@ const names = {
   file_bytes: 'Files',
   documents: 'Documents',
   pages: 'Pages this month',
+  tokens: 'Tokens today',
   sandboxes: 'Sandboxes',
 } as const;
 type Name = keyof typeof names;

@@ -1,0 +1,44 @@
+import { Type } from 'typebox';
+import { GenerationError } from '../../llm/service.ts';
+import { defineNode, NodeFailure } from './kind.ts';
+
+const messagesMax = 1_000;
+const contentCharactersMax = 1_000_000;
+const tokensMax = 65_536;
+const tokensDefault = 2_048;
+
+const message = Type.Object(
+  {
+    role: Type.Enum(['system', 'user', 'assistant']),
+    content: Type.String({ maxLength: contentCharactersMax }),
+  },
+  { additionalProperties: false },
+);
+
+/** Asks the language model. Its output is data: it calls nothing and acts as nobody. */
+export const generate = defineNode({
+  kind: 'generate',
+  members: Type.Object(
+    {
+      messages: Type.Array(message, { minItems: 1, maxItems: messagesMax }),
+      schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2 })),
+      tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: tokensMax })),
+    },
+    { additionalProperties: false },
+  ),
+  nests: true,
+  work: {
+    style: 'external',
+    timeoutSeconds: 300,
+    async run(members, { services, generation }) {
+      const { messages, schema, temperature, tokens = tokensDefault } = members;
+      try {
+        return await services.generate(generation, { messages, schema, temperature, tokens } as never);
+      } catch (error) {
+        if (error instanceof GenerationError) throw new NodeFailure(error.code, error.message, error.usage);
+        throw error;
+      }
+    },
+  },
+});

@@ -1,0 +1,64 @@
+import type { Database } from '../../db/database.ts';
+import { AppError } from '../../errors.ts';
+import type { Generated, GenerationInput, Llm, TokenBudget } from '../../llm/service.ts';
+import type { Logger } from '../../log.ts';
+import { reserveTokens, settleTokens } from '../../tenancy/quotas.ts';
+import { settleRunTokens, useRunTokens } from '../runs/generation-store.ts';
+import { OutputWriter } from '../runs/output.ts';
+import type { RunRow } from '../runs/store.ts';
+import type { GenerationAttempt } from './kind.ts';
+
+export type GenerationDeps = {
+  db: Database;
+  log: Logger;
+  llm: Llm;
+  /** Tokens of one run; 0 for no limit. */
+  runTokensMax: number;
+};
+
+/** Asks the language model for a node: within the budgets of its run and its app, with its text shown as it comes. */
+export async function generateForRun(
+  deps: GenerationDeps,
+  run: RunRow,
+  attempt: GenerationAttempt,
+  input: GenerationInput,
+): Promise<Generated> {
+  const writer = new OutputWriter(deps, run, attempt);
+  let hasStarted = false;
+  try {
+    return await deps.llm.generate(input, {
+      ...{ lane: run.appId, budget: budgetOf(deps, run), signal: attempt.signal },
+      onRequest() {
+        hasStarted = true;
+        writer.start();
+      },
+      onText: (text) => writer.text(text),
+    });
+  } finally {
+    if (hasStarted) await writer.end();
+  }
+}
+
+/** A reservation that a killed process leaves behind stays: nobody knows what it used. */
+function budgetOf({ db, runTokensMax }: GenerationDeps, run: RunRow): TokenBudget {
+  const max = runTokensMax === 0 ? Number.MAX_SAFE_INTEGER : runTokensMax;
+  return {
+    async reserve(tokens) {
+      const day = await db.begin(async (tx) => {
+        if (!(await useRunTokens(tx, run, tokens, max)))
+          throw new AppError(
+            'token_budget_exceeded',
+            `A run may use ${max} tokens of the language model, and this request might exceed that.`,
+          );
+        return reserveTokens(tx, run, tokens);
+      });
+      return {
+        settle: (used) =>
+          db.begin(async (tx) => {
+            await settleRunTokens(tx, run, used - tokens);
+            await settleTokens(tx, run, day, used - tokens);
+          }),
+      };
+    },
+  };
+}

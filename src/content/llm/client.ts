@@ -1,0 +1,237 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Agent, Dispatcher } from 'undici';
+import { lazyPackage } from '../../lazy-package.ts';
+import { type ChatMessage, estimateUsage, LlmError, noUsage, type TokenUsage } from './messages.ts';
+import { readEvents } from './read-events.ts';
+
+/** Any server that speaks OpenAI's `POST /v1/chat/completions`: Ollama, vLLM, OpenAI itself. */
+export type LlmClient = {
+  model: string;
+  /** Throws LlmError, and the signal's reason when that is aborted. */
+  complete(request: Completion): Promise<Completed>;
+};
+
+type Completion = {
+  messages: readonly ChatMessage[];
+  /** The most tokens that the model may write. */
+  tokens: number;
+  temperature?: number | undefined;
+  /** The server constrains the output to this JSON Schema, if it can. */
+  schema?: unknown;
+  signal: AbortSignal;
+  onText?(text: string): void;
+};
+
+type Completed = { text: string; finishReason: string; usage: TokenUsage };
+
+type ClientOptions = {
+  /** Up to and including `/v1`; `/chat/completions` is added. */
+  baseUrl: string;
+  apiKey: string | undefined;
+  model: string;
+  /** What waits between tries; tests put another in its place. */
+  sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
+};
+
+const undici = lazyPackage<typeof import('undici')>('undici');
+
+const triesMax = 3;
+const retryAfterMsMax = 30_000;
+/** A server that sends nothing for this long is taken for dead. The first token of a large model may take minutes. */
+const silenceMsMax = 300_000;
+const errorBytesMax = 64 * 1024;
+/** An event carries a token or two in a few hundred bytes. */
+const responseBytesMax = 64 * 1024 * 1024;
+const textBytesMax = 1024 * 1024;
+
+/** What the server accepts, as far as it is known. */
+type Abilities = { usageOption: boolean; tokensMember: 'max_tokens' | 'max_completion_tokens' };
+/** `body`: what a server says about members that it does not accept. */
+type Refusal = { retryMs: number | undefined; error: LlmError; body: string };
+
+export function openAiChat(options: ClientOptions): LlmClient {
+  const sleep = options.sleep ?? ((ms: number, signal: AbortSignal) => wait(ms, undefined, { signal }));
+  const abilities: Abilities = { usageOption: true, tokensMember: 'max_tokens' };
+  let agent: Agent | undefined;
+  return {
+    model: options.model,
+    async complete(given) {
+      let request = given;
+      for (let tries = 1; ; tries++) {
+        agent ??= new (undici().Agent)({ headersTimeout: silenceMsMax, bodyTimeout: silenceMsMax });
+        const sent = { ...abilities };
+        const outcome = await post(options, agent, sent, request);
+        if ('text' in outcome) return outcome;
+        const { body } = outcome;
+        if (sent.tokensMember === 'max_tokens' && body.includes('max_completion_tokens'))
+          abilities.tokensMember = 'max_completion_tokens';
+        else if (sent.usageOption && body.includes('stream_options')) abilities.usageOption = false;
+        else if (request.schema !== undefined && /response_format|json_schema/.test(body))
+          request = { ...request, schema: undefined };
+        else if (tries === triesMax || outcome.retryMs === undefined) throw outcome.error;
+        else await sleep(outcome.retryMs * 2 ** (tries - 1), request.signal);
+      }
+    },
+  };
+}
+
+async function post(
+  options: ClientOptions,
+  dispatcher: Dispatcher,
+  abilities: Abilities,
+  request: Completion,
+): Promise<Completed | Refusal> {
+  let response: Dispatcher.ResponseData;
+  try {
+    response = await undici().request(`${options.baseUrl.replace(/\/+$/, '')}/chat/completions`, {
+      method: 'POST',
+      dispatcher,
+      headers: {
+        'content-type': 'application/json',
+        'accept-encoding': 'identity',
+        ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }),
+      },
+      body: JSON.stringify(bodyOf(options.model, abilities, request)),
+      signal: request.signal,
+    });
+  } catch (error) {
+    request.signal.throwIfAborted();
+    const message = 'The language model cannot be reached.';
+    return { retryMs: 1_000, error: new LlmError('llm_unreachable', message, noUsage, error), body: '' };
+  }
+  const { headers, body } = response;
+  body.on('error', () => {});
+  try {
+    if (response.statusCode !== 200) return await readRefusal(response);
+    if (!/^(identity)?$/i.test(String(headers['content-encoding'] ?? '').trim()))
+      throw new LlmError('llm_bad_response', 'The language model compressed its response, unasked.', noUsage);
+    return await readCompletion(response, request);
+  } catch (error) {
+    request.signal.throwIfAborted();
+    throw error;
+  } finally {
+    body.destroy();
+  }
+}
+
+function bodyOf(model: string, abilities: Abilities, { messages, tokens, temperature, schema }: Completion) {
+  return {
+    model,
+    messages,
+    stream: true,
+    [abilities.tokensMember]: tokens,
+    ...(abilities.usageOption ? { stream_options: { include_usage: true } } : {}),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(schema === undefined
+      ? {}
+      : { response_format: { type: 'json_schema', json_schema: { name: 'output', schema } } }),
+  };
+}
+
+async function readRefusal({ statusCode: status, headers, body }: Dispatcher.ResponseData): Promise<Refusal> {
+  let text = '';
+  for await (const part of body) {
+    text += Buffer.from(part as Uint8Array).toString();
+    if (text.length > errorBytesMax) break;
+  }
+  const mayPass = status === 429 || status === 408 || status >= 500;
+  const seconds = Number(headers['retry-after']);
+  const retryMs = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1_000, retryAfterMsMax) : 1_000;
+  return {
+    retryMs: mayPass ? retryMs : undefined,
+    // The body may name the operator's account or key, so it is only for the log.
+    error: new LlmError(
+      'llm_failed',
+      `The language model returned status ${status}.`,
+      noUsage,
+      new Error(text.slice(0, 500)),
+    ),
+    body: mayPass ? '' : text,
+  };
+}
+
+/** The text as it is streamed. A server that does not stream sends one JSON document, which is read like one event. */
+async function readCompletion({ headers, body }: Dispatcher.ResponseData, request: Completion): Promise<Completed> {
+  const state = { text: '', finishReason: undefined as string | undefined, usage: undefined as TokenUsage | undefined };
+  const fail = (code: LlmError['code'], message: string, cause?: unknown) =>
+    new LlmError(code, message, state.usage ?? estimateUsage(request.messages, state.text), cause);
+  const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream');
+  try {
+    for await (const data of isStream ? readEvents(body, responseBytesMax) : readWhole(body)) {
+      if (data === '[DONE]') break;
+      const event = parseEvent(data);
+      if (event === undefined)
+        throw fail('llm_bad_response', 'The language model sent what is not a chat completion.', data.slice(0, 200));
+      if (event.failed) throw fail('llm_failed', 'The language model failed while it wrote.', data.slice(0, 500));
+      state.usage = event.usage ?? state.usage;
+      state.finishReason = event.finishReason ?? state.finishReason;
+      if (event.text === '') continue;
+      state.text += event.text;
+      if (state.text.length > textBytesMax)
+        throw fail('llm_output_too_large', `The language model wrote more than ${textBytesMax} characters.`);
+      request.onText?.(event.text);
+    }
+  } catch (error) {
+    if (error instanceof LlmError) throw error;
+    request.signal.throwIfAborted();
+    throw error instanceof RangeError
+      ? fail('llm_output_too_large', error.message)
+      : fail('llm_bad_response', 'The response of the language model broke off.', error);
+  }
+  if (state.finishReason === undefined) throw fail('llm_bad_response', 'The response of the language model broke off.');
+  const { text, finishReason } = state;
+  return { text, finishReason, usage: state.usage ?? estimateUsage(request.messages, text) };
+}
+
+async function* readWhole(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of body) {
+    size += part.byteLength;
+    if (size > 4 * textBytesMax) throw new RangeError(`The response is larger than ${4 * textBytesMax} bytes.`);
+    parts.push(part);
+  }
+  yield Buffer.concat(parts).toString();
+}
+
+type Event = { text: string; finishReason: string | undefined; usage: TokenUsage | undefined; failed: boolean };
+
+/** One event of the stream; undefined when it is none. Anything but text, such as a call of a tool, is ignored. */
+function parseEvent(data: string): Event | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+  if (!isRecord(value)) return undefined;
+  const failed = value.error !== undefined && value.error !== null;
+  if (!failed && !Array.isArray(value.choices)) return undefined;
+  const [choice] = (Array.isArray(value.choices) ? value.choices : []) as unknown[];
+  const part = isRecord(choice) ? (choice.delta ?? choice.message) : undefined;
+  const content = isRecord(part) && typeof part.content === 'string' ? part.content : '';
+  const finishReason = isRecord(choice) && typeof choice.finish_reason === 'string' ? choice.finish_reason : undefined;
+  return {
+    // PostgreSQL stores neither NUL nor half of a surrogate pair.
+    text: content.replaceAll('\u0000', '\uFFFD').toWellFormed(),
+    finishReason,
+    usage: readUsage(value.usage),
+    failed,
+  };
+}
+
+function readUsage(value: unknown): TokenUsage | undefined {
+  if (!isRecord(value)) return undefined;
+  const { prompt_tokens: prompt, completion_tokens: completion } = value;
+  if (!isCount(prompt) || !isCount(completion)) return undefined;
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
+}
+
+/** A server's number counts against the budget, so it must be one. */
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= 100_000_000;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,56 @@
+export type ChatMessage = { role: 'system' | 'user' | 'assistant'; content: string };
+
+/** Tokens as the server counts them; estimated from the length of the texts when it does not say. */
+export type TokenUsage = { prompt_tokens: number; completion_tokens: number; total_tokens: number; estimated?: true };
+
+type LlmErrorCode = 'llm_unreachable' | 'llm_failed' | 'llm_bad_response' | 'llm_output_too_large';
+
+/** The language model gave no usable text. */
+export class LlmError extends Error {
+  readonly code: LlmErrorCode;
+  /** What the failed request used. */
+  readonly usage: TokenUsage;
+
+  constructor(code: LlmErrorCode, message: string, usage: TokenUsage, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'LlmError';
+    this.code = code;
+    this.usage = usage;
+  }
+}
+
+/** A token of common vocabularies has about four bytes of English, and seldom fewer than two of anything. */
+const bytesPerTokenMin = 2;
+const bytesPerToken = 4;
+/** For the marks of a message's beginning, end and role. */
+const tokensPerMessage = 16;
+
+/** The most tokens that these messages are likely to need: what is reserved before they are sent. */
+export function promptTokensMax(messages: readonly ChatMessage[]): number {
+  return countTokens(messages, bytesPerTokenMin);
+}
+
+/** The usage of a request whose server did not report it. */
+export function estimateUsage(messages: readonly ChatMessage[], text: string): TokenUsage {
+  const prompt = countTokens(messages, bytesPerToken);
+  const completion = Math.ceil(Buffer.byteLength(text) / bytesPerToken);
+  return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, estimated: true };
+}
+
+export const noUsage: TokenUsage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+
+export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
+  return {
+    prompt_tokens: a.prompt_tokens + b.prompt_tokens,
+    completion_tokens: a.completion_tokens + b.completion_tokens,
+    total_tokens: a.total_tokens + b.total_tokens,
+    ...(a.estimated || b.estimated ? { estimated: true as const } : {}),
+  };
+}
+
+function countTokens(messages: readonly ChatMessage[], bytesEach: number): number {
+  return messages.reduce(
+    (sum, { content }) => sum + tokensPerMessage + Math.ceil(Buffer.byteLength(content) / bytesEach),
+    0,
+  );
+}

@@ -1,0 +1,189 @@
+import { openCallLanes } from '../content/call-lanes.ts';
+import { type LlmClient, openAiChat } from '../content/llm/client.ts';
+import {
+  addUsage,
+  type ChatMessage,
+  estimateUsage,
+  LlmError,
+  noUsage,
+  promptTokensMax,
+  type TokenUsage,
+} from '../content/llm/messages.ts';
+import { AppError } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import { readJsonOutput } from './json-output.ts';
+
+/** The tokens of all requests for one text, and how many requests there were. */
+export type GenerationUsage = TokenUsage & { requests: number };
+
+export type GenerationInput = {
+  messages: readonly ChatMessage[];
+  /** JSON Schema that the output must validate against. */
+  schema?: unknown;
+  temperature?: number | undefined;
+  /** The most tokens that one request may write. */
+  tokens: number;
+};
+
+export type Generated = {
+  text: string;
+  /** The output as JSON, when there is a schema. */
+  data?: unknown;
+  model: string;
+  finish_reason: string;
+  usage: GenerationUsage;
+};
+
+/** Tokens are reserved before a request is sent and settled once it is known how many it used. */
+export type TokenBudget = {
+  /** Throws AppError `token_budget_exceeded`. */
+  reserve(tokens: number): Promise<{ settle(used: number): Promise<void> }>;
+};
+
+/** Who asks. `lane` is the app. */
+type GenerationContext = {
+  lane: string;
+  budget: TokenBudget;
+  signal: AbortSignal;
+  /** Another request begins: text that came before is replaced by what follows. */
+  onRequest?(): void;
+  onText?(text: string): void;
+};
+
+/** No usable output. `code` and `message` are for the caller, `usage` is what it cost. */
+export class GenerationError extends Error {
+  readonly code: LlmError['code'] | 'invalid_output';
+  readonly usage: GenerationUsage;
+
+  constructor(code: GenerationError['code'], message: string, usage: GenerationUsage) {
+    super(message);
+    this.name = 'GenerationError';
+    this.code = code;
+    this.usage = usage;
+  }
+}
+
+/** Requests after the first one for an output that validates. */
+const repairsMax = 2;
+const problemsShownMax = 20;
+
+type LlmSettings = {
+  llmUrl: string | undefined;
+  llmModel: string | undefined;
+  llmKey: string | undefined;
+  llmConcurrency: number;
+};
+
+type LlmDeps = {
+  config: LlmSettings;
+  log: Logger;
+  /** How a value violates a JSON Schema. Throws for a schema that is none. */
+  checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
+};
+
+export type Llm = ReturnType<typeof createLlm>;
+
+/** The language model that the settings name, shared by all apps. */
+export function createLlm({ config, log, checkSchema }: LlmDeps) {
+  const client = openClient(config);
+  const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
+  const callInLane = openCallLanes(config.llmConcurrency, refuse);
+
+  /** 501 when the settings name no model. */
+  function requireClient(): LlmClient {
+    if (client === undefined)
+      throw new AppError(
+        'not_implemented',
+        'This server has no language model: its operator has to set QUARRY_LLM_URL and QUARRY_LLM_MODEL.',
+      );
+    return client;
+  }
+
+  /** One request. Whatever becomes of it, its tokens are settled. */
+  async function ask(
+    model: LlmClient,
+    messages: readonly ChatMessage[],
+    input: GenerationInput,
+    of: GenerationContext,
+  ) {
+    const reserved = await of.budget.reserve(promptTokensMax(messages) + input.tokens);
+    of.onRequest?.();
+    let text = '';
+    const onText = (part: string): void => {
+      text += part;
+      of.onText?.(part);
+    };
+    const { schema, tokens, temperature } = input;
+    try {
+      const completed = await model.complete({ messages, schema, tokens, temperature, signal: of.signal, onText });
+      await reserved.settle(completed.usage.total_tokens);
+      return completed;
+    } catch (error) {
+      const { total_tokens: used } = error instanceof LlmError ? error.usage : estimateUsage(messages, text);
+      await reserved.settle(used);
+      throw error;
+    }
+  }
+
+  async function generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
+    const model = requireClient();
+    const { schema } = input;
+    if (schema !== undefined) await checkSchema(of.lane, schema, null);
+    let messages = schema === undefined ? [...input.messages] : withSchema(input.messages, schema);
+    let usage: GenerationUsage = { ...noUsage, requests: 0 };
+    const count = (more: TokenUsage) => ({ ...addUsage(usage, more), requests: usage.requests + 1 });
+    for (let repairs = 0; ; repairs++) {
+      const completed = await ask(model, messages, input, of).catch((error: unknown) => {
+        if (!(error instanceof LlmError)) throw error;
+        log.warn({ err: error, cause: error.cause }, 'The language model failed');
+        throw new GenerationError(error.code, error.message, count(error.usage));
+      });
+      usage = count(completed.usage);
+      const { text, finishReason } = completed;
+      const generated = { text, model: model.model, finish_reason: finishReason, usage };
+      if (schema === undefined) return generated;
+      const { data, problem } = await readValid(text, schema, of.lane);
+      if (problem === undefined) return { ...generated, data };
+      if (repairs === repairsMax)
+        throw new GenerationError('invalid_output', `The language model wrote no valid output: ${problem}`, usage);
+      messages = [
+        ...withSchema(input.messages, schema),
+        { role: 'assistant', content: text },
+        { role: 'user', content: `That is not valid: ${problem}\nWrite the corrected JSON value, and nothing else.` },
+      ];
+    }
+  }
+
+  async function readValid(text: string, schema: unknown, lane: string) {
+    const data = readJsonOutput(text);
+    if (data === undefined) return { data, problem: 'It is not JSON.' };
+    const problems = await checkSchema(lane, schema, data);
+    if (problems.length === 0) return { data, problem: undefined };
+    const shown = problems.slice(0, problemsShownMax).map(({ path, message }) => `${path || '/'} ${message}`);
+    return { data, problem: shown.join('; ') };
+  }
+
+  return {
+    requireModel(): void {
+      requireClient();
+    },
+    /** Throws GenerationError, AppError, and the signal's reason when that is aborted. */
+    generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
+      requireClient();
+      return callInLane(of.lane, of.signal, () => generate(input, of));
+    },
+  };
+}
+
+function openClient({ llmUrl, llmKey, llmModel }: LlmSettings): LlmClient | undefined {
+  if (llmUrl === undefined || llmModel === undefined) return undefined;
+  return openAiChat({ baseUrl: llmUrl, apiKey: llmKey, model: llmModel });
+}
+
+/** Servers that cannot constrain the output are told in words. Many models know one system message only. */
+function withSchema(messages: readonly ChatMessage[], schema: unknown): ChatMessage[] {
+  const told = `Write one JSON value that validates against this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
+  const [first, ...rest] = messages;
+  if (first?.role === 'system') return [{ role: 'system', content: `${first.content}\n\n${told}` }, ...rest];
+  return [{ role: 'system', content: told }, ...messages];
+}
