@@ -54,6 +54,24 @@ export function integer(
   };
 }
 
+export function countOrAuto(
+  variable: string,
+  range: { min: number; max: number },
+  description: string,
+): Setting<number | 'auto'> {
+  const { read } = integer(variable, range.min, range, description);
+  return {
+    variable,
+    fallback: 'auto',
+    description,
+    read: (raw) => {
+      if (raw === 'auto') return { value: 'auto' };
+      const number = read(raw);
+      return 'value' in number ? number : { problem: number.problem.replace(/^must be/, 'must be auto or') };
+    },
+  };
+}
+
 export function port(variable: string, description: string): Setting<number | undefined> {
   const { read } = integer(variable, 0, { min: 0, max: 65_535 }, description);
   return { variable, fallback: undefined, description, read };

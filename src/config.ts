@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import {
   boolean,
+  countOrAuto,
   integer,
   list,
   oneOf,
@@ -54,6 +55,11 @@ const settings = {
     'all',
     ['all', 'http', 'worker'],
     'What the process does: serve requests, run background jobs, or both. `quarry serve --only` overrides it.',
+  ),
+  processes: countOrAuto(
+    'QUARRY_PROCESSES',
+    { min: 1, max: 64 },
+    'Processes that serve requests on this machine; auto: one up to two cores, otherwise one per core.',
   ),
   workerPort: integer(
     'QUARRY_WORKER_PORT',

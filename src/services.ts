@@ -75,10 +75,13 @@ export type Services = {
   close(): Promise<void>;
 };
 
-type ServicesOptions = {
+export type ServicesOptions = {
   /** A running database. Default: the configured or the embedded one. */
   database?: DatabaseTarget;
   clock?: Clock;
+  metrics?: Metrics;
+  /** Where other processes of this machine serve requests, for a process that does not listen. */
+  listeningUrl?: string;
 };
 
 /**
@@ -97,7 +100,7 @@ export async function createServices(config: Config, log: Logger, options: Servi
 
 async function start(config: Config, log: Logger, options: ServicesOptions, started: Started): Promise<Services> {
   const clock = options.clock ?? systemClock;
-  const metrics = new Metrics();
+  const metrics = options.metrics ?? new Metrics();
   const embedded = await startDatabase(config, log, options, started);
   const target = embedded?.address ?? options.database ?? config.databaseUrl;
   if (target === undefined) throw new Error('No database is configured.');
@@ -157,6 +160,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     ...{ fetcher, issuerKeys, streams, secrets, credentials, started },
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
+  if (options.listeningUrl !== undefined) services.setListeningUrl(options.listeningUrl);
   return services;
 }
 
