@@ -221,7 +221,8 @@ try {
     documents,
     query: fakeQuery(),
     mode,
-    maxResults: 20,
+    shape: { maxResults: 20, onePerDocument: false, facets: [], contextChunks: 0, highlights: false },
+    rerank: false,
     minSimilarity: -1,
   });
   for (const mode of withVectors ? (['fulltext', 'vector', 'hybrid'] as const) : (['fulltext', 'hybrid'] as const)) {

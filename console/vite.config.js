@@ -15,6 +15,10 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: 'es2023',
+    rollupOptions: {
+      // Libraries mark modules for servers that render React; this build has none.
+      onwarn: (warning, warn) => warning.code === 'MODULE_LEVEL_DIRECTIVE' || warn(warning),
+    },
   },
   // `npm run dev:console` beside `npm start`: the console reloads itself, the API is the server's.
   server: {

@@ -171,6 +171,9 @@ create table knowledge_chunks (
   end_byte integer not null,
   start_line integer not null,
   end_line integer not null,
+  -- Where the document's text has marks of pages.
+  start_page integer,
+  end_page integer,
   heading_path jsonb not null,
   -- SHA-256 of the text that was embedded. Equal chunks keep their vectors when a document is replaced.
   hash bytea not null,

@@ -216,7 +216,7 @@ create table automation_invocations (
 );
 create index automation_invocations_age on automation_invocations (created_at);
 
--- Events on their way to the automations that they trigger. Written only when one listens.
+-- Events on their way to the automations, webhooks and streams that take them. Written only when one does.
 create table events (
   app_id uuid not null,
   id uuid not null,
@@ -231,12 +231,20 @@ create table events (
   agent_id uuid,
   subject_kind text,
   subject_id uuid,
+  -- For webhooks or streams (0014); `position` is its number in their log, `place` the order of writing.
+  heard boolean not null default false,
+  place bigint generated always as identity,
+  position bigint,
+  -- The only webhook that the event is for.
+  webhook_id uuid,
   created_at timestamptz not null default now(),
   dispatched_at timestamptz,
   primary key (app_id, id),
   foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade
 );
 create index events_age on events (created_at);
+create index events_unlogged on events (app_id, sandbox_id, place) where heard and position is null;
+create unique index events_position on events (app_id, sandbox_id, position) where position is not null;
 
 -- Values for `$secrets`, wrapped by the root secret.
 create table app_secrets (
@@ -251,7 +259,8 @@ create table app_secrets (
 );
 
 -- Events about files, extractions, ingestions and sources. Triggers write them in the transaction of the change, whatever
--- code makes it, and only when an automation listens or a run waits. Payloads carry ids in the form that clients see.
+-- code makes it, and only when an automation, a webhook or a stream
+-- takes them, or a run waits. Payloads carry ids in the form that clients see.
 
 -- `fil_…`: the uuid in 22 base62 digits behind its prefix, as src/ids.ts writes it.
 create function format_id(prefix text, id uuid) returns text language plpgsql immutable strict as $$
@@ -288,6 +297,7 @@ begin
   if not exists (select 1 from automations a
       where a.app_id = app and a.sandbox_id = sandbox and a.trigger = event_name
         and a.type = 'trigger' and a.status = 'running')
+    and not event_is_heard(app, sandbox, event_name)
     and (about_id is null or not exists (select 1 from automation_run_children c
       where c.app_id = app and c.child_kind = about_kind and c.child_id = about_id)) then
     return;
@@ -310,7 +320,7 @@ begin
       'content_type', new.content_type, 'size', new.size, 'org', format_id('org', new.org_id),
       'team', format_id('team', new.team_id), 'user', format_id('usr', new.user_id),
       'agent', format_id('agt', new.agent_id))),
-    new.org_id, new.team_id, new.user_id, new.agent_id, null, null, cause_tree_id(), cause_depth());
+    new.org_id, new.team_id, new.user_id, new.agent_id, 'file', new.id, cause_tree_id(), cause_depth());
   return null;
 end $$;
 create trigger files_created after insert on files for each row execute function emit_file_event();
@@ -360,7 +370,7 @@ begin
   perform emit_event(source.app_id, source.sandbox_id,
     'knowledge_source.' || case tg_op when 'INSERT' then 'created' when 'UPDATE' then 'updated' else 'deleted' end,
     json_build_object('source', format_id('cso', source.id), 'type', source.type, 'state', source.state),
-    source.org_id, source.team_id, source.user_id, source.agent_id, null, null, cause_tree_id(), cause_depth());
+    source.org_id, source.team_id, source.user_id, source.agent_id, 'source', source.id, cause_tree_id(), cause_depth());
   return null;
 end $$;
 create trigger sources_created_or_deleted after insert or delete on knowledge_sources for each row

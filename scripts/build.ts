@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 /*
@@ -16,3 +16,5 @@ execFileSync(process.execPath, [join(root, 'node_modules/.bin/tsc'), '-p', 'tsco
 // Only what can be imported from outside needs its types.
 for (const name of readdirSync(output, { recursive: true, encoding: 'utf8' }))
   if (name.endsWith('.d.ts') && name !== 'index.d.ts') rmSync(join(output, name));
+// The compiler copies no data.
+copyFileSync(join(root, 'src/http/openapi-examples.json'), join(output, 'http/openapi-examples.json'));

@@ -14,12 +14,21 @@ import { describeSchema } from './describe-schema.ts';
  *
  * npm run migrations                            keeps recorded checksums, and reports files edited since
  * npm run migrations -- --again 0007_name.sql   records the file again, or removes it if deleted: only for files
- * that no release contains
+ * that no release contains, so never again once migrations/release.json says `released`
  */
 const directory = fileURLToPath(new URL('../migrations/', import.meta.url));
 const checksums = join(directory, 'checksums.json');
 const recorded: Record<string, string> = existsSync(checksums) ? JSON.parse(readFileSync(checksums, 'utf8')) : {};
 const again = process.argv[2] === '--again' ? process.argv.slice(3) : [];
+// Set `released` to true in the commit of the release: from then on, no recorded file can be recorded again.
+const release = JSON.parse(readFileSync(join(directory, 'release.json'), 'utf8')) as {
+  version: string;
+  released: boolean;
+};
+if (release.released && again.length > 0) {
+  process.stderr.write(`Release ${release.version} contains these files. Make a new migration with the next number.\n`);
+  process.exit(1);
+}
 const migrations = await readMigrations();
 const names = new Set(migrations.map(({ name }) => name));
 for (const name of again) if (!names.has(name)) delete recorded[name];

@@ -72,6 +72,14 @@ export function countOrAuto(
   };
 }
 
+export function optionalInteger(
+  variable: string,
+  range: { min: number; max: number },
+  description: string,
+): Setting<number | undefined> {
+  return { ...integer(variable, range.min, range, description), fallback: undefined };
+}
+
 export function port(variable: string, description: string): Setting<number | undefined> {
   const { read } = integer(variable, 0, { min: 0, max: 65_535 }, description);
   return { variable, fallback: undefined, description, read };

@@ -6,6 +6,7 @@ import {
   integer,
   list,
   oneOf,
+  optionalInteger,
   path,
   port,
   quota,
@@ -208,6 +209,18 @@ const settings = {
   ),
   s3AccessKeyId: secretText('AWS_ACCESS_KEY_ID', 'S3 credentials; unset: the usual AWS sources.'),
   s3SecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', 'S3 credentials; unset: the usual AWS sources.'),
+  backupKey: secretText(
+    'QUARRY_BACKUP_KEY',
+    'Encrypts backups in a bucket: 32 characters or more, from `openssl rand -hex 32`. Without it they cannot be read.',
+  ),
+  backupS3Endpoint: url(
+    'QUARRY_BACKUP_S3_ENDPOINT',
+    undefined,
+    'For backups: another endpoint than QUARRY_S3_ENDPOINT.',
+  ),
+  backupS3Region: text('QUARRY_BACKUP_S3_REGION', undefined, 'For backups: another region than QUARRY_S3_REGION.'),
+  backupS3AccessKeyId: secretText('QUARRY_BACKUP_S3_ACCESS_KEY_ID', 'For backups: other credentials.'),
+  backupS3SecretAccessKey: secretText('QUARRY_BACKUP_S3_SECRET_ACCESS_KEY', 'For backups: other credentials.'),
   s3SessionToken: secretText('AWS_SESSION_TOKEN', 'S3 session token, when the credentials are temporary.'),
   searchLanguage: oneOf(
     'QUARRY_SEARCH_LANGUAGE',
@@ -240,7 +253,26 @@ const settings = {
     'QUARRY_EMBED_DIMENSIONS',
     1024,
     { min: 8, max: 4_096 },
-    'Dimensions of the embedding model; the lexical embedder always has 1024.',
+    'Dimensions of the vectors that are stored; the lexical embedder always has 1024.',
+  ),
+  embedModelDimensions: optionalInteger(
+    'QUARRY_EMBED_MODEL_DIMENSIONS',
+    { min: 8, max: 16_384 },
+    'Dimensions that the embedding model returns, when more than are stored. Only for models trained to be cut (Matryoshka).',
+  ),
+  embedQueryPrefix: text('QUARRY_EMBED_QUERY_PREFIX', '', 'What the embedding model expects before a question.'),
+  embedDocumentPrefix: text('QUARRY_EMBED_DOCUMENT_PREFIX', '', 'What the embedding model expects before a passage.'),
+  embedBatchTexts: integer(
+    'QUARRY_EMBED_BATCH',
+    64,
+    { min: 1, max: 2_048 },
+    'Texts in one request to the embedding service.',
+  ),
+  embedConcurrency: integer(
+    'QUARRY_EMBED_CONCURRENCY',
+    4,
+    { min: 1, max: 256 },
+    'Requests of one app to the embedder at the same time; as many more for all others.',
   ),
   embedRequestsPerMinute: integer(
     'QUARRY_EMBED_REQUESTS_PER_MINUTE',
@@ -253,6 +285,25 @@ const settings = {
     5_000,
     { min: 1, max: 60_000 },
     "Time a search waits for its query's vector, in milliseconds; then it continues by full text.",
+  ),
+  rerankUrl: url('QUARRY_RERANK_URL', undefined, 'URL of a reranking service, with its path: …/rerank.'),
+  rerankKey: secretText('QUARRY_RERANK_KEY', 'Key of the reranking service.'),
+  rerankModel: text(
+    'QUARRY_RERANK_MODEL',
+    undefined,
+    'Reranking model, for Cohere, Jina and vLLM. Unset: requests are those of Text Embeddings Inference.',
+  ),
+  rerankMs: integer(
+    'QUARRY_RERANK_MS',
+    2_000,
+    { min: 1, max: 60_000 },
+    'Time a search waits for the reranker, in milliseconds; then it returns the order before.',
+  ),
+  rerankPassages: integer(
+    'QUARRY_RERANK_PASSAGES',
+    50,
+    { min: 1, max: 100 },
+    'Passages of a search that are reranked, at least its max_results.',
   ),
   rateReads: rate('QUARRY_RATE_READS', 6_000_000, 'reads'),
   rateWrites: rate('QUARRY_RATE_WRITES', 6_000_000, 'changes'),
@@ -349,6 +400,8 @@ function checkTogether(config: Config): string[] {
   const problems: string[] = [];
   if (config.secret !== undefined && isWeakSecret(config.secret))
     problems.push('QUARRY_SECRET is too short or a well-known value: use `openssl rand -hex 32`');
+  if (config.backupKey !== undefined && isWeakSecret(config.backupKey))
+    problems.push('QUARRY_BACKUP_KEY is too short or a well-known value: use `openssl rand -hex 32`');
   if (config.databaseUrl !== undefined && config.secret === undefined)
     problems.push(
       'QUARRY_SECRET is required with DATABASE_URL, the same for every process: use `openssl rand -hex 32`',
@@ -386,6 +439,8 @@ function checkTogether(config: Config): string[] {
     problems.push(`QUARRY_EMBED_MODEL is required when QUARRY_EMBEDDER is ${config.embedder}`);
   if (config.embedder === 'openai' && config.embedUrl === undefined)
     problems.push('QUARRY_EMBED_URL is required when QUARRY_EMBEDDER is openai');
+  if (config.embedModelDimensions !== undefined && config.embedModelDimensions < config.embedDimensions)
+    problems.push('QUARRY_EMBED_MODEL_DIMENSIONS must not be less than QUARRY_EMBED_DIMENSIONS');
   const notLanguage = config.ocrLanguages.filter((name) => !/^[A-Za-z][A-Za-z0-9_]{1,40}$/.test(name));
   if (notLanguage.length > 0 || config.ocrLanguages.length === 0)
     problems.push(`QUARRY_OCR_LANGUAGES must name languages such as eng, not "${notLanguage.join(', ')}"`);

@@ -7,8 +7,10 @@ import { createAutomations } from './automations/domain.ts';
 import { createConfigService } from './configs/service.ts';
 import { createConsole } from './console/domain.ts';
 import { openEmbedder } from './content/embed/open.ts';
+import { openReranker } from './content/rerank/reranker.ts';
 import { createCrawls } from './crawls/domain.ts';
 import type { Domain, Tasks } from './domain.ts';
+import { createEvents } from './events/domain.ts';
 import { createExtractions } from './extractions/domain.ts';
 import { createFiles } from './files/domain.ts';
 import { createIdempotencySweep } from './idempotency/sweep.ts';
@@ -29,6 +31,7 @@ import { createThreadService } from './threads/service.ts';
 import { createUsage } from './usage/domain.ts';
 import { createUserService } from './users/service.ts';
 import { version } from './version.ts';
+import { createWebhooks } from './webhooks/domain.ts';
 
 export type Domains = ReturnType<typeof createDomains>;
 
@@ -86,6 +89,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     cacheBytesMax: config.searchCacheMb * 1024 * 1024,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
+    reranker: openReranker(config),
+    rerankPassages: config.rerankPassages,
     bodyBytesMax: config.bodyBytesMax,
   });
   const { inbound } = knowledge.service;
@@ -105,6 +110,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
   });
   const automations = createAutomations({ ...services, version }, nodeDomains);
 
+  const webhooks = createWebhooks({ ...base, fetcher });
+  const events = createEvents({ ...base, onLogged: webhooks.onLogged });
   const sweep = createIdempotencySweep(base);
   const all: Domain[] = [
     sweep,
@@ -118,6 +125,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     consoleSessions,
     automations,
     kv,
+    events,
+    webhooks,
   ];
   for (const domain of all)
     for (const [kind, source] of Object.entries(domain.streams ?? {})) streams.register(kind, source);
@@ -150,6 +159,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
     extractions: extractions.service,
     kv: kv.service,
     kvWatch: kv.watch,
+    webhooks: webhooks.service,
     ...automations.service,
   };
 }

@@ -37,6 +37,8 @@ export const idPrefixes = {
   timer: ['tmr'],
   token: ['tok'],
   user: ['usr', 'user'],
+  webhook: ['whk'],
+  webhookDelivery: ['whd'],
 } as const satisfies Record<string, readonly [string, ...string[]]>;
 
 export type IdKind = keyof typeof idPrefixes;

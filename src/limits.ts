@@ -13,6 +13,7 @@ export const limits = {
   jobWaits: {
     advance_run: { jobsMax: 4_000, jobsOfAppMax: 1_000 },
     crawl: { jobsMax: 256, jobsOfAppMax: 64 },
+    deliver_webhook: { jobsMax: 512, jobsOfAppMax: 64 },
     embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },
     ingest: { jobsMax: 256, jobsOfAppMax: 32 },
   },
@@ -35,6 +36,7 @@ export const limits = {
   virtualPathCharactersMax: 1_000,
   configBytesMax: 64 * 1024 * 1024,
   metadataBytesMax: 262_144,
+  automationTextCharactersMax: 262_144,
   aclGrantsMax: 1_000,
   jsonDepthMax: 100,
   /** Values in any validated JSON; each route has a lower limit for its body. */

@@ -19,7 +19,7 @@ import { MetricsServer } from './http/metrics-server.ts';
 import { collectOpenApi, registerOpenApiRoute } from './http/openapi.ts';
 import { RateLimiter } from './http/rate-limits.ts';
 import type { Api } from './http/route.ts';
-import { createHttpServer } from './http/server.ts';
+import { allowedMethods, createHttpServer } from './http/server.ts';
 import { createIdempotency } from './idempotency/service.ts';
 import { registerIdentityRoutes } from './identity/routes.ts';
 import { registerInstallationRoutes } from './installations/routes.ts';
@@ -37,6 +37,7 @@ import { registerTeamRoutes } from './teams/routes.ts';
 import { registerThreadRoutes } from './threads/routes.ts';
 import { registerUsageRoutes } from './usage/routes.ts';
 import { registerUserRoutes } from './users/routes.ts';
+import { registerWebhookRoutes } from './webhooks/routes.ts';
 
 export type QuarryServer = {
   fastify: FastifyInstance;
@@ -105,7 +106,8 @@ export async function createServer(services: Services): Promise<QuarryServer> {
       readFile: domains.files.readRange,
     });
     await registerDocs(fastify);
-    await registerConsole(fastify, services);
+    const isRoute = (url: string) => allowedMethods(api, url).length > 0;
+    await registerConsole(fastify, { ...services, isRoute });
   }
   const metricsServer =
     config.metricsPort === undefined ? undefined : new MetricsServer({ metrics, token: config.metricsToken, log });
@@ -195,6 +197,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);
   registerKvCollectionRoutes(api, domains);
+  registerWebhookRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
   registerConsoleRoutes(api, domains);

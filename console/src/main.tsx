@@ -1,18 +1,29 @@
+import * as Tooltip from '@radix-ui/react-tooltip';
+import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { Router } from 'wouter';
+import './ui/nonce.ts';
+import './ui/unsaved.ts';
+import './ui/tokens.css';
+import './ui/base.css';
+import './ui/layout.css';
 import { App } from './app.tsx';
 import { SignIn } from './pages/sign-in/sign-in-page.tsx';
 import { SessionProvider } from './session.tsx';
+import { queries } from './ui/query.ts';
+import { Toasts } from './ui/toast.tsx';
 
 const root = document.getElementById('root');
 if (root)
   createRoot(root).render(
     <StrictMode>
-      <Router base="/console">
-        <SessionProvider signIn={(onSignedIn, notice) => <SignIn onSignedIn={onSignedIn} notice={notice} />}>
-          <App />
-        </SessionProvider>
-      </Router>
+      <QueryClientProvider client={queries}>
+        <Tooltip.Provider delayDuration={400}>
+          <SessionProvider signIn={(onSignedIn, notice) => <SignIn onSignedIn={onSignedIn} notice={notice} />}>
+            <App />
+          </SessionProvider>
+          <Toasts />
+        </Tooltip.Provider>
+      </QueryClientProvider>
     </StrictMode>,
   );

@@ -1,9 +1,11 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
+import { Router } from 'wouter';
+import { navigate, useBrowserLocation } from 'wouter/use-browser-location';
 import { ApiError, call, connection } from './api/client.ts';
 import type { App, ConsoleSession, Org, Sandbox } from './api/generated.ts';
-
-/** The place that the console shows: an app, production or a sandbox, and one org or all. */
-type Place = { app?: string | undefined; sandbox?: string | undefined; org?: string | undefined };
+import { baseOf, listOf, type Place, readPlace, root } from './place.ts';
+import { queries, refresh, useLoad } from './ui/query.ts';
+import { mayLeave } from './ui/unsaved.ts';
 
 type SessionState = {
   session: ConsoleSession;
@@ -14,7 +16,6 @@ type SessionState = {
   orgs: Org[];
   choose(place: Place): void;
   addApp(name: string): Promise<void>;
-  addOrg(name: string): Promise<Org>;
   signOut(): Promise<void>;
 };
 
@@ -41,6 +42,7 @@ export function SessionProvider({
 
   const open = useCallback((opened: ConsoleSession | null) => {
     connection.csrf = opened?.csrf_token;
+    queries.clear();
     setSession(opened);
     if (opened) setNotice(undefined);
   }, []);
@@ -50,9 +52,13 @@ export function SessionProvider({
       setNotice('Your session has ended. Sign in again to continue.');
       open(null);
     };
-    call('GET /console/session').then(open, (error: unknown) => {
-      if (error instanceof ApiError && error.status === 401) open(null);
-      else if (error instanceof ApiError) setFailure(error);
+    const code = takeSignInCode();
+    const session = code === undefined ? call('GET /console/session') : signInByLink(code);
+    session.then(open, (error: unknown) => {
+      if (!(error instanceof ApiError)) return;
+      if (error.status !== 401) return setFailure(error);
+      if (code !== undefined) setNotice(error.message);
+      open(null);
     });
   }, [open]);
 
@@ -75,6 +81,31 @@ export function SessionProvider({
   );
 }
 
+const codeMark = '#sign-in=';
+/** React mounts twice while developing, and a link works once. */
+let signingIn: Promise<ConsoleSession> | undefined;
+
+/** The code of a sign-in link, which is then no longer in the address. */
+function takeSignInCode(): string | undefined {
+  if (signingIn !== undefined) return '';
+  if (!location.hash.startsWith(codeMark)) return undefined;
+  const code = location.hash.slice(codeMark.length);
+  history.replaceState(null, '', location.pathname + location.search);
+  return code;
+}
+
+/** Who is signed in already stays so when the link was used before. */
+function signInByLink(code: string): Promise<ConsoleSession> {
+  signingIn ??= call('POST /console/session', { body: { sign_in_code: code } }).catch(async (error: unknown) => {
+    return call('GET /console/session').catch(() => {
+      throw error;
+    });
+  });
+  return signingIn;
+}
+
+const firstPage = { page_size: 100 };
+
 function PlaceProvider({
   session,
   onSignedOut,
@@ -85,84 +116,86 @@ function PlaceProvider({
   children: ReactNode;
 }) {
   const isDeveloper = session.kind === 'developer';
-  const [apps, setApps] = useState<App[]>(session.app ? [session.app] : []);
-  const [sandboxes, setSandboxes] = useState<Sandbox[]>([]);
-  const [orgs, setOrgs] = useState<Org[]>([]);
-  const [place, setPlace] = useState<Place>(isDeveloper ? remembered() : { org: session.user?.org });
-  const [ready, setReady] = useState(!isDeveloper);
+  const [pathname] = useBrowserLocation();
+  const { place: named, page } = readPlace(pathname);
+  const apps = useLoad(
+    ['GET /protected/api/v1/developer/apps', 'all'],
+    async () => (await call('GET /protected/api/v1/developer/apps', { query: firstPage })).data,
+    { enabled: isDeveloper },
+  );
+  const known = apps.data;
+  const place: Place = isDeveloper ? named : { org: session.user?.org };
+  const base = isDeveloper ? baseOf(place) : root;
 
   // Before any child sends a request.
   connection.app = isDeveloper ? place.app : undefined;
   connection.sandbox = isDeveloper ? place.sandbox : undefined;
 
+  useEffect(() => {
+    if (!isDeveloper || known === undefined || named.app !== undefined) return;
+    const last = lastPlace();
+    const home = known.some(({ id }) => id === last.app) ? last : { app: known[0]?.id };
+    if (home.app !== undefined) navigate(`${baseOf(home)}${page}${location.search}`, { replace: true });
+  }, [isDeveloper, known, named.app, page]);
+
+  const { app, sandbox, org } = place;
+  useEffect(() => {
+    if (isDeveloper && app !== undefined) localStorage.setItem(placeKey, JSON.stringify({ app, sandbox, org }));
+  }, [isDeveloper, app, sandbox, org]);
+
+  const inApp = isDeveloper && app !== undefined;
+  const sandboxes = useLoad(
+    ['GET /protected/api/v1/developer/apps/{app}/sandboxes', 'all', app],
+    async () => {
+      const path = { app: app ?? '' };
+      const query = firstPage;
+      return (await call('GET /protected/api/v1/developer/apps/{app}/sandboxes', { path, query })).data;
+    },
+    { enabled: inApp },
+  );
+  const orgs = useLoad(
+    ['GET /api/v1/orgs', 'all'],
+    async () => (await call('GET /api/v1/orgs', { query: firstPage })).data,
+    { enabled: inApp || !isDeveloper },
+  );
+
   const choose = useCallback((next: Place) => {
-    localStorage.setItem(placeKey, JSON.stringify(next));
-    setPlace(next);
+    const now = readPlace(location.pathname);
+    // The same page in another org; its list in another app or sandbox.
+    const same = next.app === now.place.app && next.sandbox === now.place.sandbox;
+    if (mayLeave()) navigate(`${baseOf(next)}${same ? now.page : listOf(now.page)}`);
   }, []);
-
-  const loadApps = useCallback(async () => {
-    const { data } = await call('GET /protected/api/v1/developer/apps', { query: { page_size: 100 } });
-    setApps(data);
-    return data;
-  }, []);
-
-  useEffect(() => {
-    if (!isDeveloper) return;
-    loadApps().then(
-      (found) => {
-        setPlace((now) => (found.some((app) => app.id === now.app) ? now : { app: found[0]?.id }));
-        setReady(true);
-      },
-      () => setReady(true),
-    );
-  }, [isDeveloper, loadApps]);
-
-  useEffect(() => {
-    if (!isDeveloper || place.app === undefined || !ready) return;
-    setSandboxes([]);
-    const query = { page_size: 100 };
-    call('GET /protected/api/v1/developer/apps/{app}/sandboxes', { path: { app: place.app }, query }).then(
-      ({ data }) => setSandboxes(data),
-      () => setSandboxes([]),
-    );
-  }, [isDeveloper, place.app, ready]);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: orgs are those of the place, which goes along in headers
-  useEffect(() => {
-    if (!ready || (isDeveloper && place.app === undefined)) return;
-    setOrgs([]);
-    call('GET /api/v1/orgs', { query: { page_size: 100 } }).then(
-      ({ data }) => setOrgs(data),
-      () => setOrgs([]),
-    );
-  }, [isDeveloper, place.app, place.sandbox, ready]);
 
   const state = useMemo<SessionState>(
     () => ({
-      ...{ session, isDeveloper, place, apps, sandboxes, orgs, choose },
+      ...{ session, isDeveloper, place: { app, sandbox, org }, choose },
+      apps: session.app ? [session.app] : (known ?? []),
+      sandboxes: sandboxes.data ?? [],
+      orgs: orgs.data ?? [],
       async addApp(name) {
-        const app = await call('POST /protected/api/v1/developer/apps', { body: { name } });
-        await loadApps();
-        choose({ app: app.id });
-      },
-      async addOrg(name) {
-        const org = await call('POST /api/v1/orgs', { body: { name } });
-        setOrgs((now) => [org, ...now]);
-        return org;
+        const made = await call('POST /protected/api/v1/developer/apps', { body: { name } });
+        refresh('GET /protected/api/v1/developer/apps');
+        navigate(`${baseOf({ app: made.id })}/`);
       },
       async signOut() {
         await call('DELETE /console/session').catch(() => undefined);
         onSignedOut();
       },
     }),
-    [session, isDeveloper, place, apps, sandboxes, orgs, choose, loadApps, onSignedOut],
+    [session, isDeveloper, app, sandbox, org, known, sandboxes.data, orgs.data, choose, onSignedOut],
   );
-  return ready ? <Context value={state}>{children}</Context> : null;
+  // A developer's page needs its app in the address; without any app, the page is that of the first one.
+  const ready = !isDeveloper || (known !== undefined && (app !== undefined || known.length === 0));
+  return ready ? (
+    <Router base={base}>
+      <Context value={state}>{children}</Context>
+    </Router>
+  ) : null;
 }
 
 const placeKey = 'quarry.place';
 
-function remembered(): Place {
+function lastPlace(): Place {
   try {
     return JSON.parse(localStorage.getItem(placeKey) ?? '{}') as Place;
   } catch {

@@ -92,6 +92,8 @@ const wrappedColumns = [
   ['apps', 'capability_key'],
   ['app_secrets', 'value'],
   ['knowledge_sources', 'inbound_token'],
+  ['webhooks', 'secret'],
+  ['webhooks', 'previous_secret'],
 ] as const;
 const rewrapBatch = 500;
 const bootstrapLockKey = 7_130_241_002;

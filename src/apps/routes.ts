@@ -26,6 +26,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     operationId: 'createApp',
     tag,
     summary: 'Create an app',
+    description: 'The developer who creates an app owns it. It has no keys yet: create one with `POST …/keys`.',
     body: appCreateSchema,
     responses: { 201: ref(appSchema) },
     handler: async ({ caller, body }) => presentApp(await apps.create(caller.developerId, body.name)),
@@ -36,6 +37,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     operationId: 'listApps',
     tag,
     summary: 'List your apps',
+    description: 'The apps of the developer, newest first.',
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(appSchema)) },
     handler: async ({ caller, query }) => {
@@ -50,6 +52,7 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     operationId: 'getApp',
     tag,
     summary: 'Get an app',
+    description: '404 for an app of another developer.',
     responses: { 200: ref(appSchema) },
     handler: async ({ caller }) => presentApp(await apps.get(caller)),
   });
@@ -60,6 +63,8 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     audit: 'durable',
     tag,
     summary: 'Rename an app or set its limits',
+    description:
+      'Omitted members keep their values. The limits hold for production and for each sandbox, from the next request on.',
     body: appUpdateSchema,
     responses: { 200: ref(appSchema) },
     handler: async ({ caller, body }) => presentApp(await apps.update(caller, body)),
@@ -75,6 +80,14 @@ function registerSandboxRoutes(api: Api, apps: AppService): void {
     ids: ['Sandbox', 'Sandboxes'],
     words: ['a sandbox', 'sandboxes'],
     tag,
+    about: {
+      create:
+        'A sandbox has its own users, files and everything else, and its own counts and quotas. Sandboxes are managed from production: 403 inside one.',
+      list: 'Newest first. 403 inside a sandbox.',
+      get: '403 inside a sandbox.',
+      update: 'Changes the name. Omitted members keep their values.',
+      remove: 'Permanent: everything in the sandbox is deleted, and its keys stop working.',
+    },
     schema: sandboxSchema,
     present: presentSandbox,
     create: {
@@ -100,6 +113,13 @@ function registerKeyRoutes(api: Api, apps: AppService): void {
     ids: ['Key', 'Keys'],
     words: ['an API key', 'API keys, revoked ones too'],
     tag,
+    about: {
+      create:
+        '`key` is the whole key and is shown only in this response. With `sandbox`, it works only there; inside a sandbox it always does.',
+      list: 'Newest first, with the first characters of each key, never the whole.',
+      get: 'Without the key itself. A revoked key has `revoked_at`.',
+      remove: 'Revokes the key: it stops working in every process within two seconds, and stays in the list.',
+    },
     schema: keySchema,
     present: presentKey,
     create: { callers: operators, body: keyCreateSchema, idempotency: 'credential', run: apps.createKey },

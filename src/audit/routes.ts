@@ -29,6 +29,8 @@ export function registerAuditRoutes(api: Api, { auditing }: { auditing: AuditSer
     operationId: 'listCredentialUses',
     tag,
     summary: 'List the use of credentials by day',
+    description:
+      'One row for each credential, day and kind of operation, newest day first: what used a key or token, and how often. Counts are written every ten seconds.',
     query: credentialUseQuery,
     responses: { 200: pageOf(ref(credentialUseSchema)) },
     handler: async ({ caller, query }) => {

@@ -28,6 +28,8 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     idempotency: 'credential',
     tag,
     summary: 'Sign in with e-mail and password',
+    description:
+      'Returns an access token for one hour and a refresh token. A wrong address and a wrong password return the same 401; too many failures return 429 with `Retry-After`.',
     body: loginSchema,
     responses: { 200: ref(mintedTokenSchema) },
     handler: async ({ caller, body, request }) =>
@@ -53,6 +55,8 @@ export function registerAuthRoutes(api: Api, { auth, users }: { auth: AuthServic
     idempotency: 'credential',
     tag,
     summary: 'End a session',
+    description:
+      'Ends the session of the refresh token with all its access tokens. 204 also if the session has already ended.',
     body: refreshSchema,
     responses: { 204: null },
     handler: async ({ caller, body, request }) => {
@@ -98,6 +102,8 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     operationId: 'listUserTokens',
     tag,
     summary: "List a user's personal tokens",
+    description:
+      'The user’s newest 200 tokens, revoked and expired ones too, without the tokens themselves. End users see only their own.',
     params: userParams,
     responses: { 200: Type.Object({ data: Type.Array(ref(personalTokenSchema)) }) },
     handler: async ({ caller, params }) => {
@@ -111,6 +117,8 @@ function registerTokenRoutes(api: Api, users: UserService, auth: AuthService): v
     operationId: 'revokeUserToken',
     tag,
     summary: 'Revoke a personal token',
+    description:
+      'The token stops working in every process within two seconds. End users revoke only their own; others return 404.',
     params: Type.Object({ user: Type.String(), token: Type.String() }),
     responses: { 204: null },
     handler: async ({ caller, params }) => {

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
+import { compact } from '../http/present.ts';
 import { registerResource } from '../http/resource.ts';
 import { type Api, everyCaller, operators, ref } from '../http/route.ts';
 import type { StreamHub } from '../http/sse.ts';
@@ -18,7 +19,9 @@ import {
 } from './present.ts';
 import type { RunService } from './runs/service.ts';
 import {
+  automationCheckSchema,
   automationCreateSchema,
+  automationProblemsSchema,
   automationSchema,
   automationUpdateSchema,
   claimSchema,
@@ -61,6 +64,15 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     ids: ['Automation', 'Automations'],
     words: ['an automation', 'automations'],
     tag,
+    about: {
+      create:
+        'Created as a draft, which starts no runs until it is activated. 422 names every wrong node of the workflow. 422 if the lookup key is taken.',
+      list: 'Newest first, with their workflows.',
+      get: 'Accepts the id or the lookup key.',
+      update:
+        'Omitted members keep their values. Another workflow becomes a new version, and active runs keep theirs. 422 if the lookup key is taken.',
+      remove: 'Permanent: its runs, journals and versions are deleted with it.',
+    },
     schema: automationSchema,
     present: presentAutomation,
     create: { callers: operators, body: automationCreateSchema, budget: bodyBudgets.graph, run: automations.create },
@@ -73,6 +85,26 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     update: { callers: operators, body: automationUpdateSchema, budget: bodyBudgets.graph, run: automations.update },
     remove: { callers: operators, run: automations.remove },
   });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/automations/check',
+    operationId: 'checkAutomation',
+    audit: 'none',
+    tag,
+    changesRights: false,
+    summary: 'Check the text of an automation without saving it',
+    description:
+      'Takes the YAML or JSON of an automation file. The problems have a line and a column; the list is empty if the file can be created.',
+    body: automationCheckSchema,
+    budget: bodyBudgets.graph,
+    responses: { 200: automationProblemsSchema },
+    async handler({ body }) {
+      // Loaded with its parser when somebody writes an automation: an idle server does without.
+      const { readAutomationFile } = await import('./definitions/source-file.ts');
+      const { problems } = readAutomationFile(body.text);
+      return { problems: problems.map(({ line, column, node, message }) => compact({ line, column, node, message })) };
+    },
+  });
   for (const [verb, run] of [
     ['activate', automations.activate],
     ['pause', automations.pause],
@@ -84,6 +116,10 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
       tag,
       changesRights: false,
       summary: verb === 'activate' ? 'Let an automation start runs' : 'Stop new runs; active runs continue',
+      description:
+        verb === 'activate'
+          ? 'Nothing happens if it is active already. 422 if the user or agent that it ran as was deleted.'
+          : 'Nothing happens if it is paused already.',
       params: Type.Object({ automation: Type.String() }),
       responses: { 200: ref(automationSchema) },
       handler: async ({ caller, params }) => presentAutomation(await run(caller, params.automation)),
@@ -94,6 +130,7 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     operationId: 'listAutomationRuns',
     tag,
     summary: 'List the runs of an automation, newest first',
+    description: 'With payload and result. `status` filters.',
     params: Type.Object({ automation: Type.String() }),
     query: Type.Object({ ...pageQuery, ...listRunsQuery.properties }),
     responses: { 200: pageOf(ref(runSchema)) },
@@ -113,6 +150,8 @@ function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
     operationId: 'listAutomationVersions',
     tag,
     summary: 'List the versions of an automation’s graph, newest first',
+    description:
+      'Each change of the workflow makes a version. A run uses the version that was current when it started.',
     params: Type.Object({ automation: Type.String() }),
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(workflowVersionSchema)) },
@@ -128,6 +167,7 @@ function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
     operationId: 'getAutomationVersion',
     tag,
     summary: 'Get one version of an automation’s graph',
+    description: 'The workflow as it was given. Versions count from 1.',
     params: Type.Object({
       automation: Type.String(),
       version: Type.String(),
@@ -180,6 +220,7 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
       operationId: `${prefix}AutomationRun`,
       tag,
       summary: 'Get a run',
+      description: 'Its status, payload and result. 404 if the caller may not see the run.',
       params: path === legacyRun ? Type.Object({ app: Type.String(), automation_run: Type.String() }) : params,
       responses: { 200: ref(runSchema) },
       handler: async ({ caller, params: given }) => presentRun(await runs.get(caller, given.automation_run)),
@@ -190,6 +231,8 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
       operationId: `${prefix}AutomationRunJournal`,
       tag,
       summary: 'Read the journal of a run, oldest entry first',
+      description:
+        'What the run did, entry by entry. Continue with `after_cursor`. End users read the payloads of entries only in runs that act as themselves. A run without a workflow has no journal: `journal` is null and `data` is empty.',
       params: path === legacyRun ? Type.Object({ app: Type.String(), automation_run: Type.String() }) : params,
       query: journalQuery,
       responses: { 200: ref(journalPageSchema) },
@@ -223,6 +266,8 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     rateGroup: 'invocations',
     tag,
     summary: 'Start a run of an invoked automation',
+    description:
+      'Starts the run in the background and returns it: poll it, or follow its stream. The payload must fit `input_schema` (422), and the automation must be active (422). A repeated `idempotency_key` returns the first run.',
     params: Type.Object({ automation: Type.String() }),
     body: invokeSchema,
     budget: bodyBudgets.map,
@@ -237,6 +282,7 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Cancel a run that has not ended',
+    description: 'Ends the run and the runs that it started, before this returns. 409 if it has already ended.',
     params,
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given }) => presentRun(await runs.cancel(caller, given.automation_run)),
@@ -248,6 +294,8 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Start a new run from one that has ended, with the same payload',
+    description:
+      'Returns the new run, which uses the automation’s current workflow; `retried_from` names the old one. 409 if that has not ended.',
     params,
     responses: { 201: ref(runSchema) },
     handler: async ({ caller, params: given }) => presentRun(await runs.retry(caller, given.automation_run)),
@@ -275,6 +323,8 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Emit an event that may start automations',
+    description:
+      'Runs of the active automations with this trigger start in the background. The event is stored before this returns.',
     body: eventSchema,
     budget: bodyBudgets.map,
     responses: { 201: eventResponseSchema },
@@ -293,6 +343,8 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Claim the oldest pending run of an automation without a workflow',
+    description:
+      'For a worker of your own. 204 if no run waits. The run is `running` until the worker reports its end, or until the lease expires without a renewal. 409 if the automation has a workflow.',
     params: Type.Object({ automation: Type.String() }),
     body: claimSchema,
     responses: { 200: ref(runSchema), 204: null },
@@ -310,6 +362,8 @@ function registerWorkRoutes(api: Api, { runs }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Report on a claimed run; `running` renews the claim',
+    description:
+      '`completed` takes `result` and `failed` takes `error`; `running` extends the lease. 409 if the run is not claimed or has ended.',
     params: Type.Object({ automation_run: Type.String() }),
     body: statusSchema,
     budget: bodyBudgets.map,
@@ -326,6 +380,7 @@ function registerSecrets(api: Api, { automations }: AutomationRouteDeps): void {
     operationId: 'listAppSecrets',
     tag,
     summary: 'List the names of the app’s secrets',
+    description: 'Names and dates only. No operation returns a value.',
     responses: { 200: secretListSchema },
     handler: async ({ caller }) => ({ data: (await automations.listSecrets(caller)).map(presentSecret) }),
   });
@@ -337,6 +392,7 @@ function registerSecrets(api: Api, { automations }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Set a secret that graphs read as `$secrets.NAME`',
+    description: 'Creates or replaces it. The value is encrypted; journals and results show `[redacted]` in its place.',
     params,
     body: secretPutSchema,
     responses: { 200: ref(secretResponseSchema) },
@@ -351,6 +407,7 @@ function registerSecrets(api: Api, { automations }: AutomationRouteDeps): void {
     tag,
     changesRights: false,
     summary: 'Delete a secret',
+    description: 'A node that reads the secret afterwards fails. 404 if there is none.',
     params,
     responses: { 204: null },
     handler: ({ caller, params: given }) => automations.removeSecret(caller, given.name),

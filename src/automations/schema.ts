@@ -96,6 +96,19 @@ export const automationCreateSchema = strict({
 
 export const automationUpdateSchema = strict(settings);
 
+export const automationCheckSchema = strict({
+  text: Type.String({
+    maxLength: limits.automationTextCharactersMax,
+    description: 'In YAML or JSON: the body of POST /automations, or a bare graph.',
+  }),
+});
+export const automationProblemsSchema = Type.Object({
+  problems: Type.Array(
+    Type.Object({ line: Type.Integer(), column: Type.Integer(), node: optionalText, message: Type.String() }),
+    { description: 'With their position in the text, lines and columns from 1; empty when it is valid.' },
+  ),
+});
+
 export const runSchema = Type.Object(
   {
     id: Type.String({ description: 'atr_…' }),

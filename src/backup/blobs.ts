@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { BlobChecksumMismatch, BlobMissing, type BlobStore, BlobTooLarge } from '../blob/blob-store.ts';
+import type { ListedBlob } from './archive.ts';
 import { BackupError } from './error.ts';
-import type { ListedBlob } from './parts.ts';
 
 /** Requests to S3 have latency, so several run concurrently. A disk gains little from it. */
 const concurrency = 8;
@@ -18,8 +18,8 @@ type Copied = { count: number; bytes: number };
  */
 export async function copyBlobs(
   list: AsyncIterable<ListedBlob>,
-  from: BlobStore,
-  to: BlobStore,
+  from: Pick<BlobStore, 'read'>,
+  to: Pick<BlobStore, 'put'>,
   options: {
     isThere?: (blob: ListedBlob) => Promise<boolean>;
     alive?: () => void;
@@ -64,8 +64,8 @@ export async function forEachBlob(
 
 async function copyBlob(
   { key, size, sha256 }: ListedBlob,
-  from: BlobStore,
-  to: BlobStore,
+  from: Pick<BlobStore, 'read'>,
+  to: Pick<BlobStore, 'put'>,
 ): Promise<string | undefined> {
   let source: Readable | undefined;
   try {
@@ -83,7 +83,10 @@ async function copyBlob(
 }
 
 /** Whether the store has exactly these bytes under the blob's key. */
-export async function hasBlob(blobs: BlobStore, { key, size, sha256 }: ListedBlob): Promise<boolean> {
+export async function hasBlob(
+  blobs: Pick<BlobStore, 'stat' | 'read'>,
+  { key, size, sha256 }: ListedBlob,
+): Promise<boolean> {
   if ((await blobs.stat(key))?.size !== size) return false;
   const hash = createHash('sha256');
   for await (const chunk of await blobs.read(key)) hash.update(chunk);

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
+import type { Archive } from './archive.ts';
 import { BackupError } from './error.ts';
 
 /** One file of the archive. */
@@ -50,14 +49,16 @@ export function formatManifest(manifest: Manifest): { text: string; sum: string 
   return { text, sum: `${createHash('sha256').update(text).digest('hex')}  ${manifestName}\n` };
 }
 
-/** Throws BackupError unless the directory holds a complete backup in a format that this release reads. */
-export async function readManifest(directory: string): Promise<Manifest> {
+/** Throws BackupError unless the archive holds a complete backup in a format that this release reads. */
+export async function readManifest(archive: Archive): Promise<Manifest> {
   const [text, sum] = await Promise.all([
-    readFile(join(directory, manifestName), 'utf8').catch(() => undefined),
-    readFile(join(directory, manifestSumName), 'utf8').catch(() => undefined),
+    archive.read(manifestName).then((bytes) => bytes?.toString('utf8')),
+    archive.read(manifestSumName).then((bytes) => bytes?.toString('utf8')),
   ]);
   if (text === undefined || sum === undefined)
-    throw new BackupError(`${directory} is not a complete backup: ${manifestName} or ${manifestSumName} is missing.`);
+    throw new BackupError(
+      `${archive.name} is not a complete backup: ${manifestName} or ${manifestSumName} is missing.`,
+    );
   if (createHash('sha256').update(text).digest('hex') !== sum.slice(0, 64))
     throw new BackupError(`${manifestName} is damaged: its SHA-256 is not the one in ${manifestSumName}.`);
   const value: unknown = JSON.parse(text);

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { mkdir, open, readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';
+import type { Archive, ListedBlob } from './archive.ts';
 import { BackupError } from './error.ts';
 import type { Part } from './manifest.ts';
 
@@ -16,16 +15,16 @@ const newline = 10;
 
 /** Writes rows as text, one per line, into numbered gzip files. */
 export class PartWriter {
-  readonly #directory: string;
+  readonly #archive: Archive;
   readonly #prefix: string;
   readonly #parts: Part[] = [];
   #gathered: Buffer[] = [];
   #bytes = 0;
   #rows = 0;
 
-  /** Files are named `<prefix>.0001.gz` and so on, below the directory. */
-  constructor(directory: string, prefix: string) {
-    this.#directory = directory;
+  /** Files are named `<prefix>.0001.gz` and so on. */
+  constructor(archive: Archive, prefix: string) {
+    this.#archive = archive;
     this.#prefix = prefix;
   }
 
@@ -56,37 +55,28 @@ export class PartWriter {
     this.#rows += countRows(plain);
     const number = String(this.#parts.length + 1).padStart(4, '0');
     const bytes = await compress(plain, { level: constants.Z_BEST_SPEED });
-    this.#parts.push(await writePart(this.#directory, `${this.#prefix}.${number}.gz`, bytes));
+    this.#parts.push(await writePart(this.#archive, `${this.#prefix}.${number}.gz`, bytes));
   }
 }
 
-/** Writes one file of the archive durably, readable only by its owner. */
-export async function writePart(directory: string, name: string, bytes: Uint8Array): Promise<Part> {
-  const path = join(directory, name);
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const file = await open(path, 'wx', 0o600);
-  try {
-    await file.writeFile(bytes);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+/** Writes one file of the archive. */
+export async function writePart(archive: Archive, name: string, bytes: Uint8Array): Promise<Part> {
+  await archive.write(name, bytes);
   return { name, bytes: bytes.byteLength, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
 /** The file's bytes. Throws BackupError when they do not match the manifest. */
-export async function readPart(directory: string, part: Part): Promise<Buffer> {
-  const bytes = await readFile(join(directory, part.name)).catch((error: unknown) => {
-    throw new BackupError(`${part.name} cannot be read: ${String(error)}`);
-  });
+export async function readPart(archive: Archive, part: Part): Promise<Buffer> {
+  const bytes = await archive.read(part.name);
+  if (bytes === undefined) throw new BackupError(`${part.name} is missing.`);
   if (bytes.length !== part.bytes || createHash('sha256').update(bytes).digest('hex') !== part.sha256)
     throw new BackupError(`${part.name} is damaged: it does not match the manifest.`);
   return bytes;
 }
 
 /** The rows of these parts, one part at a time. Throws BackupError at the first damaged part. */
-export async function* readRows(directory: string, parts: readonly Part[]): AsyncGenerator<Buffer> {
-  for (const part of parts) yield await decompress(await readPart(directory, part), { maxOutputLength: partBytesMax });
+export async function* readRows(archive: Archive, parts: readonly Part[]): AsyncGenerator<Buffer> {
+  for (const part of parts) yield await decompress(await readPart(archive, part), { maxOutputLength: partBytesMax });
 }
 
 export function countRows(rows: Buffer): number {
@@ -95,11 +85,8 @@ export function countRows(rows: Buffer): number {
   return count;
 }
 
-/** One entry of the list of blobs: key, size in bytes, and SHA-256 in hex. */
-export type ListedBlob = { key: string; size: number; sha256: string };
-
-export async function* readBlobList(directory: string, parts: readonly Part[]): AsyncGenerator<ListedBlob> {
-  for await (const rows of readRows(directory, parts))
+export async function* readBlobList(archive: Archive, parts: readonly Part[]): AsyncGenerator<ListedBlob> {
+  for await (const rows of readRows(archive, parts))
     for (const line of rows.toString('utf8').split('\n')) {
       if (line === '') continue;
       const [key = '', size = '', sha256 = ''] = line.split('\t');

@@ -17,13 +17,14 @@ import { createFacts, putFact } from '../db/server-facts.ts';
 import { migrateJobs } from '../jobs/migrate.ts';
 import type { Logger } from '../log.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import type { Archive } from './archive.ts';
 import { copyBlobs, hasBlob } from './blobs.ts';
 import { BackupError } from './error.ts';
 import { type Manifest, type RowsEntry, readManifest, secretProofText } from './manifest.ts';
 import { countRows, readBlobList, readPart, readRows } from './parts.ts';
 import { megabytes, type Progress } from './progress.ts';
 import * as store from './store.ts';
-import { openArchivedBlobs, verifyBackup } from './verify.ts';
+import { verifyBackup } from './verify.ts';
 
 type RestoreDeps = {
   db: Database;
@@ -49,14 +50,14 @@ export type RestoreOptions = {
  */
 export async function restoreBackup(
   deps: RestoreDeps,
-  directory: string,
+  archive: Archive,
   { openSecrets, reuseBlobs }: RestoreOptions,
 ): Promise<Manifest> {
   const { db, target, blobs, log, progress } = deps;
-  const manifest = await readManifest(directory);
+  const manifest = await readManifest(archive);
   const own = await readMigrations();
   const base = selectMigrations(manifest, own);
-  const archivedSecret = manifest.secret && (await readPart(directory, manifest.secret)).toString('utf8').trim();
+  const archivedSecret = manifest.secret && (await readPart(archive, manifest.secret)).toString('utf8').trim();
   const secrets = openSecrets(archivedSecret);
   if (!opens(secrets, Buffer.from(manifest.secret_proof, 'base64'), secretProofText)) throw wrongSecretError();
 
@@ -75,14 +76,14 @@ export async function restoreBackup(
         'The blob store is not empty. Restore into a new one. If the backup was taken from this store and no server uses it, add --reuse-blobs.',
       );
     progress.report('checking the backup');
-    await verifyBackup(directory, progress);
+    await verifyBackup(archive, progress);
 
     await createFacts(db);
     await putFact(db, 'restoring', manifest.id);
-    await restoreBlobs(deps, directory, manifest, reuseBlobs, goesOn);
+    await restoreBlobs(deps, archive, manifest, reuseBlobs, goesOn);
     await migrate(db, base, { restoring: manifest.id });
     await migrateJobs(db, target, log);
-    await load(session, directory, manifest, secrets, progress);
+    await load(session, archive, manifest, secrets, progress);
     await session.query('analyze');
   } finally {
     await session.end().catch(() => {});
@@ -110,13 +111,13 @@ function selectMigrations({ migrations, quarry }: Manifest, own: readonly Migrat
 
 async function restoreBlobs(
   { blobs, progress }: RestoreDeps,
-  directory: string,
+  archive: Archive,
   manifest: Manifest,
   reuseBlobs: boolean,
   goesOn: boolean,
 ): Promise<void> {
-  const archive = await openArchivedBlobs(directory);
-  await copyBlobs(readBlobList(directory, manifest.blobs.parts), archive, blobs, {
+  const { store: archived, close } = await archive.openBlobs('read');
+  await copyBlobs(readBlobList(archive, manifest.blobs.parts), archived, blobs, {
     // Blobs written by this restore are complete; blobs that were there before are verified.
     isThere: async (blob) => {
       if (reuseBlobs) return hasBlob(blobs, blob);
@@ -125,13 +126,14 @@ async function restoreBlobs(
     onCopied: ({ count, bytes }) =>
       progress.reportAtIntervals(() => `blobs: ${count} of ${manifest.blobs.count}, ${megabytes(bytes)}`),
   });
+  await close();
   progress.report(`blobs done: ${manifest.blobs.count}`);
 }
 
 /** Loads all rows, sequences and jobs, and marks the restore as finished, in one transaction. */
 async function load(
   session: store.Session,
-  directory: string,
+  archive: Archive,
   manifest: Manifest,
   secrets: Secrets,
   progress: Progress,
@@ -140,14 +142,14 @@ async function load(
   try {
     const keys = await store.prepareLoad(session, await store.listTables(session));
     for (const table of manifest.tables) {
-      await loadRows(session, directory, store.copyIn(table), table);
+      await loadRows(session, archive, store.copyIn(table), table);
       progress.reportAtIntervals(() => `rows: ${table.name} has ${table.rows}`);
     }
     if (manifest.tables.every(({ name }) => name !== 'credentials')) await store.fillCredentials(session);
     await store.finishLoad(session, await store.listTables(session), keys);
     for (const sequence of manifest.sequences) await store.setSequence(session, sequence);
     await store.createJobsTable(session);
-    await loadRows(session, directory, store.copyIn(store.jobsTable), manifest.jobs);
+    await loadRows(session, archive, store.copyIn(store.jobsTable), manifest.jobs);
     await store.addRestoredJobs(session);
     const wrapped = await store.findWrappedKey(session);
     if (wrapped !== undefined && !opens(secrets, wrapped)) throw wrongSecretError();
@@ -163,13 +165,13 @@ async function load(
 
 async function loadRows(
   session: store.Session,
-  directory: string,
+  archive: Archive,
   statement: string,
   { name, rows, parts }: RowsEntry,
 ): Promise<void> {
   let found = 0;
   async function* counted(): AsyncGenerator<Buffer> {
-    for await (const bytes of readRows(directory, parts)) {
+    for await (const bytes of readRows(archive, parts)) {
       found += countRows(bytes);
       yield bytes;
     }

@@ -1,15 +1,16 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { to as copyTo } from 'pg-copy-streams';
 import type { BlobStore } from '../blob/blob-store.ts';
-import { openDiskBlobStore } from '../blob/disk.ts';
 import type { Clock } from '../clock.ts';
 import type { DatabaseTarget } from '../db/address.ts';
 import { findMismatch, readMigrations } from '../db/migrate.ts';
 import { newUuid } from '../ids.ts';
 import { syncDirectory } from '../sync-directory.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import { type Archive, openDirectory } from './archive.ts';
 import { copyBlobs } from './blobs.ts';
+import { type BackupBucket, openBucketArchive, pruneBackups, stampOf } from './bucket.ts';
 import { BackupError } from './error.ts';
 import {
   formatManifest,
@@ -48,12 +49,11 @@ export async function takeBackup(deps: BackupDeps, directory: string, secret?: s
   const unfinished = `${target}.unfinished`;
   const session = await store.openSession(deps.target);
   try {
-    if (!(await store.takeBackupLock(session)))
-      throw new BackupError('Another backup of this database is running. Wait until it ends.');
+    await lock(session);
     // Remove what a killed backup left behind. No backup is writing there: a database has one at a time.
     await rm(unfinished, { recursive: true, force: true });
     await mkdir(unfinished, { recursive: true, mode: 0o700 });
-    const manifest = await write(deps, session, unfinished, secret);
+    const manifest = await write(deps, session, openDirectory(unfinished), secret);
     await rename(unfinished, target);
     await syncDirectory(dirname(target));
     return manifest;
@@ -65,10 +65,43 @@ export async function takeBackup(deps: BackupDeps, directory: string, secret?: s
   }
 }
 
+/**
+ * Writes an encrypted backup into a bucket, named after the time. Blobs that an earlier backup wrote are not copied again.
+ * @param options.keep the number of backups that stay; older ones are removed.
+ */
+export async function takeBackupToBucket(
+  deps: BackupDeps,
+  bucket: BackupBucket,
+  options: { keep: number | undefined; secret: string | undefined },
+): Promise<{ manifest: Manifest; name: string; removed: number }> {
+  const session = await store.openSession(deps.target);
+  try {
+    await lock(session);
+    const archive = openBucketArchive(bucket, stampOf(deps.clock.now()));
+    const manifest = await write(deps, session, archive, options.secret);
+    // Blobs of a backup that runs meanwhile would look like blobs of none.
+    const removed =
+      options.keep === undefined ? 0 : await whileLocked(session, () => pruneBackups(bucket, options.keep ?? 1));
+    return { manifest, name: archive.name, removed };
+  } finally {
+    await session.end().catch(() => {});
+  }
+}
+
+async function lock(session: store.Session): Promise<void> {
+  if (!(await store.takeBackupLock(session)))
+    throw new BackupError('Another backup of this database is running. Wait until it ends.');
+}
+
+/** Does nothing when another backup has started since: that one removes the old ones. */
+async function whileLocked(session: store.Session, work: () => Promise<number>): Promise<number> {
+  return (await store.takeBackupLock(session)) ? work() : 0;
+}
+
 async function write(
   deps: BackupDeps,
   session: store.Session,
-  directory: string,
+  archive: Archive,
   secret: string | undefined,
 ): Promise<Manifest> {
   const { clock, version, secrets, progress } = deps;
@@ -78,10 +111,10 @@ async function write(
   const mismatch = findMismatch(migrations, own);
   if (mismatch !== undefined) throw new BackupError(`${mismatch} Take the backup with the release that serves it.`);
   if (restoring !== undefined) throw new BackupError('A restore into this database has not finished.');
-  const rows = await dumpRows(session, directory, store.ownTables(own), progress);
+  const rows = await dumpRows(session, archive, store.ownTables(own), progress);
   const takenAt = clock.now().toISOString();
   progress.report(`rows done: ${rows.tables.length} tables`);
-  const blobs = await dumpBlobs(deps, session, directory, rows.blobList);
+  const blobs = await dumpBlobs(deps, session, archive, rows.blobList);
   const manifest: Manifest = {
     format: 1,
     id: newUuid(),
@@ -94,12 +127,12 @@ async function write(
     sequences: rows.sequences,
     blobs: { ...blobs, parts: rows.blobList },
     secret_proof: secrets.wrap(Buffer.from(secretProofText)).toString('base64'),
-    ...(secret === undefined ? {} : { secret: await writePart(directory, 'secret', Buffer.from(`${secret}\n`)) }),
+    ...(secret === undefined ? {} : { secret: await writePart(archive, 'secret', Buffer.from(`${secret}\n`)) }),
   };
   const { text, sum } = formatManifest(manifest);
-  await writePart(directory, manifestName, Buffer.from(text));
-  await writePart(directory, manifestSumName, Buffer.from(sum));
-  await syncDirectory(directory);
+  await writePart(archive, manifestName, Buffer.from(text));
+  await writePart(archive, manifestSumName, Buffer.from(sum));
+  await archive.sync();
   return manifest;
 }
 
@@ -108,7 +141,7 @@ type DumpedRows = Pick<Manifest, 'tables' | 'jobs' | 'sequences'> & { blobList: 
 /** All rows of one snapshot. The transaction ends before the first blob is copied, so that it does not delay vacuum. */
 async function dumpRows(
   session: store.Session,
-  directory: string,
+  archive: Archive,
   own: Set<string>,
   progress: Progress,
 ): Promise<DumpedRows> {
@@ -122,12 +155,12 @@ async function dumpRows(
       throw new BackupError('The database was migrated during the backup. Take the backup again.');
     const dumped: RowsEntry[] = [];
     for (const table of tables) {
-      const { rows, parts } = await dump(session, store.copyOut(table), directory, `rows/${table.name}`);
+      const { rows, parts } = await dump(session, store.copyOut(table), archive, `rows/${table.name}`);
       dumped.push({ ...table, rows, parts });
       progress.reportAtIntervals(() => `rows: ${dumped.length} of ${tables.length} tables, ${table.name} had ${rows}`);
     }
-    const jobs = await dump(session, store.copyJobsOut, directory, 'jobs/jobs');
-    const list = await dump(session, store.copyBlobListOut, directory, 'blob-list/blobs');
+    const jobs = await dump(session, store.copyJobsOut, archive, 'jobs/jobs');
+    const list = await dump(session, store.copyBlobListOut, archive, 'blob-list/blobs');
     const sequences = await store.readSequences(session);
     await session.query('commit');
     return { tables: dumped, jobs: { ...store.jobsTable, ...jobs }, sequences, blobList: list.parts };
@@ -141,10 +174,10 @@ async function dumpRows(
 async function dump(
   session: store.Session,
   statement: string,
-  directory: string,
+  archive: Archive,
   prefix: string,
 ): Promise<{ rows: number; parts: Part[] }> {
-  const writer = new PartWriter(directory, prefix);
+  const writer = new PartWriter(archive, prefix);
   for await (const chunk of session.query(copyTo(statement))) await writer.write(chunk);
   return writer.finish();
 }
@@ -152,10 +185,10 @@ async function dump(
 async function dumpBlobs(
   { blobs, progress }: BackupDeps,
   session: store.Session,
-  directory: string,
+  archive: Archive,
   list: readonly Part[],
 ): Promise<{ count: number; bytes: number }> {
-  const archive = await openDiskBlobStore(join(directory, 'blobs'));
+  const { store: target, isThere, close } = await archive.openBlobs('write');
   let lost: Error | undefined;
   session.on('error', (error) => {
     lost = error;
@@ -163,7 +196,8 @@ async function dumpBlobs(
   // A connection that only holds a lock is idle for hours, and gateways drop idle connections.
   const heartbeat = setInterval(() => void session.query('select 1').catch(() => {}), heartbeatMs);
   try {
-    const copied = await copyBlobs(readBlobList(directory, list), blobs, archive, {
+    const copied = await copyBlobs(readBlobList(archive, list), blobs, target, {
+      ...(isThere === undefined ? {} : { isThere }),
       onCopied: ({ count, bytes }) => progress.reportAtIntervals(() => `blobs: ${count}, ${megabytes(bytes)}`),
       alive: () => {
         if (lost !== undefined)
@@ -175,7 +209,7 @@ async function dumpBlobs(
     return copied;
   } finally {
     clearInterval(heartbeat);
-    await archive.close();
+    await close();
   }
 }
 

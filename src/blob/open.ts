@@ -3,19 +3,9 @@ import type { Config } from '../config.ts';
 import type { BlobStore } from './blob-store.ts';
 import { openDiskBlobStore } from './disk.ts';
 
-type BlobConfig = Pick<
-  Config,
-  | 'blobStore'
-  | 'dataDir'
-  | 's3Bucket'
-  | 's3Region'
-  | 's3Endpoint'
-  | 's3PathStyle'
-  | 's3Presign'
-  | 's3AccessKeyId'
-  | 's3SecretAccessKey'
-  | 's3SessionToken'
->;
+type Credentials = Pick<Config, 's3AccessKeyId' | 's3SecretAccessKey' | 's3SessionToken'>;
+type BlobConfig = Credentials &
+  Pick<Config, 'blobStore' | 'dataDir' | 's3Bucket' | 's3Region' | 's3Endpoint' | 's3PathStyle' | 's3Presign'>;
 
 /** The configured blob store: `blobs` in the data directory, or a bucket. */
 export async function openBlobStore(config: BlobConfig): Promise<BlobStore> {
@@ -35,7 +25,8 @@ export async function openBlobStore(config: BlobConfig): Promise<BlobStore> {
   return withoutUrls;
 }
 
-function credentialsOf({ s3AccessKeyId, s3SecretAccessKey, s3SessionToken }: BlobConfig) {
+/** The configured credentials of S3; undefined for the usual AWS sources. */
+export function credentialsOf({ s3AccessKeyId, s3SecretAccessKey, s3SessionToken }: Credentials) {
   if (s3AccessKeyId === undefined || s3SecretAccessKey === undefined) return undefined;
   return { accessKeyId: s3AccessKeyId, secretAccessKey: s3SecretAccessKey, sessionToken: s3SessionToken };
 }

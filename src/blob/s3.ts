@@ -55,14 +55,39 @@ export function openS3BlobStore(options: S3Options): BlobStore {
   const client = createClient(options);
   return {
     kind: 's3',
-    put: (key, body, putOptions) => put(client, bucket, key, body, putOptions),
-    read: (key, range) => read(client, bucket, key, range),
-    readAll: (key, sizeMax) => readAll(client, bucket, key, sizeMax),
-    stat: (key) => findStat(client, bucket, key),
-    remove: (key) => remove(client, bucket, key),
+    put: async (key, body, putOptions) => put(client, bucket, blobKey(key), body, putOptions),
+    read: async (key, range) => read(client, bucket, blobKey(key), range),
+    readAll: async (key, sizeMax) => readAll(client, bucket, blobKey(key), sizeMax),
+    stat: async (key) => findStat(client, bucket, blobKey(key)),
+    remove: async (key) => remove(client, bucket, blobKey(key)),
     list: (prefix = '') => list(client, bucket, prefix),
-    presignedUrl: (key, presignOptions) => presignedUrl(client, bucket, key, presignOptions),
+    presignedUrl: async (key, presignOptions) => presignedUrl(client, bucket, blobKey(key), presignOptions),
     sweepTemporary: (olderThanMs) => sweep(client, bucket, olderThanMs),
+    close: async () => client.destroy(),
+  };
+}
+
+function blobKey(key: string): string {
+  assertBlobKey(key);
+  return key;
+}
+
+/** Objects below a prefix of a bucket, which are not blobs: their keys may have any form. */
+export type S3Objects = Pick<BlobStore, 'put' | 'read' | 'stat' | 'remove' | 'list' | 'close'>;
+
+/** @param prefix empty, or ends with a slash; keys are relative to it. */
+export function openS3Objects(options: S3Options, prefix: string): S3Objects {
+  const { bucket } = options;
+  const client = createClient(options);
+  return {
+    put: (key, body, putOptions) => put(client, bucket, `${prefix}${key}`, body, putOptions),
+    read: (key, range) => read(client, bucket, `${prefix}${key}`, range),
+    stat: (key) => findStat(client, bucket, `${prefix}${key}`),
+    remove: (key) => remove(client, bucket, `${prefix}${key}`),
+    async *list(start = '') {
+      for await (const { key, ...entry } of list(client, bucket, `${prefix}${start}`))
+        yield { ...entry, key: key.slice(prefix.length) };
+    },
     close: async () => client.destroy(),
   };
 }
@@ -96,7 +121,6 @@ async function put(
   body: Uint8Array | AsyncIterable<Uint8Array>,
   options: PutOptions,
 ): Promise<StoredBlob> {
-  assertBlobKey(key);
   const meter = new BlobMeter(key, options);
   const place = { Bucket: bucket, Key: key, ContentType: options.contentType };
   if (body instanceof Uint8Array) {
@@ -131,7 +155,6 @@ async function put(
 }
 
 async function read(client: S3Client, bucket: string, key: string, range: ByteRange | undefined): Promise<Readable> {
-  assertBlobKey(key);
   if (range !== undefined && range.end <= range.start) {
     if ((await findStat(client, bucket, key)) === undefined) throw new BlobMissing(key);
     return Readable.from([]);
@@ -164,7 +187,6 @@ async function readAll(client: S3Client, bucket: string, key: string, sizeMax: n
 }
 
 async function findStat(client: S3Client, bucket: string, key: string): Promise<BlobStat | undefined> {
-  assertBlobKey(key);
   try {
     const { ContentLength } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
     return { size: ContentLength ?? 0 };
@@ -175,7 +197,6 @@ async function findStat(client: S3Client, bucket: string, key: string): Promise<
 }
 
 async function remove(client: S3Client, bucket: string, key: string): Promise<void> {
-  assertBlobKey(key);
   try {
     await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
   } catch (error) {
@@ -206,7 +227,6 @@ async function presignedUrl(
   key: string,
   { expiresSeconds, contentType, contentDisposition }: PresignOptions,
 ): Promise<string> {
-  assertBlobKey(key);
   const command = new GetObjectCommand({
     Bucket: bucket,
     Key: key,

@@ -15,10 +15,19 @@ import { createLogger } from '../log.ts';
 import { findSecret } from '../services.ts';
 import { describePlan, planProcesses } from '../supervisor/plan.ts';
 import { Secrets } from '../tenancy/secrets.ts';
+import {
+  type CheckResult,
+  checkConnections,
+  checkOpenFiles,
+  checkPooler,
+  checkProxy,
+  checkPublicUrl,
+  checkRenderer,
+  checkReplicas,
+} from './doctor-surroundings.ts';
 import { describeError } from './explain.ts';
 import { withDatabase } from './with-database.ts';
 
-type CheckResult = { level: 'ok' | 'warn' | 'fail'; message: string; fix?: string };
 type Report = (name: string, finding: CheckResult) => void;
 
 /** Checks everything that a server needs and prints a line for each check, with a fix for each problem. */
@@ -46,11 +55,18 @@ export async function run(): Promise<number> {
   const settings = config;
   report('processes', describeProcesses(settings));
   await runCheck('disk', async () => checkDisk(settings));
+  await runCheck('files', async () => checkOpenFiles());
   await runCheck('blobs', () => checkBlobs(settings));
   await runCheck('parsers', () => checkParsers(settings));
+  await runCheck('renderer', async () => checkRenderer());
+  await runCheck('public URL', () => checkPublicUrl(settings));
+  await runCheck('proxy', async () => checkProxy(settings));
+  await runCheck('pooler', () => checkPooler(settings));
   await runCheck('database', () =>
     withDatabase(settings, createLogger('fatal'), async (db): Promise<CheckResult[]> => {
       for (const finding of await checkDatabase(db)) report('database', finding);
+      await runCheck('database', () => checkConnections(db, settings));
+      await runCheck('replicas', () => checkReplicas(db));
       await runCheck('clock', () => checkClock(db));
       await runCheck('secret', () => checkSecret(db, settings));
       await runCheck('jobs', () => checkJobs(db));

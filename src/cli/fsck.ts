@@ -2,6 +2,7 @@ import { openBlobStore } from '../blob/open.ts';
 import { systemClock } from '../clock.ts';
 import { readConfig } from '../config.ts';
 import type { Database } from '../db/database.ts';
+import { requireMigrated } from '../db/migrate.ts';
 import { checkFiles, type Finding } from '../files/fsck.ts';
 import { sweepBlobs } from '../files/sweep.ts';
 import { formatId } from '../ids.ts';
@@ -17,6 +18,7 @@ export async function run(options: Record<string, string | boolean | undefined>)
   const blobs = await openBlobStore(config);
   try {
     return await withDatabase(config, log, async (db) => {
+      await requireMigrated(db);
       const swept = repair ? await sweepBlobs({ db, blobs }) : undefined;
       const report = await checkFiles({ db, blobs, now: systemClock.now() }, repair, (finding) =>
         process.stdout.write(`${describe(finding)}\n`),

@@ -1,5 +1,6 @@
 import { readConfig } from '../config.ts';
 import type { Database } from '../db/database.ts';
+import { requireMigrated } from '../db/migrate.ts';
 import { listSetAside, retrySetAside } from '../jobs/set-aside.ts';
 import { createLogger } from '../log.ts';
 import { withDatabase } from './with-database.ts';
@@ -34,5 +35,8 @@ export async function retry(id: string): Promise<number> {
 
 function onDatabase(work: (db: Database) => Promise<number>): Promise<number> {
   const config = readConfig();
-  return withDatabase(config, createLogger(config.logLevel), work);
+  return withDatabase(config, createLogger(config.logLevel), async (db) => {
+    await requireMigrated(db);
+    return work(db);
+  });
 }

@@ -1,4 +1,6 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { readCount, readShare } from './arguments.ts';
+import type { EvalOptions } from './eval.ts';
 import type { ExtractOptions } from './extract.ts';
 import type { IngestOptions } from './ingest.ts';
 import type { KvListOptions, KvOptions, KvPutOptions, KvWatchOptions } from './kv.ts';
@@ -101,6 +103,25 @@ function addKnowledgeCommands(program: Command, run: Run): void {
     .action(async (target: string, words: string[], options: ClientOptions & SearchOptions) => {
       const { search } = await import('./search.ts');
       await run(options, (session) => search(session, target, words.join(' '), options));
+    });
+  withConnection(program.command('eval <target>'))
+    .description('score the search of a source or agent by your own questions, for each setting')
+    .requiredOption('--queries <file>', 'a line of JSON for each question: {"query": …, "relevant": {"cdo_…": 2}}')
+    .option(
+      '--setting <json>',
+      'members of a search to compare with the first; repeatable; default: each mode',
+      collect,
+    )
+    .addHelpText(
+      'after',
+      examples([
+        'quarry eval cso_… --queries questions.jsonl',
+        `quarry eval cso_… --queries questions.jsonl --setting '{"mode":"fulltext"}' --setting '{"mode":"hybrid"}'`,
+      ]),
+    )
+    .action(async (target: string, options: ClientOptions & EvalOptions) => {
+      const { evaluate } = await import('./eval.ts');
+      await run(options, (session) => evaluate(session, target, options));
     });
 }
 
@@ -228,15 +249,7 @@ function examples(lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`;
 }
 
-function readCount(text: string): number {
-  const count = Number(text);
-  if (!Number.isSafeInteger(count) || count < 1)
-    throw new InvalidArgumentError('It must be a whole number of at least 1.');
-  return count;
-}
-
-function readShare(text: string): number {
-  const share = Number(text);
-  if (text.trim() === '' || !(share >= 0 && share <= 1)) throw new InvalidArgumentError('It must be from 0 to 1.');
-  return share;
+/** The values of an option that may be given several times. */
+function collect(value: string, before: string[] = []): string[] {
+  return [...before, value];
 }

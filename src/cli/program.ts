@@ -1,7 +1,9 @@
 import { Command, CommanderError, Option } from 'commander';
 import { redact } from '../log.ts';
 import { version } from '../version.ts';
+import { readCount } from './arguments.ts';
 import type { AutomationsOptions } from './automations.ts';
+import type { TakeOptions } from './backup.ts';
 import { ApiError, UsageError } from './errors.ts';
 import { describeError } from './explain.ts';
 import { addPeopleCommands } from './people.ts';
@@ -105,21 +107,29 @@ export function buildProgram(): { program: Command; exitCode: () => number } {
     });
   const backup = program
     .command('backup')
-    .argument('<directory>', 'must not exist yet')
+    .argument('[directory]', 'must not exist yet')
     .description('write a consistent backup of rows and files while servers keep running')
+    .option('--to <url>', 'a bucket instead: s3://bucket/prefix, encrypted with QUARRY_BACKUP_KEY')
+    .option('--keep <number>', 'remove all but the newest backups of the bucket', readCount)
     .option('--include-secret', 'include the generated root secret of the data directory')
-    .action(async (directory: string, options: { includeSecret?: boolean }) => {
+    .action(async (directory: string | undefined, options: TakeOptions) => {
       code = await (await import('./backup.ts')).take(directory, options);
     });
   backup
     .command('verify <directory>')
-    .description('verify that a backup is complete and undamaged')
+    .description('verify that a backup is complete and undamaged; s3://… is the newest one there')
     .action(async (directory: string) => {
       code = await (await import('./backup.ts')).verify(directory);
     });
+  backup
+    .command('list <url>')
+    .description('list the backups of a bucket')
+    .action(async (url: string) => {
+      code = await (await import('./backup.ts')).list(url);
+    });
   program
     .command('restore <directory>')
-    .description('restore a backup into an empty database and blob store')
+    .description('restore a backup into an empty database and blob store; s3://… is the newest one there')
     .option('--reuse-blobs', 'use contents that are already in the blob store, after verifying them')
     .action(async (directory: string, options: { reuseBlobs?: boolean }) => {
       code = await (await import('./backup.ts')).restore(directory, options);

@@ -1,5 +1,6 @@
 import { readConfig } from '../config.ts';
 import { production } from '../db/database.ts';
+import { requireMigrated } from '../db/migrate.ts';
 import { parseId } from '../ids.ts';
 import { createLogger } from '../log.ts';
 import { type Measure, measures, noLimit } from '../tenancy/quotas.ts';
@@ -25,6 +26,7 @@ export async function run(app: string, options: QuotaOptions): Promise<number> {
   }
   const config = readConfig();
   return withDatabase(config, createLogger(config.logLevel), async (db) => {
+    await requireMigrated(db);
     const [found] = await db`select 1 from apps where id = ${appId}`;
     if (!found) {
       process.stderr.write(`The app ${app} does not exist.\n`);

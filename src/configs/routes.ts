@@ -19,6 +19,8 @@ export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigSer
     operationId: 'listConfigs',
     tag,
     summary: 'List config entries',
+    description:
+      'The current version of each path, newest first, without contents. Extractions with `destination_kind: "config"` write them.',
     query: Type.Object({ ...pageQuery, ...owner, prefix: Type.Optional(Type.String()) }),
     responses: { 200: pageOf(ref(configSchema)) },
     handler: async ({ caller, query }) => {
@@ -37,6 +39,7 @@ export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigSer
     operationId: 'getConfig',
     tag,
     summary: 'Read a config entry',
+    description: 'The content of the path’s current version, or of `version`. The path is everything after `/config/`.',
     params: Type.Object({ '*': Type.String() }),
     query: Type.Object({ ...owner, version: Type.Optional(Type.Integer(integerRange)) }),
     responses: { 200: ref(configSchema) },

@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { AppError } from '../errors.ts';
 import { type Api, strict } from '../http/route.ts';
@@ -37,6 +37,7 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     operationId: 'listSignInIssuers',
     tag,
     summary: 'List the issuers at which users of an app sign in to the console',
+    description: 'For the sign-in page. Only issuers of the publishable key’s app that have a console client.',
     query: Type.Object({ publishable_key: Type.String({ maxLength: 300 }) }),
     responses: { 200: Type.Object({ data: Type.Array(Type.Object({ id: Type.String(), issuer: Type.String() })) }) },
     handler: async ({ query }) => {
@@ -72,13 +73,21 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     operationId: 'finishExternalSignIn',
     tag,
     summary: 'Come back from an issuer, signed in to the console',
-    description: 'The issuer redirects the browser here. Opens a session of the console.',
+    description:
+      'The issuer redirects the browser here. Opens a session of the console. A browser gets a failure as a page.',
     audit: 'batched',
     query: Type.Object({ code: Type.Optional(Type.String()), state: Type.Optional(Type.String()) }),
     uncheckedQuery: true,
     responses: { 302: null },
     handler: async ({ query, request, reply }) => {
-      const user = await externalSignIn.finish(readCookie(request.headers.cookie), query);
+      const finished = externalSignIn.finish(readCookie(request.headers.cookie), query);
+      const user = await finished.catch((error: unknown) => {
+        if (!isPerson(request) || !(error instanceof AppError)) throw error;
+        request.log.info({ err: error }, 'refused');
+        request.auditNote = { failed: true };
+        return error;
+      });
+      if (user instanceof AppError) return sendFailure(reply, user);
       const { value } = await consoleSessions.openUserSession(user);
       const { appId, sandboxId, userId } = user;
       request.auditNote = {
@@ -103,3 +112,34 @@ function readCookie(header: string | undefined): string | undefined {
   const pair = (header ?? '').split(';').find((each) => each.trim().startsWith(`${cookieName}=`));
   return pair?.trim().slice(cookieName.length + 1);
 }
+
+/** Whether a browser shows the response to somebody. */
+function isPerson({ headers }: FastifyRequest): boolean {
+  return /\btext\/html\b/.test(headers.accept ?? '');
+}
+
+/** The failed sign-in as a page, with the way back. */
+function sendFailure(reply: FastifyReply, { status, message }: AppError): FastifyReply {
+  const page = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width">
+    <title>Sign-in failed · Quarry</title>
+    <style>body { margin: 15vh auto; padding: 0 1rem; max-width: 30rem; font: 1rem/1.5 sans-serif; color: #1f2733 } a { color: #0f6b5c }</style>
+  </head>
+  <body>
+    <h1>You are not signed in</h1>
+    <p>${message.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`)}</p>
+    <p><a href="/console/">Back to the sign-in page</a></p>
+  </body>
+</html>
+`;
+  return reply
+    .code(status)
+    .headers({ 'cache-control': 'no-store', 'content-security-policy': pagePolicy })
+    .type('text/html; charset=utf-8')
+    .send(page);
+}
+
+const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";

@@ -50,6 +50,7 @@ export function registerConsoleRoutes(
     operationId: 'getConsoleSession',
     tag,
     summary: 'Get the signed-in caller and a new CSRF token',
+    description: '401 without a valid session cookie. The new token does not end earlier ones.',
     responses: { 200: ref(consoleSessionSchema) },
     handler: async ({ request }) =>
       presentConsoleSession(await consoleSessions.get(readSessionCookie(request.headers.cookie))),
@@ -60,6 +61,7 @@ export function registerConsoleRoutes(
     operationId: 'closeConsoleSession',
     tag,
     summary: 'Sign out of the web console',
+    description: 'Deletes the session and the cookie. 204 also if the session has already ended.',
     audit: 'batched',
     responses: { 204: null },
     handler: async ({ request, reply }) => {

@@ -17,10 +17,11 @@ const builtDirectory = fileURLToPath(new URL('../../console/dist/', import.meta.
 /**
  * The web console at /console: the files built by `npm ci`, kept in memory. Every other path is a client-side route and
  * returns the console's page.
+ * @param isRoute whether a path is an operation's
  */
 export async function registerConsole(
   fastify: FastifyInstance,
-  { config, baseUrl }: { config: Config; baseUrl: () => string },
+  { config, baseUrl, isRoute }: { config: Config; baseUrl: () => string; isRoute: (url: string) => boolean },
 ): Promise<void> {
   const assets = readAssets(builtDirectory);
   const page = assets.get('index.html');
@@ -38,6 +39,8 @@ export async function registerConsole(
         return send(request, reply, asset);
       }
       if (name.startsWith('assets/')) throw notFound();
+      // A route that takes another method is no page.
+      if (isRoute(request.url)) return reply.callNotFound();
       return page ? sendPage(request, reply, page) : notBuilt(reply);
     });
   });

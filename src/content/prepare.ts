@@ -20,6 +20,9 @@ type PreparedChunk = Omit<Chunk, 'text'> & {
   /** SHA-256, hex, of the embedded text: the chunk below the title and headings that it does not contain itself. */
   hash: string;
   words: number;
+  /** The pages of the document that it begins and ends on, where the text has marks of pages. */
+  startPage?: number;
+  endPage?: number;
   /** The embedded text, for an embedder other than the built-in one. */
   context?: string;
 };
@@ -47,9 +50,11 @@ export function prepareText({ text, title, language, embedIn, embedded }: Prepar
     gathered = 0;
   };
   const titleTerms = titleTermReader(language);
+  const pagesOf = pageReader(text);
   const known = new Set(embedded);
   const vectors: PreparedText['vectors'] = [];
-  const chunks = chunkMarkdown(text).map(({ text: passage, ...place }): PreparedChunk => {
+  const chunks = chunkMarkdown(text).map(({ text: passage, ...position }): PreparedChunk => {
+    const place = { ...position, ...pagesOf(passage, position) };
     const context = withContext(passage, title, place.headingPath);
     const hash = createHash('sha256').update(context).digest('hex');
     const terms = new Map<string, number[]>();
@@ -97,6 +102,43 @@ export function withContext(text: string, title: string | undefined, headingPath
   const missing = [title ?? '', ...headingPath].filter((line) => line !== '' && !said.includes(line.toLowerCase()));
   const lines = [...new Set(missing)];
   return lines.length === 0 ? text : `${lines.join('\n')}\n\n${text}`;
+}
+
+/** Reads pages from the marks that parsers leave in the text; the first page has none. */
+function pageReader(text: string) {
+  const marks: { page: number; byte: number }[] = [];
+  let seen = 0;
+  let byte = 0;
+  for (const match of text.matchAll(/<!-- page (\d{1,9}) -->/g)) {
+    byte += Buffer.byteLength(text.slice(seen, match.index));
+    seen = match.index;
+    marks.push({ page: Number(match[1]), byte });
+  }
+  const pageAt = (end: number): number => {
+    let low = 0;
+    let high = marks.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((marks[middle]?.byte ?? 0) < end) low = middle + 1;
+      else high = middle;
+    }
+    return marks[low - 1]?.page ?? Math.max(1, (marks[0]?.page ?? 2) - 1);
+  };
+  return (passage: string, { startByte }: { startByte: number }) => {
+    if (marks.length === 0) return {};
+    const end = startByte + Buffer.byteLength(withoutLastMarks(passage));
+    const startPage = pageAt(startByte + 1);
+    return { startPage, endPage: Math.max(startPage, pageAt(end)) };
+  };
+}
+
+/** A passage that ends with a mark says nothing of the page that begins there. */
+function withoutLastMarks(passage: string): string {
+  for (let text = passage.trimEnd(); ; ) {
+    const mark = /<!-- page \d{1,9} -->$/.exec(text);
+    if (mark === null) return text;
+    text = text.slice(0, mark.index).trimEnd();
+  }
 }
 
 /** Counts lines as people do: a line break at the very end starts no further line. */

@@ -14,6 +14,9 @@ type Token = {
   position: number;
   /** True for a whole identifier (`max_pages`), in addition to its parts, at the position of the first part. */
   whole: boolean;
+  /** Where it stands in the text after NFKC, in UTF-16 units. */
+  start: number;
+  end: number;
 };
 
 export function isStemLanguage(name: string): name is StemLanguage {
@@ -31,13 +34,24 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
   for (const match of text.normalize('NFKC').matchAll(wordPattern)) {
     const raw = match[0];
     const parts = splitWord(raw);
+    let start = match.index;
     if (parts.length > 1 && isIdentifier(raw) && fold(raw) !== '')
-      tokens.push({ term: cut(fold(raw)), position, whole: true });
+      tokens.push({ term: cut(fold(raw)), position, whole: true, start, end: start + raw.length });
+    let searched = 0;
     for (const part of parts) {
-      for (const term of unspacedPattern.test(part) ? pairs(fold(part)) : [stem(fold(part), language)]) {
+      searched = raw.indexOf(part, searched);
+      start = match.index + searched;
+      searched += part.length;
+      const unspaced = unspacedPattern.test(part);
+      const terms = unspaced ? pairs(fold(part)) : [stem(fold(part), language)];
+      // Folding rarely changes the length of a run; then each of its pairs stands for the whole run.
+      const placed = unspaced && terms.length === Math.max(1, part.length - 1);
+      for (const [i, term] of terms.entries()) {
         // A word of combining marks only folds to nothing.
         if (term === '') continue;
-        tokens.push({ term: cut(term), position, whole: false });
+        const from = placed ? start + i : start;
+        const end = placed ? Math.min(start + part.length, from + 2) : start + part.length;
+        tokens.push({ term: cut(term), position, whole: false, start: from, end });
         position += 1;
       }
     }

@@ -76,6 +76,23 @@ export async function migrate(
   }
 }
 
+/** For commands that only read: throws SchemaMismatchError unless this release's migrations are applied. */
+export async function requireMigrated(db: Database): Promise<void> {
+  const [row] = await db<{ exists: boolean }[]>`select to_regclass('schema_migrations') is not null as exists`;
+  if (!row?.exists)
+    throw new SchemaMismatchError(
+      'The database has no tables of Quarry yet. `quarry serve` creates them, and so does `quarry migrate`; if that should not be so, check DATABASE_URL and QUARRY_DATA_DIR.',
+    );
+  const applied = await db<AppliedMigration[]>`select version, name, checksum from schema_migrations order by version`;
+  const known = await readMigrations();
+  const mismatch = findMismatch(applied, known);
+  if (mismatch !== undefined) throw new SchemaMismatchError(mismatch);
+  if (applied.length < known.length)
+    throw new SchemaMismatchError(
+      `${known.length - applied.length} migrations of this release are not applied. Run \`quarry migrate\` first.`,
+    );
+}
+
 /** The message says why this release cannot use the database, and what to do. */
 export class SchemaMismatchError extends Error {}
 

@@ -43,6 +43,8 @@ export function registerExtractionRoutes(
     operationId: 'getExtraction',
     tag,
     summary: 'Get an extraction',
+    description:
+      'Its state, counts and outputs, each with a signed URL of its file. Poll until `state` is `done` or `failed`, or follow the stream. 404 if the caller may not see it.',
     params,
     responses: { 200: ref(extractionSchema) },
     handler: async ({ caller, params, reply }) => {

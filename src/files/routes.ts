@@ -45,6 +45,8 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     rateGroup: 'uploads',
     tag,
     summary: 'Upload a file',
+    description:
+      'The contents are in the body as base64; for large files use `POST /api/v1/files/uploads` or an upload URL. The file and its access list are stored together, or nothing is.',
     body: fileCreateSchema,
     budget: bodyBudgets.document,
     responses: { 201: ref(fileSchema) },
@@ -57,6 +59,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     operationId: 'listFiles',
     tag,
     summary: 'List files',
+    description: 'Files that the caller owns, or may read by a grant, newest first, each with a new signed URL.',
     query: fileListQuery,
     responses: { 200: pageOf(ref(fileSchema)) },
     handler: async ({ caller, query }) => {
@@ -72,6 +75,8 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     operationId: 'getFile',
     tag,
     summary: 'Get a file with a fresh download URL',
+    description:
+      '`url` is a signed download URL that needs no credential and expires; each request makes a new one. `share_url` is there if the file is shared.',
     params,
     responses: { 200: ref(fileSchema) },
     handler: async ({ caller, params: { file } }) => present(await files.get(caller, file)),
@@ -84,6 +89,8 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     audit: 'durable',
     tag,
     summary: 'Update a file’s name, metadata, sharing or access list',
+    description:
+      'Omitted members keep their values; contents and media type cannot change. A grant of `write` allows a new name and metadata; sharing and the access list need an owner’s rights (403).',
     params,
     body: fileUpdateSchema,
     budget: bodyBudgets.graph,
@@ -97,6 +104,7 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     operationId: 'deleteFile',
     tag,
     summary: 'Delete a file and its contents',
+    description: 'Needs an owner’s rights. Its download, share and capability URLs stop working immediately.',
     params,
     responses: { 204: null },
     handler: ({ caller, params: { file } }) => files.delete(caller, file),
@@ -154,6 +162,8 @@ function registerUploadRoutes(
     rateGroup: 'uploads',
     tag,
     summary: 'Create a URL for uploading one file without a credential',
+    description:
+      'The URL accepts one `PUT` of the bytes, with the size, digest, name and owner fixed here. It works until it expires, and the file exists once the upload ends.',
     body: uploadLinkCreateSchema,
     responses: { 201: ref(uploadLinkSchema) },
     handler: async ({ caller, body, request }) => {
@@ -200,6 +210,8 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     operationId: 'downloadFile',
     tag,
     summary: 'Download a file by a signed URL',
+    description:
+      'The link is the `url` of a file. 403 for a signature that is wrong or has expired. Types that a browser would execute are sent as an attachment.',
     params,
     query: Type.Object({ expires: Type.Integer(), signature: Type.String() }),
     uncheckedQuery: true,

@@ -126,6 +126,14 @@ export const fileListQuery = Type.Object({
   ...pageQuery,
   ...owners,
   content_type: Type.Optional(Type.String({ description: 'A MIME type, or a family such as `image/*`.' })),
+  prefix: Type.Optional(
+    Type.String({ maxLength: limits.nameCharactersMax, description: 'Names that begin with it, such as `reports/`.' }),
+  ),
+  sort: Type.Optional(
+    Type.Enum(['created_at', '-created_at', 'filename', '-filename', 'size', '-size'], {
+      description: 'The order; with `-`, the largest or newest first. Default `-created_at`.',
+    }),
+  ),
   search: Type.Optional(Type.String({ description: 'Part of the filename, case-insensitive.' })),
 });
 

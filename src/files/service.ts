@@ -222,6 +222,8 @@ export function createFileService(deps: FileDeps) {
         agentId: named('agent'),
         contentType: readTypeFilter(input.content_type),
         search: input.search,
+        prefix: input.prefix,
+        sort: input.sort,
       });
       return [await withGrants(caller, rows), total];
     },

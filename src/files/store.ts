@@ -112,9 +112,14 @@ type FileFilter = {
   /** Lower case, without parameters. A trailing slash matches every subtype. */
   contentType?: string | undefined;
   search?: string | undefined;
+  /** The beginning of the name. */
+  prefix?: string | undefined;
+  sort?: FileOrder | undefined;
 };
 
-/** A page of the files visible to the caller, newest first, and the total. */
+type FileOrder = 'created_at' | '-created_at' | 'filename' | '-filename' | 'size' | '-size';
+
+/** A page of the files visible to the caller, newest first by default, and the total. */
 export async function listVisibleFiles(
   db: Db,
   caller: Caller,
@@ -124,14 +129,17 @@ export async function listVisibleFiles(
   const of = (kind: 'org' | 'team' | 'user' | 'agent', id: string | undefined) =>
     id === undefined ? db`true` : matchesSeen(db, caller, kind, `f.${kind}_id`, [id]);
   const essence = db`lower(btrim(split_part(f.content_type, ';', 1)))`;
-  const { contentType, search } = filter;
+  const { contentType, search, prefix, sort = '-created_at' } = filter;
+  const column = db(`f.${sort.replace('-', '')}`);
+  const order = sort.startsWith('-') ? db`${column} desc, f.id desc` : db`${column}, f.id`;
   const where = db`${visible(db, caller)}
     and ${of('org', filter.orgId)} and ${of('team', filter.teamId)}
     and ${of('user', filter.userId)} and ${of('agent', filter.agentId)}
     and ${contentType === undefined ? db`true` : contentType.endsWith('/') ? db`starts_with(${essence}, ${contentType})` : db`${essence} = ${contentType}`}
-    and ${search === undefined ? db`true` : db`position(lower(${search}) in lower(f.filename)) > 0`}`;
+    and ${search === undefined ? db`true` : db`position(lower(${search}) in lower(f.filename)) > 0`}
+    and ${prefix === undefined ? db`true` : db`starts_with(f.filename, ${prefix})`}`;
   const rows = await db<VisibleFileRow[]>`${seenFile(db, caller)} where ${where}
-    order by f.created_at desc, f.id desc limit ${page.pageSize} offset ${page.offset}`;
+    order by ${order} limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from files f where ${where}`;
   return [rows, count.total];
 }

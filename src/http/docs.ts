@@ -1,5 +1,7 @@
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
+import { referenceExamples } from './docs-examples.ts';
+import { referencePlugin, referenceStyles } from './docs-page.ts';
 
 /**
  * The reference at /docs: everything is served from here, with no inline script and no request to another host. Styles
@@ -17,13 +19,18 @@ export async function registerDocs(fastify: FastifyInstance): Promise<void> {
       theme: {
         title: 'Quarry API',
         favicon: [{ filename: 'icon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: icon }],
-        // Hides the input for another document's address: this page shows only one.
-        css: [{ filename: 'reference.css', content: '.topbar .download-url-wrapper { visibility: hidden; }' }],
+        css: [{ filename: 'reference.css', content: referenceStyles }],
       },
-      uiConfig: { docExpansion: 'none', deepLinking: true, persistAuthorization: false, validatorUrl: null },
+      uiConfig,
     });
   });
 }
+
+/** Configures the page: Swagger UI passes on what it does not know to its plugins. */
+const uiConfig = {
+  ...{ docExpansion: 'none' as const, deepLinking: true, persistAuthorization: false, validatorUrl: null },
+  ...{ filter: true, plugins: [referencePlugin], referenceExamples },
+};
 
 /** The console's icon, for installations without the console. */
 const icon =

@@ -32,6 +32,7 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
     operationId: 'getHealth',
     tag: 'Server',
     summary: 'Check that the process is alive',
+    description: 'Needs no database: it says only that the process accepts requests.',
     responses: { 200: Type.Object({ status: Type.Literal('ok') }) },
     handler: () => ({ status: 'ok' as const }),
   });

@@ -1,22 +1,32 @@
+import { type OperationExample, readExamples } from './openapi-examples.ts';
 import type { Protocol } from './protocols.ts';
 import type { RouteInfo } from './route.ts';
 
 type Schema = Record<string, unknown>;
 type Header = { description: string; schema: Schema };
+type Media = { schema: Schema; examples?: Record<string, unknown> };
 type Response = {
   description: string;
   headers?: Record<string, unknown>;
-  content?: Record<string, { schema: Schema }>;
+  content?: Record<string, Media>;
 };
-type Parameter = { name: string; in: string; required?: boolean; description?: string; schema: Schema };
+type Parameter = {
+  name: string;
+  in: string;
+  required?: boolean;
+  description?: string;
+  schema: Schema;
+  example?: unknown;
+};
 type Operation = {
   operationId: string;
   parameters?: Parameter[];
+  requestBody?: { content: Record<string, Media> };
   responses: Record<string, Response>;
 };
 type Document = {
   paths: Record<string, Record<string, Operation>>;
-  components: { headers?: Record<string, unknown>; responses?: Record<string, unknown> };
+  components: Record<'headers' | 'responses' | 'examples', Record<string, unknown>>;
 };
 
 const text = { type: 'string' };
@@ -75,6 +85,8 @@ export function completeDocument<T extends object>(given: T, routes: readonly Ro
   document.components.responses = Object.fromEntries(
     Object.entries(errors).map(([status, { name, description }]) => [name, errorResponse(Number(status), description)]),
   );
+  document.components.examples = {};
+  const examples = readExamples();
   for (const [path, operations] of Object.entries(document.paths))
     for (const operation of Object.values(operations)) {
       const route = byId.get(operation.operationId);
@@ -82,6 +94,7 @@ export function completeDocument<T extends object>(given: T, routes: readonly Ro
       declarePathParameters(path, operation);
       describeSuccess(operation, route);
       describeErrors(operation, route);
+      addExamples(operation, examples, document.components.examples);
     }
   return given;
 }
@@ -191,4 +204,26 @@ function errorResponse(status: number, description: string): Response {
 
 function referHeaders(names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** Refers to the examples of the operation. The path of developers has those of its twin. */
+function addExamples(
+  operation: Operation,
+  examples: Record<string, OperationExample>,
+  components: Record<string, unknown>,
+): void {
+  const twin = operation.operationId.replace(/^developer([A-Z])/, (_, letter: string) => letter.toLowerCase());
+  const { path = {}, request, responses = {} } = examples[twin] ?? {};
+  for (const parameter of operation.parameters ?? [])
+    if (parameter.in === 'path' && parameter.name in path) parameter.example = path[parameter.name];
+  const refer = (media: Media | undefined, name: string, value: unknown) => {
+    if (media === undefined || value === undefined) return;
+    components[name] = { value };
+    media.examples = { example: { $ref: `#/components/examples/${name}` } };
+  };
+  refer(operation.requestBody?.content['application/json'], `${twin}Request`, request);
+  for (const [status, value] of Object.entries(responses)) {
+    const { content } = operation.responses[status] ?? {};
+    refer(content?.['application/json'] ?? content?.['text/event-stream'], `${twin}${status}`, value);
+  }
 }

@@ -21,6 +21,7 @@ const tags: Record<string, string> = {
   Config: 'Versioned entries that extractions write.',
   Knowledge: 'Sources, ingestion, documents and search.',
   Automations: 'Definitions, runs, journals and streams.',
+  Webhooks: 'Events sent to URLs, with a log of deliveries.',
   'Key-value storage': 'Strings by key, for each user.',
   Console: 'Sessions of the web console.',
   Server: 'The server itself.',
@@ -112,6 +113,8 @@ export function registerOpenApiRoute(api: Api, fastify: FastifyInstance): void {
     operationId: 'getOpenApi',
     tag: 'Server',
     summary: 'Get this document',
+    description:
+      'This OpenAPI 3.1 document describes the installation that serves it. `openapi.json` in the package is the same.',
     responses: { 200: Type.Record(Type.String(), Type.Unknown()) },
     handler: ({ reply }) => {
       document ??= `${JSON.stringify(openApiDocument(fastify), null, 2)}\n`;
@@ -121,7 +124,11 @@ export function registerOpenApiRoute(api: Api, fastify: FastifyInstance): void {
 }
 
 function withCallers(schema: FastifySchema, access: Access | undefined): FastifySchema {
-  return access === undefined ? schema : ({ ...schema, 'x-callers': callersOf(access) } as FastifySchema);
+  if (access === undefined) return schema;
+  const callers = callersOf(access);
+  const { description = '' } = schema as { description?: string };
+  const described = `${description}\n\nCallers: ${callers.join(', ')}.`.trim();
+  return { ...schema, description: described, 'x-callers': callers } as FastifySchema;
 }
 
 /** OpenAPI has no wildcard: what follows the last slash is a parameter `path`, which may hold slashes. */

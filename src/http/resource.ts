@@ -19,6 +19,8 @@ type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends
   tag: string;
   schema: TSchema & { $id?: string };
   present: (row: Row, caller: Caller) => unknown | Promise<unknown>;
+  /** The descriptions of its operations. */
+  about: Partial<Record<'create' | 'list' | 'get' | 'update' | 'remove', string>>;
   create?: {
     callers: Callers;
     body: Create;
@@ -46,7 +48,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
   api: Api,
   resource: Resource<Row, Create, Update, Query>,
 ): void {
-  const { tag, param, present, create, list, get, update, remove } = resource;
+  const { tag, param, present, about, create, list, get, update, remove } = resource;
   const [one, many] = resource.ids;
   const [oneWord, manyWords] = resource.words;
   const item = ref(resource.schema);
@@ -60,6 +62,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       operationId: `create${one}`,
       tag,
       summary: `Create ${oneWord}`,
+      ...descriptionOf(about.create),
       body: create.body,
       ...(create.budget === undefined ? {} : { budget: create.budget }),
       ...(create.idempotency === undefined ? {} : { idempotency: create.idempotency }),
@@ -73,6 +76,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       operationId: `list${many}`,
       tag,
       summary: `List ${manyWords}`,
+      ...descriptionOf(about.list),
       query: Type.Object({ ...pageQuery, ...list.query?.properties }),
       responses: { 200: pageOf(item) },
       handler: async ({ caller, query }) => {
@@ -88,6 +92,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       operationId: `get${one}`,
       tag,
       summary: `Get ${oneWord}`,
+      ...descriptionOf(about.get),
       params,
       responses: { 200: item },
       handler: async ({ caller, params: given }) => present(await get.run(caller, idOf(given)), caller),
@@ -99,6 +104,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       operationId: `update${one}`,
       tag,
       summary: `Update ${oneWord}`,
+      ...descriptionOf(about.update),
       params,
       body: update.body,
       ...(update.budget === undefined ? {} : { budget: update.budget }),
@@ -113,8 +119,13 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       operationId: `delete${one}`,
       tag,
       summary: `Delete ${oneWord}`,
+      ...descriptionOf(about.remove),
       params,
       responses: { 204: null },
       handler: ({ caller, params: given }) => remove.run(caller, idOf(given)),
     });
+}
+
+function descriptionOf(description: string | undefined): { description?: string } {
+  return description === undefined ? {} : { description };
 }

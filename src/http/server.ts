@@ -251,7 +251,7 @@ function pathApp(request: FastifyRequest): string | undefined {
 }
 
 /** The methods that registered routes take at this path. */
-function allowedMethods(api: Api, url: string): string[] {
+export function allowedMethods(api: Api, url: string): string[] {
   const path = url.split('?', 1)[0] ?? '/';
   const methods = new Set<string>();
   for (const route of api.routes) {

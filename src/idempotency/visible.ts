@@ -19,6 +19,7 @@ export const pathsOfKinds: Partial<Record<keyof typeof idPrefixes, string>> = {
   team: '/api/v1/teams/',
   thread: '/api/v1/threads/',
   user: '/api/v1/users/',
+  webhook: '/api/v1/webhooks/',
 };
 
 /**

@@ -20,6 +20,15 @@ export function registerIdentityRoutes(api: Api, { identity, credentials, baseUr
     ids: ['IdentityIssuer', 'IdentityIssuers'],
     words: ['an issuer of external identities', 'issuers of external identities'],
     tag,
+    about: {
+      create:
+        'The app then accepts tokens of this OpenID Connect issuer along with its publishable key. `claims` may name only existing organisations and teams (422). 422 if the app has the issuer already.',
+      list: 'Newest first, without client secrets.',
+      get: 'Without the client secret.',
+      update:
+        'Omitted members keep their values; `claims` and `console` are replaced as a whole. The issuer itself cannot change.',
+      remove: 'Its tokens stop working. Users stay, and are found again if the issuer is created again.',
+    },
     schema: issuerSchema,
     present: presentIssuer,
     create: { callers: operators, body: issuerCreateSchema, budget: bodyBudgets.plain, run: identity.create },

@@ -18,6 +18,15 @@ export function registerInstallationRoutes(api: Api, { installations, inboundUrl
     ids: ['Installation', 'Installations'],
     words: ['an installation', 'installations'],
     tag: 'Installations',
+    about: {
+      create:
+        'Creates the agent’s knowledge source of this kind with it, in one transaction. For `webhook/inbound` the response has its secret URL.',
+      list: 'All installations of the app or sandbox, newest first.',
+      get: 'With the secret URL of a `webhook/inbound` source.',
+      update:
+        'An installation has nothing to change: the body is an empty object, and the response is the installation.',
+      remove: 'Permanent: its knowledge source and documents are deleted with it.',
+    },
     schema: installationSchema,
     present: async (row) => presentInstallation(row, await inboundUrl(row)),
     create: {

@@ -3,7 +3,7 @@ import { newUuid } from '../ids.ts';
 
 /**
  * The outbox of events. An event is written in the transaction of the change that it reports, so none is lost or
- * invented. A job of the same transaction delivers it to the automations that it triggers.
+ * invented. Jobs of the same transaction deliver it to the automations that it triggers, and to webhooks and streams.
  */
 type NewEvent = {
   appId: string;
@@ -22,7 +22,8 @@ type NewEvent = {
 };
 
 /**
- * Emits an event. Written only when an automation listens for it or a run waits for its subject, unless `always`.
+ * Emits an event. Written only when an automation, a webhook or a stream takes it or a run waits for its subject, unless
+ * `always`.
  * Returns the event's uuid, or undefined when nothing listens.
  */
 export async function emitEvent(db: Db, event: NewEvent, always = false): Promise<string | undefined> {
@@ -39,6 +40,7 @@ export async function emitEvent(db: Db, event: NewEvent, always = false): Promis
       where ${always}
         or exists (select 1 from automations a where a.app_id = ${event.appId} and a.sandbox_id = ${event.sandboxId}
           and a.trigger = ${event.name} and a.type = 'trigger' and a.status = 'running')
+        or event_is_heard(${event.appId}::uuid, ${event.sandboxId}::uuid, ${event.name})
         or exists (select 1 from automation_run_children c where c.app_id = ${event.appId}
           and c.child_kind = ${subject?.kind ?? null} and c.child_id = ${subject?.id ?? null})
       returning app_id, id),

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { SharedEmbedder } from '../content/embed/in-lanes.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
+import type { Reranker } from '../content/rerank/reranker.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { CrawlSink } from '../crawls/types.ts';
 import type { Database } from '../db/database.ts';
@@ -39,6 +40,8 @@ type KnowledgeDeps = {
   cacheBytesMax: number;
   /** Time a search waits for its query's vector. */
   queryEmbeddingMs: number;
+  reranker: Reranker | undefined;
+  rerankPassages: number;
   bodyBytesMax: number;
   /** Memory of a process that learns from a source, in MiB; 0 learns nothing. */
   learnMemoryMb: number;
@@ -114,7 +117,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     sources,
     ingestions,
     documents: createDocumentService({ db, sources, ingestions }),
-    search: createSearchService({ db, sources, index }),
+    search: createSearchService({ db, sources, index, reranker: deps.reranker }),
     inbound: createInboundService({ ...deps, sources, ingestions }),
   };
   return {

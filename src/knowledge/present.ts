@@ -3,7 +3,9 @@ import { formatId } from '../ids.ts';
 import type { DocumentContent } from './documents/service.ts';
 import type { ChunkRow, DocumentView } from './documents/store.ts';
 import type { IngestionView } from './ingestion/store.ts';
-import type { SearchHit, SearchResult } from './search/search.ts';
+import type { SearchHit } from './search/results.ts';
+import type { ContextRow } from './search/results-store.ts';
+import type { SearchResult } from './search/search.ts';
 import type { SourceRow } from './sources/store.ts';
 
 export function presentSource(row: SourceRow) {
@@ -105,7 +107,9 @@ export function presentChunk(row: ChunkRow) {
 export function presentSearch(result: SearchResult, explain: boolean) {
   return {
     data: result.hits.map((hit) => presentHit(hit, explain)),
+    ...(result.facets && { facets: Object.fromEntries(result.facets) }),
     ...(result.vectorsUnavailable === undefined ? {} : { vectors_unavailable: result.vectorsUnavailable }),
+    ...(result.rerankUnavailable === undefined ? {} : { rerank_unavailable: result.rerankUnavailable }),
     ...(explain
       ? {
           explain: {
@@ -147,12 +151,14 @@ function presentHit(hit: SearchHit, explain: boolean) {
     source: formatId('source', row.sourceId),
     title: row.title,
     source_url: row.sourceUrl,
-    start_line: row.startLine,
-    end_line: row.endLine,
-    start_byte: row.startByte,
-    end_byte: row.endByte,
+    ...presentPosition(row),
     score: hit.score,
     created_at: iso(row.createdAt),
+    highlights: hit.highlights?.map(({ start, end, startByte, endByte }) => ({
+      ...{ start, end },
+      ...{ start_byte: startByte, end_byte: endByte },
+    })),
+    context: hit.context && compact({ content: hit.context.content.toString(), ...presentPosition(hit.context) }),
     explain: explain
       ? compact({
           fulltext_rank: hit.textRank,
@@ -161,7 +167,19 @@ function presentHit(hit: SearchHit, explain: boolean) {
           learned_score: hit.learnedScore,
           vector_rank: hit.vectorRank,
           similarity: hit.similarity,
+          rank_before_reranking: hit.rankBefore,
         })
       : null,
   });
+}
+
+function presentPosition(row: Omit<ContextRow, 'sourceId' | 'ordinal' | 'content'>) {
+  return {
+    start_line: row.startLine,
+    end_line: row.endLine,
+    start_byte: row.startByte,
+    end_byte: row.endByte,
+    start_page: row.startPage,
+    end_page: row.endPage,
+  };
 }

@@ -229,10 +229,31 @@ const searchMembers = {
   recency_days: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 100_000 })),
   filter: Type.Optional(freeMap('Conditions on document metadata.')),
   explain: Type.Optional(Type.Boolean()),
+  rerank: Type.Optional(Type.Boolean({ description: 'Default true in mode hybrid where the server has a reranker.' })),
+  highlights: Type.Optional(Type.Boolean({ description: "Where the query's words are in each hit." })),
+  context: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 5, description: 'Neighbouring chunks on either side of each hit.' }),
+  ),
+  group_by: Type.Optional(Type.Literal('document', { description: 'Only the best hit of each document.' })),
+  facets: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+      maxItems: 10,
+      description: 'Members of document metadata whose values are counted.',
+    }),
+  ),
 };
 
 export const searchSchema = strict(searchMembers);
 export const agentSearchSchema = strict({ ...searchMembers, source_types: texts });
+
+const lineAndByteMembers = {
+  start_line: Type.Integer(),
+  end_line: Type.Integer(),
+  start_byte: Type.Integer(),
+  end_byte: Type.Integer(),
+  start_page: Type.Optional(Type.Integer({ description: 'Only where the text has marks of pages.' })),
+  end_page: Type.Optional(Type.Integer()),
+};
 
 const searchHitSchema = Type.Object(
   {
@@ -247,12 +268,25 @@ const searchHitSchema = Type.Object(
     source: text,
     title: optionalText,
     source_url: optionalText,
-    start_line: Type.Integer(),
-    end_line: Type.Integer(),
-    start_byte: Type.Integer(),
-    end_byte: Type.Integer(),
+    ...lineAndByteMembers,
     score: Type.Number(),
     created_at: text,
+    highlights: Type.Optional(
+      Type.Array(
+        Type.Object({
+          start: Type.Integer({ description: 'In `content`, in UTF-16 code units.' }),
+          end: Type.Integer({ description: 'Not included.' }),
+          start_byte: Type.Integer({ description: "In the document's text." }),
+          end_byte: Type.Integer(),
+        }),
+      ),
+    ),
+    context: Type.Optional(
+      Type.Object(
+        { content: text, ...lineAndByteMembers },
+        { description: 'The hit and its neighbours as one passage of the document.' },
+      ),
+    ),
     explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   },
   { $id: 'SearchHit', description: 'A passage and its position.' },
@@ -260,9 +294,19 @@ const searchHitSchema = Type.Object(
 
 export const searchResultSchema = Type.Object({
   data: Type.Array(ref(searchHitSchema)),
+  facets: Type.Optional(
+    Type.Record(
+      Type.String(),
+      Type.Array(
+        Type.Object({ value: Type.Union([Type.String(), Type.Number(), Type.Boolean()]), count: Type.Integer() }),
+      ),
+      { description: 'How many documents among the best 1,000 passages have each value; the 20 most frequent.' },
+    ),
+  ),
   vectors_unavailable: Type.Optional(
     Type.String({ description: 'Why the query has no vector. The results are those of full text.' }),
   ),
+  rerank_unavailable: Type.Optional(Type.String({ description: 'Why the results are in the order before reranking.' })),
   explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
 

@@ -38,6 +38,8 @@ export function registerSetAsideJobRoutes(api: Api, { setAsideJobs }: { setAside
     changesRights: false,
     tag,
     summary: 'Have a job that is set aside tried again, from its start',
+    description:
+      'Returns immediately; a worker takes the job as soon as one is free. 404 if the job is not set aside any more.',
     responses: { 202: ref(setAsideJobSchema) },
     handler: async ({ caller, params }) =>
       presentJob(caller, await setAsideJobs.retry(caller, (params as { job: string }).job)),

@@ -17,6 +17,15 @@ export function registerOrgRoutes(api: Api, deps: FileLinks & { orgs: OrgService
     ids: ['Org', 'Orgs'],
     words: ['an organisation', 'organisations'],
     tag: 'Organisations',
+    about: {
+      create: '422 if the slug is taken. A logo is stored as a file with a permanent URL.',
+      list: 'Newest first. End users see only their own organisation.',
+      get: '404 for end users of another organisation.',
+      update:
+        'Omitted members keep their values. A new logo replaces the old one, whose URL stops working; `null` removes it. 422 if the slug is taken.',
+      remove:
+        'Permanent. What belongs to the organisation alone is deleted; users, teams and what they own stay without it.',
+    },
     schema: orgSchema,
     present: (row: OrgRow) => presentOrg(deps, row),
     create: { callers: operators, body: orgCreateSchema, budget: bodyBudgets.message, run: orgs.create },

@@ -24,6 +24,16 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
     ids: ['Team', 'Teams'],
     words: ['a team', 'teams'],
     tag,
+    about: {
+      create:
+        'A user who creates a team becomes its owner; viewers of an organisation may not (403). Without `org` the team belongs to the user’s own organisation.',
+      list: 'Newest first. End users see their own teams, and admins of an organisation all of its teams.',
+      get: '404 for end users who are neither members nor admins of its organisation.',
+      update:
+        'Omitted members keep their values. Owners and admins of the team and admins of its organisation may do it; other members get 403.',
+      remove:
+        'Permanent: all that the team owns is deleted with it. Owners and admins of the team and admins of its organisation may do it.',
+    },
     schema: teamSchema,
     present: presentTeam,
     create: { callers: everyCaller, body: teamCreateSchema, budget: bodyBudgets.map, run: teams.create },
@@ -51,6 +61,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     operationId: 'listTeamMembers',
     tag,
     summary: 'List the members of a team',
+    description: 'Users and agents of a team that the caller can see, newest first.',
     params,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(membershipSchema)) },
@@ -66,6 +77,8 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     operationId: 'addTeamMember',
     tag,
     summary: 'Add a user or an agent to a team',
+    description:
+      'Give exactly one of `user` and `agent`. Owners and admins of the team and admins of its organisation may do it, and only owners and organisation admins may add an owner. 422 if it is already a member.',
     params,
     body: memberCreateSchema,
     responses: { 201: ref(membershipSchema) },
@@ -77,6 +90,8 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     operationId: 'removeNamedTeamMember',
     tag,
     summary: 'Remove the member named in the body',
+    description:
+      'The same as the operation with the member in the path, for clients that send it in the body: exactly one of `user` and `agent`. Users may remove themselves.',
     params,
     body: memberRemoveSchema,
     responses: { 204: null },
@@ -88,6 +103,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     operationId: 'getTeamMember',
     tag,
     summary: 'Get a member of a team',
+    description: 'The member is named by the id of the membership (`tmb_…`), the user or the agent.',
     params: memberParams,
     responses: { 200: ref(membershipSchema) },
     handler: async ({ caller, params: { team, member } }) =>
@@ -99,6 +115,8 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     operationId: 'updateTeamMember',
     tag,
     summary: "Change a member's role",
+    description:
+      'Owners and admins of the team and admins of its organisation may do it. Only owners and organisation admins may grant or take the role `owner`.',
     params: memberParams,
     body: memberUpdateSchema,
     responses: { 200: ref(membershipSchema) },
@@ -111,6 +129,8 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     operationId: 'removeTeamMember',
     tag,
     summary: 'Remove a member from a team',
+    description:
+      'The member is named by the id of the membership, the user or the agent. Users may remove themselves; otherwise as for adding.',
     params: memberParams,
     responses: { 204: null },
     handler: ({ caller, params: { team, member } }) => teams.removeMember(caller, team, member),

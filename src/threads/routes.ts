@@ -13,6 +13,14 @@ export function registerThreadRoutes(api: Api, { threads }: { threads: ThreadSer
     ids: ['Thread', 'Threads'],
     words: ['a thread', 'threads'],
     tag: 'Threads',
+    about: {
+      create:
+        'At most one of `user`, `team` and `agent` owns it. Its organisation is the one named, otherwise the owner’s.',
+      list: 'All threads of the app or sandbox, newest first.',
+      get: '404 outside the app or sandbox of the caller.',
+      update: 'Changes the title. Omitted members keep their values.',
+      remove: 'Permanent. Knowledge sources that name the thread stay without it.',
+    },
     schema: threadSchema,
     present: presentThread,
     create: { callers: operators, body: threadCreateSchema, run: threads.create },

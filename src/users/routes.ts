@@ -15,6 +15,7 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     operationId: 'getMe',
     tag,
     summary: 'Get the calling user',
+    description: 'The same as `GET /api/v1/users/{user}` with the caller’s own id. 404 for callers that are not users.',
     responses: { 200: ref(userSchema) },
     handler: async ({ caller }) => presentUser(await users.get(caller, 'me')),
   });
@@ -36,6 +37,16 @@ export function registerUserRoutes(api: Api, { users }: { users: UserService }):
     ids: ['User', 'Users'],
     words: ['a user', 'users'],
     tag,
+    about: {
+      create:
+        '422 if the e-mail address is taken in the app or sandbox. Without a password the user cannot sign in, but can be given tokens.',
+      list: 'Newest first. `search` is part of the name or e-mail address.',
+      get: '`me` is the calling user. End users also see the other users of their organisation and teams.',
+      update:
+        'Omitted members keep their values; `metadata` is replaced as a whole. A new password ends every session and personal token. 422 if the e-mail address is taken.',
+      remove:
+        'Permanent: sessions, tokens and all that the user owns are deleted. What belongs to teams and organisations stays.',
+    },
     schema: userSchema,
     present: presentUser,
     create: { callers: operators, body: userCreateSchema, budget: bodyBudgets.map, run: users.create },

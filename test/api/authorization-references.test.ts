@@ -113,6 +113,8 @@ async function ownAutomation(caller: CallerName): Promise<string | undefined> {
   return id;
 }
 
+const newIssuer = () => ({ issuer: `https://issuer-${++names}.test`, audience: 'quarry' });
+
 /** A request of each operation that is good but for what the member names. */
 const bases: Record<string, (caller: CallerName, member: string) => Promise<Base | undefined> | Base> = {
   'POST /api/v1/agents': () => ({ body: { name: 'Agent' } }),
@@ -128,6 +130,9 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
     raw: { body: 'bytes', headers: { 'x-filename': 'a.txt', 'content-type': 'text/plain' } },
   }),
   'POST /api/v1/files/upload_urls': () => ({ body: { filename: 'a.txt', content_type: 'text/plain' } }),
+  'POST /api/v1/identity_issuers': () => ({ body: newIssuer() }),
+  'PATCH /api/v1/identity_issuers/:identity_issuer': (caller) =>
+    inPath('/identity_issuers/:id', ownReference(caller, '/identity_issuers', newIssuer())),
   'POST /api/v1/installations': () => ({ body: { kind: 'webhook/inbound' } }),
   'POST /api/v1/keys': () => ({ body: { type: 'publishable' } }),
   'POST /api/v1/knowledge_sources': (caller, member) => ({

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { templates } from '../../console/src/pages/automations/templates.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import type { TestTenants } from '../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
@@ -169,4 +170,42 @@ test('every version of a graph can be read, and a run names the one that it bega
     const missing = await client.call('GET', `/automations/${id}/versions/${version}`);
     assert.equal(missing.status, 404, missing.text);
   }
+});
+
+test('the text of an automation is checked with the line of each mistake, and nothing is saved', async () => {
+  const check = (text: string) =>
+    client.call<{ problems: { line: number; column: number; node?: string; message: string }[] }>(
+      'POST',
+      '/automations/check',
+      { text },
+    );
+  const yaml = [
+    'name: Hello',
+    'type: invoked',
+    'workflow:',
+    '  kind: WorkflowGraph',
+    '  version: 1',
+    '  start_node: start',
+    '  nodes:',
+    '    - { id: start, kind: trigger, on_success: missing }',
+  ].join('\n');
+  const wrong = await check(yaml);
+  assert.equal(wrong.status, 200, wrong.text);
+  assert.deepEqual(
+    wrong.body.problems.map(({ line, node }) => ({ line, node })),
+    [{ line: 8, node: 'start' }],
+  );
+  assert.deepEqual((await check(yaml.replace(', on_success: missing', ''))).body.problems, []);
+  assert.equal((await check('name: [')).body.problems[0]?.line, 1);
+  assert.equal((await check('x'.repeat(262_145))).status, 422);
+  const { body } = await client.call<{ data: { name: string }[] }>('GET', '/automations');
+  assert.ok(body.data.every(({ name }) => name !== 'Hello'));
+});
+
+test('every template of the console’s editor is a valid automation', async () => {
+  for (const { id, text } of templates) {
+    const { body } = await client.call<{ problems: unknown[] }>('POST', '/automations/check', { text });
+    assert.deepEqual(body.problems, [], id);
+  }
+  assert.ok(templates.length > 3);
 });

@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, unlinkSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
+import { openDirectory } from '../../src/backup/archive.ts';
 import { BackupError } from '../../src/backup/error.ts';
 import { formatManifest, readManifest } from '../../src/backup/manifest.ts';
 import { Progress } from '../../src/backup/progress.ts';
@@ -89,7 +90,7 @@ async function createEmpty(): Promise<Emptiness> {
 
 function restore(from: string, { db, target, blobs }: Emptiness, more: Partial<RestoreOptions> = {}) {
   const options = { openSecrets: () => server.services.secrets, reuseBlobs: false, ...more };
-  return restoreBackup({ db, target, blobs, log, progress }, from, options);
+  return restoreBackup({ db, target, blobs, log, progress }, openDirectory(from), options);
 }
 
 /** Every row of every table as text, by table. */
@@ -217,7 +218,7 @@ test('S3 to disk and back keeps every byte', async () => {
     const from = join(directory, 'from-s3');
     const manifest = await takeBackup({ ...deps(bucket), target: empty.target }, from);
     assert.equal(manifest.blobs.count, filesCount);
-    await verifyBackup(from, progress);
+    await verifyBackup(openDirectory(from), progress);
     const other = await createEmpty();
     await restore(from, other);
     assert.deepEqual(await contentOf(other.db), await contentOf(empty.db));
@@ -256,7 +257,7 @@ test('whatever is damaged is found, and a restore writes nothing then', async ()
     const from = join(directory, 'damaged');
     cpSync(whole, from, { recursive: true });
     damage(from);
-    await assert.rejects(verifyBackup(from, progress), BackupError, name);
+    await assert.rejects(verifyBackup(openDirectory(from), progress), BackupError, name);
     await assert.rejects(restore(from, empty), BackupError, name);
     rmSync(from, { recursive: true });
   }
@@ -298,7 +299,7 @@ test('another root secret, a newer release and a database in use are refused bef
   await assert.rejects(restore(whole, empty, { openSecrets: () => secrets }), /root secret differs from the one/);
   const newer = join(directory, 'newer');
   cpSync(whole, newer, { recursive: true });
-  const manifest = await readManifest(newer);
+  const manifest = await readManifest(openDirectory(newer));
   manifest.migrations.push({ version: 9_999, name: '9999_later.sql', checksum: '' });
   const { text, sum } = formatManifest(manifest);
   writeFileSync(join(newer, 'manifest.json'), text);
@@ -314,7 +315,7 @@ test('another root secret, a newer release and a database in use are refused bef
 test('a backup from before the first release, with other migrations and without the table of credentials, is restored', async () => {
   const from = join(directory, 'old-numbering');
   cpSync(whole, from, { recursive: true });
-  const manifest = await readManifest(from);
+  const manifest = await readManifest(openDirectory(from));
   const old = { ...manifest, tables: manifest.tables.filter(({ name }) => name !== 'credentials') };
   const checksum = '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
   const writeWith = (count: number) => {

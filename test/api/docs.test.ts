@@ -29,6 +29,7 @@ const pages = [
   'docs/search.md',
   'docs/automations.md',
   'docs/key-value.md',
+  'docs/webhooks.md',
   'docs/retries.md',
   'docs/cli.md',
   'docs/mcp.md',

@@ -182,7 +182,7 @@ test('every known path returns 405 and Allow for other methods, credentials or n
   }
   await refused(405, 'method_not_allowed', 'POST', '/api/v1/users/me', { key, body: {} });
   await refused(404, 'not_found', 'POST', '/api/v1/nowhere', { key, body: {} });
-  await refused(404, 'not_found', 'GET', '/');
+  await refused(404, 'not_found', 'GET', '/nowhere');
 });
 
 function patternOf(path: string): RegExp {

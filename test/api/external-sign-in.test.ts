@@ -64,6 +64,18 @@ test('a user signs in to the console at the issuer, by authorization code with P
   assert.equal((await api('GET', callback, { headers: { cookie } })).status, 401);
 });
 
+test('a browser gets a failed sign-in as a page that says what happened and leads back; a program gets JSON', async () => {
+  const { cookie } = await begin();
+  const path = '/console/oidc/callback?error=access_denied&state=wrong';
+  const page = await api('GET', path, { headers: { cookie, accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });
+  assert.equal(page.status, 401);
+  assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8');
+  assert.match(page.headers.get('content-security-policy') ?? '', /default-src 'none'/);
+  assert.match(page.text, /You are not signed in.*This sign-in is not valid.*href="\/console\/"/s);
+  const { body } = await api<ErrorBody>('GET', path, { headers: { cookie } });
+  assert.equal(body.error.code, 'invalid_credentials');
+});
+
 test('an MCP client finds the issuer, signs in with OAuth and calls a tool', async () => {
   const url = `${server.baseUrl}/mcp/${app.publishableKey}`;
   const refused = await api('POST', `/mcp/${app.publishableKey}`, { body: {} });

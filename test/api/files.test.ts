@@ -342,3 +342,31 @@ test('a signed URL works for everybody until it expires, and for nothing else', 
       404,
     );
 });
+
+test('the list of files is sorted by name, size or time, and a prefix shows one folder', async () => {
+  const app = await server.provision.app();
+  const make = (filename: string, text: string) =>
+    server.api('POST', '/api/v1/files', {
+      key: app.secretKey,
+      body: { filename, content_type: 'text/plain', data: Buffer.from(text).toString('base64') },
+    });
+  for (const [name, text] of [
+    ['reports/b.txt', 'bb'],
+    ['reports/a.txt', 'a'],
+    ['notes.txt', 'cccc'],
+  ] as const)
+    assert.equal((await make(name, text)).status, 201);
+  const names = async (query: string) => {
+    const { body } = await server.api<{ data: { filename: string }[] }>('GET', `/api/v1/files?${query}`, {
+      key: app.secretKey,
+    });
+    return body.data.map(({ filename }) => filename);
+  };
+  assert.deepEqual(await names('sort=filename'), ['notes.txt', 'reports/a.txt', 'reports/b.txt']);
+  assert.deepEqual(await names('sort=-size'), ['notes.txt', 'reports/b.txt', 'reports/a.txt']);
+  assert.deepEqual(await names('sort=created_at'), ['reports/b.txt', 'reports/a.txt', 'notes.txt']);
+  assert.deepEqual(await names('prefix=reports/&sort=size'), ['reports/a.txt', 'reports/b.txt']);
+  assert.deepEqual(await names('prefix=reports%25'), []);
+  const wrong = await server.api('GET', '/api/v1/files?sort=colour', { key: app.secretKey });
+  assert.equal(wrong.status, 422);
+});

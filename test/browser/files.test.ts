@@ -27,7 +27,7 @@ test('files are uploaded, found, read, shared, transferred and deleted', async (
     },
   ]);
   const uploads = page.getByRole('list', { name: 'Uploads' });
-  await uploads.getByText('Uploaded ✓').nth(2).waitFor();
+  await uploads.getByText('Uploaded', { exact: true }).nth(2).waitFor();
   const rows = page.locator('table.list tbody tr');
   await rows.nth(2).waitFor();
   await it.picture(page, 'files');

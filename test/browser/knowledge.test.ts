@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import { ConsoleTest } from '../support/browser.ts';
-import { loadApp } from '../support/console.ts';
+import { choosePrincipal, loadApp } from '../support/console.ts';
 import { startSite } from '../support/fixture-site.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 
@@ -49,7 +49,7 @@ test('a source is made, fed, browsed and searched, and each hit says why it rank
   // A new app has nobody to own a source yet.
   await dialog.getByLabel('Name of the organisation').fill('Pilots');
   await dialog.getByRole('button', { name: 'Create it' }).click();
-  await dialog.getByText('this app has none yet').waitFor({ state: 'detached' });
+  await dialog.getByText('has no organisation yet').waitFor({ state: 'detached' });
   await dialog.getByRole('radio', { name: 'Documents' }).check();
   await dialog.getByLabel('Name', { exact: true }).fill('Harbour rules');
   await dialog.getByLabel('Language (optional)').fill('english');
@@ -116,7 +116,7 @@ test('a page of the web is ingested before one’s eyes; the form comes from the
   assert.equal(await dialog.getByLabel('Max pages (optional)').count(), 0);
   await dialog.getByLabel('URL', { exact: true }).fill(`${site.origin}/`);
   await dialog.getByLabel('Schedule (optional)').fill('whenever');
-  await dialog.getByLabel('Owner').selectOption({ label: 'Organisation Pilots' });
+  await choosePrincipal(page, dialog.getByLabel('Owner'), 'Pilots');
   await dialog.getByRole('button', { name: 'Create the source' }).click();
   await dialog.getByLabel('Schedule (optional)').and(page.locator('[aria-invalid=true]')).waitFor();
   await dialog.getByLabel('Schedule (optional)').fill('0 3 * * *');
@@ -130,7 +130,7 @@ test('a page of the web is ingested before one’s eyes; the form comes from the
   await page.getByRole('button', { name: 'Pause the source' }).click();
   await page.getByRole('button', { name: 'Activate the source' }).waitFor();
   await page.getByRole('button', { name: 'Delete the source' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Delete the source' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete it' }).click();
   await page.getByRole('heading', { name: 'Knowledge' }).waitFor();
   await it.picture(page, 'knowledge');
 });

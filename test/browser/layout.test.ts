@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { after, afterEach, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { parseId } from '../../src/ids.ts';
@@ -31,6 +33,14 @@ const source = await knowledge.createSource({ org: org.id, metadata: { name: 'Ha
 const document = await knowledge.push(source, `# Fees\n\n${'A berth costs twelve euros. '.repeat(30)}`, {
   title: 'Fees',
 });
+const team = await create('/teams', { name: 'Pilots', org: org.id });
+await create(`/teams/${team}/members`, { user: user.id });
+const agent = await create('/agents', { name: 'Harbour agent', lookup_key: 'harbour', org: org.id });
+await create('/installations', { agent, kind: 'thread/messages' });
+const thread = await create('/threads', { title: 'Night watch', agent });
+await create('/sandboxes', { name: 'Rehearsal' });
+await create('/identity_issuers', { issuer: 'https://login.harbour.example', audience: 'quarry' });
+await api('PUT', '/api/v1/secrets/CRM_TOKEN', { key, body: { value: 'v' } });
 await api('PUT', `/api/v1/kv/${'k'.repeat(200)}`, { key, body: { value: 'v'.repeat(500), user: user.id } });
 const workflow = {
   kind: 'WorkflowGraph',
@@ -72,11 +82,35 @@ const pages: Record<string, [path: string, sign: string]> = {
   'knowledge-source': [`/knowledge/${source}`, 'Fees'],
   'knowledge-search': [`/knowledge/${source}?tab=search`, 'Hits at most'],
   'knowledge-document': [`/knowledge/documents/${document}`, 'twelve euros'],
-  automations: ['/runs', 'Mooring request'],
-  automation: [`/runs/automations/${automation}`, 'atr_'],
+  overview: ['/overview', 'Recent activity'],
+  automations: ['/automations', 'Mooring request'],
+  'automation-new': ['/automations/new', 'Save and run'],
+  automation: [`/automations/${automation}`, 'atr_'],
+  'automation-definition': [`/automations/${automation}?tab=definition`, 'Save and run'],
+  'automation-versions': [`/automations/${automation}?tab=versions`, 'start_node'],
+  runs: ['/runs', 'Mooring request'],
   run: [`/runs/${run}`, 'run completed'],
   kv: ['/kv', 'kkkk'],
+  config: ['/config', 'No entries yet'],
   keys: ['/keys', 'publishable'],
+  secrets: ['/secrets', 'CRM_TOKEN'],
+  users: ['/users', 'ada.of.the.outer.harbour'],
+  user: [`/users/${user.id}`, 'Personal tokens'],
+  orgs: ['/orgs', 'Created'],
+  org: [`/orgs/${org.id}`, 'Changed'],
+  teams: ['/teams', 'Pilots'],
+  team: [`/teams/${team}`, 'Members'],
+  agents: ['/agents', 'Harbour agent'],
+  agent: [`/agents/${agent}`, 'Search what it owns'],
+  threads: ['/threads', 'Night watch'],
+  thread: [`/threads/${thread}`, 'Post the message'],
+  installations: ['/installations', 'thread/messages'],
+  issuers: ['/issuers', 'login.harbour.example'],
+  usage: ['/usage', 'Pages this month'],
+  audit: ['/audit', 'When'],
+  'audit-credentials': ['/audit?tab=credentials', 'Refused'],
+  sandboxes: ['/sandboxes', 'Rehearsal'],
+  apps: ['/apps', 'Harbour authority'],
   jobs: ['/jobs', 'poisoned'],
 };
 
@@ -154,6 +188,45 @@ test('on every page text stands out as WCAG AA asks for, each control has a name
   }
 });
 
+test('the first page needs at most 250 KiB, compressed', async () => {
+  const page = await it.openAsDeveloper(app, '/console/overview');
+  await page.getByText('Recent activity').waitFor();
+  const sizes = `performance.getEntriesByType('resource').filter(({ name }) => name.includes('/console/assets/'))
+    .map(({ encodedBodySize }) => encodedBodySize)`;
+  const loaded = (await page.evaluate(sizes)) as number[];
+  const bytes = loaded.reduce((sum, size) => sum + size, 0);
+  assert.ok(loaded.length > 3 && bytes > 50 * 1024, `${loaded.length} files of ${bytes} bytes`);
+  assert.ok(bytes <= 250 * 1024, `${bytes} bytes`);
+});
+
+type Axe = { run(context: unknown, options: unknown): Promise<{ violations: Violation[] }> };
+type Violation = { id: string; help: string; nodes: { target: string[]; failureSummary: string }[] };
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What axe finds on the page, by WCAG 2.1 A and AA and its own best practices. */
+async function findViolations(page: Page): Promise<string[]> {
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
+  const { violations } = await page.evaluate(() => {
+    const { axe } = globalThis as unknown as { axe: Axe };
+    return axe.run({ exclude: ['iframe'] }, { resultTypes: ['violations'] });
+  });
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`);
+}
+
+test('axe finds no violation on any page, light or dark, nor in a dialog', async () => {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const page = await it.openAsDeveloper(app, '/console/files', 'desktop', { colorScheme });
+    for (const [name, where] of Object.entries(pages)) {
+      await visit(page, where);
+      assert.deepEqual(await findViolations(page), [], `${name}, ${colorScheme}`);
+    }
+    await visit(page, ['/users', 'New user']);
+    await page.getByRole('button', { name: 'New user' }).click();
+    await page.getByRole('dialog').waitFor();
+    assert.deepEqual(await findViolations(page), [], `dialog, ${colorScheme}`);
+  }
+});
+
 test('the system’s dark mode is followed, as readable as the light one; the switch overrides it and is stored', async () => {
   const page = await it.openAsDeveloper(app, '/console/files', 'desktop', { colorScheme: 'dark' });
   const ground = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
@@ -178,7 +251,9 @@ test('the main action of each page is reached and used by keyboard alone, dialog
     ['/files', 'Choose files'],
     ['/extractions', 'Extract'],
     ['/knowledge', 'New source'],
-    ['/runs', 'New automation'],
+    ['/users', 'New user'],
+    ['/secrets', 'New secret'],
+    ['/issuers', 'New issuer'],
     ['/kv', 'New entry'],
     ['/keys', 'New key'],
   ] as const) {
@@ -198,7 +273,7 @@ test('the main action of each page is reached and used by keyboard alone, dialog
   for (let presses = 0; presses < 12; presses++) {
     await page.keyboard.press('Tab');
     const outside = await page.evaluate(
-      "document.activeElement !== document.body && !document.querySelector('dialog').contains(document.activeElement)",
+      "document.activeElement !== document.body && !document.querySelector('[role=dialog]').contains(document.activeElement)",
     );
     assert.equal(outside, false);
   }

@@ -31,3 +31,27 @@ test('the API reference opens without a violation of its policy, loads nothing f
   await it.picture(page, 'reference');
   assert.deepEqual(elsewhere, []);
 });
+
+test('the reference shows examples with its own address, and finds operations by any of their words', async () => {
+  const page = await it.open('/docs');
+  await page.getByText('Your shell', { exact: true }).click();
+  await page.getByText(`export BASE=${it.server.baseUrl}`).waitFor();
+  const search = page.getByRole('searchbox', { name: 'Search operations' });
+  await search.fill('inbound secret url');
+  const found = page.locator('.opblock');
+  await page.locator('#operations-Knowledge-getInboundUrl').waitFor();
+  assert.equal(await page.locator('#operations-Apps-listKeys').count(), 0);
+  const few = await found.count();
+  assert.ok(few > 0 && few < 10, String(few));
+  await it.picture(page, 'reference-search');
+  await page.locator('#operations-Knowledge-getInboundUrl .opblock-summary').click();
+  await page.getByText('Callers: user, secret key, developer.').waitFor();
+  await search.fill('createTeam');
+  await page.locator('#operations-Teams-createTeam .opblock-summary').click();
+  await page.locator('#operations-Teams-createTeam').getByText('"Reads everything."').first().waitFor();
+  await it.picture(page, 'reference-example');
+  await search.fill('zzz');
+  await page.waitForFunction('document.querySelectorAll(".opblock").length === 0');
+  await search.fill('');
+  await page.locator('#operations-tag-Teams').waitFor();
+});

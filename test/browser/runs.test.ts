@@ -35,10 +35,11 @@ const mooring = {
 };
 
 test('an automation is made from the example, run, and its result read', async () => {
-  const page = await it.openAsDeveloper(app, '/console/runs');
-  await page.getByRole('button', { name: 'Start from an example' }).click();
+  const page = await it.openAsDeveloper(app, '/console/automations');
+  await page.getByRole('link', { name: 'New automation' }).first().click();
   await page.getByRole('button', { name: 'Create', exact: true }).click();
   await page.getByRole('heading', { name: 'Hello' }).waitFor();
+  await page.getByRole('button', { name: 'Activate' }).click();
   await page.getByText('Press “Run…”').waitFor();
   await page.getByRole('button', { name: 'Run…' }).click();
   await page.getByLabel('Payload').fill('{"name": "Ada"}');
@@ -48,30 +49,30 @@ test('an automation is made from the example, run, and its result read', async (
   const completed = page.getByRole('listitem').filter({ hasText: 'node completed greet' });
   await completed.locator('summary').click();
   await completed.getByText('"payload": "Hello Ada"').waitFor();
-  await page.getByRole('button', { name: 'greet, transform, done' }).waitFor();
+  await page.getByRole('button', { name: 'greet transform · done' }).waitFor();
 });
 
 test('a run is watched as it goes: waiting, signalled, completed; another is cancelled and run again', async () => {
   const key = app.secretKey;
   const made = await it.server.api<{ id: string }>('POST', '/api/v1/automations', { key, body: mooring });
   await it.server.api('POST', `/api/v1/automations/${made.body.id}/activate`, { key });
-  const page = await it.openAsDeveloper(app, `/console/runs/automations/${made.body.id}`);
+  const page = await it.openAsDeveloper(app, `/console/automations/${made.body.id}`);
   await page.getByRole('button', { name: 'Run…' }).click();
   await page.getByText('"metres": 0').waitFor();
   await page.getByLabel('Payload').fill('{"ship": "Alba", "metres": 90}');
   await page.getByRole('button', { name: 'Run it' }).click();
-  await page.getByRole('button', { name: 'pilot, wait_for_signal, waiting' }).waitFor();
+  await page.getByRole('button', { name: 'pilot wait for signal · waiting' }).waitFor();
   await it.picture(page, 'run-waiting');
   await page.getByRole('button', { name: 'Send a signal' }).click();
   await page.getByLabel('Payload').fill('{"pilot": "Mara"}');
   await page.getByRole('button', { name: 'Send', exact: true }).click();
   await page.getByText('"berth": "B12"').first().waitFor();
-  await page.getByRole('button', { name: 'done, complete, done' }).waitFor();
+  await page.getByRole('button', { name: 'done complete · done' }).waitFor();
   const journal = page.getByRole('region', { name: 'Journal' });
   await journal.getByText('signal received').waitFor();
   await journal.getByText('run completed').waitFor();
   await it.picture(page, 'run');
-  await page.getByRole('button', { name: 'berth, transform, done' }).click();
+  await page.getByRole('button', { name: 'berth transform · done' }).click();
   await page.getByRole('heading', { name: 'Journal of berth' }).waitFor();
 
   await page.getByRole('button', { name: 'Run again' }).click();
@@ -79,7 +80,10 @@ test('a run is watched as it goes: waiting, signalled, completed; another is can
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('button', { name: 'Cancel the run' }).click();
   await page.getByText('cancelled', { exact: true }).waitFor();
-  await page.getByRole('link', { name: '← Automation' }).click();
+  await page
+    .getByRole('heading', { name: /^Run of/ })
+    .getByRole('link')
+    .click();
   await page.locator('table.list tbody tr').nth(1).waitFor();
   await it.picture(page, 'automation');
 
@@ -104,5 +108,5 @@ test('a run that failed says at which node and why', async () => {
   const run = await it.server.api<{ id: string }>('POST', '/api/v1/automations/weigh/invoke', { key, body: {} });
   const page = await it.openAsDeveloper(app, `/console/runs/${run.body.id}`);
   await page.getByRole('alert').getByText('In the node sum.').waitFor();
-  await page.getByRole('button', { name: 'sum, transform, failed' }).waitFor();
+  await page.getByRole('button', { name: 'sum transform · failed' }).waitFor();
 });

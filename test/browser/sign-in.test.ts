@@ -103,7 +103,7 @@ test('a developer chooses app, sandbox and organisation, and everything then bel
   await page.getByLabel('Name').fill('Second app');
   await page.getByRole('button', { name: 'Create the app' }).click();
   await page.locator('select').first().getByRole('option', { name: 'Second app' }).waitFor({ state: 'attached' });
-  await page.getByText('No keys yet').waitFor();
+  await page.getByRole('heading', { name: 'First steps' }).waitFor();
   assert.equal(await page.getByLabel('Organisation').inputValue(), '');
 });
 
@@ -125,6 +125,6 @@ test('a developer without an app is led to their first one', async () => {
   await page.getByText('Create your first app').waitFor();
   await page.getByLabel('Name').fill('Lighthouse');
   await page.getByRole('button', { name: 'Create the app' }).click();
-  await page.getByText('No files yet').waitFor();
+  await page.getByRole('heading', { name: 'First steps' }).waitFor();
   assert.equal((await api('GET', '/protected/api/v1/developer/apps', { token: lonely.developerToken })).status, 200);
 });

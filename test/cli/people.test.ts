@@ -374,6 +374,7 @@ test('every command explains itself', async () => {
     ['extract'],
     ['ingest'],
     ['search'],
+    ['eval'],
     ['kv', 'put'],
     ['runs', 'invoke'],
     ['token', 'user'],

@@ -21,8 +21,11 @@ const dockerfile = readProjectFile('Dockerfile');
 const compose = parse(readProjectFile('compose.yaml'), { merge: true }) as Compose;
 const units = readdirSync(join(projectRoot, 'deploy')).filter((name) => /\.(service|timer)$/.test(name));
 const settings = new Set(describeConfig(readConfig({}), {}).map(({ variable }) => variable));
-/** Node's own variable, which no setting of Quarry is. */
-const others = new Set(['NODE_ENV']);
+/** Node's own variables, which no setting of Quarry is. */
+const others = new Set(['NODE_ENV', 'NODE_COMPILE_CACHE']);
+/** What the image's build makes, and what it reads for that. */
+const built = new Set(['node_modules', 'dist', 'console/dist']);
+const buildNeeds = ['package.json', 'tsconfig.json', 'tsconfig.build.json'];
 
 /** Throws unless the words, from `serve` on, name a command and options that it has. */
 function assertCommand(words: string[], where: string): void {
@@ -86,9 +89,9 @@ test('the commands that they run exist', () => {
   const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(dockerfile) ?? [];
   assertCommand(JSON.parse(command) as string[], 'CMD');
   for (const unit of units)
-    for (const [, words = ''] of readProjectFile(`deploy/${unit}`).matchAll(/src\/main\.ts (.*)$/gm))
+    for (const [, words = ''] of readProjectFile(`deploy/${unit}`).matchAll(/dist\/main\.js (.*)$/gm))
       assertCommand(words.split(' '), unit);
-  for (const [, words = ''] of readProjectFile('deploy/backup.sh').matchAll(/^quarry (.*)$/gm))
+  for (const [, words = ''] of readProjectFile('deploy/backup.sh').matchAll(/^ *quarry (.*)$/gm))
     assertCommand(words.split(' '), 'backup.sh');
 
   assert.throws(() => assertCommand(['sreve'], 'a typing mistake'));
@@ -103,7 +106,7 @@ test('what they copy, mount and wait for is there', () => {
     .split('\n')
     .filter((line) => line.startsWith('!'))
     .map((line) => line.slice(1));
-  for (const needed of ['package.json', 'package-lock.json', '.npmrc', 'bin', 'src', 'migrations', 'scripts'])
+  for (const needed of [...buildNeeds, 'package-lock.json', '.npmrc', 'bin', 'src', 'migrations', 'scripts', 'console'])
     assert.ok(kept.includes(needed), `.dockerignore keeps ${needed} out of the image`);
   assert.deepEqual(danglingReferences(compose), []);
   assert.deepEqual(
@@ -117,15 +120,17 @@ test('what they copy, mount and wait for is there', () => {
   const named = units.flatMap((unit) => pathsOfUnit(readProjectFile(`deploy/${unit}`)));
   assert.ok(named.length > 0);
   assert.deepEqual(missingPaths(named), [], 'The units name them.');
-  assert.deepEqual(missingPaths(pathsOfUnit('ExecStart=/opt/quarry/bin/querry.js serve')), ['bin/querry.js']);
+  assert.deepEqual(missingPaths(pathsOfUnit('ExecStart=/opt/quarry/node_modules/quarry/bin/querry.js serve')), [
+    'bin/querry.js',
+  ]);
 });
 
 function missingPaths(paths: string[]): string[] {
-  return paths.filter((path) => path !== 'node_modules' && !existsSync(join(projectRoot, path)));
+  return paths.filter((path) => !built.has(path) && !existsSync(join(projectRoot, path)));
 }
 
 function pathsOfUnit(text: string): string[] {
-  return [...text.matchAll(/\/opt\/quarry\/((?!node_modules)[\w./-]+)/g)].map(([, path = '']) => path);
+  return [...text.matchAll(/node_modules\/quarry\/((?!dist)[\w./-]+)/g)].map(([, path = '']) => path);
 }
 
 /** Services and volumes that compose.yaml refers to and does not define. */

@@ -14,6 +14,14 @@ test('a migration that was recorded is never edited or removed', () => {
   );
 });
 
+test('the release that the recorded migrations belong to is the version of package.json', () => {
+  const { version, released } = JSON.parse(readProjectFile('migrations/release.json'));
+  const project = JSON.parse(readProjectFile('package.json'));
+  assert.equal(typeof released, 'boolean');
+  // The first release; later versions add migrations to it.
+  assert.ok(released || version === project.version, 'Set `released` in migrations/release.json with the release.');
+});
+
 test('every migration is recorded', () => {
   assert.deepEqual(
     findUnrecorded(recorded, migrations),

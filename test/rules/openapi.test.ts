@@ -1,15 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { Ajv } from 'ajv';
+import addFormats from 'ajv-formats';
 import { readProjectFile } from '../support/source.ts';
 
-type Response = { content?: Record<string, unknown>; headers?: Record<string, unknown> };
+type Media = { examples?: Record<string, { $ref: string }> };
+type Response = { content?: Record<string, Media>; headers?: Record<string, unknown> };
 type Operation = {
   operationId: string;
-  parameters?: { name: string; in: string }[];
+  description?: string;
+  parameters?: { name: string; in: string; example?: unknown }[];
+  requestBody?: { content: Record<string, Media> };
   responses: Record<string, Response>;
 };
-type OpenApi = { paths: Record<string, Record<string, Operation>> };
+type OpenApi = {
+  paths: Record<string, Record<string, Operation>>;
+  components: { examples: Record<string, { value: unknown }> };
+};
 
 const source = readProjectFile('openapi.json');
 const document = JSON.parse(source) as OpenApi;
@@ -77,4 +85,54 @@ test('every operation declares the errors that it can return', () => {
       for (const status of wanted) if (!(status in responses)) missing.push(`${method} ${operationId}: ${status}`);
     }
   assert.deepEqual(missing, []);
+});
+
+test('every operation is described, and names its callers', () => {
+  const missing: string[] = [];
+  for (const operations of Object.values(document.paths))
+    for (const { operationId, description = '' } of Object.values(operations))
+      if (!/^[^\n]{15,}\.\n\nCallers: .+\.$/.test(description)) missing.push(operationId);
+  assert.deepEqual(missing, [], 'Give the route a `description`, or the resource an `about`.');
+});
+
+/** What is wrong with the examples of a document: one is missing, or does not fit its schema. */
+function checkExamples({ paths, components }: OpenApi): string[] {
+  const ajv = new Ajv({ strict: false, allErrors: true, validateSchema: false });
+  addFormats.default(ajv);
+  ajv.addSchema({ paths, components }, 'api');
+  const segment = (part: string) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'));
+  const checkMedia = (place: string[], media: Media | undefined): string[] => {
+    if (media === undefined) return [];
+    const name = media.examples?.example?.$ref.split('/').at(-1) ?? '';
+    const example = components.examples[name];
+    if (example === undefined) return [`${place[2]} ${place[1]}: no example of ${place[3]} ${place[4] ?? ''}`];
+    const schema = { $ref: `api#/${[...place, 'content', 'application/json', 'schema'].map(segment).join('/')}` };
+    return ajv.validate(schema, example.value) ? [] : [`${name}: ${ajv.errorsText()}`];
+  };
+  return Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).flatMap(([method, { parameters = [], requestBody, responses }]) => {
+      const place = ['paths', path, method];
+      const bare = parameters.filter((parameter) => parameter.in === 'path' && parameter.example === undefined);
+      const success = Object.entries(responses).filter(([status]) => status.startsWith('2'));
+      return [
+        ...bare.filter(({ name }) => name !== 'app').map(({ name }) => `${method} ${path}: no example of ${name}`),
+        ...checkMedia([...place, 'requestBody'], requestBody?.content['application/json']),
+        ...success.flatMap(([status, { content }]) =>
+          checkMedia([...place, 'responses', status], content?.['application/json']),
+        ),
+      ];
+    }),
+  );
+}
+
+test('every JSON body, JSON response and path parameter has an example that fits its schema', () => {
+  assert.deepEqual(checkExamples(document), [], 'Record it: see test/api/reference-examples.test.ts.');
+
+  const broken = structuredClone(document);
+  broken.components.examples.createUserRequest = { value: { email: 7 } };
+  delete broken.components.examples.getUsage200;
+  assert.match(
+    checkExamples(broken).join('\n'),
+    /usage: no example of responses 200\n(?:.*\n)*createUserRequest: data\/email must be string/,
+  );
 });

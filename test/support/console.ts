@@ -1,3 +1,4 @@
+import type { Locator, Page } from 'playwright-core';
 import type { TestApp } from './provisioner.ts';
 import type { TestServer } from './server.ts';
 
@@ -18,4 +19,11 @@ export async function loadApp({ provision, db }: TestServer, name = 'Harbour aut
   await db`update apps set name = ${name} where id = ${app.app.uuid}`;
   await db`update developers set name = 'Mara Lind' where id = ${app.developerUuid}`;
   return app;
+}
+
+/** Chooses a user, agent, team or org as a person does: by its name. */
+export async function choosePrincipal(page: Page, control: Locator, name: string): Promise<void> {
+  await control.click();
+  await page.getByPlaceholder('Name, e-mail or id').fill(name);
+  await page.getByRole('option', { name }).first().click();
 }

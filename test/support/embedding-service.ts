@@ -6,6 +6,8 @@ type EmbeddingService = {
   url: string;
   /** Texts that were embedded, in order. */
   texts: string[];
+  /** How many texts each request had. */
+  batches: number[];
   /** While set, every request is answered with this status. */
   broken: number | undefined;
   /** While set, a request with a text that contains this word gets no response. */
@@ -22,6 +24,7 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
   const embedder = lexicalEmbedder();
   const service = {
     texts: [] as string[],
+    batches: [] as number[],
     broken: undefined as number | undefined,
     silentOn: undefined as string | undefined,
     hanging: [] as ServerResponse[],
@@ -43,6 +46,7 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
       return onHanging();
     }
     service.texts.push(...input);
+    service.batches.push(input.length);
     const vectors = await embedder.embed(input, 'passage');
     const data = vectors.map((vector, index) => {
       const folded = new Array<number>(64).fill(0);

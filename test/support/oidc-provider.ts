@@ -33,7 +33,7 @@ export async function startProvider({ redirectUris }: { redirectUris: string[] }
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  let subject = '';
+  let subject = 'ada';
   const name = 'oidc-provider';
   const { default: ProviderClass } = (await import(name)) as {
     default: new (issuer: string, options: object) => Provider;

@@ -121,6 +121,26 @@ test('Hebrew and Arabic pages read from right to left, Latin words in them from 
   assert.match(markdown, /السفن جاءت وذهبت طوال العام/);
 });
 
+test('Arabic ligatures, and numbers, signs and brackets where scripts meet, are in reading order', async () => {
+  const { markdown } = await parse(fixture('right-to-left-page.pdf'));
+  assert.match(
+    markdown,
+    /السلام عليكم، لا تزال الأعمال مستمرة معاً \(انظر الجدول\) وقد طلبت شركة Northern Ferry سفينتين/,
+  );
+  assert.match(markdown, /بسعر 1,250 دولار في عام 2023، والدليل PDF متاح على https:\/\/example\.org\/docs للجميع\./);
+  assert.match(markdown, /\(ראו טבלה 3\), במחיר של כ-45/);
+  assert.match(markdown, /גידול של 12\.5% בשנת 2022\. החברה Northern Ferry הזמינה שתי אוניות דרך ה-API שלה\./);
+});
+
+test('a page from right to left has its headings, its right column first and its table', async () => {
+  const { markdown } = await parse(fixture('right-to-left-page.pdf'));
+  assert.match(markdown, /^# الأسلاك والآلات$/m);
+  assert.match(markdown, /^## עיקרי הדברים$/m);
+  assert.ok(markdown.indexOf('הטור הימני') < markdown.indexOf('מיליון'), markdown);
+  assert.ok(markdown.indexOf('מיליון') < markdown.indexOf('הטור השמאלי'), markdown);
+  assert.match(markdown, /^\| שם \| מספר \|\n\|[ -|]+\n\| מנועים \| 12 \|\n\| שרשראות \| 40 \|\n\| ברגים \| 7 \|$/m);
+});
+
 test('a page that is turned reads as it is shown', async () => {
   const title = 'BT /F1 18 Tf 0 1 -1 0 60 60 Tm (Harbour report) Tj ET';
   const body = 'BT /F1 10 Tf 0 1 -1 0 90 60 Tm (Ships came and went all year long.) Tj ET';

@@ -1,8 +1,8 @@
 import type { Operations } from './generated.ts';
 
 /** An operation by method and path, as openapi.json has it. */
-type OperationName = keyof Operations;
-type Answer<K extends OperationName> = Operations[K]['answer'];
+export type OperationName = keyof Operations;
+export type Answer<K extends OperationName> = Operations[K]['answer'];
 export type Item<K extends OperationName> = Answer<K> extends { data: (infer T)[] } ? T : never;
 type Part<K extends OperationName, P extends 'path' | 'query' | 'body'> = Operations[K][P];
 type Nothing = Record<never, never>;
@@ -15,7 +15,7 @@ type Input<K extends OperationName> = {
   [P in 'path' | 'query' | 'body' as Optional<Part<K, P>> extends true ? P : never]?: Part<K, P>;
 } & { headers?: Record<string, string>; signal?: AbortSignal };
 
-type Arguments<K extends OperationName> = Nothing extends Input<K> ? [input?: Input<K>] : [input: Input<K>];
+export type Arguments<K extends OperationName> = Nothing extends Input<K> ? [input?: Input<K>] : [input: Input<K>];
 
 /** The API's error, or a network error (`status` 0). */
 export class ApiError extends Error {

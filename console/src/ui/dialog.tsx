@@ -1,8 +1,19 @@
-import { type FormEvent, type ReactNode, useLayoutEffect, useRef } from 'react';
+import * as RadixDialog from '@radix-ui/react-dialog';
+import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useRef, useState } from 'react';
 import type { ApiError } from '../api/client.ts';
-import { Button, ErrorNotice } from './basics.tsx';
+import { Button, IconButton } from './button.tsx';
+import { X } from './icons.ts';
+import './dialog.css';
+import { ErrorNotice } from './notice.tsx';
+import { useUnsaved } from './unsaved.ts';
 
-/** A modal dialog: the browser's own, which traps the focus and closes on Escape. */
+/** Closes the dialog around; asks first when something was typed. */
+const CloseContext = createContext<(() => void) | undefined>(undefined);
+
+/**
+ * A modal dialog. It traps the focus, which begins in the first field, and gives it back. What was typed is never lost
+ * silently: Escape, a click outside and Cancel ask first.
+ */
 export function Dialog({
   title,
   onClose,
@@ -14,31 +25,75 @@ export function Dialog({
   children: ReactNode;
   wide?: boolean;
 }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  // Before the element is removed: only then does the browser restore the focus.
-  useLayoutEffect(() => {
-    const shown = dialog.current;
-    shown?.showModal();
-    return () => shown?.close();
-  }, []);
+  const typed = useRef(false);
+  const [isTyped, setTyped] = useState(false);
+  const [asking, setAsking] = useState(false);
+  // There is no trigger that Radix knows: the dialog is there only while it is open.
+  const [opener] = useState(() => document.activeElement);
+  useUnsaved(isTyped);
+  const requestClose = () => {
+    if (typed.current) setAsking(true);
+    else onClose();
+  };
+  const noteTyping = (event: FormEvent) => {
+    const { type } = event.target as HTMLInputElement;
+    if (typed.current || type === 'checkbox' || type === 'radio' || type === 'search') return;
+    typed.current = true;
+    setTyped(true);
+  };
   return (
-    <dialog
-      ref={dialog}
-      className={wide ? 'wide' : ''}
-      aria-label={title}
-      onCancel={(event) => {
-        event.preventDefault();
-        onClose();
-      }}
-    >
-      <header>
-        <h2>{title}</h2>
-        <Button kind="quiet" aria-label="Close" onClick={onClose}>
-          ✕
+    <RadixDialog.Root open onOpenChange={(open) => open || requestClose()}>
+      <RadixDialog.Portal>
+        <RadixDialog.Overlay className="dialog-overlay" />
+        <RadixDialog.Content
+          className={wide ? 'dialog wide' : 'dialog'}
+          aria-describedby={undefined}
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
+          }}
+          onInput={noteTyping}
+        >
+          <RadixDialog.Title asChild>
+            <h2>{title}</h2>
+          </RadixDialog.Title>
+          <CloseContext value={requestClose}>
+            <div className="dialog-body">{children}</div>
+          </CloseContext>
+          {asking ? (
+            <Discard
+              onKeep={() => setAsking(false)}
+              onDiscard={() => {
+                typed.current = false;
+                onClose();
+              }}
+            />
+          ) : null}
+          {/* Last, so that the focus begins in the first field. */}
+          <IconButton label="Close" className="dialog-close" onClick={requestClose}>
+            <X size={18} aria-hidden="true" />
+          </IconButton>
+        </RadixDialog.Content>
+      </RadixDialog.Portal>
+    </RadixDialog.Root>
+  );
+}
+
+function Discard({ onKeep, onDiscard }: { onKeep: () => void; onDiscard: () => void }) {
+  const keep = useRef<HTMLDivElement>(null);
+  useEffect(() => keep.current?.querySelector('button')?.focus(), []);
+  return (
+    <div className="notice warning discard" role="alertdialog" aria-label="Discard what you typed?" ref={keep}>
+      <p>
+        <strong>Discard what you typed?</strong> It is not saved.
+      </p>
+      <div className="form-actions">
+        <Button onClick={onKeep}>Keep editing</Button>
+        <Button kind="danger" onClick={onDiscard}>
+          Discard
         </Button>
-      </header>
-      {children}
-    </dialog>
+      </div>
+    </div>
   );
 }
 
@@ -49,6 +104,7 @@ export function Form({
   submit,
   busy,
   error,
+  shownFields,
   danger = false,
   children,
 }: {
@@ -57,19 +113,24 @@ export function Form({
   submit: string;
   busy: boolean;
   error: ApiError | undefined;
+  /** Fields whose error stands at their control. */
+  shownFields?: string[];
   danger?: boolean;
   children: ReactNode;
 }) {
+  const close = useContext(CloseContext);
   function send(event: FormEvent) {
     event.preventDefault();
+    // A form in a dialog that a form's page opened is not that page's form.
+    event.stopPropagation();
     onSubmit();
   }
   return (
     <form onSubmit={send} noValidate={false}>
       {children}
-      <ErrorNotice error={error} />
+      <ErrorNotice error={error} {...(shownFields === undefined ? {} : { shownFields })} />
       <div className="form-actions">
-        {onCancel ? <Button onClick={onCancel}>Cancel</Button> : null}
+        {onCancel ? <Button onClick={close ?? onCancel}>Cancel</Button> : null}
         <Button type="submit" kind={danger ? 'danger' : 'primary'} busy={busy}>
           {submit}
         </Button>
@@ -99,7 +160,7 @@ export function Confirm({
   return (
     <Dialog title={title} onClose={onClose}>
       <Form danger submit={action} busy={busy} error={error} onSubmit={onConfirm} onCancel={onClose}>
-        <p>{children}</p>
+        <div>{children}</div>
       </Form>
     </Dialog>
   );

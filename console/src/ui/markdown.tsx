@@ -1,6 +1,8 @@
 import { memo } from 'react';
+import './markdown.css';
 import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
+import { Scroll } from './scroll.tsx';
 
 type Node = { type: string; value?: string; children?: Node[]; data?: { hProperties: Record<string, string> } };
 
@@ -31,9 +33,9 @@ const components: Components = {
     </a>
   ),
   table: ({ children }) => (
-    <div className="scroll-x">
+    <Scroll label="Table" className="scroll-x">
       <table>{children}</table>
-    </div>
+    </Scroll>
   ),
 };
 

@@ -305,10 +305,10 @@ export async function findInvocation(
   return row;
 }
 
-/** Deletes idempotency keys and dispatched events from before this time. */
+/** Deletes idempotency keys and dispatched events from before this time. Logged events are kept for longer. */
 export async function deleteOldInvocations(db: Db, before: Date): Promise<void> {
   await db`delete from automation_invocations where created_at < ${before}`;
-  await db`delete from events where created_at < ${before} and dispatched_at is not null`;
+  await db`delete from events where created_at < ${before} and dispatched_at is not null and not heard`;
 }
 
 /** The oldest run that waits for an external worker, now claimed. */

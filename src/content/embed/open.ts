@@ -1,4 +1,5 @@
 import type { StemLanguage } from '../terms.ts';
+import { adaptEmbedder } from './adapt.ts';
 import type { Embedder } from './embedder.ts';
 import { inLanes, type SharedEmbedder } from './in-lanes.ts';
 import { lexicalEmbedder } from './lexical.ts';
@@ -12,28 +13,43 @@ type EmbedderSettings = {
   embedKey: string | undefined;
   embedModel: string | undefined;
   embedDimensions: number;
+  embedModelDimensions: number | undefined;
+  embedQueryPrefix: string;
+  embedDocumentPrefix: string;
+  embedBatchTexts: number;
+  embedConcurrency: number;
   embedRequestsPerMinute: number;
 };
 
 /** The embedder that the settings name, shared by all apps. */
 export function openEmbedder(settings: EmbedderSettings): SharedEmbedder {
-  return inLanes(open(settings));
+  return inLanes(open(settings), settings.embedConcurrency);
 }
 
 function open(settings: EmbedderSettings): Embedder {
-  const { embedUrl, embedKey, embedModel = '', embedDimensions: dimensions } = settings;
+  const { embedUrl, embedKey, embedModel = '' } = settings;
+  const dimensions = settings.embedModelDimensions ?? settings.embedDimensions;
+  const adaptation = {
+    queryPrefix: settings.embedQueryPrefix,
+    documentPrefix: settings.embedDocumentPrefix,
+    dimensions: settings.embedDimensions,
+  };
   switch (settings.embedder) {
     case 'lexical':
       return lexicalEmbedder(settings.searchLanguage);
     case 'openai':
-      return openAiEmbedder({
-        baseUrl: embedUrl ?? '',
-        ...(embedKey === undefined ? {} : { apiKey: embedKey }),
-        model: embedModel,
-        dimensions,
-        requestsPerMinuteMax: settings.embedRequestsPerMinute,
-      });
+      return adaptEmbedder(
+        openAiEmbedder({
+          baseUrl: embedUrl ?? '',
+          ...(embedKey === undefined ? {} : { apiKey: embedKey }),
+          model: embedModel,
+          dimensions,
+          batchTexts: settings.embedBatchTexts,
+          requestsPerMinuteMax: settings.embedRequestsPerMinute,
+        }),
+        adaptation,
+      );
     case 'transformers':
-      return transformersEmbedder({ model: embedModel, dimensions });
+      return adaptEmbedder(transformersEmbedder({ model: embedModel, dimensions }), adaptation);
   }
 }

@@ -1,6 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Agent, Dispatcher } from 'undici';
-import { lazyPackage } from '../../lazy-package.ts';
+import { isRecord, parseServiceJson, postToService, type ServiceFailure } from '../model-service.ts';
 import { type Embedder, EmbeddingError, normalize } from './embedder.ts';
 
 type OpenAiOptions = {
@@ -10,6 +9,8 @@ type OpenAiOptions = {
   model: string;
   dimensions: number;
   requestsPerMinuteMax?: number;
+  /** Texts in one request. */
+  batchTexts?: number;
   fusionWeight?: number;
   similarityFloor?: number;
   timeoutMs?: number;
@@ -17,12 +18,9 @@ type OpenAiOptions = {
   sleep?: Sleep;
 };
 
-const undici = lazyPackage<typeof import('undici')>('undici');
-
 type Sleep = (ms: number, signal: AbortSignal | undefined) => Promise<unknown>;
 
 const triesMax = 4;
-const retryAfterMsMax = 30_000;
 /** A response may have this many bytes for each number of a vector, and for everything else. */
 const numberBytesMax = 64;
 const otherBytesMax = 1024 * 1024;
@@ -32,13 +30,11 @@ const textCharactersMax = 24_000;
 export function openAiEmbedder(options: OpenAiOptions): Embedder {
   const sleep: Sleep = options.sleep ?? ((ms, signal) => wait(ms, undefined, signal === undefined ? {} : { signal }));
   const pace = pacer(options.requestsPerMinuteMax ?? 3_000, sleep);
-  let agent: Agent | undefined;
 
   async function request(texts: string[], signal: AbortSignal | undefined): Promise<Float32Array[]> {
     for (let tries = 1; ; tries++) {
       await pace(signal);
-      agent ??= new (undici().Agent)({ headersTimeout: 0, bodyTimeout: 0 });
-      const outcome = await post(options, agent, texts, signal).catch((error: unknown) => ({
+      const outcome = await post(options, texts, signal).catch((error: unknown) => ({
         retryMs: 500 * 2 ** tries,
         reason: 'The embedding service cannot be reached.',
         cause: error,
@@ -57,7 +53,7 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
     local: false,
     fusionWeight: options.fusionWeight ?? 1,
     similarityFloor: options.similarityFloor ?? 0.2,
-    batchTexts: 64,
+    batchTexts: options.batchTexts ?? 64,
     embed: (texts, _purpose, signal) =>
       texts.length === 0
         ? Promise.resolve([])
@@ -69,70 +65,31 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
   };
 }
 
-type Failure = { retryMs: number | undefined; reason: string; cause: unknown };
-
 async function post(
   options: OpenAiOptions,
-  dispatcher: Dispatcher,
   texts: string[],
   signal: AbortSignal | undefined,
-): Promise<Float32Array[] | Failure> {
+): Promise<Float32Array[] | ServiceFailure> {
   const timeout = AbortSignal.timeout(options.timeoutMs ?? 30_000);
-  const response = await undici().request(`${options.baseUrl.replace(/\/+$/, '')}/embeddings`, {
-    method: 'POST',
-    dispatcher,
-    headers: {
-      'content-type': 'application/json',
-      'accept-encoding': 'identity',
-      ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }),
-    },
-    body: JSON.stringify({ model: options.model, input: texts, encoding_format: 'float' }),
+  const body = await postToService({
+    url: `${options.baseUrl.replace(/\/+$/, '')}/embeddings`,
+    name: 'embedding service',
+    apiKey: options.apiKey,
+    body: { model: options.model, input: texts, encoding_format: 'float' },
+    responseBytesMax: otherBytesMax + texts.length * options.dimensions * numberBytesMax,
     signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
   });
-  const body = await readBounded(response, otherBytesMax + texts.length * options.dimensions * numberBytesMax);
-  if (typeof body !== 'string') return body;
-  if (response.statusCode !== 200) return refusal(response, body);
-  return readVectors(body, texts.length, options.dimensions);
+  return typeof body === 'string' ? readVectors(body, texts.length, options.dimensions) : body;
 }
 
-/** The body as it came: nothing that a service elsewhere has compressed is decompressed in this process. */
-async function readBounded({ headers, body }: Dispatcher.ResponseData, bytesMax: number): Promise<string | Failure> {
-  const unusable = (reason: string): Failure => {
-    body.on('error', () => {}).destroy();
-    return { retryMs: undefined, reason, cause: undefined };
-  };
-  const encoding = String(headers['content-encoding'] ?? 'identity').trim();
-  if (!/^(identity)?$/i.test(encoding))
-    return unusable('The embedding service compressed its response, although it was asked not to.');
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const part of body) {
-    size += part.byteLength;
-    if (size > bytesMax) return unusable(`The embedding service returned more than ${bytesMax} bytes.`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString();
-}
-
-function refusal({ statusCode: status, headers }: Dispatcher.ResponseData, body: string): Failure {
-  const mayPass = status === 429 || status === 408 || status >= 500;
-  const seconds = Number(headers['retry-after']);
-  const retryMs = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, retryAfterMsMax) : 1_000;
-  return {
-    retryMs: mayPass ? retryMs : undefined,
-    reason: `The embedding service returned status ${status}.`,
-    cause: new Error(body.slice(0, 500)),
-  };
-}
-
-function readVectors(body: string, count: number, dimensions: number): Float32Array[] | Failure {
-  const wrong = (reason: string): Failure => ({ retryMs: undefined, reason, cause: new Error(body.slice(0, 200)) });
-  let data: unknown;
-  try {
-    data = JSON.parse(body);
-  } catch {
-    return wrong('The embedding service did not return JSON.');
-  }
+function readVectors(body: string, count: number, dimensions: number): Float32Array[] | ServiceFailure {
+  const wrong = (reason: string): ServiceFailure => ({
+    retryMs: undefined,
+    reason,
+    cause: new Error(body.slice(0, 200)),
+  });
+  const data = parseServiceJson(body);
+  if (data === undefined) return wrong('The embedding service did not return JSON.');
   const rows = isRecord(data) ? data.data : undefined;
   if (!Array.isArray(rows) || rows.length !== count)
     return wrong('The embedding service returned another number of vectors than texts.');
@@ -148,10 +105,6 @@ function readVectors(body: string, count: number, dimensions: number): Float32Ar
   }
   const complete = vectors.filter((vector) => vector !== undefined);
   return complete.length === count ? complete : wrong('The embedding service returned a vector twice.');
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }
 
 /** Lets requests begin no closer together than the rate allows. */

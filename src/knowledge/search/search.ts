@@ -1,5 +1,6 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
+import type { Reranker } from '../../content/rerank/reranker.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { openCaches } from '../index/cache.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
@@ -9,9 +10,11 @@ import { addLearned, candidatesPerLeg, fuseRankings } from './fuse.ts';
 import { type ModelCache, openModels } from './learned.ts';
 import type { Ranked } from './rank.ts';
 import { type IndexCache, openReader } from './reader.ts';
-import { layOutScope, placeOfRow, type Scope } from './scope.ts';
+import { rerankHits } from './rerank.ts';
+import { type Combined, type Facets, type ResultShape, readResults, type SearchHit } from './results.ts';
+import { layOutScope, type Scope } from './scope.ts';
 import { titleWeight } from './score.ts';
-import { type Fragment, type HitRow, listAllowed, listHits, listScope } from './store.ts';
+import { type Fragment, listAllowed, listScope } from './store.ts';
 
 export type SearchMode = 'hybrid' | 'vector' | 'fulltext';
 
@@ -23,27 +26,16 @@ type SearchRequest = {
   documents: Fragment | undefined;
   query: string;
   mode: SearchMode;
-  maxResults: number;
   /** Undefined: the embedder's own minimum. */
   minSimilarity: number | undefined;
+  shape: ResultShape;
+  /** Whether the reranker, where there is one, orders the hits. */
+  rerank: boolean;
 };
-
-/** A row's score in the end, and its rank and score in each ranking that has it. */
-type Combined = {
-  row: number;
-  score: number;
-  textRank?: number;
-  textScore?: number;
-  learnedRank?: number;
-  learnedScore?: number;
-  vectorRank?: number;
-  similarity?: number;
-};
-
-export type SearchHit = Omit<Combined, 'row'> & { row: HitRow };
 
 export type SearchResult = {
   hits: SearchHit[];
+  facets?: Facets;
   /** How the ranking was computed, for `explain`. */
   terms: TextRanking['terms'];
   chunks: number;
@@ -53,6 +45,8 @@ export type SearchResult = {
   feedback?: Pick<Feedback, 'added' | 'passages'>;
   /** Why there is no vector ranking although the mode asks for one. */
   vectorsUnavailable?: string;
+  /** Why the reranker has not ordered the hits although the search asks for it. */
+  rerankUnavailable?: string;
 };
 
 /** Each ranking passes this many hits to the next step. */
@@ -77,11 +71,15 @@ type SearchOptions = {
   cacheBytesMax: number;
   /** A search waits this long for its query's vector. */
   queryEmbeddingMs: number;
+  reranker?: Reranker | undefined;
+  /** The reranker reads so many of the best passages. */
+  rerankPassages?: number;
 };
 
 /** Searches the database; caches up to `cacheBytesMax` of the index, which is immutable once written. */
 export function openSearchIndex(db: Database, embedder: SharedEmbedder, options: SearchOptions): SearchIndex {
   const { cacheBytesMax, queryEmbeddingMs } = options;
+  const rerankPassages = options.rerankPassages ?? 50;
   const openCache = openCaches(cacheBytesMax);
   const postings: IndexCache = openCache('postings');
   const vectors: VectorCache = { codes: openCache('vector-codes'), vectors: openCache('vectors') };
@@ -138,7 +136,7 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
     const textPlaces = placesOf(text.ranked);
     const modelPlaces = placesOf(byModel);
     const vectorPlaces = placesOf(nearest ?? []);
-    const ranked = fused.slice(0, request.maxResults).map(({ row, score }): Combined => {
+    const ranked = fused.slice(0, count).map(({ row, score }): Combined => {
       const text = textPlaces.get(row);
       const model = modelPlaces.get(row);
       const vector = vectorPlaces.get(row);
@@ -177,30 +175,45 @@ export function openSearchIndex(db: Database, embedder: SharedEmbedder, options:
     );
   }
 
+  async function rank(request: SearchRequest): Promise<SearchResult> {
+    // Before the transaction: an embedder may be a remote service.
+    const { appId, query, mode } = request;
+    const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
+    // One snapshot: every step sees the same version of a document.
+    return db.begin('isolation level repeatable read read only', async (tx) => {
+      const scope = await openScope(tx, request);
+      const search: Search = { tx, request, scope, count: countRanked(request.shape) };
+      const { ranked, ...explanation }: Ranking =
+        request.mode === 'fulltext'
+          ? await rankFulltext(search)
+          : request.mode === 'vector'
+            ? { ranked: await rankVectors(search, vector ?? []), terms: [] }
+            : await rankHybrid(search, vector);
+      const { chunks, averageLength } = scope.statistics;
+      return {
+        ...(await readResults({ tx, appId, scope, query }, ranked, request.shape)),
+        ...{ chunks, averageLength, ...explanation },
+        ...(vector instanceof Error ? { vectorsUnavailable: vector.message } : {}),
+      };
+    });
+  }
+
   return {
     async search(request) {
-      // Before the transaction: an embedder may be a remote service.
-      const { appId, query, mode } = request;
-      const vector = mode === 'fulltext' ? undefined : await embedQuery(embedder, appId, query, queryEmbeddingMs);
-      // One snapshot: every step sees the same version of a document.
-      return db.begin('isolation level repeatable read read only', async (tx) => {
-        const scope = await openScope(tx, request);
-        const search: Search = { tx, request, scope, count: Math.max(rankedPerLeg, request.maxResults) };
-        const { ranked, ...explanation }: Ranking =
-          request.mode === 'fulltext'
-            ? await rankFulltext(search)
-            : request.mode === 'vector'
-              ? { ranked: await rankVectors(search, vector ?? []), terms: [] }
-              : await rankHybrid(search, vector);
-        const { chunks, averageLength } = scope.statistics;
-        return {
-          hits: await readHits(search, ranked.slice(0, request.maxResults)),
-          ...{ chunks, averageLength, ...explanation },
-          ...(vector instanceof Error ? { vectorsUnavailable: vector.message } : {}),
-        };
-      });
+      const { reranker } = options;
+      if (!request.rerank || reranker === undefined) return rank(request);
+      const { maxResults } = request.shape;
+      const shape = { ...request.shape, maxResults: Math.max(rerankPassages, maxResults) };
+      const result = await rank({ ...request, shape });
+      // After the transaction: the service may take seconds.
+      return { ...result, ...(await rerankHits(reranker, request.appId, request.query, result.hits, maxResults)) };
     },
   };
+}
+
+/** Documents are grouped and counted among as many passages as a ranking weighs. */
+function countRanked({ maxResults, onePerDocument, facets }: ResultShape): number {
+  return onePerDocument || facets.length > 0 ? candidatesPerLeg : Math.max(rankedPerLeg, maxResults);
 }
 
 type Ranking = { ranked: Combined[] } & Pick<SearchResult, 'terms' | 'models' | 'feedback'>;
@@ -248,15 +261,4 @@ function placesOf(ranked: readonly Ranked[]): Map<number, { rank: number; score:
 function describeModel(source: Scope['sources'][number]) {
   const { sourceId, modelVersion, modelDimensions, chunkCount } = source;
   return { sourceId, version: modelVersion, dimensions: modelDimensions, chunks: chunkCount };
-}
-
-async function readHits({ tx, request, scope }: Search, ranked: Combined[]): Promise<SearchHit[]> {
-  const places = ranked.map(({ row }) => placeOfRow(scope, row));
-  const found = await listHits(tx, request.appId, places);
-  const rows = new Map(found.map((row) => [`${row.sourceId}/${row.ordinal}`, row]));
-  return ranked.flatMap(({ row: _row, ...scores }, i) => {
-    const place = places[i];
-    const row = place && rows.get(`${place.sourceId}/${place.ordinal}`);
-    return row ? [{ row, ...scores }] : [];
-  });
 }

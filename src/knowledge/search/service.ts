@@ -1,5 +1,7 @@
 import type { Static } from 'typebox';
+import type { Reranker } from '../../content/rerank/reranker.ts';
 import type { Database } from '../../db/database.ts';
+import { invalidField } from '../../errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { getPathAgent } from '../../tenancy/references.ts';
 import type { agentSearchSchema, searchSchema } from '../schema.ts';
@@ -11,18 +13,33 @@ import type { Fragment } from './store.ts';
 
 const resultsDefault = 20;
 
-export function createSearchService(deps: { db: Database; sources: SourceService; index: SearchIndex }) {
+export function createSearchService(deps: {
+  db: Database;
+  sources: SourceService;
+  index: SearchIndex;
+  reranker: Reranker | undefined;
+}) {
   const { db, sources, index } = deps;
 
-  function run(caller: Caller, where: Fragment, input: Static<typeof searchSchema>): Promise<SearchResult> {
+  async function run(caller: Caller, where: Fragment, input: Static<typeof searchSchema>): Promise<SearchResult> {
+    if (input.rerank === true && deps.reranker === undefined)
+      throw invalidField('rerank', 'must not be true: this server has no reranker');
+    const mode = input.mode ?? 'hybrid';
     return index.search({
       appId: caller.appId,
       sources: db`${sourceVisible(db, caller, 's')} and ${where}`,
       documents: documentConditions(db, input),
       query: input.query,
-      mode: input.mode ?? 'hybrid',
-      maxResults: input.max_results ?? resultsDefault,
+      mode,
+      rerank: input.rerank ?? mode === 'hybrid',
       minSimilarity: input.min_similarity,
+      shape: {
+        maxResults: input.max_results ?? resultsDefault,
+        onePerDocument: input.group_by === 'document',
+        facets: [...new Set(input.facets)],
+        contextChunks: input.context ?? 0,
+        highlights: input.highlights === true,
+      },
     });
   }
 

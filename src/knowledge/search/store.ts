@@ -171,37 +171,3 @@ export async function listPassages(db: Db, appId: string, places: { sourceId: st
     join knowledge_documents d on d.app_id = c.app_id and d.id = c.document_id
     join knowledge_texts t on t.app_id = c.app_id and t.document_id = c.document_id`;
 }
-
-export type HitRow = {
-  sourceId: string;
-  ordinal: number;
-  id: string;
-  documentId: string;
-  startByte: number;
-  endByte: number;
-  startLine: number;
-  endLine: number;
-  headingPath: string[];
-  content: Buffer;
-  sourceType: string;
-  title: string | null;
-  contentType: string | null;
-  metadata: Record<string, unknown>;
-  sourceUrl: string | null;
-  createdAt: Date;
-};
-
-/** The chunks at these ordinals with their text and their document, unordered. */
-export async function listHits(db: Db, appId: string, places: { sourceId: string; ordinal: number }[]) {
-  if (places.length === 0) return [];
-  return db<HitRow[]>`
-    select c.source_id, c.ordinal, c.id, c.document_id, c.start_byte, c.end_byte, c.start_line, c.end_line,
-      c.heading_path, substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content,
-      s.type as source_type, d.title, d.content_type, d.metadata, d.source_url, d.indexed_at as created_at
-    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
-      w (source_id, ordinal)
-    join knowledge_chunks c on c.app_id = ${appId} and c.source_id = w.source_id and c.ordinal = w.ordinal
-    join knowledge_documents d on d.app_id = c.app_id and d.id = c.document_id
-    join knowledge_texts t on t.app_id = c.app_id and t.document_id = c.document_id
-    join knowledge_sources s on s.app_id = c.app_id and s.id = c.source_id`;
-}

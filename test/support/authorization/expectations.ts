@@ -104,7 +104,7 @@ export function expectationsByRoute(
     'DELETE /api/v1/extractions/:extraction': { table: deleteOwned, make: make.extraction, consumes: true },
     'GET /api/v1/extractions/:extraction/stream': { table: readOwned, make: make.extraction },
     'GET /api/v1/config': {
-      table: [...everybody, ...config.named],
+      table: [...everybody, ...config.listed],
       send: (target) => ({ path: `/api/v1/config?${target.whose === 'mine' ? '' : ownerQuery(target)}` }),
     },
     'GET /api/v1/config/*': {
@@ -302,6 +302,7 @@ export function expectationsByRoute(
 
     'GET /api/v1/automations': { table: keysOnly },
     ...newThing('/api/v1/automations', keysOnly, { name: 'Automation', type: 'invoked' }),
+    'POST /api/v1/automations/check': { table: keysOnly, send: () => ({ body: { text: 'name: Automation' } }) },
     'GET /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
     'PATCH /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation },
     'DELETE /api/v1/automations/:automation': { table: ofPeople(managed), make: make.automation, consumes: true },
@@ -342,6 +343,20 @@ export function expectationsByRoute(
       send: () => ({ body: { status: 'running' } }),
     },
     'POST /api/v1/events': { table: keysOnly, send: () => ({ body: { name: 'happened' } }) },
+    'GET /api/v1/webhooks': { table: keysOnly },
+    ...newThing('/api/v1/webhooks', keysOnly, { url: 'https://example.com/hook', events: ['*'] }),
+    'GET /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook },
+    'PATCH /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook },
+    'DELETE /api/v1/webhooks/:webhook': { table: tenantRows('mine'), make: make.webhook, consumes: true },
+    'POST /api/v1/webhooks/:webhook/pause': { table: tenantRows('mine'), make: make.webhook },
+    'POST /api/v1/webhooks/:webhook/resume': { table: tenantRows('mine'), make: make.webhook },
+    'POST /api/v1/webhooks/:webhook/rotate_secret': { table: tenantRows('mine'), make: make.webhook },
+    'POST /api/v1/webhooks/:webhook/test': { table: tenantRows('mine'), make: make.webhook },
+    'GET /api/v1/webhooks/:webhook/deliveries': { table: tenantRows('mine'), make: make.webhook },
+    'POST /api/v1/webhooks/:webhook/deliveries/:delivery/redeliver': {
+      table: tenantRows('mine'),
+      make: make.delivery,
+    },
     'GET /api/v1/secrets': { table: keysOnly },
     'PUT /api/v1/secrets/:name': {
       table: keysOnly,

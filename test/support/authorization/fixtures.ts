@@ -146,6 +146,12 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
       await post(whose, '/installations', { agent: id, kind: 'thread/messages' });
       return post(whose, '/threads', { agent: id });
     },
+    webhook: (whose: Ownership) =>
+      post(whose, '/webhooks', { url: 'https://receiver.invalid/hook', events: ['never'] }),
+    async delivery(whose: Ownership): Promise<Target> {
+      const webhook = await make.webhook(whose);
+      return { ...(await post(whose, `/webhooks/${webhook.id}/test`, {})), parent: webhook.id };
+    },
     /** An automation without a workflow, so that its runs wait to be claimed. */
     async automation(whose: Ownership): Promise<Target> {
       const made = await post(whose, '/automations', { name: 'Automation', type: 'invoked', ...oneOwner(whose) });

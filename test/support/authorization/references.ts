@@ -66,6 +66,8 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'body.acl.grants.principal': ['user', 'team', 'org', 'agent'],
   'body.acl.remove.principal': ['user', 'team', 'org', 'agent'],
   'body.agent': 'agent',
+  'body.claims.org.values.*': 'org',
+  'body.claims.teams.values.*': 'team',
   'body.file': 'file',
   'body.items.file': 'file',
   'body.org': 'org',
@@ -93,17 +95,20 @@ const references: Record<string, Reference | readonly Reference[]> = {
 
 /** Members that name nothing: the client's own text, and what the server checks in another way. */
 const plainText = new Set(
-  `body body.acl.add.actions body.acl.grants.actions body.checksum body.content body.content.content_type
+  `body body.acl.add.actions body.acl.grants.actions body.audience body.checksum body.claims.name
+  body.claims.org.claim body.claims.role.claim body.claims.teams.claim body.console.client_id
+  body.console.client_secret body.issuer body.jwks_url body.content body.content.content_type
   body.content.data body.content.filename body.content_type body.data body.description body.destination_path
-  body.developer_token body.email body.error.code body.error.message body.exclude_paths body.filename body.filter
+  body.developer_token body.email body.events body.error.code body.error.message body.exclude_paths body.filename body.filter
   body.filter.* body.id body.idempotency_key body.identity body.include_paths body.items.content.content_type
   body.items.content.data body.items.content.filename body.items.metadata.* body.items.title body.jsonrpc body.key
   body.logo.data body.logo.filename body.logo.mime_type body.lookup_key body.metadata.* body.method body.model
   body.name body.originator body.params body.params.* body.password body.payload body.payload.* body.phone_number
   body.profile_picture.data body.profile_picture.filename body.profile_picture.mime_type body.provider_metadata.*
   body.publishable_key body.query body.refresh_token body.result body.schedule body.scopes body.sign_in_code body.slug
-  body.source_types body.timezone body.title body.trigger body.type body.url body.value body.workflow
-  body.input_schema body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
+  body.source_types body.text body.timezone body.title body.trigger body.type body.url body.value body.workflow
+  body.identity_issuer body.input_schema body.operations.if_match body.operations.if_none_match body.operations.key body.operations.value
+  query.code query.publishable_key query.state
   query.action query.after_cursor query.automation query.content_type query.cursor query.key query.prefix query.q
   query.search query.signature query.since query.token query.type query.until query.user_search`.split(/\s+/),
 );
@@ -129,6 +134,7 @@ export function withReference(
   const grant = second === 'remove' ? principal : { ...principal, actions: ['read'] };
   const values: Record<string, unknown> = {
     acl: { [second]: [grant] },
+    claims: { [second]: { claim: 'groups', values: { group: id } } },
     items: [{ file: id }],
     participants: { reviewer: id },
     payload: { file: id },

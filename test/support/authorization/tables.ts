@@ -186,6 +186,13 @@ export const config = {
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   mine        ok    404   404    404    404      404      404      404       404  404        404
   `),
+  /** A list of an owner that the caller does not see is empty: test/api/list-filters.test.ts. */
+  listed: readMatrix(`
+              users key  sandboxKey otherKey
+  org         ok    ok   ok         ok
+  agent       ok    ok   ok         ok
+  other-org   ok    ok   ok         ok
+  `),
   named: readMatrix(`
               owner admin member viewer teammate outsider stranger sandboxed key  sandboxKey otherKey
   org         ok    ok    ok     ok     422      422      422      422       ok   422        422

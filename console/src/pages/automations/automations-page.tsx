@@ -1,39 +1,22 @@
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
+import type { Automation } from '../../api/generated.ts';
 import { useSession } from '../../session.tsx';
-import {
-  Button,
-  CodeField,
-  Empty,
-  Field,
-  fieldError,
-  PageHead,
-  Pager,
-  Shown,
-  State,
-  Table,
-  Time,
-} from '../../ui/basics.tsx';
-import { Dialog, Form } from '../../ui/dialog.tsx';
-import { parseJson } from '../../ui/json.ts';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import { pageNumber, useFilters } from '../../ui/address.ts';
+import { Form } from '../../ui/dialog.tsx';
+import { Field, fieldError } from '../../ui/field.tsx';
+import { Empty, PageHead } from '../../ui/page.tsx';
+import { PagedTable } from '../../ui/paged-table.tsx';
+import { useAction, useApi } from '../../ui/query.ts';
+import { Skeleton } from '../../ui/shown.tsx';
+import { State } from '../../ui/state.tsx';
+import type { Column } from '../../ui/table.tsx';
+import { Time } from '../../ui/time.tsx';
+import { RunList } from '../runs/runs-page.tsx';
 import { InvokeForm } from './invoke-form.tsx';
 
-const example = {
-  name: 'Hello',
-  type: 'invoked',
-  workflow: {
-    kind: 'WorkflowGraph',
-    version: 1,
-    start_node: 'start',
-    nodes: [
-      { id: 'start', kind: 'trigger', on_success: 'greet' },
-      { id: 'greet', kind: 'transform', value: 'Hello {{$.name}}', on_success: 'done' },
-      { id: 'done', kind: 'complete', result: { greeting: '{{$nodes.greet}}' } },
-    ],
-  },
-};
+const DefinitionEditor = lazy(() => import('./editor.tsx'));
 
 /** All automations for developers; for end users, those whose name they know. */
 export function AutomationsPage() {
@@ -41,110 +24,101 @@ export function AutomationsPage() {
   return isDeveloper ? <Managed /> : <ForUsers />;
 }
 
+const columns: Column<Automation>[] = [
+  {
+    id: 'name',
+    name: 'Name',
+    look: 'main',
+    sort: ({ name }) => name,
+    cell: ({ id, name }) => <Link href={`/automations/${id}`}>{name}</Link>,
+  },
+  {
+    id: 'starts',
+    name: 'Starts',
+    cell: ({ type, schedule, timezone, trigger }) => (
+      <span className="faint">
+        {type === 'scheduled' ? `${schedule} ${timezone}` : type === 'trigger' ? `on ${trigger}` : 'when invoked'}
+      </span>
+    ),
+  },
+  {
+    id: 'status',
+    name: 'Status',
+    sort: ({ status }) => status,
+    cell: ({ status }) => <State value={status === 'running' ? 'active' : status} />,
+  },
+  { id: 'changed', name: 'Changed', sort: (one) => one.updated_at, cell: (one) => <Time at={one.updated_at} /> },
+];
+
 function Managed() {
-  const [page, setPage] = useState(1);
-  const [type, setType] = useState('');
-  const [creating, setCreating] = useState(false);
-  const automations = useLoad(`${page}/${type}`, () =>
-    call('GET /api/v1/automations', {
-      query: { page, ...(type === '' ? {} : { type: type as 'invoked' }) },
-    }),
+  const [{ page, type, status }, change] = useFilters({ page: '1', type: '', status: '' });
+  const automations = useApi(
+    'GET /api/v1/automations',
+    {
+      query: {
+        page: pageNumber(page),
+        ...(type === '' ? {} : { type: type as Automation['type'] }),
+        ...(status === '' ? {} : { status: status as Automation['status'] }),
+      },
+    },
+    { keep: true },
+  );
+  const create = (
+    <Link className="button primary" href="/automations/new">
+      New automation
+    </Link>
   );
   return (
     <>
       <PageHead title="Automations" lead="Graphs of steps that run when invoked, on a schedule, or on an event.">
-        <Button kind="primary" onClick={() => setCreating(true)}>
-          New automation
-        </Button>
+        {create}
       </PageHead>
       <div className="toolbar">
-        <select
-          aria-label="Which automations"
-          value={type}
-          onChange={(event) => {
-            setPage(1);
-            setType(event.target.value);
-          }}
-        >
+        <select aria-label="Which automations" value={type} onChange={(event) => change({ type: event.target.value })}>
           <option value="">All types</option>
           <option value="invoked">Invoked</option>
           <option value="scheduled">Scheduled</option>
           <option value="trigger">By event</option>
         </select>
+        <select aria-label="In which state" value={status} onChange={(event) => change({ status: event.target.value })}>
+          <option value="">All states</option>
+          <option value="running">Active</option>
+          <option value="paused">Paused</option>
+          <option value="draft">Draft</option>
+        </select>
       </div>
-      <Shown loaded={automations}>
-        {(list) =>
-          list.data.length === 0 ? (
-            <Empty
-              title="No automations yet"
-              action={
-                <Button kind="primary" onClick={() => setCreating(true)}>
-                  Start from an example
-                </Button>
-              }
-            >
-              An automation is a JSON file that defines steps and their order. The example returns a greeting.
+      <PagedTable
+        label="Automations"
+        loaded={automations}
+        columns={columns}
+        rowId={({ id }) => id}
+        onPage={(next) => change({ page: String(next) })}
+        empty={
+          type === '' && status === '' ? (
+            <Empty title="No automations yet" action={create}>
+              An automation defines steps and their order, in YAML or JSON. Begin with one of the templates.
             </Empty>
           ) : (
-            <>
-              <Table columns={['Name', 'Starts', 'Status', 'Changed']}>
-                {list.data.map((one) => (
-                  <tr key={one.id}>
-                    <td className="main">
-                      <Link href={`/runs/automations/${one.id}`}>{one.name}</Link>
-                    </td>
-                    <td className="faint">
-                      {one.type === 'scheduled'
-                        ? `${one.schedule} ${one.timezone}`
-                        : one.type === 'trigger'
-                          ? `on ${one.trigger}`
-                          : 'when invoked'}
-                    </td>
-                    <td>
-                      <State value={one.status === 'running' ? 'active' : one.status} />
-                    </td>
-                    <td>
-                      <Time at={one.updated_at} />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Pager page={list} onPage={setPage} />
-            </>
+            <Empty title="No matching automations">No automation has this type and state.</Empty>
           )
         }
-      </Shown>
-      {creating ? <NewAutomation onClose={() => setCreating(false)} /> : null}
+      />
     </>
   );
 }
 
-function NewAutomation({ onClose }: { onClose: () => void }) {
-  const [text, setText] = useState(JSON.stringify(example, null, 2));
-  const [activate, setActivate] = useState(true);
+export function NewAutomationPage() {
   const [, navigate] = useLocation();
-  const create = useAction(async () => {
-    const body = parseJson(text) as { name: string; type: 'invoked' };
-    const made = await call('POST /api/v1/automations', { body });
-    if (activate) await call('POST /api/v1/automations/{automation}/activate', { path: { automation: made.id } });
-    navigate(`/runs/automations/${made.id}`);
-  });
   return (
-    <Dialog title="New automation" onClose={onClose} wide>
-      <Form submit="Create" busy={create.busy} error={create.error} onSubmit={() => create.run()} onCancel={onClose}>
-        <CodeField
-          label="Definition"
-          hint="The body of POST /api/v1/automations, as JSON."
-          rows={18}
-          value={text}
-          onChange={setText}
-        />
-        <label className="check">
-          <input type="checkbox" checked={activate} onChange={(event) => setActivate(event.target.checked)} />
-          Activate it
-        </label>
-      </Form>
-    </Dialog>
+    <>
+      <p className="back">
+        <Link href="/automations">← Automations</Link>
+      </p>
+      <PageHead title="New automation" lead="Begin with a template, and change it. It runs after you activate it." />
+      <Suspense fallback={<Skeleton />}>
+        <DefinitionEditor onSaved={({ id }) => navigate(`/automations/${id}`)} />
+      </Suspense>
+    </>
   );
 }
 
@@ -193,6 +167,10 @@ function ForUsers() {
               )}
             </Field>
           </Form>
+        </section>
+        <section className="stack">
+          <h2>Your runs</h2>
+          <RunList empty="Runs that you start appear here." />
         </section>
       </div>
     </>

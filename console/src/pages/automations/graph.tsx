@@ -1,11 +1,12 @@
-import { Empty } from '../../ui/basics.tsx';
+import { Empty } from '../../ui/page.tsx';
+import { Scroll } from '../../ui/scroll.tsx';
+import type { NodeState } from '../runs/run-state.ts';
+import './graph.css';
 import { layOut, nodeHeight, nodeWidth, type Placed, type Routed } from './layout.ts';
 
-/** The state of a node in a run. */
-export type NodeState = 'idle' | 'running' | 'waiting' | 'done' | 'failed';
-
 const stateWords: Record<NodeState, string> = {
-  ...{ idle: 'not reached', running: 'running', waiting: 'waiting', done: 'done', failed: 'failed' },
+  ...{ idle: 'not reached', running: 'running', waiting: 'waiting', retrying: 'waits to retry', done: 'done' },
+  ...{ failed: 'failed', cancelled: 'cancelled' },
 };
 
 /** The graph of a workflow. In a run, each node shows its state and can be selected. */
@@ -29,8 +30,7 @@ export function Graph({
   const { placed, edges, width, height } = layOut(workflow);
   const byId = new Map(placed.map((one) => [one.node.id, one]));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <div className="scroll-x" tabIndex={0}>
+    <Scroll label="Graph, scrollable" className="scroll-x">
       {/* biome-ignore lint/a11y/useSemanticElements: there is no fieldset inside SVG */}
       <svg
         className="graph"
@@ -55,16 +55,16 @@ export function Graph({
         ))}
         {placed.map(({ node, x, y }) => {
           const state = states?.get(node.id) ?? 'idle';
-          const label = states ? `${node.id}, ${node.kind}, ${stateWords[state]}` : `${node.id}, ${node.kind}`;
+          const kind = node.kind.replaceAll('_', ' ');
+          const label = states ? `${node.id} ${kind} · ${stateWords[state]}` : `${node.id} ${kind}`;
           const shape = (
             <>
               <rect width={nodeWidth} height={nodeHeight} rx="9" />
               <text x="14" y="22" className="name">
                 {shorten(node.id)}
-              </text>
+              </text>{' '}
               <text x="14" y="39" className="kind">
-                {node.kind.replaceAll('_', ' ')}
-                {states ? ` · ${stateWords[state]}` : ''}
+                {states ? `${kind} · ${stateWords[state]}` : kind}
               </text>
             </>
           );
@@ -85,7 +85,6 @@ export function Graph({
               transform={`translate(${x} ${y})`}
               role="button"
               tabIndex={0}
-              aria-label={label}
               aria-pressed={chosen === node.id}
               onClick={choose}
               onKeyDown={(event) => {
@@ -99,7 +98,7 @@ export function Graph({
           );
         })}
       </svg>
-    </div>
+    </Scroll>
   );
 }
 

@@ -1,31 +1,43 @@
 import { useState } from 'react';
 import { call } from '../../api/client.ts';
-import type { AutomationRun } from '../../api/generated.ts';
-import { CodeField } from '../../ui/basics.tsx';
 import { Form } from '../../ui/dialog.tsx';
+import { CodeField } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
-import { useAction } from '../../ui/use-load.ts';
+import { useAction } from '../../ui/query.ts';
 
-/** Starts a run with a JSON payload. */
+/** Starts a run with a JSON payload; with `event`, by emitting that event. */
 export function InvokeForm({
   automation,
+  event,
   suggestion = '{}',
   onRun,
 }: {
   automation: string;
+  event?: string;
   suggestion?: string;
-  onRun: (run: AutomationRun) => void;
+  onRun: (run: { id: string }) => void;
 }) {
   const [payload, setPayload] = useState(suggestion);
-  const invoke = useAction(async () => {
-    const body = { payload: parseObject(payload) };
-    onRun(await call('POST /api/v1/automations/{automation}/invoke', { path: { automation }, body }));
-  });
+  const invoke = useAction(
+    async () => {
+      const given = parseObject(payload);
+      if (event !== undefined)
+        return onRun(await call('POST /api/v1/events', { body: { name: event, payload: given } }));
+      const path = { automation };
+      onRun(await call('POST /api/v1/automations/{automation}/invoke', { path, body: { payload: given } }));
+    },
+    { refresh: ['GET /api/v1/automation_runs'] },
+  );
   return (
-    <Form submit="Run it" busy={invoke.busy} error={invoke.error} onSubmit={() => invoke.run()}>
+    <Form
+      submit={event === undefined ? 'Run it' : `Emit ${event}`}
+      busy={invoke.busy}
+      error={invoke.error}
+      onSubmit={() => invoke.run()}
+    >
       <CodeField
         label="Payload"
-        hint="A JSON object: the input of the run."
+        hint={event === undefined ? 'A JSON object: the input of the run.' : 'A JSON object: the payload of the event.'}
         rows={4}
         value={payload}
         onChange={setPayload}
@@ -34,7 +46,7 @@ export function InvokeForm({
   );
 }
 
-/** An example payload with every required member of the input schema. */
+/** An example payload with every member of the input schema. */
 export function suggestPayload(schema: Record<string, unknown> | null): string {
   const properties = (schema?.properties ?? {}) as Record<string, { type?: string; default?: unknown }>;
   const blank = { string: '', integer: 0, number: 0, boolean: false, array: [], object: {} } as Record<string, unknown>;

@@ -2,25 +2,38 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { Extraction, ExtractionOutput } from '../../api/generated.ts';
-import { Button, bytes, Code, count, Empty, PageHead, Progress, Shown, State, Switch, Time } from '../../ui/basics.tsx';
-import { Confirm } from '../../ui/dialog.tsx';
+import { useFilters } from '../../ui/address.ts';
+import { Button } from '../../ui/button.tsx';
+import { Code } from '../../ui/code.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Switch } from '../../ui/field.tsx';
+import { bytes, count } from '../../ui/format.ts';
 import { MarkdownText } from '../../ui/markdown.tsx';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import { ErrorNotice } from '../../ui/notice.tsx';
+import { Empty, PageHead } from '../../ui/page.tsx';
+import { Progress } from '../../ui/progress.tsx';
+import { refresh, useAction, useApi, useLoad } from '../../ui/query.ts';
+import { DeleteButton } from '../../ui/resource-page.tsx';
+import { Shown } from '../../ui/shown.tsx';
+import { requestSnippets, Snippets } from '../../ui/snippets.tsx';
+import { State } from '../../ui/state.tsx';
+import { Time } from '../../ui/time.tsx';
 import { FileName } from '../files/file-name.tsx';
 import { Preview, readContents } from '../files/preview.tsx';
+import { OutputTable } from './outputs.tsx';
 
 const firstPollMs = 400;
 
 /** One extraction: its progress, and its outputs beside the originals. */
 export function ExtractionPage({ id }: { id: string }) {
-  const loaded = useLoad(
-    id,
-    () => call('GET /api/v1/extractions/{extraction}', { path: { extraction: id } }),
-    ({ state }) => (state === 'running' ? firstPollMs : undefined),
-  );
+  const poll = ({ state }: Extraction) => (state === 'running' ? firstPollMs : undefined);
+  const loaded = useApi('GET /api/v1/extractions/{extraction}', { path: { extraction: id } }, { poll });
   const [, navigate] = useLocation();
-  const [asking, setAsking] = useState(false);
-  const remove = useAction(() => call('DELETE /api/v1/extractions/{extraction}', { path: { extraction: id } }));
+  const [showing, setShowing] = useState(false);
+  const again = useAction(async (extraction: Extraction) => {
+    const made = await call('POST /api/v1/extractions', { body: bodyOf(extraction) });
+    navigate(`/extractions/${made.id}`);
+  });
   return (
     <>
       <p className="back">
@@ -40,26 +53,36 @@ export function ExtractionPage({ id }: { id: string }) {
                   </>
                 }
               >
-                <Button kind="danger" onClick={() => setAsking(true)}>
-                  {running ? 'Stop and remove' : 'Remove'}
-                </Button>
-              </PageHead>
-              {running ? <Running extraction={extraction} /> : null}
-              {extraction.state === 'failed' ? <Failure extraction={extraction} /> : null}
-              <Outputs extraction={extraction} />
-              {asking ? (
-                <Confirm
+                {running ? null : (
+                  <Button busy={again.busy} onClick={() => again.run(extraction)}>
+                    Run again
+                  </Button>
+                )}
+                <Button onClick={() => setShowing(true)}>As code</Button>
+                <DeleteButton
                   title="Remove this extraction?"
-                  action={running ? 'Stop and remove' : 'Remove'}
-                  busy={remove.busy}
-                  error={remove.error}
-                  onClose={() => setAsking(false)}
-                  onConfirm={async () => {
-                    if (await remove.run()) navigate('/extractions');
+                  action={running ? 'Stop and remove it' : 'Remove it'}
+                  label={running ? 'Stop and remove' : 'Remove'}
+                  perform={async () => {
+                    await call('DELETE /api/v1/extractions/{extraction}', { path: { extraction: id } });
+                    refresh('GET /api/v1/extractions');
+                    navigate('/extractions');
                   }}
                 >
                   {running ? 'It stops where it is. ' : ''}The files that it has written stay.
-                </Confirm>
+                </DeleteButton>
+              </PageHead>
+              <ErrorNotice error={again.error} />
+              {running ? <Running extraction={extraction} /> : null}
+              {extraction.state === 'failed' ? <Failure extraction={extraction} /> : null}
+              <Outputs extraction={extraction} />
+              {showing ? (
+                <Dialog title="As code" onClose={() => setShowing(false)} wide>
+                  <Snippets
+                    label="The same extraction"
+                    snippets={requestSnippets('POST', '/api/v1/extractions', bodyOf(extraction))}
+                  />
+                </Dialog>
               ) : null}
             </>
           );
@@ -105,40 +128,30 @@ function Failure({ extraction: { failure_reason, error } }: { extraction: Extrac
   );
 }
 
+/** What starts the same extraction again. */
+function bodyOf({ file, url, mode, max_pages, destination, org, agent }: Extraction) {
+  return {
+    ...(file === undefined ? { url: url ?? '' } : { file }),
+    ...(mode === undefined ? {} : { mode }),
+    ...(max_pages === undefined || mode !== 'site' ? {} : { max_pages }),
+    destination_kind: destination.kind,
+    ...(destination.path_prefix === undefined ? {} : { destination_path: destination.path_prefix }),
+    ...(org === undefined ? {} : { org }),
+    ...(agent === undefined ? {} : { agent }),
+  };
+}
+
 function Outputs({ extraction }: { extraction: Extraction }) {
   const outputs = extraction.outputs ?? [];
   const done = outputs.filter((output) => output.state === 'done');
-  const failed = outputs.filter((output) => output.state === 'failed');
-  const [chosen, setChosen] = useState<string>();
+  const [{ output: chosen }, change] = useFilters({ output: '' });
   const shown = done.find((output) => output.id === chosen) ?? done[0];
   return (
     <>
-      {done.length > 1 ? (
-        <div className="picker">
-          <span aria-hidden="true">Page</span>
-          <select aria-label="Page" value={shown?.id ?? ''} onChange={(event) => setChosen(event.target.value)}>
-            {done.map((output) => (
-              <option key={output.id} value={output.id}>
-                {output.title ?? output.source_url ?? output.file?.filename}
-              </option>
-            ))}
-          </select>
-        </div>
+      {outputs.length > 1 || outputs.some(({ state }) => state === 'failed') ? (
+        <OutputTable extraction={extraction} chosen={shown?.id} onChoose={(id) => change({ output: id })} />
       ) : null}
       {shown ? <SideBySide key={shown.id} extraction={extraction} output={shown} /> : null}
-      {failed.length === 0 ? null : (
-        <section className="card">
-          <h2>{count(failed.length, 'page')} failed</h2>
-          <ul className="failures">
-            {failed.map((output) => (
-              <li key={output.id}>
-                <span className="cut">{output.source_url}</span>
-                <span className="faint">{output.error?.message ?? output.error?.code}</span>
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
       {extraction.left_out && extraction.left_out.length > 0 ? (
         <details className="card">
           <summary>{count(extraction.left_out.length, 'address', 'addresses')} left out</summary>
@@ -159,9 +172,11 @@ function Outputs({ extraction }: { extraction: Extraction }) {
 function SideBySide({ extraction, output }: { extraction: Extraction; output: ExtractionOutput }) {
   const [source, setSource] = useState(false);
   const { file } = output;
-  const text = useLoad(output.id, async () => (file ? (await readContents(file)).text() : ''));
-  const original = useLoad(extraction.file ?? 'none', async () =>
-    extraction.file === undefined ? undefined : call('GET /api/v1/files/{file}', { path: { file: extraction.file } }),
+  const text = useLoad(['output text', output.id], async () => (file ? (await readContents(file)).text() : ''));
+  const original = useApi(
+    'GET /api/v1/files/{file}',
+    { path: { file: extraction.file ?? '' } },
+    { enabled: extraction.file !== undefined },
   );
   return (
     <div className="panes">
@@ -173,7 +188,7 @@ function SideBySide({ extraction, output }: { extraction: Extraction; output: Ex
         {extraction.file === undefined ? (
           <WebOriginal output={output} />
         ) : (
-          <Shown loaded={original}>{(found) => (found ? <Preview file={found} /> : null)}</Shown>
+          <Shown loaded={original}>{(found) => <Preview file={found} />}</Shown>
         )}
       </section>
       <section className="card" aria-label="Markdown">

@@ -1,9 +1,13 @@
 import { useState } from 'react';
 import { call } from '../../api/client.ts';
 import type { Grant, File as StoredFile } from '../../api/generated.ts';
-import { useSession } from '../../session.tsx';
-import { Button, ErrorNotice, Field } from '../../ui/basics.tsx';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import { PrincipalPicker } from '../../principals/picker.tsx';
+import { PrincipalName } from '../../principals/principal-name.tsx';
+import './acl-editor.css';
+import { Button } from '../../ui/button.tsx';
+import { Field } from '../../ui/field.tsx';
+import { ErrorNotice } from '../../ui/notice.tsx';
+import { useAction } from '../../ui/query.ts';
 
 type Kind = Grant['principal_type'];
 const kinds: Record<Kind, string> = {
@@ -22,7 +26,6 @@ export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (fil
   const [principal, setPrincipal] = useState('');
   const [right, setRight] = useState('read');
   const save = useAction(async (acl: NonNullable<Parameters<typeof patch>[1]>) => onChange(await patch(file.id, acl)));
-  const people = usePeople(kind);
 
   async function add() {
     const named = kind === 'everyone' ? {} : { principal: principal.trim() };
@@ -37,7 +40,12 @@ export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (fil
         {grants.map((grant) => (
           <li key={`${grant.principal_type}/${grant.principal}`}>
             <span className="cut">
-              {kinds[grant.principal_type]} {grant.principal === undefined ? null : <code>{grant.principal}</code>}
+              {kinds[grant.principal_type]}{' '}
+              {grant.principal === undefined ? null : grant.principal_type === 'org_role' ? (
+                grant.principal
+              ) : (
+                <PrincipalName id={grant.principal} />
+              )}
             </span>
             <span className="faint">{grant.actions.join(', ')}</span>
             <Button
@@ -96,24 +104,14 @@ export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (fil
                   ))}
                 </select>
               ) : (
-                <>
-                  <input
-                    id={id}
-                    list={`${id}-list`}
-                    required
-                    spellCheck={false}
-                    placeholder="Id, or choose"
-                    value={principal}
-                    onChange={(event) => setPrincipal(event.target.value)}
-                  />
-                  <datalist id={`${id}-list`}>
-                    {people.map(({ value, label }) => (
-                      <option key={value} value={value}>
-                        {label}
-                      </option>
-                    ))}
-                  </datalist>
-                </>
+                <PrincipalPicker
+                  label="Which"
+                  id={id}
+                  kinds={[kind]}
+                  any="Choose…"
+                  value={principal}
+                  onChange={setPrincipal}
+                />
               )
             }
           </Field>
@@ -126,7 +124,7 @@ export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (fil
             </select>
           )}
         </Field>
-        <Button type="submit" busy={save.busy}>
+        <Button type="submit" busy={save.busy} disabled={kind !== 'everyone' && principal === ''}>
           Give access
         </Button>
       </form>
@@ -140,29 +138,4 @@ function patch(
   acl: { add?: Grant[]; remove?: { principal_type: Kind; principal?: string }[] },
 ): Promise<StoredFile> {
   return call('PATCH /api/v1/files/{file}', { path: { file }, body: { acl } });
-}
-
-/** Suggests visible principals. An id can always be typed. */
-function usePeople(kind: Kind): { value: string; label: string }[] {
-  const { isDeveloper } = useSession();
-  const query = { page_size: 100 };
-  const { data } = useLoad(kind, async () => {
-    switch (kind) {
-      case 'user':
-        if (!isDeveloper) return [];
-        return (await call('GET /api/v1/users', { query })).data.map(({ id, name, email }) => ({
-          value: id,
-          label: email ?? name ?? id,
-        }));
-      case 'team':
-        return (await call('GET /api/v1/teams', { query })).data.map(({ id, name }) => ({ value: id, label: name }));
-      case 'org':
-        return (await call('GET /api/v1/orgs', { query })).data.map(({ id, name }) => ({ value: id, label: name }));
-      case 'agent':
-        return (await call('GET /api/v1/agents', { query })).data.map(({ id, name }) => ({ value: id, label: name }));
-      default:
-        return [];
-    }
-  });
-  return data ?? [];
 }

@@ -1,12 +1,12 @@
 import { call } from '../../api/client.ts';
-import { useLoad } from '../../ui/use-load.ts';
+import { useLoad } from '../../ui/query.ts';
 
 /** Names cached by id. A renamed file shows its new name after a page reload. */
 const names = new Map<string, Promise<string>>();
 
 /** The name of a file, or its id if it was deleted. */
 export function FileName({ id }: { id: string }) {
-  const { data } = useLoad(id, () => findName(id));
+  const { data } = useLoad(['file name', id], () => findName(id));
   return <>{data ?? '…'}</>;
 }
 

@@ -2,15 +2,24 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { File as StoredFile } from '../../api/generated.ts';
-import { Button, bytes, Copy, ErrorNotice, Field, PageHead, Shown, Switch, Time } from '../../ui/basics.tsx';
+import { Owner } from '../../principals/principal-name.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Json } from '../../ui/code.tsx';
+import { Copy, Id } from '../../ui/copy.tsx';
 import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import { Field, Switch } from '../../ui/field.tsx';
+import { bytes } from '../../ui/format.ts';
+import { ErrorNotice } from '../../ui/notice.tsx';
+import { Details, PageHead } from '../../ui/page.tsx';
+import { useAction, useApi } from '../../ui/query.ts';
+import { Shown } from '../../ui/shown.tsx';
+import { Time } from '../../ui/time.tsx';
 import { AclEditor } from './acl-editor.tsx';
 import { Preview } from './preview.tsx';
 
 /** One file: its contents, access list and actions. */
 export function FilePage({ id }: { id: string }) {
-  const loaded = useLoad(id, () => call('GET /api/v1/files/{file}', { path: { file: id } }));
+  const loaded = useApi('GET /api/v1/files/{file}', { path: { file: id } });
   const [, navigate] = useLocation();
   const [asking, setAsking] = useState<'delete' | 'rename'>();
   const remove = useAction(() => call('DELETE /api/v1/files/{file}', { path: { file: id } }));
@@ -55,7 +64,7 @@ export function FilePage({ id }: { id: string }) {
                     <p className="faint">Only the owner of the file can see and change who has access.</p>
                   )}
                 </section>
-                <Details file={file} />
+                <Facts file={file} />
               </div>
             </div>
             {asking === 'delete' ? (
@@ -134,30 +143,21 @@ function Sharing({ file, onChange }: { file: StoredFile; onChange: (file: Stored
   );
 }
 
-function Details({ file }: { file: StoredFile }) {
-  const rows: [string, string | undefined][] = [
-    ['Id', file.id],
-    ['SHA-256', file.checksum],
-    ['User', file.user],
-    ['Team', file.team],
-    ['Agent', file.agent],
-    ['Organisation', file.org],
-  ];
+function Facts({ file }: { file: StoredFile }) {
   return (
     <section className="card">
       <h2>Details</h2>
-      <dl className="details">
-        {rows.map(([name, value]) =>
-          value === undefined ? null : (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>
-                <code className="cut">{value}</code>
-              </dd>
-            </div>
-          ),
-        )}
-      </dl>
+      <Details
+        rows={[
+          ['Id', <Id key="id" id={file.id} />],
+          ['Owner', <Owner key="owner" of={file} />],
+          ['SHA-256', <Id key="hash" id={file.checksum} />],
+          ['Changed', <Time key="changed" at={file.updated_at} />],
+        ]}
+      />
+      {Object.keys(file.provider_metadata).length === 0 ? null : (
+        <Json value={file.provider_metadata} label="Metadata of the provider" />
+      )}
     </section>
   );
 }

@@ -1,9 +1,13 @@
 import { useEffect, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
 import type { File as StoredFile } from '../../api/generated.ts';
-import { bytes, Code, Empty, Shown } from '../../ui/basics.tsx';
+import { Code } from '../../ui/code.tsx';
+import './preview.css';
+import { bytes } from '../../ui/format.ts';
 import { MarkdownText } from '../../ui/markdown.tsx';
-import { useLoad } from '../../ui/use-load.ts';
+import { Empty } from '../../ui/page.tsx';
+import { useLoad } from '../../ui/query.ts';
+import { Shown } from '../../ui/shown.tsx';
 
 const textBytesMax = 512 * 1024;
 const pdfBytesMax = 30 * 1024 * 1024;
@@ -48,7 +52,9 @@ export async function readContents(file: StoredFile, limit?: number): Promise<Re
 }
 
 function TextPreview({ file, markdown }: { file: StoredFile; markdown: boolean }) {
-  const loaded = useLoad(file.id, async () => (await readContents(file, textBytesMax)).text());
+  const loaded = useLoad(['file text', file.id, file.checksum], async () =>
+    (await readContents(file, textBytesMax)).text(),
+  );
   return (
     <Shown loaded={loaded}>
       {(text) => (
@@ -70,8 +76,10 @@ function TextPreview({ file, markdown }: { file: StoredFile; markdown: boolean }
 function PdfPreview({ file }: { file: StoredFile }) {
   const [url, setUrl] = useState<string>();
   const small = file.size <= pdfBytesMax;
-  const loaded = useLoad(small ? file.id : 'none', async () =>
-    small ? new Blob([await (await readContents(file)).arrayBuffer()], { type: 'application/pdf' }) : undefined,
+  const loaded = useLoad(
+    ['file pdf', file.id, file.checksum],
+    async () => new Blob([await (await readContents(file)).arrayBuffer()], { type: 'application/pdf' }),
+    { enabled: small },
   );
   const { data } = loaded;
   useEffect(() => {

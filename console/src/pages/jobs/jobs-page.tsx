@@ -1,18 +1,51 @@
-import { useState } from 'react';
 import { Link } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { SetAsideJob } from '../../api/generated.ts';
-import { Button, Empty, ErrorNotice, PageHead, Pager, Shown, Table, Time } from '../../ui/basics.tsx';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import { pageNumber, useFilters } from '../../ui/address.ts';
+import { forEachOf } from '../../ui/bulk.ts';
+import { Button } from '../../ui/button.tsx';
+import { ErrorNotice } from '../../ui/notice.tsx';
+import { Empty, PageHead } from '../../ui/page.tsx';
+import { PagedTable } from '../../ui/paged-table.tsx';
+import { refresh, useAction, useApi } from '../../ui/query.ts';
+import type { Column } from '../../ui/table.tsx';
+import { Time } from '../../ui/time.tsx';
+import { BulkButton } from '../runs/runs-page.tsx';
+
+const retryJob = ({ id }: SetAsideJob) => call('POST /api/v1/jobs/{job}/retry', { path: { job: id } });
 
 /** Background jobs that are not tried any more, for those who run the app. */
 export function JobsPage() {
-  const [page, setPage] = useState(1);
-  const jobs = useLoad(String(page), () => call('GET /api/v1/jobs', { query: { page } }));
-  const retry = useAction(async (job: SetAsideJob) => {
-    await call('POST /api/v1/jobs/{job}/retry', { path: { job: job.id } });
-    jobs.reload();
-  });
+  const [{ page }, change] = useFilters({ page: '1' });
+  const jobs = useApi('GET /api/v1/jobs', { query: { page: pageNumber(page) } }, { keep: true });
+  const retry = useAction(retryJob, { say: 'The job is tried again.', refresh: ['GET /api/v1/jobs'] });
+  const columns: Column<SetAsideJob>[] = [
+    { id: 'job', name: 'Job', look: 'main', sort: ({ task }) => task, cell: ({ task }) => wordsOf(task) },
+    { id: 'about', name: 'About', cell: ({ about }) => <About id={about} /> },
+    { id: 'reason', name: 'Reason', cell: ({ reason }) => <span title={reason}>{reason.split('\n', 1)[0]}</span> },
+    {
+      id: 'at',
+      name: 'Set aside',
+      look: 'wide',
+      sort: (one) => one.set_aside_at,
+      cell: (one) => <Time at={one.set_aside_at} />,
+    },
+    {
+      id: 'actions',
+      name: 'Actions',
+      look: 'actions',
+      cell: (job) => (
+        <Button
+          kind="quiet"
+          aria-label={`Retry ${wordsOf(job.task)} ${job.about ?? ''}`.trim()}
+          disabled={retry.busy}
+          onClick={() => retry.run(job)}
+        >
+          Retry
+        </Button>
+      ),
+    },
+  ];
   return (
     <>
       <PageHead
@@ -20,44 +53,32 @@ export function JobsPage() {
         lead="Background work that failed too often, or three times ended its process. What it is about waits until you retry it."
       />
       <ErrorNotice error={retry.error} />
-      <Shown loaded={jobs}>
-        {(list) =>
-          list.data.length === 0 ? (
-            <Empty title="No job is set aside">
-              A job that cannot be done stands here with the reason, and with what waits for it, until somebody retries
-              it.
-            </Empty>
-          ) : (
-            <>
-              <Table columns={['Job', 'About', 'Reason', 'Set aside', { name: 'Actions', look: 'hidden' }]}>
-                {list.data.map((job) => (
-                  <tr key={job.id}>
-                    <td className="main">{wordsOf(job.task)}</td>
-                    <td>
-                      <About id={job.about} />
-                    </td>
-                    <td>{job.reason.split('\n', 1)[0]}</td>
-                    <td className="wide-only">
-                      <Time at={job.set_aside_at} />
-                    </td>
-                    <td className="row-actions">
-                      <Button
-                        kind="quiet"
-                        aria-label={`Retry ${wordsOf(job.task)} ${job.about ?? ''}`.trim()}
-                        disabled={retry.busy}
-                        onClick={() => retry.run(job)}
-                      >
-                        Retry
-                      </Button>
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Pager page={list} onPage={setPage} />
-            </>
-          )
+      <PagedTable
+        label="Set-aside jobs"
+        loaded={jobs}
+        columns={columns}
+        rowId={({ id }) => id}
+        onPage={(next) => change({ page: String(next) })}
+        selection={{
+          nameOf: ({ task, about }) => `${wordsOf(task)} ${about ?? ''}`.trim(),
+          actions: (rows, clear) => (
+            <BulkButton
+              label={`Retry ${rows.length}`}
+              onRun={async () => {
+                await forEachOf(rows, 'tried again', retryJob);
+                refresh('GET /api/v1/jobs');
+                clear();
+              }}
+            />
+          ),
+        }}
+        empty={
+          <Empty title="No job is set aside">
+            A job that cannot be done stands here with the reason, and with what waits for it, until somebody retries
+            it.
+          </Empty>
         }
-      </Shown>
+      />
     </>
   );
 }

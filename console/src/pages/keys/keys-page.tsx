@@ -1,28 +1,26 @@
 import { useState } from 'react';
 import { call } from '../../api/client.ts';
-import type { ApiKey, PersonalToken } from '../../api/generated.ts';
+import type { ApiKey } from '../../api/generated.ts';
+import { PrincipalPicker } from '../../principals/picker.tsx';
 import { useSession } from '../../session.tsx';
-import {
-  Button,
-  Copy,
-  Empty,
-  Field,
-  fieldError,
-  PageHead,
-  Pager,
-  Shown,
-  State,
-  Table,
-  Time,
-} from '../../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
-import { useAction, useLoad } from '../../ui/use-load.ts';
-import { UserPicker } from '../kv/kv-page.tsx';
+import { pageNumber, useFilters } from '../../ui/address.ts';
+import { Button } from '../../ui/button.tsx';
+import { Dialog, Form } from '../../ui/dialog.tsx';
+import { Field, fieldError } from '../../ui/field.tsx';
+import { Empty, PageHead } from '../../ui/page.tsx';
+import { PagedTable } from '../../ui/paged-table.tsx';
+import { refresh, useAction, useApi } from '../../ui/query.ts';
+import { DeleteButton } from '../../ui/resource-page.tsx';
+import { State } from '../../ui/state.tsx';
+import type { Column } from '../../ui/table.tsx';
+import { Time } from '../../ui/time.tsx';
+import { ShownOnce } from './shown-once.tsx';
+import { Tokens } from './tokens.tsx';
 
 /** Keys of the app for its developer, and personal tokens of users. */
 export function KeysPage() {
   const { isDeveloper, session } = useSession();
-  const [user, setUser] = useState('');
+  const [{ user }, change] = useFilters({ user: '' });
   return (
     <>
       <PageHead
@@ -33,7 +31,15 @@ export function KeysPage() {
       <section>
         <div className="toolbar">
           <h2>Personal tokens</h2>
-          {isDeveloper ? <UserPicker label="Whose tokens" any="Choose a user" value={user} onChange={setUser} /> : null}
+          {isDeveloper ? (
+            <PrincipalPicker
+              label="Whose tokens"
+              kinds={['user']}
+              any="Choose a user"
+              value={user}
+              onChange={(next) => change({ user: next })}
+            />
+          ) : null}
         </div>
         {isDeveloper && user === '' ? (
           <p className="faint">A personal token lets a program act as one user. Choose the user to see their tokens.</p>
@@ -45,17 +51,52 @@ export function KeysPage() {
   );
 }
 
+const columns: Column<ApiKey>[] = [
+  { id: 'key', name: 'Key', look: 'main', cell: ({ hint }) => <code>{hint}…</code> },
+  {
+    id: 'name',
+    name: 'Name',
+    sort: ({ name }) => name ?? '',
+    cell: ({ name }) => name ?? <span className="faint">–</span>,
+  },
+  { id: 'type', name: 'Type', sort: ({ type }) => type, cell: ({ type }) => type },
+  { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
+  {
+    id: 'used',
+    name: 'Last used',
+    look: 'wide',
+    sort: (one) => one.last_used_at ?? '',
+    cell: (one) => <Time at={one.last_used_at} />,
+  },
+  {
+    id: 'actions',
+    name: 'Actions',
+    look: 'actions',
+    cell: ({ id, name, hint, revoked_at }) =>
+      revoked_at === undefined ? (
+        <DeleteButton
+          title={`Revoke ${name ?? `${hint}…`}?`}
+          action="Revoke the key"
+          label="Revoke"
+          quiet={hint}
+          perform={async () => {
+            await call('DELETE /api/v1/keys/{key}', { path: { key: id } });
+            refresh('GET /api/v1/keys');
+          }}
+        >
+          Requests with this key fail from now on. This cannot be undone.
+        </DeleteButton>
+      ) : (
+        <State value="revoked" />
+      ),
+  },
+];
+
 function Keys() {
   const { place } = useSession();
-  const [page, setPage] = useState(1);
+  const [{ page }, change] = useFilters({ page: '1' });
   const [creating, setCreating] = useState(false);
-  const [revoking, setRevoking] = useState<ApiKey>();
-  const keys = useLoad(String(page), () => call('GET /api/v1/keys', { query: { page } }));
-  const revoke = useAction(async (key: ApiKey) => {
-    await call('DELETE /api/v1/keys/{key}', { path: { key: key.id } });
-    setRevoking(undefined);
-    keys.reload();
-  });
+  const keys = useApi('GET /api/v1/keys', { query: { page: pageNumber(page) } }, { keep: true });
   return (
     <section>
       <div className="toolbar">
@@ -64,64 +105,26 @@ function Keys() {
           New key
         </Button>
       </div>
-      <Shown loaded={keys}>
-        {(list) =>
-          list.data.length === 0 ? (
-            <Empty title="No keys yet" action={<Button onClick={() => setCreating(true)}>Create the first key</Button>}>
-              A secret key opens all of the app, for your server. A publishable key only lets users sign in.
-            </Empty>
-          ) : (
-            <>
-              <Table columns={['Key', 'Name', 'Type', 'Created', 'Last used', { name: 'Actions', look: 'hidden' }]}>
-                {list.data.map((key) => (
-                  <tr key={key.id} className={key.revoked_at === undefined ? '' : 'over'}>
-                    <td className="main">
-                      <code>{key.hint}…</code>
-                    </td>
-                    <td>{key.name ?? <span className="faint">–</span>}</td>
-                    <td>{key.type}</td>
-                    <td>
-                      <Time at={key.created_at} />
-                    </td>
-                    <td className="wide-only">
-                      <Time at={key.last_used_at} />
-                    </td>
-                    <td className="row-actions">
-                      {key.revoked_at === undefined ? (
-                        <Button kind="quiet" aria-label={`Revoke ${key.hint}`} onClick={() => setRevoking(key)}>
-                          Revoke
-                        </Button>
-                      ) : (
-                        <State value="revoked" />
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Pager page={list} onPage={setPage} />
-            </>
-          )
+      <PagedTable
+        label="API keys"
+        loaded={keys}
+        columns={columns}
+        rowId={({ id }) => id}
+        rowClass={(key) => (key.revoked_at === undefined ? '' : 'over')}
+        onPage={(next) => change({ page: String(next) })}
+        empty={
+          <Empty title="No keys yet" action={<Button onClick={() => setCreating(true)}>Create the first key</Button>}>
+            A secret key opens all of the app, for your server. A publishable key only lets users sign in.
+          </Empty>
         }
-      </Shown>
+      />
       {creating ? (
         <NewKey
           onClose={() => {
             setCreating(false);
-            keys.reload();
+            refresh('GET /api/v1/keys');
           }}
         />
-      ) : null}
-      {revoking ? (
-        <Confirm
-          title={`Revoke ${revoking.name ?? `${revoking.hint}…`}?`}
-          action="Revoke the key"
-          busy={revoke.busy}
-          error={revoke.error}
-          onConfirm={() => revoke.run(revoking)}
-          onClose={() => setRevoking(undefined)}
-        >
-          Requests with this key fail from now on. This cannot be undone.
-        </Confirm>
       ) : null}
     </section>
   );
@@ -142,6 +145,7 @@ function NewKey({ onClose }: { onClose: () => void }) {
         submit="Create the key"
         busy={create.busy}
         error={create.error}
+        shownFields={['name']}
         onSubmit={() => create.run()}
         onCancel={onClose}
       >
@@ -173,140 +177,6 @@ function NewKey({ onClose }: { onClose: () => void }) {
             </span>
           </label>
         </fieldset>
-      </Form>
-    </Dialog>
-  );
-}
-
-/** Shows a secret once. */
-function ShownOnce({ title, secret, onClose }: { title: string; secret: string; onClose: () => void }) {
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <p className="notice">Copy it now. It is not shown again.</p>
-      <div className="with-button">
-        <input readOnly aria-label={title} className="code" value={secret} onFocus={(event) => event.target.select()} />
-        <Copy text={secret} />
-      </div>
-      <div className="form-actions">
-        <Button kind="primary" onClick={onClose}>
-          I have copied it
-        </Button>
-      </div>
-    </Dialog>
-  );
-}
-
-function Tokens({ user }: { user: string }) {
-  const [creating, setCreating] = useState(false);
-  const [revoking, setRevoking] = useState<PersonalToken>();
-  const tokens = useLoad(user, () => call('GET /api/v1/users/{user}/tokens', { path: { user } }));
-  const revoke = useAction(async (token: PersonalToken) => {
-    await call('DELETE /api/v1/users/{user}/tokens/{token}', { path: { user, token: token.id } });
-    setRevoking(undefined);
-    tokens.reload();
-  });
-  return (
-    <>
-      <Shown loaded={tokens}>
-        {({ data }) =>
-          data.length === 0 ? (
-            <Empty title="No tokens yet" action={<Button onClick={() => setCreating(true)}>Create a token</Button>}>
-              A personal token lets a script or a tool act as the user, until it expires or is revoked.
-            </Empty>
-          ) : (
-            <>
-              <Table columns={['Name', 'Created', 'Last used', 'Expires', { name: 'Actions', look: 'hidden' }]}>
-                {data.map((token) => (
-                  <tr key={token.id} className={token.revoked_at === undefined ? '' : 'over'}>
-                    <td className="main">{token.name ?? <code>{token.id}</code>}</td>
-                    <td>
-                      <Time at={token.created_at} />
-                    </td>
-                    <td className="wide-only">
-                      <Time at={token.last_used_at} />
-                    </td>
-                    <td className="faint">{token.expires_at?.slice(0, 10) ?? 'never'}</td>
-                    <td className="row-actions">
-                      {token.revoked_at === undefined ? (
-                        <Button
-                          kind="quiet"
-                          aria-label={`Revoke ${token.name ?? token.id}`}
-                          onClick={() => setRevoking(token)}
-                        >
-                          Revoke
-                        </Button>
-                      ) : (
-                        <State value="revoked" />
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Button onClick={() => setCreating(true)}>New token</Button>
-            </>
-          )
-        }
-      </Shown>
-      {creating ? (
-        <NewToken
-          user={user}
-          onClose={() => {
-            setCreating(false);
-            tokens.reload();
-          }}
-        />
-      ) : null}
-      {revoking ? (
-        <Confirm
-          title={`Revoke ${revoking.name ?? 'this token'}?`}
-          action="Revoke the token"
-          busy={revoke.busy}
-          error={revoke.error}
-          onConfirm={() => revoke.run(revoking)}
-          onClose={() => setRevoking(undefined)}
-        >
-          Whatever still uses it is refused from now on.
-        </Confirm>
-      ) : null}
-    </>
-  );
-}
-
-function NewToken({ user, onClose }: { user: string; onClose: () => void }) {
-  const [name, setName] = useState('');
-  const [days, setDays] = useState('30');
-  const [made, setMade] = useState<string>();
-  const create = useAction(async () => {
-    const body = { type: 'personal' as const, expires_in_days: Number(days), ...(name === '' ? {} : { name }) };
-    setMade((await call('POST /api/v1/users/{user}/tokens', { path: { user }, body })).token);
-  });
-  if (made !== undefined) return <ShownOnce title="The new token" secret={made} onClose={onClose} />;
-  return (
-    <Dialog title="New personal token" onClose={onClose}>
-      <Form
-        submit="Create the token"
-        busy={create.busy}
-        error={create.error}
-        onSubmit={() => create.run()}
-        onCancel={onClose}
-      >
-        <Field label="Name">
-          {(id) => <input id={id} value={name} onChange={(event) => setName(event.target.value)} />}
-        </Field>
-        <Field label="Expires after, in days" error={fieldError(create.error, 'expires_in_days')}>
-          {(id, described) => (
-            <input
-              id={id}
-              {...described}
-              type="number"
-              min={1}
-              max={3650}
-              required
-              value={days}
-              onChange={(event) => setDays(event.target.value)}
-            />
-          )}
-        </Field>
       </Form>
     </Dialog>
   );

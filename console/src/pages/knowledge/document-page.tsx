@@ -1,24 +1,37 @@
 import { useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import { call } from '../../api/client.ts';
-import type { KnowledgeDocument } from '../../api/generated.ts';
-import { Button, bytes, count, Empty, Json, PageHead, Pager, Shown, Time } from '../../ui/basics.tsx';
-import { Confirm } from '../../ui/dialog.tsx';
+import type { KnowledgeDocument, KnowledgeDocumentChunk } from '../../api/generated.ts';
+import { Owner } from '../../principals/principal-name.tsx';
+import { pageNumber, useFilters } from '../../ui/address.ts';
+import { Button } from '../../ui/button.tsx';
+import { Json } from '../../ui/code.tsx';
+import { Id } from '../../ui/copy.tsx';
+import { Switch } from '../../ui/field.tsx';
+import { FormDialog } from '../../ui/form-dialog.tsx';
+import { bytes, count } from '../../ui/format.ts';
 import { MarkdownText } from '../../ui/markdown.tsx';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import { Details, Empty, PageHead } from '../../ui/page.tsx';
+import { refresh, useApi } from '../../ui/query.ts';
+import { DeleteButton } from '../../ui/resource-page.tsx';
+import { Shown } from '../../ui/shown.tsx';
+import { Pager } from '../../ui/table.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
+import { Time } from '../../ui/time.tsx';
+import './search.css';
 
 const linesShown = 400;
 type Tab = 'text' | 'chunks' | 'metadata';
 
-/** One document: its text, and the chunks that searches find. */
+/** One document: its text with the borders of its chunks, and its metadata. */
 export function DocumentPage({ id }: { id: string }) {
-  const document = useLoad(id, () => call('GET /api/v1/knowledge_documents/{document}', { path: { document: id } }));
+  const path = { document: id };
+  const document = useApi('GET /api/v1/knowledge_documents/{document}', { path });
   const [params] = useSearchParams();
   const line = Number(params.get('line') ?? 1);
-  const [tab, setTab] = useState<Tab>('text');
-  const [asking, setAsking] = useState(false);
+  const [{ tab }, change] = useFilters({ tab: 'text' });
+  const [editing, setEditing] = useState(false);
   const [, navigate] = useLocation();
-  const remove = useAction(() => call('DELETE /api/v1/knowledge_documents/{document}', { path: { document: id } }));
   return (
     <Shown loaded={document}>
       {(found) => (
@@ -26,50 +39,47 @@ export function DocumentPage({ id }: { id: string }) {
           <p className="back">
             <Link href={`/knowledge/${found.source}`}>← Source</Link>
           </p>
-          <PageHead
-            title={found.title ?? found.source_url ?? found.id}
-            lead={
-              <>
-                {count(found.total_lines, 'line')} · {bytes(found.total_size)} · changed <Time at={found.updated_at} />
-                {found.source_url === undefined ? null : (
-                  <>
-                    {' '}
-                    ·{' '}
-                    <a href={found.source_url} target="_blank" rel="noreferrer noopener">
-                      original
-                    </a>
-                  </>
-                )}
-              </>
-            }
-          >
-            <Button kind="danger" onClick={() => setAsking(true)}>
-              Delete
-            </Button>
-          </PageHead>
-          <div className="tabs" role="tablist" aria-label="Parts of the document">
-            {(['text', 'chunks', 'metadata'] as const).map((one) => (
-              <button key={one} type="button" role="tab" aria-selected={tab === one} onClick={() => setTab(one)}>
-                {one.charAt(0).toUpperCase() + one.slice(1)}
-              </button>
-            ))}
-          </div>
-          {tab === 'text' ? <Text document={found} from={Math.max(1, line)} /> : null}
-          {tab === 'chunks' ? <Chunks document={found.id} /> : null}
-          {tab === 'metadata' ? <Json value={found.metadata} /> : null}
-          {asking ? (
-            <Confirm
+          <PageHead title={found.title ?? found.source_url ?? found.id} lead={<Lead document={found} />}>
+            <Button onClick={() => setEditing(true)}>Edit</Button>
+            <DeleteButton
               title="Delete this document?"
               action="Delete the document"
-              busy={remove.busy}
-              error={remove.error}
-              onClose={() => setAsking(false)}
-              onConfirm={async () => {
-                if (await remove.run()) navigate(`/knowledge/${found.source}`);
+              perform={async () => {
+                await call('DELETE /api/v1/knowledge_documents/{document}', { path });
+                refresh('GET /api/v1/knowledge_documents');
+                navigate(`/knowledge/${found.source}`);
               }}
             >
               Searches no longer find it. A source that reads the web ingests it again with its next pull.
-            </Confirm>
+            </DeleteButton>
+          </PageHead>
+          <Tabs<Tab>
+            label="Parts of the document"
+            value={tab as Tab}
+            onChange={(next) => change({ tab: next })}
+            tabs={[
+              { id: 'text', name: 'Text', panel: <Text document={found} from={Math.max(1, line)} /> },
+              { id: 'chunks', name: 'Chunks', panel: <Chunks document={found.id} /> },
+              { id: 'metadata', name: 'Metadata', panel: <Metadata document={found} /> },
+            ]}
+          />
+          {editing ? (
+            <FormDialog
+              title="Edit the document"
+              lead="The document is ingested again with these."
+              submit="Save"
+              isChange
+              fields={[
+                { name: 'title', label: 'Title' },
+                { name: 'metadata', label: 'Metadata', kind: 'json', hint: 'A JSON object for search filters.' },
+              ]}
+              initial={found}
+              onSubmit={async (body) => {
+                await call('PATCH /api/v1/knowledge_documents/{document}', { path, body });
+                setTimeout(document.reload, 500);
+              }}
+              onClose={() => setEditing(false)}
+            />
           ) : null}
         </>
       )}
@@ -77,40 +87,116 @@ export function DocumentPage({ id }: { id: string }) {
   );
 }
 
-function Text({ document, from }: { document: KnowledgeDocument; from: number }) {
-  const [offset, setOffset] = useState(from);
-  const content = useLoad(`${document.id}/${offset}`, () =>
-    call('GET /api/v1/knowledge_documents/{document}/content', {
-      path: { document: document.id },
-      query: { offset, limit: linesShown, unit: 'lines' },
-    }),
+function Lead({ document: { id, total_lines, total_size, updated_at, source_url } }: { document: KnowledgeDocument }) {
+  return (
+    <>
+      {count(total_lines, 'line')} · {bytes(total_size)} · changed <Time at={updated_at} />
+      {source_url === undefined ? null : (
+        <>
+          {' '}
+          ·{' '}
+          <a href={source_url} target="_blank" rel="noreferrer noopener">
+            original
+          </a>
+        </>
+      )}{' '}
+      <Id id={id} label={`…${id.slice(-6)}`} />
+    </>
   );
-  const end = Math.min(offset + linesShown - 1, document.total_lines);
+}
+
+function Metadata({ document }: { document: KnowledgeDocument }) {
   return (
     <section className="card">
-      {document.total_lines > linesShown || offset > 1 ? (
-        <div className="toolbar">
-          <Button disabled={offset <= 1} onClick={() => setOffset(Math.max(1, offset - linesShown))}>
-            Earlier
-          </Button>
-          <span className="faint">
-            Lines {offset}–{end} of {document.total_lines}
-          </span>
-          <Button disabled={end >= document.total_lines} onClick={() => setOffset(offset + linesShown)}>
-            Later
-          </Button>
-        </div>
-      ) : null}
-      <Shown loaded={content}>{(found) => <MarkdownText text={found.content} />}</Shown>
+      <Details
+        rows={[
+          ['Owner', <Owner key="owner" of={document} />],
+          ['Type', document.content_type],
+          [
+            'File',
+            document.file ? (
+              <Link key="file" href={`/files/${document.file}`}>
+                {document.file}
+              </Link>
+            ) : null,
+          ],
+          ['SHA-256', <code key="hash">{document.content_hash}</code>],
+        ]}
+      />
+      <Json value={document.metadata} label="Metadata" />
     </section>
   );
 }
 
-function Chunks({ document }: { document: string }) {
-  const [page, setPage] = useState(1);
-  const chunks = useLoad(`${document}/${page}`, () =>
-    call('GET /api/v1/knowledge_documents/{document}/chunks', { path: { document }, query: { page } }),
+function Text({ document, from }: { document: KnowledgeDocument; from: number }) {
+  const [offset, setOffset] = useState(from);
+  const [borders, setBorders] = useState(false);
+  const path = { document: document.id };
+  const query = { offset, limit: linesShown, unit: 'lines' as const };
+  const content = useApi('GET /api/v1/knowledge_documents/{document}/content', { path, query });
+  const end = Math.min(offset + linesShown - 1, document.total_lines);
+  return (
+    <section className="card">
+      <div className="toolbar">
+        {document.total_lines > linesShown || offset > 1 ? (
+          <>
+            <Button disabled={offset <= 1} onClick={() => setOffset(Math.max(1, offset - linesShown))}>
+              Earlier
+            </Button>
+            <span className="faint">
+              Lines {offset}–{end} of {document.total_lines}
+            </span>
+            <Button disabled={end >= document.total_lines} onClick={() => setOffset(offset + linesShown)}>
+              Later
+            </Button>
+          </>
+        ) : null}
+        <Switch label="Show the borders of chunks" checked={borders} onChange={setBorders} />
+      </div>
+      {borders ? (
+        <Bordered document={document.id} />
+      ) : (
+        <Shown loaded={content}>{(found) => <MarkdownText text={found.content} />}</Shown>
+      )}
+    </section>
   );
+}
+
+const chunksShown = 100;
+
+/** The text, cut where its chunks are. */
+function Bordered({ document }: { document: string }) {
+  const [{ page }, change] = useFilters({ page: '1' });
+  const query = { page: pageNumber(page), page_size: chunksShown };
+  const chunks = useApi('GET /api/v1/knowledge_documents/{document}/chunks', { path: { document }, query });
+  return (
+    <Shown loaded={chunks}>
+      {(list) => (
+        <>
+          {list.data.map((chunk) => (
+            <div key={chunk.id} className="stack">
+              <p className="chunk-border">{placeOf(chunk)}</p>
+              <MarkdownText text={chunk.content} />
+            </div>
+          ))}
+          <Pager page={list} onPage={(next) => change({ page: String(next) })} />
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function placeOf({ heading_path, start_line, end_line, start_byte, end_byte }: KnowledgeDocumentChunk): string {
+  const headings = heading_path.length > 0 ? `${heading_path.join(' › ')} · ` : '';
+  return `${headings}lines ${start_line}–${end_line} · ${bytes(end_byte - start_byte)}`;
+}
+
+function Chunks({ document }: { document: string }) {
+  const [{ page }, change] = useFilters({ page: '1' });
+  const chunks = useApi('GET /api/v1/knowledge_documents/{document}/chunks', {
+    path: { document },
+    query: { page: pageNumber(page) },
+  });
   return (
     <Shown loaded={chunks}>
       {(list) =>
@@ -121,15 +207,12 @@ function Chunks({ document }: { document: string }) {
             <ol className="hits">
               {list.data.map((chunk) => (
                 <li key={chunk.id} className="card hit">
-                  <p className="faint">
-                    {chunk.heading_path.length > 0 ? `${chunk.heading_path.join(' › ')} · ` : ''}lines{' '}
-                    {chunk.start_line}–{chunk.end_line} · {bytes(chunk.end_byte - chunk.start_byte)}
-                  </p>
+                  <p className="faint">{placeOf(chunk)}</p>
                   <MarkdownText text={chunk.content} />
                 </li>
               ))}
             </ol>
-            <Pager page={list} onPage={setPage} />
+            <Pager page={list} onPage={(next) => change({ page: String(next) })} />
           </>
         )
       }

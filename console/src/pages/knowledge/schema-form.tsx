@@ -1,5 +1,5 @@
 import type { ApiError } from '../../api/client.ts';
-import { Field, fieldError } from '../../ui/basics.tsx';
+import { Field, fieldError } from '../../ui/field.tsx';
 
 /** The typed values by member, as text until parsed by the schema. */
 type Typed = Record<string, string | boolean>;

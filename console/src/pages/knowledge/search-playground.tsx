@@ -1,99 +1,108 @@
-import { useState } from 'react';
-import { Link } from 'wouter';
+import { useEffect, useState } from 'react';
 import { call } from '../../api/client.ts';
-import type { SearchHit } from '../../api/generated.ts';
-import { count, Empty, Field, fieldError, State } from '../../ui/basics.tsx';
+import { useFilters } from '../../ui/address.ts';
+import { Button } from '../../ui/button.tsx';
 import { Form } from '../../ui/dialog.tsx';
+import { Field, fieldError, Switch } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
-import { MarkdownText } from '../../ui/markdown.tsx';
-import { useAction } from '../../ui/use-load.ts';
+import { useAction } from '../../ui/query.ts';
+import './search.css';
+import { type Explained, type Found, Results } from './search-results.tsx';
 
 type Mode = 'hybrid' | 'fulltext' | 'vector';
-type Explained = {
-  chunks: number;
-  average_length: number;
-  terms: { term: string; document_frequency: number; idf: number }[];
-  vectors_unavailable?: string;
-};
-type Why = { fulltext_rank?: number; fulltext_score?: number; vector_rank?: number; similarity?: number };
-type Found = { hits: SearchHit[]; explain: Explained; mode: Mode };
+type Setting = { mode: Mode; filter: string; results: string };
+type Target = { source: string; agent?: never } | { agent: string; source?: never };
 
-/** A search as an agent sends it, with an explanation of each hit. */
-export function SearchPlayground({ source }: { source: string }) {
-  const [query, setQuery] = useState('');
-  const [mode, setMode] = useState<Mode>('hybrid');
-  const [filter, setFilter] = useState('');
-  const [results, setResults] = useState('10');
-  const [found, setFound] = useState<Found>();
-  const search = useAction(async () => {
-    const answer = await call('POST /api/v1/knowledge_sources/{source}/search', {
-      path: { source },
-      body: {
-        query,
-        mode,
-        max_results: Number(results),
-        explain: true,
-        ...(filter.trim() === '' ? {} : { filter: parseObject(filter) }),
-      },
-    });
-    setFound({ hits: answer.data, explain: answer.explain as Explained, mode });
+const blank: Setting = { mode: 'hybrid', filter: '', results: '10' };
+const savedMax = 20;
+const savedKey = (id: string) => `quarry.questions.${id}`;
+
+/** A search as an agent sends it, with the reasons for each hit; two settings can be compared. */
+export function SearchPlayground(target: Target) {
+  const id = target.source ?? target.agent ?? '';
+  const [{ query }, change] = useFilters({ query: '' });
+  const [text, setText] = useState(query);
+  const [first, setFirst] = useState(blank);
+  const [second, setSecond] = useState<Setting>();
+  const [found, setFound] = useState<Found[]>([]);
+  const [saved, setSaved] = useState(() => readSaved(id));
+  const search = useAction(async (asked: string) => {
+    change({ query: asked });
+    const settings = second ? [first, second] : [first];
+    setFound(await Promise.all(settings.map((setting) => searchOnce(target, asked, setting))));
   });
+  // A link with a question shows its hits.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, for the question of the address
+  useEffect(() => {
+    if (query !== '') void search.run(query);
+  }, []);
+  function save(questions: string[]) {
+    localStorage.setItem(savedKey(id), JSON.stringify(questions));
+    setSaved(questions);
+  }
   return (
     <>
       <section className="card">
-        <Form submit="Search" busy={search.busy} error={search.error} onSubmit={() => search.run()}>
+        <Form
+          submit="Search"
+          busy={search.busy}
+          error={search.error}
+          shownFields={['query', 'filter', 'max_results']}
+          onSubmit={() => search.run(text)}
+        >
           <Field label="Question or words" error={fieldError(search.error, 'query')}>
-            {(id, described) => (
+            {(fieldId, described) => (
               <input
-                id={id}
+                id={fieldId}
                 {...described}
                 type="search"
                 required
-                value={query}
-                onChange={(event) => setQuery(event.target.value)}
+                value={text}
+                onChange={(event) => setText(event.target.value)}
               />
             )}
           </Field>
-          <div className="row">
-            <Field label="Mode" hint={modeHints[mode]}>
-              {(id, described) => (
-                <select id={id} {...described} value={mode} onChange={(event) => setMode(event.target.value as Mode)}>
-                  <option value="hybrid">Both</option>
-                  <option value="fulltext">Words</option>
-                  <option value="vector">Vectors</option>
-                </select>
-              )}
-            </Field>
-            <Field label="Filter" hint='Such as {"year": {"gte": 2024}}' error={fieldError(search.error, 'filter')}>
-              {(id, described) => (
-                <input
-                  id={id}
-                  {...described}
-                  className="code"
-                  spellCheck={false}
-                  placeholder="none"
-                  value={filter}
-                  onChange={(event) => setFilter(event.target.value)}
-                />
-              )}
-            </Field>
-            <Field label="Hits at most">
-              {(id) => (
-                <input
-                  id={id}
-                  type="number"
-                  min={1}
-                  max={100}
-                  required
-                  value={results}
-                  onChange={(event) => setResults(event.target.value)}
-                />
-              )}
-            </Field>
-          </div>
+          <Settings name="" setting={first} error={fieldError(search.error, 'filter')} onChange={setFirst} />
+          {second ? (
+            <Settings name=" of the second search" setting={second} error={undefined} onChange={setSecond} />
+          ) : null}
+          <Switch
+            label="Compare with other settings"
+            checked={second !== undefined}
+            onChange={(on) => setSecond(on ? { ...blank, mode: 'fulltext' } : undefined)}
+          />
         </Form>
+        <section className="toolbar" aria-label="Saved questions">
+          {saved.map((question) => (
+            <Button
+              key={question}
+              kind="plain"
+              onClick={() => {
+                setText(question);
+                void search.run(question);
+              }}
+            >
+              <span className="cut">{question}</span>
+            </Button>
+          ))}
+          {text.trim() !== '' && !saved.includes(text.trim()) ? (
+            <Button kind="quiet" onClick={() => save([text.trim(), ...saved].slice(0, savedMax))}>
+              Save this question
+            </Button>
+          ) : null}
+          {saved.includes(text.trim()) ? (
+            <Button kind="quiet" onClick={() => save(saved.filter((one) => one !== text.trim()))}>
+              Forget this question
+            </Button>
+          ) : null}
+        </section>
       </section>
-      {found ? <Results found={found} /> : null}
+      <div className={found.length > 1 ? 'panes' : 'stack'}>
+        {found.map((one, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the first and the second search
+          <Results key={index} found={one} other={found[1 - index]} />
+        ))}
+      </div>
     </>
   );
 }
@@ -104,88 +113,81 @@ const modeHints: Record<Mode, string> = {
   vector: 'Cosine similarity of vectors.',
 };
 
-function Results({ found: { hits, explain } }: { found: Found }) {
-  const best = Math.max(...hits.map((hit) => hit.score), Number.MIN_VALUE);
-  return (
-    <section aria-label="Hits" aria-live="polite">
-      <div className="toolbar">
-        <h2>{count(hits.length, 'hit')}</h2>
-        <span className="faint">among {count(explain.chunks, 'chunk')}</span>
-      </div>
-      {explain.vectors_unavailable === undefined ? null : (
-        <p className="notice">Without vectors, by words alone: {explain.vectors_unavailable}</p>
-      )}
-      {explain.terms.length === 0 ? null : (
-        <p className="terms">
-          <span className="faint">Words looked for:</span>
-          {explain.terms.map(({ term, document_frequency, idf }) => (
-            <span key={term} className="term" title={`weight ${idf.toFixed(2)}`}>
-              {term}{' '}
-              <span className="faint">
-                in {document_frequency} · weight {idf.toFixed(2)}
-              </span>
-            </span>
-          ))}
-        </p>
-      )}
-      {hits.length === 0 ? (
-        <Empty title="No results">Try other words, the mode “Vectors”, or no filter.</Empty>
-      ) : (
-        <ol className="hits">
-          {hits.map((hit, at) => (
-            <Hit key={hit.id} hit={hit} place={at + 1} best={best} />
-          ))}
-        </ol>
-      )}
-    </section>
-  );
-}
-
-function Hit({ hit, place, best }: { hit: SearchHit; place: number; best: number }) {
-  const why = (hit.explain ?? {}) as Why;
-  const headings = (hit.raw_content.heading_path ?? []) as string[];
-  return (
-    <li className="card hit">
-      <header>
-        <span className="place-number">{place}</span>
-        <div className="grow">
-          <Link href={`/knowledge/documents/${hit.document}?line=${hit.start_line}`}>
-            {hit.title ?? hit.source_url ?? hit.document}
-          </Link>
-          <p className="faint">
-            {headings.length > 0 ? `${headings.join(' › ')} · ` : ''}lines {hit.start_line}–{hit.end_line}
-          </p>
-        </div>
-        <div className="score">
-          <meter min={0} max={best} value={hit.score} aria-label="Score" />
-          <span className="number">{hit.score.toFixed(4)}</span>
-        </div>
-      </header>
-      <p className="why">
-        <Reason name="Words" rank={why.fulltext_rank} value={why.fulltext_score} unit="BM25" />
-        <Reason name="Vectors" rank={why.vector_rank} value={why.similarity} unit="cosine" />
-      </p>
-      <MarkdownText text={hit.content} />
-    </li>
-  );
-}
-
-function Reason({
+function Settings({
   name,
-  rank,
-  value,
-  unit,
+  setting,
+  error,
+  onChange,
 }: {
   name: string;
-  rank: number | undefined;
-  value: number | undefined;
-  unit: string;
+  setting: Setting;
+  error: string | undefined;
+  onChange: (setting: Setting) => void;
 }) {
-  if (rank === undefined) return <State value="quiet" label={`${name}: no match`} />;
+  const set = (news: Partial<Setting>) => onChange({ ...setting, ...news });
   return (
-    <State
-      value="active"
-      label={`${name}: rank ${rank}${value === undefined ? '' : `, ${unit} ${value.toFixed(3)}`}`}
-    />
+    <div className="row">
+      <Field label={`Mode${name}`} hint={modeHints[setting.mode]}>
+        {(id, described) => (
+          <select
+            id={id}
+            {...described}
+            value={setting.mode}
+            onChange={(event) => set({ mode: event.target.value as Mode })}
+          >
+            <option value="hybrid">Both</option>
+            <option value="fulltext">Words</option>
+            <option value="vector">Vectors</option>
+          </select>
+        )}
+      </Field>
+      <Field label={`Filter${name}`} hint='Such as {"year": {"gte": 2024}}' error={error}>
+        {(id, described) => (
+          <input
+            id={id}
+            {...described}
+            className="code"
+            spellCheck={false}
+            placeholder="none"
+            value={setting.filter}
+            onChange={(event) => set({ filter: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field label={`Hits at most${name}`}>
+        {(id) => (
+          <input
+            id={id}
+            type="number"
+            min={1}
+            max={100}
+            required
+            value={setting.results}
+            onChange={(event) => set({ results: event.target.value })}
+          />
+        )}
+      </Field>
+    </div>
   );
+}
+
+async function searchOnce(target: Target, query: string, { mode, filter, results }: Setting): Promise<Found> {
+  const body = {
+    ...{ query, mode, max_results: Number(results), explain: true },
+    ...(filter.trim() === '' ? {} : { filter: parseObject(filter) }),
+  };
+  const answer =
+    target.source === undefined
+      ? await call('POST /api/v1/agents/{agent}/search', { path: { agent: target.agent }, body })
+      : await call('POST /api/v1/knowledge_sources/{source}/search', { path: { source: target.source }, body });
+  return { hits: answer.data, explain: answer.explain as Explained, mode };
+}
+
+function readSaved(id: string): string[] {
+  try {
+    const saved: unknown = JSON.parse(localStorage.getItem(savedKey(id)) ?? '[]');
+    return Array.isArray(saved) ? saved.map(String) : [];
+  } catch {
+    return [];
+  }
 }

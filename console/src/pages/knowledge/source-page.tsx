@@ -1,92 +1,78 @@
 import { useState } from 'react';
-import { Link, useLocation, useSearchParams } from 'wouter';
+import { Link } from 'wouter';
 import { call } from '../../api/client.ts';
-import type { KnowledgeIngestion, KnowledgeSource } from '../../api/generated.ts';
-import {
-  Button,
-  bytes,
-  CodeField,
-  count,
-  Empty,
-  ErrorNotice,
-  Field,
-  Json,
-  PageHead,
-  Pager,
-  Progress,
-  Shown,
-  State,
-  Table,
-  Time,
-} from '../../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
-import { parseObject } from '../../ui/json.ts';
-import { useDelayed } from '../../ui/use-delayed.ts';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import type { KnowledgeDocument, KnowledgeIngestion, KnowledgeSource } from '../../api/generated.ts';
+import { Owner } from '../../principals/principal-name.tsx';
+import { pageNumber, useFilters } from '../../ui/address.ts';
+import { forEachOf } from '../../ui/bulk.ts';
+import { Button } from '../../ui/button.tsx';
+import { Id } from '../../ui/copy.tsx';
+import { bytes, count } from '../../ui/format.ts';
+import { ErrorNotice } from '../../ui/notice.tsx';
+import { Empty, PageHead } from '../../ui/page.tsx';
+import { PagedTable } from '../../ui/paged-table.tsx';
+import { Progress } from '../../ui/progress.tsx';
+import { refresh, useAction, useApi, useLoad } from '../../ui/query.ts';
+import { SearchField } from '../../ui/search-field.tsx';
+import { Shown } from '../../ui/shown.tsx';
+import { State } from '../../ui/state.tsx';
+import type { Column } from '../../ui/table.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
+import { Time } from '../../ui/time.tsx';
+import { BulkButton } from '../runs/runs-page.tsx';
+import { AddDocument, DropDocuments } from './add-documents.tsx';
 import { SearchPlayground } from './search-playground.tsx';
+import { Settings } from './source-settings.tsx';
 import { sourceName } from './sources-page.tsx';
 
 const firstPollMs = 400;
-const tabs = ['documents', 'search', 'ingestions', 'settings'] as const;
-type Tab = (typeof tabs)[number];
+const ingestions = 'GET /api/v1/knowledge_sources/{source}/ingestions';
+type Tab = 'documents' | 'search' | 'ingestions' | 'settings';
 
 /** One source: its documents, a search over them, its ingestions, and its settings. */
 export function SourcePage({ id }: { id: string }) {
-  const source = useLoad(id, () => call('GET /api/v1/knowledge_sources/{source}', { path: { source: id } }));
-  const [params, setParams] = useSearchParams();
-  const tab = tabs.find((one) => one === params.get('tab')) ?? 'documents';
+  const source = useApi('GET /api/v1/knowledge_sources/{source}', { path: { source: id } });
   return (
     <>
       <p className="back">
         <Link href="/knowledge">← Knowledge</Link>
       </p>
-      <Shown loaded={source}>
-        {(found) => (
-          <SourceBody
-            source={found}
-            tab={tab}
-            onTab={(next) => setParams(next === 'documents' ? {} : { tab: next }, { replace: true })}
-            onChange={source.replace}
-          />
-        )}
-      </Shown>
+      <Shown loaded={source}>{(found) => <SourceBody source={found} onChange={source.replace} />}</Shown>
     </>
   );
 }
 
-function SourceBody({
-  source,
-  tab,
-  onTab,
-  onChange,
-}: {
-  source: KnowledgeSource;
-  tab: Tab;
-  onTab: (tab: Tab) => void;
-  onChange: (source: KnowledgeSource) => void;
-}) {
+function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (source: KnowledgeSource) => void }) {
   const [adding, setAdding] = useState(false);
+  const [{ tab }, change] = useFilters({ tab: 'documents' });
   const path = { source: source.id };
   const pushed = source.type === 'knowledge/documents';
-  // Polls the newest ingestion while it is active, and reloads documents and history.
+  // Polls the newest ingestion while it is active; its end loads documents and history again.
   const newest = useLoad(
-    source.id,
-    () => call('GET /api/v1/knowledge_sources/{source}/ingestions', { path, query: { page_size: 1 } }),
-    ({ data }) => (isActive(data[0]) ? firstPollMs : undefined),
+    [ingestions, 'newest', source.id],
+    async () => {
+      const found = await call(ingestions, { path, query: { page_size: 1 } });
+      refresh('GET /api/v1/knowledge_documents');
+      return found;
+    },
+    { poll: ({ data }) => (isActive(data[0]) ? firstPollMs : undefined) },
   );
   const active = newest.data?.data[0];
-  const stamp = `${active?.id}/${active?.status}`;
-  const pull = useAction(async () => {
-    await call('POST /api/v1/knowledge_sources/{source}/ingest', { path, body: { pull: true } });
-    newest.reload();
-  });
+  const pull = useAction(
+    async () => {
+      await call('POST /api/v1/knowledge_sources/{source}/ingest', { path, body: { pull: true } });
+      newest.reload();
+    },
+    { say: 'The source is being read.' },
+  );
   return (
     <>
       <PageHead
         title={sourceName(source)}
         lead={
           <>
-            <State value={source.state} /> {source.type} · created <Time at={source.created_at} />
+            <State value={source.state} /> {source.type} · <Owner of={source} /> · created{' '}
+            <Time at={source.created_at} /> <Id id={source.id} />
           </>
         }
       >
@@ -102,19 +88,26 @@ function SourceBody({
       </PageHead>
       <ErrorNotice error={pull.error} />
       {active && (isActive(active) || active.status === 'failed') ? <Watched ingestion={active} /> : null}
-      <div className="tabs" role="tablist" aria-label="Parts of the source">
-        {tabs.map((one) => (
-          <button key={one} type="button" role="tab" aria-selected={tab === one} onClick={() => onTab(one)}>
-            {one.charAt(0).toUpperCase() + one.slice(1)}
-          </button>
-        ))}
-      </div>
-      {tab === 'documents' ? (
-        <Documents key={stamp} source={source} onAdd={pushed ? () => setAdding(true) : undefined} />
-      ) : null}
-      {tab === 'search' ? <SearchPlayground source={source.id} /> : null}
-      {tab === 'ingestions' ? <Ingestions key={stamp} source={source.id} /> : null}
-      {tab === 'settings' ? <Settings source={source} onChange={onChange} /> : null}
+      <Tabs<Tab>
+        label="Parts of the source"
+        value={tab as Tab}
+        onChange={(next) => change({ tab: next })}
+        tabs={[
+          {
+            id: 'documents',
+            name: 'Documents',
+            panel: (
+              <>
+                {pushed ? <DropDocuments source={source.id} onAdded={newest.reload} /> : null}
+                <Documents source={source} onAdd={pushed ? () => setAdding(true) : undefined} />
+              </>
+            ),
+          },
+          { id: 'search', name: 'Search', panel: <SearchPlayground source={source.id} /> },
+          { id: 'ingestions', name: 'Ingestions', panel: <Ingestions source={source.id} /> },
+          { id: 'settings', name: 'Settings', panel: <Settings source={source} onChange={onChange} /> },
+        ]}
+      />
       {adding ? (
         <AddDocument
           source={source.id}
@@ -161,253 +154,108 @@ function statsText(stats: Record<string, unknown>): string {
   return parts.join(' · ');
 }
 
+const documentColumns: Column<KnowledgeDocument>[] = [
+  {
+    id: 'title',
+    name: 'Title',
+    look: 'main',
+    sort: (one) => one.title ?? '',
+    cell: (one) => <Link href={`/knowledge/documents/${one.id}`}>{one.title ?? one.source_url ?? one.id}</Link>,
+  },
+  {
+    id: 'lines',
+    name: 'Lines',
+    look: 'number',
+    sort: (one) => one.total_lines,
+    cell: (one) => one.total_lines.toLocaleString('en'),
+  },
+  { id: 'size', name: 'Size', look: 'number', sort: (one) => one.total_size, cell: (one) => bytes(one.total_size) },
+  { id: 'changed', name: 'Changed', sort: (one) => one.updated_at, cell: (one) => <Time at={one.updated_at} /> },
+];
+
 function Documents({ source, onAdd }: { source: KnowledgeSource; onAdd: (() => void) | undefined }) {
-  const [page, setPage] = useState(1);
-  const [search, setSearch] = useState('');
-  const q = useDelayed(search);
-  const documents = useLoad(`${q}/${page}`, () =>
-    call('GET /api/v1/knowledge_documents', { query: { source: [source.id], q, page } }),
-  );
+  const [{ page, q }, change] = useFilters({ page: '1', q: '' });
+  const query = { source: [source.id], page: pageNumber(page), ...(q === '' ? {} : { q }) };
+  const documents = useApi('GET /api/v1/knowledge_documents', { query }, { keep: true });
   return (
     <>
-      <input
-        type="search"
-        className="search"
-        aria-label="Documents whose title begins with"
+      <SearchField
+        label="Documents whose title begins with"
         placeholder="Title begins with"
-        value={search}
-        onChange={(event) => {
-          setPage(1);
-          setSearch(event.target.value);
-        }}
+        value={q}
+        onChange={(next) => change({ q: next })}
       />
-      <Shown loaded={documents}>
-        {(list) =>
-          list.data.length === 0 ? (
-            <Empty
-              title={q === '' ? 'No documents yet' : 'No matching documents'}
-              action={
-                onAdd && q === '' ? (
-                  <Button kind="primary" onClick={onAdd}>
-                    Add the first document
-                  </Button>
-                ) : undefined
-              }
-            >
-              {onAdd
-                ? 'Paste a text or push a file. It is cut into chunks and can be searched a moment later.'
-                : 'Press “Read it now”: the documents appear here as they are read.'}
-            </Empty>
-          ) : (
-            <>
-              <Table
-                columns={['Title', { name: 'Lines', look: 'number' }, { name: 'Size', look: 'number' }, 'Changed']}
-              >
-                {list.data.map((document) => (
-                  <tr key={document.id}>
-                    <td className="main">
-                      <Link href={`/knowledge/documents/${document.id}`}>
-                        {document.title ?? document.source_url ?? document.id}
-                      </Link>
-                    </td>
-                    <td className="number">{document.total_lines.toLocaleString('en')}</td>
-                    <td className="number">{bytes(document.total_size)}</td>
-                    <td>
-                      <Time at={document.updated_at} />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Pager page={list} onPage={setPage} />
-            </>
-          )
+      <PagedTable
+        label="Documents"
+        loaded={documents}
+        columns={documentColumns}
+        rowId={({ id }) => id}
+        onPage={(next) => change({ page: String(next) })}
+        selection={{
+          nameOf: ({ title, id }) => title ?? id,
+          actions: (rows, clear) => (
+            <BulkButton
+              label={`Delete ${rows.length}`}
+              danger
+              onRun={async () => {
+                if (!window.confirm(`Delete ${count(rows.length, 'document')}? Searches no longer find them.`)) return;
+                await forEachOf(rows, 'deleted', ({ id }) =>
+                  call('DELETE /api/v1/knowledge_documents/{document}', { path: { document: id } }),
+                );
+                refresh('GET /api/v1/knowledge_documents');
+                clear();
+              }}
+            />
+          ),
+        }}
+        empty={
+          <Empty
+            title={q === '' ? 'No documents yet' : 'No matching documents'}
+            action={
+              onAdd && q === '' ? (
+                <Button kind="primary" onClick={onAdd}>
+                  Add the first document
+                </Button>
+              ) : undefined
+            }
+          >
+            {onAdd
+              ? 'Paste a text, drop a file or give web addresses. It is cut into chunks and can be searched a moment later.'
+              : 'Press “Read it now”: the documents appear here as they are read.'}
+          </Empty>
         }
-      </Shown>
+      />
     </>
   );
 }
 
+const ingestionColumns: Column<KnowledgeIngestion>[] = [
+  { id: 'id', name: 'Ingestion', look: 'main', cell: ({ id }) => <Id id={id} /> },
+  { id: 'status', name: 'Status', sort: ({ status }) => status, cell: ({ status }) => <State value={status} /> },
+  {
+    id: 'result',
+    name: 'Result',
+    cell: ({ error, stats }) => (
+      <span className="faint">{error ? String(error.message ?? error.code) : statsText(stats)}</span>
+    ),
+  },
+  { id: 'started', name: 'Started', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
+];
+
 function Ingestions({ source }: { source: string }) {
-  const [page, setPage] = useState(1);
-  const ingestions = useLoad(
-    String(page),
-    () => call('GET /api/v1/knowledge_sources/{source}/ingestions', { path: { source }, query: { page } }),
-    ({ data }) => (data.some(isActive) ? firstPollMs : undefined),
-  );
+  const [{ page }, change] = useFilters({ page: '1' });
+  const poll = ({ data }: { data: KnowledgeIngestion[] }) => (data.some(isActive) ? firstPollMs : undefined);
+  const loaded = useApi(ingestions, { path: { source }, query: { page: pageNumber(page) } }, { poll, keep: true });
   return (
-    <Shown loaded={ingestions}>
-      {(list) =>
-        list.data.length === 0 ? (
-          <Empty title="Nothing has been ingested yet">Each push and each pull is listed here with its result.</Empty>
-        ) : (
-          <>
-            <Table columns={['Ingestion', 'Status', 'Result', 'Started']}>
-              {list.data.map((one) => (
-                <tr key={one.id}>
-                  <td className="main">
-                    <code>{one.id}</code>
-                  </td>
-                  <td>
-                    <State value={one.status} />
-                  </td>
-                  <td className="faint">
-                    {one.error ? String(one.error.message ?? one.error.code) : statsText(one.stats)}
-                  </td>
-                  <td>
-                    <Time at={one.created_at} />
-                  </td>
-                </tr>
-              ))}
-            </Table>
-            <Pager page={list} onPage={setPage} />
-          </>
-        )
+    <PagedTable
+      label="Ingestions"
+      loaded={loaded}
+      columns={ingestionColumns}
+      rowId={({ id }) => id}
+      onPage={(next) => change({ page: String(next) })}
+      empty={
+        <Empty title="Nothing has been ingested yet">Each push and each pull is listed here with its result.</Empty>
       }
-    </Shown>
-  );
-}
-
-function Settings({ source, onChange }: { source: KnowledgeSource; onChange: (source: KnowledgeSource) => void }) {
-  const [payload, setPayload] = useState(JSON.stringify(source.payload ?? {}, null, 2));
-  const [asking, setAsking] = useState(false);
-  const [, navigate] = useLocation();
-  const path = { source: source.id };
-  const save = useAction(async () => {
-    const body = { payload: parseObject(payload) };
-    onChange(await call('PATCH /api/v1/knowledge_sources/{source}', { path, body }));
-  });
-  const pause = useAction(async () => {
-    const state = source.state === 'active' ? ('paused' as const) : ('active' as const);
-    onChange(await call('PATCH /api/v1/knowledge_sources/{source}', { path, body: { state } }));
-  });
-  const remove = useAction(() => call('DELETE /api/v1/knowledge_sources/{source}', { path }));
-  return (
-    <div className="stack">
-      <section className="card">
-        <Form submit="Save" busy={save.busy} error={save.error} onSubmit={() => save.run()}>
-          <CodeField
-            label="Payload"
-            hint="What the source reads, and how, as JSON."
-            rows={8}
-            value={payload}
-            onChange={setPayload}
-          />
-        </Form>
-      </section>
-      <section className="card">
-        <h2>{source.state === 'active' ? 'Pause' : 'Resume'}</h2>
-        <p className="hint">A paused source starts no ingestions. Its documents can still be searched.</p>
-        <ErrorNotice error={pause.error} />
-        <Button busy={pause.busy} onClick={() => pause.run()}>
-          {source.state === 'active' ? 'Pause the source' : 'Activate the source'}
-        </Button>
-      </section>
-      <section className="card">
-        <h2>Metadata</h2>
-        <Json value={source.metadata ?? {}} />
-      </section>
-      <section className="card">
-        <h2>Delete</h2>
-        <p className="hint">This also deletes its documents and the history of its ingestions.</p>
-        <Button kind="danger" onClick={() => setAsking(true)}>
-          Delete the source
-        </Button>
-      </section>
-      {asking ? (
-        <Confirm
-          title={`Delete ${sourceName(source)}?`}
-          action="Delete the source"
-          busy={remove.busy}
-          error={remove.error}
-          onClose={() => setAsking(false)}
-          onConfirm={async () => {
-            if (await remove.run()) navigate('/knowledge');
-          }}
-        >
-          This also deletes all of its documents. It cannot be undone.
-        </Confirm>
-      ) : null}
-    </div>
-  );
-}
-
-function AddDocument({ source, onAdded, onClose }: { source: string; onAdded: () => void; onClose: () => void }) {
-  const [from, setFrom] = useState<'text' | 'file'>('text');
-  const [title, setTitle] = useState('');
-  const [text, setText] = useState('');
-  const [file, setFile] = useState('');
-  const [metadata, setMetadata] = useState('{}');
-  const files = useLoad('files', () => call('GET /api/v1/files', { query: { page_size: 100 } }));
-  const push = useAction(async () => {
-    const content =
-      from === 'file'
-        ? { file }
-        : { content: { data: text, content_type: 'text/markdown', filename: `${title || 'text'}.md` } };
-    await call('POST /api/v1/knowledge_sources/{source}/ingest', {
-      path: { source },
-      body: { ...content, ...(title === '' ? {} : { title }), metadata: parseObject(metadata), on_active: 'queue' },
-    });
-    onAdded();
-  });
-  return (
-    <Dialog title="Add a document" onClose={onClose}>
-      <div className="tabs" role="tablist" aria-label="Where the document comes from">
-        <button type="button" role="tab" aria-selected={from === 'text'} onClick={() => setFrom('text')}>
-          Text
-        </button>
-        <button type="button" role="tab" aria-selected={from === 'file'} onClick={() => setFrom('file')}>
-          Uploaded file
-        </button>
-      </div>
-      <Form
-        submit="Add the document"
-        busy={push.busy}
-        error={push.error}
-        onSubmit={() => push.run()}
-        onCancel={onClose}
-      >
-        <Field label="Title (optional)">
-          {(id) => <input id={id} value={title} onChange={(event) => setTitle(event.target.value)} />}
-        </Field>
-        {from === 'text' ? (
-          <Field label="Text" hint="Plain or Markdown; headings become the path of each chunk.">
-            {(id, described) => (
-              <textarea
-                id={id}
-                {...described}
-                rows={8}
-                required
-                value={text}
-                onChange={(event) => setText(event.target.value)}
-              />
-            )}
-          </Field>
-        ) : (
-          <Field label="File" hint="If the file is not in the list, upload it under Files first.">
-            {(id, described) => (
-              <select id={id} {...described} required value={file} onChange={(event) => setFile(event.target.value)}>
-                <option value="">Choose a file</option>
-                {files.data?.data.map((one) => (
-                  <option key={one.id} value={one.id}>
-                    {one.filename}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
-        )}
-        <Field label="Metadata" hint="A JSON object for search filters.">
-          {(id, described) => (
-            <input
-              id={id}
-              {...described}
-              className="code"
-              value={metadata}
-              onChange={(event) => setMetadata(event.target.value)}
-            />
-          )}
-        </Field>
-      </Form>
-    </Dialog>
+    />
   );
 }

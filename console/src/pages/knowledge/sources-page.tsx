@@ -2,22 +2,22 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { call, type Item } from '../../api/client.ts';
 import type { KnowledgeSource } from '../../api/generated.ts';
+import { PrincipalPicker } from '../../principals/picker.tsx';
+import { Owner } from '../../principals/principal-name.tsx';
 import { useSession } from '../../session.tsx';
-import {
-  Button,
-  Empty,
-  ErrorNotice,
-  Field,
-  fieldError,
-  PageHead,
-  Pager,
-  Shown,
-  State,
-  Table,
-  Time,
-} from '../../ui/basics.tsx';
+import { pageNumber, useFilters } from '../../ui/address.ts';
+import { Button } from '../../ui/button.tsx';
 import { Dialog, Form } from '../../ui/dialog.tsx';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import { Field, fieldError } from '../../ui/field.tsx';
+import { ErrorNotice } from '../../ui/notice.tsx';
+import { Empty, PageHead } from '../../ui/page.tsx';
+import { PagedTable } from '../../ui/paged-table.tsx';
+import { useAction, useApi, useLoad } from '../../ui/query.ts';
+import { SearchField } from '../../ui/search-field.tsx';
+import { State } from '../../ui/state.tsx';
+import type { Column } from '../../ui/table.tsx';
+import { Time } from '../../ui/time.tsx';
+import { ownerMember } from '../people/agents-page.tsx';
 import { emptyPayload, readPayload, SchemaFields } from './schema-form.tsx';
 
 type Kind = Item<'GET /api/v1/knowledge_sources/kinds'>;
@@ -25,15 +25,47 @@ type Kind = Item<'GET /api/v1/knowledge_sources/kinds'>;
 /** All knowledge sources, and the form for a new one. */
 export function SourcesPage() {
   const { place, isDeveloper } = useSession();
-  const [page, setPage] = useState(1);
-  const [type, setType] = useState('');
+  const [filters, change] = useFilters({ page: '1', type: '', q: '', owner: (isDeveloper && place.org) || '' });
+  const { page, type, q, owner } = filters;
   const [creating, setCreating] = useState(false);
-  const org = isDeveloper && place.org !== undefined ? { org: place.org } : {};
-  const kinds = useLoad('kinds', () => call('GET /api/v1/knowledge_sources/kinds'));
-  const sources = useLoad(`${page}/${type}`, () =>
-    call('GET /api/v1/knowledge_sources', { query: { page, ...org, ...(type === '' ? {} : { type }) } }),
-  );
+  const kinds = useApi('GET /api/v1/knowledge_sources/kinds');
+  const owned = ownerMember(owner);
+  const query = {
+    page: pageNumber(page),
+    ...(type === '' ? {} : { type }),
+    ...(q === '' ? {} : { search: q }),
+    ...(owned.org === undefined ? {} : { org: owned.org }),
+    ...(owned.team === undefined ? {} : { team: [owned.team] }),
+    ...(owned.agent === undefined ? {} : { agent: owned.agent }),
+  };
+  const sources = useApi('GET /api/v1/knowledge_sources', { query }, { keep: true });
   const labelOf = (name: string) => kinds.data?.data.find((kind) => kind.type === name)?.label ?? name;
+  const columns: Column<KnowledgeSource>[] = [
+    {
+      id: 'source',
+      name: 'Source',
+      look: 'main',
+      sort: sourceName,
+      cell: (source) => <Link href={`/knowledge/${source.id}`}>{sourceName(source)}</Link>,
+    },
+    {
+      id: 'kind',
+      name: 'Kind',
+      sort: ({ type: kind }) => kind,
+      cell: (one) => <span className="faint">{labelOf(one.type)}</span>,
+    },
+    { id: 'owner', name: 'Owner', cell: (source) => <Owner of={source} /> },
+    { id: 'ingestion', name: 'Last ingestion', cell: ({ id }) => <LastIngestion source={id} /> },
+    { id: 'state', name: 'State', sort: ({ state }) => state, cell: ({ state }) => <State value={state} /> },
+    {
+      id: 'created',
+      name: 'Created',
+      look: 'wide',
+      sort: (one) => one.created_at ?? '',
+      cell: (one) => <Time at={one.created_at} />,
+    },
+  ];
+  const filtered = type !== '' || q !== '' || owner !== '';
   return (
     <>
       <PageHead title="Knowledge" lead="Sources of text that agents search by words and by meaning.">
@@ -43,14 +75,8 @@ export function SourcesPage() {
       </PageHead>
       <ErrorNotice error={kinds.error} onRetry={kinds.reload} />
       <div className="toolbar">
-        <select
-          aria-label="Which sources"
-          value={type}
-          onChange={(event) => {
-            setPage(1);
-            setType(event.target.value);
-          }}
-        >
+        <SearchField label="Search sources" value={q} onChange={(next) => change({ q: next })} />
+        <select aria-label="Which sources" value={type} onChange={(event) => change({ type: event.target.value })}>
           <option value="">All kinds</option>
           {kinds.data?.data.map((kind) => (
             <option key={kind.type} value={kind.type}>
@@ -58,10 +84,24 @@ export function SourcesPage() {
             </option>
           ))}
         </select>
+        <PrincipalPicker
+          label="Owner"
+          kinds={isDeveloper ? ['org', 'team', 'agent'] : ['team', 'agent']}
+          any="All owners"
+          value={owner}
+          onChange={(next) => change({ owner: next })}
+        />
       </div>
-      <Shown loaded={sources}>
-        {(list) =>
-          list.data.length === 0 ? (
+      <PagedTable
+        label="Sources"
+        loaded={sources}
+        columns={columns}
+        rowId={({ id }) => id}
+        onPage={(next) => change({ page: String(next) })}
+        empty={
+          filtered ? (
+            <Empty title="No matching sources">No source has this name, kind and owner.</Empty>
+          ) : (
             <Empty
               title="No sources yet"
               action={
@@ -72,30 +112,26 @@ export function SourcesPage() {
             >
               A source holds documents that you push, or reads a file, a page or a site by itself. Then search it here.
             </Empty>
-          ) : (
-            <>
-              <Table columns={['Source', 'Kind', 'State', 'Created']}>
-                {list.data.map((source) => (
-                  <tr key={source.id}>
-                    <td className="main">
-                      <Link href={`/knowledge/${source.id}`}>{sourceName(source)}</Link>
-                    </td>
-                    <td className="faint">{labelOf(source.type)}</td>
-                    <td>
-                      <State value={source.state} />
-                    </td>
-                    <td>
-                      <Time at={source.created_at} />
-                    </td>
-                  </tr>
-                ))}
-              </Table>
-              <Pager page={list} onPage={setPage} />
-            </>
           )
         }
-      </Shown>
+      />
       {creating && kinds.data ? <NewSource kinds={kinds.data.data} onClose={() => setCreating(false)} /> : null}
+    </>
+  );
+}
+
+/** Of a source in view: how its last ingestion ended, with what it found. */
+function LastIngestion({ source }: { source: string }) {
+  const path = { source };
+  const { data } = useLoad(['GET /api/v1/knowledge_sources/{source}/ingestions', 'last', source], () =>
+    call('GET /api/v1/knowledge_sources/{source}/ingestions', { path, query: { page_size: 1 } }),
+  );
+  const [last] = data?.data ?? [];
+  if (data === undefined) return <span className="faint">…</span>;
+  if (!last) return <span className="faint">none yet</span>;
+  return (
+    <>
+      <State value={last.status} /> <Time at={last.created_at} />
     </>
   );
 }
@@ -114,20 +150,21 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
   const [owner, setOwner] = useState(isDeveloper ? (place.org ?? '') : (session.user?.id ?? ''));
   const kind = kinds.find((one) => one.type === type);
   const [payload, setPayload] = useState(emptyPayload);
-  const teams = useLoad('teams', () => call('GET /api/v1/teams', { query: { page_size: 100 } }));
-  const agents = useLoad('agents', () => call('GET /api/v1/agents', { query: { page_size: 100 } }));
 
-  const create = useAction(async () => {
-    const made = await call('POST /api/v1/knowledge_sources', {
-      body: {
-        type,
-        ...ownerMember(owner),
-        payload: readPayload(kind?.payload_schema ?? {}, payload),
-        ...(name === '' ? {} : { metadata: { name } }),
-      },
-    });
-    navigate(`/knowledge/${made.id}`);
-  });
+  const create = useAction(
+    async () => {
+      const made = await call('POST /api/v1/knowledge_sources', {
+        body: {
+          type,
+          ...ownerMember(owner),
+          payload: readPayload(kind?.payload_schema ?? {}, payload),
+          ...(name === '' ? {} : { metadata: { name } }),
+        },
+      });
+      navigate(`/knowledge/${made.id}`);
+    },
+    { say: 'The source was created.', refresh: ['GET /api/v1/knowledge_sources'] },
+  );
 
   return (
     <Dialog title="New source" onClose={onClose}>
@@ -135,6 +172,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
         submit="Create the source"
         busy={create.busy}
         error={create.error}
+        shownFields={['org', 'team', 'user', 'agent', ...Object.keys(payload).map((member) => `payload.${member}`)]}
         onSubmit={() => create.run()}
         onCancel={onClose}
       >
@@ -172,32 +210,23 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
             onChange={setPayload}
           />
         ) : null}
-        <Field label="Owner" error={fieldError(create.error, 'org', 'team', 'user', 'agent')}>
-          {(id, described) => (
-            <select id={id} {...described} required value={owner} onChange={(event) => setOwner(event.target.value)}>
-              <option value="">Choose</option>
-              {session.user ? <option value={session.user.id}>Me</option> : null}
-              {orgs.map((one) => (
-                <option key={one.id} value={one.id}>
-                  Organisation {one.name}
-                </option>
-              ))}
-              {teams.data?.data.map((one) => (
-                <option key={one.id} value={one.id}>
-                  Team {one.name}
-                </option>
-              ))}
-              {agents.data?.data.map((one) => (
-                <option key={one.id} value={one.id}>
-                  Agent {one.name}
-                </option>
-              ))}
-            </select>
+        <Field
+          label="Owner"
+          hint="Who sees it: an organisation, a team, an agent or a user."
+          error={fieldError(create.error, 'org', 'team', 'user', 'agent')}
+        >
+          {(id) => (
+            <PrincipalPicker
+              label="Owner"
+              id={id}
+              kinds={isDeveloper ? ['org', 'team', 'agent', 'user'] : ['team', 'agent']}
+              any={isDeveloper ? 'Choose…' : 'Me'}
+              value={owner}
+              onChange={(next) => setOwner(next === '' && !isDeveloper ? (session.user?.id ?? '') : next)}
+            />
           )}
         </Field>
-        {isDeveloper && orgs.length === 0 && !teams.data?.data.length && !agents.data?.data.length ? (
-          <FirstOrg onMade={setOwner} />
-        ) : null}
+        {isDeveloper && orgs.length === 0 ? <FirstOrg onMade={setOwner} /> : null}
       </Form>
     </Dialog>
   );
@@ -205,12 +234,14 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
 
 /** A source needs an owner, and a new app has none yet. */
 function FirstOrg({ onMade }: { onMade: (org: string) => void }) {
-  const { addOrg } = useSession();
   const [name, setName] = useState('');
-  const create = useAction(async () => onMade((await addOrg(name)).id));
+  const create = useAction(async () => onMade((await call('POST /api/v1/orgs', { body: { name } })).id), {
+    say: 'The organisation was created.',
+    refresh: ['GET /api/v1/orgs'],
+  });
   return (
     <div className="notice">
-      <p>A source belongs to an organisation, a team, an agent or a user, and this app has none yet.</p>
+      <p>A source belongs to an organisation, a team, an agent or a user. This app has no organisation yet.</p>
       <div className="with-button">
         <input
           aria-label="Name of the organisation"
@@ -225,11 +256,4 @@ function FirstOrg({ onMade }: { onMade: (org: string) => void }) {
       <ErrorNotice error={create.error} />
     </div>
   );
-}
-
-function ownerMember(id: string): { org?: string; team?: string; agent?: string; user?: string } {
-  if (id.startsWith('org_')) return { org: id };
-  if (id.startsWith('usr_')) return { user: id };
-  if (id.startsWith('agt_')) return { agent: id };
-  return id === '' ? {} : { team: id };
 }

@@ -1,30 +1,35 @@
 import { useState } from 'react';
 import { call, exchange, type Item } from '../../api/client.ts';
+import { PrincipalPicker } from '../../principals/picker.tsx';
+import { PrincipalName } from '../../principals/principal-name.tsx';
 import { useSession } from '../../session.tsx';
-import { Button, CodeField, Empty, Field, fieldError, PageHead, Pager, Shown, Table, Time } from '../../ui/basics.tsx';
-import { Confirm, Dialog, Form } from '../../ui/dialog.tsx';
-import { useDelayed } from '../../ui/use-delayed.ts';
-import { useAction, useLoad } from '../../ui/use-load.ts';
+import { pageNumber, useFilters } from '../../ui/address.ts';
+import { forEachOf } from '../../ui/bulk.ts';
+import { Button } from '../../ui/button.tsx';
+import { Dialog, Form } from '../../ui/dialog.tsx';
+import { CodeField, Field, fieldError } from '../../ui/field.tsx';
+import { Empty, PageHead } from '../../ui/page.tsx';
+import { refresh, useAction, useApi, useLoad } from '../../ui/query.ts';
+import { DeleteButton } from '../../ui/resource-page.tsx';
+import { SearchField } from '../../ui/search-field.tsx';
+import { Shown } from '../../ui/shown.tsx';
+import { type Column, DataTable, Pager } from '../../ui/table.tsx';
+import { Time } from '../../ui/time.tsx';
+import { toast } from '../../ui/toast.tsx';
+import { BulkButton } from '../runs/runs-page.tsx';
 
 type Entry = Item<'GET /api/v1/kv'>;
-type Asking = { kind: 'new' } | { kind: 'edit' | 'delete'; entry: Entry };
+type Asking = { kind: 'new' } | { kind: 'edit'; entry: Entry };
 
-/** Entries of all users for developers, and their own for end users. */
+/** Entries of all users for developers, and their own for end users. Keys with slashes are shown as folders. */
 export function KvPage() {
   const { isDeveloper } = useSession();
-  const [prefix, setPrefix] = useState('');
-  const [user, setUser] = useState('');
-  const [page, setPage] = useState(1);
+  const [{ key, user, page }, change] = useFilters({ key: '', user: '', page: '1' });
   const [asking, setAsking] = useState<Asking>();
-  const key = useDelayed(prefix);
-  const entries = useLoad(`${key}/${user}/${page}`, () =>
-    call('GET /api/v1/kv', isDeveloper ? { query: { key, user, page } } : {}),
-  );
+  const query = isDeveloper ? { key, user, page: pageNumber(page), page_size: 100 } : {};
+  const entries = useApi('GET /api/v1/kv', { query }, { keep: true });
   const shown = (entry: Entry) => isDeveloper || entry.key.startsWith(key);
-  function close(changed: boolean) {
-    setAsking(undefined);
-    if (changed) entries.reload();
-  }
+  const unfiltered = key === '' && user === '';
   return (
     <>
       <PageHead title="Key-value" lead="Small values that agents and automations store for each user.">
@@ -33,26 +38,19 @@ export function KvPage() {
         </Button>
       </PageHead>
       <div className="toolbar">
-        <input
-          type="search"
-          className="search"
-          aria-label="Keys that begin with"
+        <SearchField
+          label="Keys that begin with"
           placeholder="Key begins with"
-          value={prefix}
-          onChange={(event) => {
-            setPage(1);
-            setPrefix(event.target.value);
-          }}
+          value={key}
+          onChange={(next) => change({ key: next })}
         />
         {isDeveloper ? (
-          <UserPicker
+          <PrincipalPicker
             label="Whose entries"
+            kinds={['user']}
             any="All users"
             value={user}
-            onChange={(next) => {
-              setPage(1);
-              setUser(next);
-            }}
+            onChange={(next) => change({ user: next })}
           />
         ) : null}
       </div>
@@ -62,9 +60,9 @@ export function KvPage() {
           if (found.length === 0)
             return (
               <Empty
-                title={key === '' && user === '' ? 'No entries yet' : 'No matching entries'}
+                title={unfiltered ? 'No entries yet' : 'No matching entries'}
                 action={
-                  key === '' && user === '' ? (
+                  unfiltered ? (
                     <Button kind="primary" onClick={() => setAsking({ kind: 'new' })}>
                       Write the first entry
                     </Button>
@@ -76,103 +74,159 @@ export function KvPage() {
             );
           return (
             <>
-              <Table
-                columns={[
-                  'Key',
-                  'Value',
-                  ...(isDeveloper ? ['User'] : []),
-                  'Changed',
-                  { name: 'Actions', look: 'hidden' },
-                ]}
-              >
-                {found.map((entry) => (
-                  <tr key={`${entry.user}/${entry.key}`}>
-                    <td className="main">
-                      <button type="button" className="as-link" onClick={() => setAsking({ kind: 'edit', entry })}>
-                        <code className="cut">{entry.key}</code>
-                      </button>
-                    </td>
-                    <td>
-                      <code className="cut faint value">{entry.value.slice(0, 120)}</code>
-                    </td>
-                    {isDeveloper ? <td className="cut">{entry.user_email ?? entry.user}</td> : null}
-                    <td>
-                      <Time at={entry.updated_at} />
-                    </td>
-                    <td className="row-actions">
-                      <Button
-                        kind="quiet"
-                        aria-label={`Delete ${entry.key}`}
-                        onClick={() => setAsking({ kind: 'delete', entry })}
-                      >
-                        Delete
-                      </Button>
-                    </td>
-                  </tr>
-                ))}
-              </Table>
+              <Prefixes entries={found} at={key} onChange={(next) => change({ key: next })} />
+              <DataTable
+                label="Entries"
+                columns={columnsOf(isDeveloper, (entry) => setAsking({ kind: 'edit', entry }))}
+                rows={found}
+                rowId={(entry) => `${entry.user}/${entry.key}`}
+                selection={{ nameOf: (entry) => entry.key, actions: bulkActions }}
+              />
               {list.page === undefined ? null : (
-                <Pager page={list as Parameters<typeof Pager>[0]['page']} onPage={setPage} />
+                <Pager
+                  page={list as Parameters<typeof Pager>[0]['page']}
+                  onPage={(next) => change({ page: String(next) })}
+                />
               )}
             </>
           );
         }}
       </Shown>
-      {asking?.kind === 'new' ? <NewEntry user={user} onClose={close} /> : null}
-      {asking?.kind === 'edit' ? <EditEntry entry={asking.entry} onClose={close} /> : null}
-      {asking?.kind === 'delete' ? <DeleteEntry entry={asking.entry} onClose={close} /> : null}
+      {asking?.kind === 'new' ? <NewEntry user={user} onClose={() => setAsking(undefined)} /> : null}
+      {asking?.kind === 'edit' ? <EditEntry entry={asking.entry} onClose={() => setAsking(undefined)} /> : null}
     </>
   );
 }
 
-/** One of the app's users; any other by e-mail. */
-export function UserPicker({
-  label,
-  any,
-  value,
-  onChange,
-}: {
-  label: string;
-  any: string;
-  value: string;
-  onChange: (user: string) => void;
-}) {
-  const users = useLoad('users', () => call('GET /api/v1/users', { query: { page_size: 100 } }));
+/** The next parts of the keys here, each with its count: one step down a tree; and the way up. */
+function Prefixes({ entries, at, onChange }: { entries: Entry[]; at: string; onChange: (prefix: string) => void }) {
+  const counts = new Map<string, number>();
+  for (const { key } of entries) {
+    const slash = key.indexOf('/', at.length);
+    if (slash > 0) counts.set(key.slice(0, slash + 1), (counts.get(key.slice(0, slash + 1)) ?? 0) + 1);
+  }
+  const up = at.replace(/[^/]*\/?$/, '');
+  if (counts.size === 0 && at === '') return null;
   return (
-    <select aria-label={label} value={value} onChange={(event) => onChange(event.target.value)}>
-      <option value="">{any}</option>
-      {users.data?.data.map((user) => (
-        <option key={user.id} value={user.id}>
-          {user.email ?? user.name ?? user.id}
-        </option>
-      ))}
-    </select>
+    <nav className="toolbar" aria-label="Prefixes">
+      {at === '' ? null : (
+        <Button kind="quiet" onClick={() => onChange(up)}>
+          ↑ {up === '' ? 'All keys' : up}
+        </Button>
+      )}
+      {[...counts].map(([prefix, number]) =>
+        prefix === at ? null : (
+          <Button key={prefix} kind="quiet" onClick={() => onChange(prefix)}>
+            {prefix.slice(at.length)} <span className="faint">{number}</span>
+          </Button>
+        ),
+      )}
+    </nav>
   );
 }
 
-function NewEntry({ user, onClose }: { user: string; onClose: (changed: boolean) => void }) {
+function columnsOf(isDeveloper: boolean, onEdit: (entry: Entry) => void): Column<Entry>[] {
+  const user: Column<Entry> = {
+    id: 'user',
+    name: 'User',
+    sort: (entry) => entry.user_email ?? entry.user,
+    cell: (entry) => (entry.user_email === undefined ? <PrincipalName id={entry.user} /> : entry.user_email),
+  };
+  return [
+    {
+      id: 'key',
+      name: 'Key',
+      look: 'main',
+      sort: ({ key }) => key,
+      cell: (entry) => (
+        <button type="button" className="as-link" onClick={() => onEdit(entry)}>
+          <code className="cut">{entry.key}</code>
+        </button>
+      ),
+    },
+    {
+      id: 'value',
+      name: 'Value',
+      cell: ({ value }) => <code className="cut faint value">{value.slice(0, 120)}</code>,
+    },
+    ...(isDeveloper ? [user] : []),
+    { id: 'changed', name: 'Changed', sort: (one) => one.updated_at, cell: (one) => <Time at={one.updated_at} /> },
+    {
+      id: 'actions',
+      name: 'Actions',
+      look: 'actions',
+      cell: (entry) => (
+        <DeleteButton
+          title={`Delete ${entry.key}?`}
+          action="Delete the entry"
+          quiet={entry.key}
+          perform={async () => {
+            await removeEntry(entry, isDeveloper);
+            refresh('GET /api/v1/kv');
+          }}
+        >
+          This also deletes its value. It cannot be undone.
+        </DeleteButton>
+      ),
+    },
+  ];
+}
+
+function removeEntry({ key, user }: Entry, isDeveloper: boolean) {
+  return call('DELETE /api/v1/kv/{key}', { path: { key }, query: isDeveloper ? { user } : {} });
+}
+
+function bulkActions(entries: Entry[], clear: () => void) {
+  const isDeveloper = entries.some((entry) => 'user_email' in entry || 'user_name' in entry);
+  return (
+    <BulkButton
+      label={`Delete ${entries.length}`}
+      danger
+      onRun={async () => {
+        if (!window.confirm(`Delete ${entries.length} entries? This cannot be undone.`)) return;
+        await forEachOf(entries, 'deleted', (entry) => removeEntry(entry, isDeveloper));
+        refresh('GET /api/v1/kv');
+        clear();
+      }}
+    />
+  );
+}
+
+function NewEntry({ user, onClose }: { user: string; onClose: () => void }) {
   const { isDeveloper } = useSession();
   const [key, setKey] = useState('');
   const [value, setValue] = useState('');
   const [owner, setOwner] = useState(user);
-  const create = useAction(async () => {
-    await call('POST /api/v1/kv', { body: { key, value, ...(isDeveloper ? { user: owner } : {}) } });
-    onClose(true);
-  });
+  const create = useAction(
+    async () => {
+      await call('POST /api/v1/kv', { body: { key, value, ...(isDeveloper ? { user: owner } : {}) } });
+      onClose();
+    },
+    { say: 'The entry was created.', refresh: ['GET /api/v1/kv'] },
+  );
   return (
-    <Dialog title="New entry" onClose={() => onClose(false)}>
+    <Dialog title="New entry" onClose={onClose}>
       <Form
         submit="Create"
         busy={create.busy}
         error={create.error}
+        shownFields={['key', 'user']}
         onSubmit={() => create.run()}
-        onCancel={() => onClose(false)}
+        onCancel={onClose}
       >
         {isDeveloper ? (
-          <div className="field">
-            <span className="label">User</span>
-            <UserPicker label="User" any="Choose a user" value={owner} onChange={setOwner} />
-          </div>
+          <Field label="User" error={fieldError(create.error, 'user')}>
+            {(id) => (
+              <PrincipalPicker
+                label="User"
+                id={id}
+                kinds={['user']}
+                any="Choose a user"
+                value={owner}
+                onChange={setOwner}
+              />
+            )}
+          </Field>
         ) : null}
         <Field label="Key" error={fieldError(create.error, 'key')}>
           {(id, described) => (
@@ -201,7 +255,6 @@ function ValueField({ value, onChange }: { value: string; onChange: (value: stri
         label="Value"
         hint={problem === undefined ? 'JSON.' : problem === '' ? 'Any text.' : `Text (${problem}).`}
         rows={10}
-        required
         value={value}
         onChange={onChange}
       />
@@ -225,20 +278,34 @@ function jsonProblem(text: string): string | undefined {
   }
 }
 
-function EditEntry({ entry, onClose }: { entry: Entry; onClose: (changed: boolean) => void }) {
+function EditEntry({ entry, onClose }: { entry: Entry; onClose: () => void }) {
   const { isDeveloper } = useSession();
   const path = { key: entry.key };
   const whose = isDeveloper ? { user: entry.user } : {};
-  const opened = useLoad(entry.key, () => exchange('GET /api/v1/kv/{key}', { path, query: whose }));
+  // Opened again, the entry is read again: an edit needs its present version.
+  const [openings] = useState(() => Math.random());
+  const opened = useLoad(['kv entry', entry.user, entry.key, openings], () =>
+    exchange('GET /api/v1/kv/{key}', { path, query: whose }),
+  );
   return (
-    <Dialog title={entry.key} onClose={() => onClose(false)} wide>
+    <Dialog title={entry.key} onClose={onClose} wide>
       <Shown loaded={opened}>
         {({ data, etag }) => (
-          <EditForm key={etag} path={path} whose={whose} value={data.value} etag={etag} onClose={onClose} />
+          <EditForm key={etag} path={path} whose={whose} value={pretty(data.value)} etag={etag} onClose={onClose} />
         )}
       </Shown>
     </Dialog>
   );
+}
+
+/** JSON is shown formatted; saving it unchanged keeps it so. */
+function pretty(text: string): string {
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
 }
 
 type Conflict = { value: string | undefined; etag: string | undefined };
@@ -255,7 +322,7 @@ function EditForm({
   whose: { user?: string };
   value: string;
   etag: string | undefined;
-  onClose: (changed: boolean) => void;
+  onClose: () => void;
 }) {
   const [value, setValue] = useState(openedValue);
   const [etag, setEtag] = useState(openedEtag);
@@ -269,7 +336,9 @@ function EditForm({
       setConflict(await readPresent(path, whose));
       return;
     }
-    onClose(true);
+    refresh('GET /api/v1/kv');
+    toast('Saved.');
+    onClose();
   });
   return (
     <Form
@@ -278,7 +347,7 @@ function EditForm({
       error={save.error}
       danger={conflict !== undefined}
       onSubmit={() => save.run(conflict ? conflict.etag : etag)}
-      onCancel={() => onClose(false)}
+      onCancel={onClose}
     >
       {conflict ? (
         <div className="notice warning" role="alert">
@@ -325,25 +394,4 @@ async function readPresent(path: { key: string }, whose: { user?: string }): Pro
   } catch {
     return { value: undefined, etag: undefined };
   }
-}
-
-function DeleteEntry({ entry, onClose }: { entry: Entry; onClose: (changed: boolean) => void }) {
-  const { isDeveloper } = useSession();
-  const remove = useAction(async () => {
-    const query = isDeveloper ? { user: entry.user } : {};
-    await call('DELETE /api/v1/kv/{key}', { path: { key: entry.key }, query });
-    onClose(true);
-  });
-  return (
-    <Confirm
-      title={`Delete ${entry.key}?`}
-      action="Delete the entry"
-      busy={remove.busy}
-      error={remove.error}
-      onConfirm={() => remove.run()}
-      onClose={() => onClose(false)}
-    >
-      This also deletes its value. It cannot be undone.
-    </Confirm>
-  );
 }

@@ -1,10 +1,14 @@
 import { useState } from 'react';
 import { call } from '../../api/client.ts';
 import type { ConsoleSession } from '../../api/generated.ts';
-import { Field, fieldError } from '../../ui/basics.tsx';
 import { Form } from '../../ui/dialog.tsx';
+import { Field, fieldError } from '../../ui/field.tsx';
+import { Tabs } from '../../ui/tabs.tsx';
+import './sign-in.css';
+import '../../frame.css';
+import { useAction } from '../../ui/query.ts';
 import { useTheme } from '../../ui/theme.ts';
-import { useAction } from '../../ui/use-load.ts';
+import { IssuerButtons } from './issuers.tsx';
 
 const keyStorage = 'quarry.publishable-key';
 
@@ -37,6 +41,90 @@ export function SignIn({
     setWay(next);
   }
 
+  const form = (
+    <Form
+      submit="Sign in"
+      busy={signIn.busy}
+      error={signIn.error}
+      shownFields={['developer_token', 'email', 'password', 'publishable_key']}
+      onSubmit={() => signIn.run()}
+    >
+      {way === 'developer' ? (
+        <Field
+          key="token"
+          label="Developer token"
+          hint={
+            <>
+              The first start wrote one to <code>data/credentials.json</code>; <code>npx quarry credentials</code> makes
+              another.
+            </>
+          }
+          error={fieldError(signIn.error, 'developer_token')}
+        >
+          {(id, described) => (
+            <input
+              id={id}
+              {...described}
+              type="password"
+              autoComplete="off"
+              spellCheck={false}
+              placeholder="dvt_…"
+              required
+              value={token}
+              onChange={(event) => setToken(event.target.value)}
+            />
+          )}
+        </Field>
+      ) : (
+        <>
+          <Field label="E-mail" error={fieldError(signIn.error, 'email')}>
+            {(id, described) => (
+              <input
+                id={id}
+                {...described}
+                type="email"
+                autoComplete="username"
+                required
+                value={email}
+                onChange={(event) => setEmail(event.target.value)}
+              />
+            )}
+          </Field>
+          <Field label="Password" error={fieldError(signIn.error, 'password')}>
+            {(id, described) => (
+              <input
+                id={id}
+                {...described}
+                type="password"
+                autoComplete="current-password"
+                required
+                value={password}
+                onChange={(event) => setPassword(event.target.value)}
+              />
+            )}
+          </Field>
+          <Field
+            label="Publishable key of the app"
+            hint="It identifies your app. The developer of the app can give you a link that contains it."
+            error={fieldError(signIn.error, 'publishable_key')}
+          >
+            {(id, described) => (
+              <input
+                id={id}
+                {...described}
+                autoComplete="off"
+                spellCheck={false}
+                placeholder="pk_…"
+                required
+                value={key}
+                onChange={(event) => setKey(event.target.value)}
+              />
+            )}
+          </Field>
+        </>
+      )}
+    </Form>
+  );
   return (
     <main className="sign-in">
       <div className="brand large">
@@ -50,90 +138,25 @@ export function SignIn({
             {notice}
           </p>
         )}
-        <div className="tabs" role="tablist" aria-label="How to sign in">
-          <button type="button" role="tab" aria-selected={way === 'developer'} onClick={() => choose('developer')}>
-            Developer token
-          </button>
-          <button type="button" role="tab" aria-selected={way === 'user'} onClick={() => choose('user')}>
-            E-mail and password
-          </button>
-        </div>
-        <Form submit="Sign in" busy={signIn.busy} error={signIn.error} onSubmit={() => signIn.run()}>
-          {way === 'developer' ? (
-            <Field
-              key="token"
-              label="Developer token"
-              hint={
-                <>
-                  The first start wrote one to <code>data/credentials.json</code>; <code>npx quarry credentials</code>{' '}
-                  makes another.
-                </>
-              }
-              error={fieldError(signIn.error, 'developer_token')}
-            >
-              {(id, described) => (
-                <input
-                  id={id}
-                  {...described}
-                  type="password"
-                  autoComplete="off"
-                  spellCheck={false}
-                  placeholder="dvt_…"
-                  required
-                  value={token}
-                  onChange={(event) => setToken(event.target.value)}
-                />
-              )}
-            </Field>
-          ) : (
-            <>
-              <Field label="E-mail" error={fieldError(signIn.error, 'email')}>
-                {(id, described) => (
-                  <input
-                    id={id}
-                    {...described}
-                    type="email"
-                    autoComplete="username"
-                    required
-                    value={email}
-                    onChange={(event) => setEmail(event.target.value)}
-                  />
-                )}
-              </Field>
-              <Field label="Password" error={fieldError(signIn.error, 'password')}>
-                {(id, described) => (
-                  <input
-                    id={id}
-                    {...described}
-                    type="password"
-                    autoComplete="current-password"
-                    required
-                    value={password}
-                    onChange={(event) => setPassword(event.target.value)}
-                  />
-                )}
-              </Field>
-              <Field
-                label="Publishable key of the app"
-                hint="It identifies your app. The developer of the app can give you a link that contains it."
-                error={fieldError(signIn.error, 'publishable_key')}
-              >
-                {(id, described) => (
-                  <input
-                    id={id}
-                    {...described}
-                    autoComplete="off"
-                    spellCheck={false}
-                    placeholder="pk_…"
-                    required
-                    value={key}
-                    onChange={(event) => setKey(event.target.value)}
-                  />
-                )}
-              </Field>
-            </>
-          )}
-        </Form>
+        <Tabs<'developer' | 'user'>
+          label="How to sign in"
+          value={way}
+          onChange={choose}
+          tabs={[
+            { id: 'developer', name: 'Developer', panel: way === 'developer' ? form : null },
+            {
+              id: 'user',
+              name: 'User of an app',
+              panel:
+                way === 'user' ? (
+                  <>
+                    {form}
+                    <IssuerButtons publishableKey={key.trim()} />
+                  </>
+                ) : null,
+            },
+          ]}
+        />
       </div>
       <p className="faint">
         <a href="/docs">API reference</a>

@@ -1,4 +1,5 @@
-import { type Glyph, type Rule, rightToLeft, type TextStyle } from '../pdf/page.ts';
+import { rightToLeft } from '../pdf/characters.ts';
+import type { Glyph, Rule, TextStyle } from '../pdf/page.ts';
 import type { OcrLine, TesseractEngine } from './engine.ts';
 import { type GreyImage, prepareForRecognition } from './image.ts';
 import { findRules } from './rules.ts';
@@ -96,18 +97,29 @@ function lineGlyphs(line: OcrLine, size: number, scale: number): Glyph[] {
   const common = { ...box, turn: 0, style, generated: false, hyphen: false };
   const glyphs: Glyph[] = [];
   for (const { bbox, text } of line.words) {
-    const characters = [...text.trim()];
+    const characters = charactersFromLeft(text.trim());
     const width = (bbox.x1 - bbox.x0) / characters.length;
-    const step = characters.some((one) => rightToLeft.test(one)) ? -width : width;
-    let left = step < 0 ? bbox.x1 + step : bbox.x0;
-    if (glyphs.length > 0) glyphs.push({ ...common, character: ' ', left: left * scale, right: left * scale });
+    const blank = (isReversed(text) ? bbox.x1 : bbox.x0) * scale;
+    if (glyphs.length > 0) glyphs.push({ ...common, character: ' ', left: blank, right: blank });
+    let left = bbox.x0;
     for (const character of characters) {
       const isHyphen = character === '-' || character === '\u2010';
       glyphs.push({ ...common, character, left: left * scale, right: (left + width) * scale, hyphen: isHyphen });
-      left += step;
+      left += width;
     }
   }
   const end = line.bbox.x1 * scale;
   glyphs.push({ ...common, character: '\n', left: end, right: end, generated: true });
   return glyphs;
+}
+
+function isReversed(word: string): boolean {
+  return rightToLeft.test(word);
+}
+
+/** The characters of a word as they stand in the picture: Hebrew and Arabic from the last one, their marks beside them. */
+function charactersFromLeft(word: string): string[] {
+  if (!isReversed(word)) return [...word];
+  const runs = word.match(/\p{Nd}[\p{Nd}.,:/]*|[A-Za-z]+|.\p{M}*/gu) ?? [];
+  return runs.toReversed().flatMap((run) => (/^[\p{Nd}A-Za-z]/u.test(run) ? [...run] : [run]));
 }

@@ -1,3 +1,6 @@
+/** Letters of scripts that are written from right to left. */
+export const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
 /** The weight in a font's name; TeX writes bold as `BX`. */
 export function weightOf(name: string): number {
   if (/black|heavy|extrabold|ultrabold/i.test(name)) return 800;

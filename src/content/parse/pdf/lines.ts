@@ -1,4 +1,14 @@
-import { type Glyph, rightToLeft, type TextStyle } from './page.ts';
+import { rightToLeft } from './characters.ts';
+import type { Glyph, TextStyle } from './page.ts';
+import {
+  cutAtGaps,
+  inspectPage,
+  isMostlyRightToLeft,
+  linesOfGlyphs,
+  orderLigatures,
+  type RightToLeftPage,
+  readLine,
+} from './right-to-left.ts';
 
 /** Characters side by side: a line, a part of one, or a line in a table cell. */
 export type Segment = {
@@ -38,67 +48,64 @@ const partGapEms = 0.4;
 
 /** The page's characters as segments, in drawing order. `byContent`: a new marked content starts a new segment. */
 export function buildSegments(glyphs: Glyph[], byContent = false): Segment[] {
+  if (!glyphs.some(({ character }) => rightToLeft.test(character))) return cutLine(glyphs, byContent);
+  const lines = linesOfGlyphs(glyphs);
+  const page = inspectPage(lines);
+  const isMirrored = isMostlyRightToLeft(glyphs.map(({ character }) => character));
+  const share = isMirrored ? 0 : rightToLeftShare;
   const segments: Segment[] = [];
-  for (const line of drawnLines(glyphs)) {
-    if (isRightToLeft(line)) segments.push(wholeLine(line));
-    else segments.push(...cutLine(line, byContent));
+  let open: Glyph[] = [];
+  const flush = (): void => {
+    segments.push(...cutLine(open, byContent));
+    open = [];
+  };
+  for (const line of lines) {
+    if (!isRightToLeft(line, share)) {
+      open.push(...orderLigatures(line, page));
+      continue;
+    }
+    flush();
+    const parts = byContent ? partsByContent(line) : isMirrored ? cutAtGaps(line, gapEms) : [line];
+    for (const part of parts) segments.push(wholeLine(part, page));
   }
+  flush();
   return segments;
 }
 
-/** The engine's own lines, which end where it inserted a line end; all as one where no line is from right to left. */
-function drawnLines(glyphs: Glyph[]): Glyph[][] {
-  if (!glyphs.some(({ character }) => rightToLeft.test(character))) return [glyphs];
-  const lines: Glyph[][] = [[]];
-  for (const glyph of glyphs) {
-    lines.at(-1)?.push(glyph);
-    if (glyph.generated && glyph.character === '\n') lines.push([]);
-  }
-  return lines.some(isRightToLeft) ? lines : [glyphs];
-}
+/** A line reads from right to left above this share of such letters, and on a page of mostly such letters with one. */
+const rightToLeftShare = 0.3;
 
-function isRightToLeft(line: Glyph[]): boolean {
+function isRightToLeft(line: Glyph[], share: number): boolean {
   let letters = 0;
-  for (const { character } of line) if (rightToLeft.test(character)) letters += 1;
-  return letters > line.length * 0.3;
+  for (const { character, turn } of line) if (turn === 0 && rightToLeft.test(character)) letters += 1;
+  return letters > line.length * share;
 }
 
-/** A line of Hebrew or Arabic is in reading order while its positions alternate: it is kept unchanged. */
-function wholeLine(line: Glyph[]): Segment {
+/** The parts of a line with a marked content of their own: cells of a tagged table. */
+function partsByContent(line: Glyph[]): Glyph[][] {
+  const parts = new Map<number, Glyph[]>();
+  for (const glyph of line) {
+    if (glyph.generated && glyph.style.markedContent < 0) continue;
+    const part = parts.get(glyph.style.markedContent);
+    if (part) part.push(glyph);
+    else parts.set(glyph.style.markedContent, [glyph]);
+  }
+  // The blanks that the engine inserted belong to no content; each part looks at those between its own shapes.
+  const inserted = line.filter((glyph) => glyph.generated && glyph.style.markedContent < 0);
+  return [...parts.values()].map((part) => [...part, ...inserted]);
+}
+
+/** A line of Hebrew or Arabic as one segment, its text in reading order. */
+function wholeLine(line: Glyph[], page: RightToLeftPage): Segment {
   const drawn = line.filter((glyph) => !glyph.generated && !/\s/.test(glyph.character));
   const builder = new SegmentBuilder(drawn[0] ?? (line[0] as Glyph), false);
   for (const glyph of drawn.slice(1)) builder.add(glyph, false);
-  return { ...builder.finish(), text: latinInOrder(line), hyphenated: false, parts: [] };
-}
-
-/** The engine reverses several Latin words in a row with the rest; their positions show the order. */
-function latinInOrder(line: Glyph[]): string {
-  const words: { text: string; left: number }[] = [];
-  let open = false;
-  for (const { character, left } of line) {
-    const blank = /\s/.test(character);
-    const word = words.at(-1);
-    if (!blank && open && word) word.text += character;
-    else if (!blank) words.push({ text: character, left });
-    open = !blank;
-  }
-  const ordered: string[] = [];
-  for (let at = 0; at < words.length; ) {
-    let end = at + 1;
-    while (end < words.length && isLatin(words[at]) && isLatin(words[end])) end += 1;
-    ordered.push(
-      ...words
-        .slice(at, end)
-        .sort((a, b) => (end - at > 1 ? a.left - b.left : 0))
-        .map((word) => word.text),
-    );
-    at = end;
-  }
-  return ordered.join(' ');
-}
-
-function isLatin(word: { text: string } | undefined): boolean {
-  return word !== undefined && /[A-Za-z]/.test(word.text) && !rightToLeft.test(word.text);
+  const parts = cutAtGaps(line, partGapEms).map((part) => ({
+    text: readLine(part, page),
+    left: Math.min(...part.map(({ left }) => left)),
+    right: Math.max(...part.map(({ right }) => right)),
+  }));
+  return { ...builder.finish(), text: readLine(line, page), hyphenated: false, parts };
 }
 
 function cutLine(glyphs: Glyph[], byContent: boolean): Segment[] {

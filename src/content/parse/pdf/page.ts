@@ -1,6 +1,7 @@
 import type { GreyImage } from '../ocr/image.ts';
-import { characterOf, weightOf } from './characters.ts';
+import { characterOf, rightToLeft, weightOf } from './characters.ts';
 import { callPdfium, type Pdfium, pdfiumFunction } from './pdfium.ts';
+import { readStructure, type StructureElement } from './structure-tree.ts';
 
 /** The properties of a run of text that the file draws in one operation. */
 export type TextStyle = {
@@ -30,30 +31,19 @@ export type Glyph = {
   /** Inserted by the engine (a space or a line end); its position means nothing. */
   generated: boolean;
   hyphen: boolean;
+  /** Where its ink begins and ends; only asked for on pages with scripts from right to left. */
+  inkLeft?: number;
+  inkRight?: number;
 };
 
 /** A straight line or thin bar, as in ruled tables. */
 export type Rule = { left: number; right: number; top: number; bottom: number };
 
-/** An element of the page's logical structure. */
-export type StructureElement = {
-  role: string;
-  alternative: string;
-  /** BCP 47, on the outermost elements only. */
-  language: string;
-  /** Columns and rows that a table cell spans. */
-  columns: number;
-  rows: number;
-  children: (StructureElement | number)[];
-};
-
 type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono'>;
-type Run = { style: TextStyle; turn: number; baseline: number; isSymbols: boolean };
+type Run = { style: TextStyle; turn: number; baseline: number; isSymbols: boolean; isInserted: boolean };
 
 type PlaceBox = (index: number, box: Rule) => void;
 
-/** Letters of scripts that are written from right to left. */
-export const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 const firstRightToLeft = 0x590;
 /** A longer run without a blank is no word: its inner gaps may mean something. */
 const wordCharactersMax = 24;
@@ -65,7 +55,6 @@ const emptyGlyph = {
 
 const glyphsPerPageMax = 400_000;
 const objectsPerPageMax = 100_000;
-const structureDepthMax = 60;
 const pathObject = 2;
 const imageObject = 3;
 const formObject = 5;
@@ -97,17 +86,31 @@ export class PdfPage {
     });
   }
 
-  /** Every character in drawing order. */
+  /** Every character in drawing order, with the place of its ink. */
   glyphs(): Glyph[] {
     const glyphs: Glyph[] = [];
-    this.#eachCharacter((code, index, run, placeBox) => {
-      const glyph = { ...emptyGlyph, style: run.style };
-      describe(glyph, code, run, this.#isGenerated(code, index));
-      placeBox(index, glyph);
-      glyphs.push(glyph);
-      return true;
+    this.#scratch(32, (address) => {
+      this.#eachCharacter((code, index, run, placeBox) => {
+        const glyph: Glyph = { ...emptyGlyph, style: run.style };
+        // The engine forgets that it inserted a blank when it reverses a line.
+        describe(glyph, code, run, this.#isGenerated(code, index) || run.isInserted);
+        placeBox(index, glyph);
+        this.#placeInk(index, glyph, address);
+        glyphs.push(glyph);
+        return true;
+      });
     });
     return glyphs;
+  }
+
+  #placeInk(index: number, glyph: Glyph, address: number): void {
+    if (this.#call('FPDFText_GetCharBox', this.#text, index, address, address + 8, address + 16, address + 24) === 0)
+      return;
+    const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 32);
+    const [a] = this.#place(view.getFloat64(0, true), view.getFloat64(16, true));
+    const [b] = this.#place(view.getFloat64(8, true), view.getFloat64(24, true));
+    glyph.inkLeft = Math.min(a, b);
+    glyph.inkRight = Math.max(a, b);
   }
 
   /**
@@ -245,20 +248,7 @@ export class PdfPage {
 
   /** The page's part of the logical structure; empty when the file has none. */
   structure(): StructureElement[] {
-    const tree = this.#page === 0 ? 0 : this.#call('FPDF_StructTree_GetForPage', this.#page);
-    if (tree === 0) return [];
-    try {
-      const budget = { left: 200_000 };
-      const count = this.#call('FPDF_StructTree_CountChildren', tree);
-      const elements: StructureElement[] = [];
-      for (let index = 0; index < count; index++) {
-        const child = this.#call('FPDF_StructTree_GetChildAtIndex', tree, index);
-        if (child !== 0) elements.push(this.#element(child, 0, budget));
-      }
-      return elements;
-    } finally {
-      this.#call('FPDF_StructTree_Close', tree);
-    }
+    return this.#page === 0 ? [] : readStructure(this.#pdfium, this.#page);
   }
 
   /** The page as a picture for recognition, at this resolution or, for a large page, a lower one. */
@@ -284,58 +274,6 @@ export class PdfPage {
     } finally {
       this.#call('FPDFBitmap_Destroy', bitmap);
     }
-  }
-
-  #element(handle: number, depth: number, budget: { left: number }): StructureElement {
-    const element: StructureElement = {
-      role: this.#elementText('FPDF_StructElement_GetType', handle),
-      alternative: this.#elementText('FPDF_StructElement_GetAltText', handle),
-      language: depth === 0 ? this.#elementText('FPDF_StructElement_GetLang', handle) : '',
-      columns: 1,
-      rows: 1,
-      children: [],
-    };
-    if (/^t[dh]$/i.test(element.role)) {
-      element.columns = this.#span(handle, 'ColSpan');
-      element.rows = this.#span(handle, 'RowSpan');
-    }
-    const count = this.#call('FPDF_StructElement_CountChildren', handle);
-    for (let index = 0; index < count && budget.left > 0; index++) {
-      budget.left -= 1;
-      const child = this.#call('FPDF_StructElement_GetChildAtIndex', handle, index);
-      if (child !== 0) {
-        if (depth < structureDepthMax) element.children.push(this.#element(child, depth + 1, budget));
-        continue;
-      }
-      const content = this.#call('FPDF_StructElement_GetChildMarkedContentID', handle, index);
-      if (content >= 0) element.children.push(content);
-    }
-    return element;
-  }
-
-  #span(handle: number, name: string): number {
-    let span = 1;
-    this.#scratch(32, (address) => {
-      this.#pdfium.HEAPU8.set(new TextEncoder().encode(`${name}\0`), address);
-      const count = Math.min(8, this.#call('FPDF_StructElement_GetAttributeCount', handle));
-      for (let index = 0; index < count; index++) {
-        const attribute = this.#call('FPDF_StructElement_GetAttributeAtIndex', handle, index);
-        const value = attribute === 0 ? 0 : this.#call('FPDF_StructElement_Attr_GetValue', attribute, address);
-        if (value === 0 || this.#call('FPDF_StructElement_Attr_GetNumberValue', value, address + 16) === 0) continue;
-        span = new DataView(this.#pdfium.HEAPU8.buffer, address + 16, 4).getFloat32(0, true);
-      }
-    });
-    return Math.min(50, Math.max(1, Math.round(span) || 1));
-  }
-
-  #elementText(name: string, handle: number): string {
-    let text = '';
-    this.#scratch(1024, (address) => {
-      const length = Math.min(1024, this.#call(name, handle, address, 1024));
-      if (length > 2)
-        text = new TextDecoder('utf-16le').decode(this.#pdfium.HEAPU8.slice(address, address + length - 2));
-    });
-    return text;
   }
 
   /** Objects of the page in drawing order, including those inside forms. */
@@ -364,7 +302,13 @@ export class PdfPage {
     this.#call('FPDFText_GetCharOrigin', this.#text, index, address, address + 8);
     const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
     const [x, y] = this.#place(view.getFloat64(0, true), view.getFloat64(8, true));
-    return { style, turn, baseline: turn & 1 ? x : y, isSymbols: /wingdings|webdings/i.test(style.font) };
+    return {
+      style,
+      turn,
+      baseline: turn & 1 ? x : y,
+      isSymbols: /wingdings|webdings/i.test(style.font),
+      isInserted: object === 0,
+    };
   }
 
   #style(object: number, index: number, address: number): TextStyle {

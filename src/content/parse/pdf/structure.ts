@@ -1,6 +1,6 @@
 import { buildLines, type Line, type Segment } from './lines.ts';
-import type { StructureElement } from './page.ts';
 import { type PdfBlock, plainText, type TextBlock } from './paragraphs.ts';
+import type { StructureElement } from './structure-tree.ts';
 import type { WordList } from './words.ts';
 
 const coverageNeeded = 0.85;

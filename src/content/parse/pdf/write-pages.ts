@@ -4,9 +4,11 @@ import { dropFurniture } from './furniture.ts';
 import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './headings.ts';
 import { buildLines, type Line, type Segment } from './lines.ts';
 import { orderLines } from './order.ts';
-import type { Rule, StructureElement } from './page.ts';
+import type { Rule } from './page.ts';
 import { buildParagraphs, type PdfBlock, type TextBlock } from './paragraphs.ts';
+import { isMostlyRightToLeft } from './right-to-left.ts';
 import { structuredBlocks } from './structure.ts';
+import type { StructureElement } from './structure-tree.ts';
 import { findTables } from './tables.ts';
 import { joinText, WordList } from './words.ts';
 
@@ -28,10 +30,27 @@ type Paragraph = Extract<Block, { type: 'paragraph' }>;
 type Drawn = { width: number; height: number; segments: Segment[]; rules: Rule[]; tree: StructureElement[] };
 
 export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
-  const { width, height, rules, tree } = drawn;
-  const segments = drawn.segments.filter((segment) => !segment.artifact || tree.length === 0);
+  const {
+    width,
+    height,
+    rules,
+    tree,
+    segments: all,
+  } = isMostlyRightToLeft(drawn.segments.map(({ text }) => text)) ? mirror(drawn) : drawn;
+  const segments = all.filter((segment) => !segment.artifact || tree.length === 0);
   const lines = buildLines(segments.filter((segment) => !segment.turned));
   return { number, width, height, lines, turned: segments.filter(({ turned }) => turned), rules, tree, unread };
+}
+
+/** Columns, indents and cells of a page from right to left are those of its mirror image. */
+function mirror(drawn: Drawn): Drawn {
+  const swap = <T extends { left: number; right: number }>(box: T): T => ({
+    ...box,
+    left: drawn.width - box.right,
+    right: drawn.width - box.left,
+  });
+  const segments = drawn.segments.map((segment) => ({ ...swap(segment), parts: segment.parts.map(swap) }));
+  return { ...drawn, segments, rules: drawn.rules.map(swap) };
 }
 
 /** The Markdown of a document's pages: headings by the look of all of them, running heads and feet removed. */

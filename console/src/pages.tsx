@@ -1,0 +1,85 @@
+import { type ComponentType, lazy, Suspense } from 'react';
+import { Link, Redirect, Route, Switch } from 'wouter';
+import { useSession } from './session.tsx';
+import { Empty } from './ui/page.tsx';
+import { Skeleton } from './ui/shown.tsx';
+
+/** A page by the name that its module exports; loaded when it is opened. */
+function page<N extends string>(load: () => Promise<Record<N, ComponentType<{ id: string }>>>, name: N) {
+  return lazy(async () => ({ default: (await load())[name] }));
+}
+
+const automation = () => import('./pages/automations/automations-page.tsx');
+const orgs = () => import('./pages/people/orgs-page.tsx');
+const teams = () => import('./pages/people/teams-page.tsx');
+const agents = () => import('./pages/people/agents-page.tsx');
+const threads = () => import('./pages/people/threads-page.tsx');
+const apps = () => import('./pages/app/apps-page.tsx');
+
+const routes: [path: string, component: ReturnType<typeof page>][] = [
+  ['/overview', page(() => import('./pages/overview/overview-page.tsx'), 'OverviewPage')],
+  ['/files', page(() => import('./pages/files/files-page.tsx'), 'FilesPage')],
+  ['/files/:id', page(() => import('./pages/files/file-page.tsx'), 'FilePage')],
+  ['/extractions', page(() => import('./pages/extractions/extractions-page.tsx'), 'ExtractionsPage')],
+  ['/extractions/:id', page(() => import('./pages/extractions/extraction-page.tsx'), 'ExtractionPage')],
+  ['/knowledge', page(() => import('./pages/knowledge/sources-page.tsx'), 'SourcesPage')],
+  ['/knowledge/documents/:id', page(() => import('./pages/knowledge/document-page.tsx'), 'DocumentPage')],
+  ['/knowledge/:id', page(() => import('./pages/knowledge/source-page.tsx'), 'SourcePage')],
+  ['/automations', page(automation, 'AutomationsPage')],
+  ['/automations/new', page(automation, 'NewAutomationPage')],
+  ['/automations/:id', page(() => import('./pages/automations/automation-page.tsx'), 'AutomationPage')],
+  ['/runs', page(() => import('./pages/runs/runs-page.tsx'), 'RunsPage')],
+  ['/runs/:id', page(() => import('./pages/runs/run-page.tsx'), 'RunPage')],
+  ['/kv', page(() => import('./pages/kv/kv-page.tsx'), 'KvPage')],
+  ['/config', page(() => import('./pages/app/config-page.tsx'), 'ConfigPage')],
+  ['/secrets', page(() => import('./pages/app/secrets-page.tsx'), 'SecretsPage')],
+  ['/users', page(() => import('./pages/people/users-page.tsx'), 'UsersPage')],
+  ['/users/:id', page(() => import('./pages/people/user-page.tsx'), 'UserPage')],
+  ['/orgs', page(orgs, 'OrgsPage')],
+  ['/orgs/:id', page(orgs, 'OrgPage')],
+  ['/teams', page(teams, 'TeamsPage')],
+  ['/teams/:id', page(teams, 'TeamPage')],
+  ['/agents', page(agents, 'AgentsPage')],
+  ['/agents/:id', page(agents, 'AgentPage')],
+  ['/threads', page(threads, 'ThreadsPage')],
+  ['/threads/:id', page(threads, 'ThreadPage')],
+  ['/installations', page(() => import('./pages/people/installations-page.tsx'), 'InstallationsPage')],
+  ['/keys', page(() => import('./pages/keys/keys-page.tsx'), 'KeysPage')],
+  ['/issuers', page(() => import('./pages/app/issuers-page.tsx'), 'IssuersPage')],
+  ['/usage', page(() => import('./pages/app/usage-page.tsx'), 'UsagePage')],
+  ['/audit', page(() => import('./pages/app/audit-page.tsx'), 'AuditPage')],
+  ['/jobs', page(() => import('./pages/jobs/jobs-page.tsx'), 'JobsPage')],
+  ['/sandboxes', page(apps, 'SandboxesPage')],
+  ['/apps', page(apps, 'AppsPage')],
+];
+
+/** A page belongs to a place and a thing: it is mounted again for another one. */
+export function Pages() {
+  const { place, isDeveloper } = useSession();
+  const key = `${place.app}/${place.sandbox}/${place.org}`;
+  const home = isDeveloper ? '/overview' : '/files';
+  return (
+    <Suspense fallback={<Skeleton />}>
+      <Switch>
+        {routes.map(([path, Page]) => (
+          <Route key={path} path={path}>
+            {(params: { id?: string }) => (
+              <div key={`${key}/${params.id ?? ''}`} className="page">
+                <Page id={params.id ?? ''} />
+              </div>
+            )}
+          </Route>
+        ))}
+        <Route path="/runs/automations/:id">{({ id }) => <Redirect to={`/automations/${id}`} replace />}</Route>
+        <Route path="/">
+          <Redirect to={home} replace />
+        </Route>
+        <Route>
+          <Empty title="Page not found" action={<Link href={home}>Go to the start</Link>}>
+            The address may be incomplete.
+          </Empty>
+        </Route>
+      </Switch>
+    </Suspense>
+  );
+}

@@ -1,0 +1,176 @@
+import { useState } from 'react';
+import { call } from '../../api/client.ts';
+import type { App, Sandbox } from '../../api/generated.ts';
+import { baseOf } from '../../place.ts';
+import { useSession } from '../../session.tsx';
+import { pageNumber, useFilters } from '../../ui/address.ts';
+import { Button } from '../../ui/button.tsx';
+import { Id } from '../../ui/copy.tsx';
+import { type FieldSpec, FormDialog } from '../../ui/form-dialog.tsx';
+import { refresh, useApi } from '../../ui/query.ts';
+import { DeleteButton, ResourcePage } from '../../ui/resource-page.tsx';
+import type { Column } from '../../ui/table.tsx';
+import { Time } from '../../ui/time.tsx';
+
+const nameField: FieldSpec[] = [{ name: 'name', label: 'Name', required: true }];
+
+/** The developer's apps. */
+export function AppsPage() {
+  const [{ page }, change] = useFilters({ page: '1' });
+  const [renaming, setRenaming] = useState<App>();
+  const query = { page: pageNumber(page) };
+  const apps = useApi('GET /protected/api/v1/developer/apps', { query }, { keep: true });
+  const columns: Column<App>[] = [
+    {
+      id: 'name',
+      name: 'App',
+      look: 'main',
+      sort: ({ name }) => name,
+      // Another place: a link of the browser, outside the router of this one.
+      cell: ({ id, name }) => <a href={`${baseOf({ app: id })}/overview`}>{name}</a>,
+    },
+    { id: 'id', name: 'Id', cell: ({ id }) => <Id id={id} /> },
+    { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
+    {
+      id: 'actions',
+      name: 'Actions',
+      look: 'actions',
+      cell: (app) => (
+        <Button kind="quiet" aria-label={`Rename ${app.name}`} onClick={() => setRenaming(app)}>
+          Rename
+        </Button>
+      ),
+    },
+  ];
+  return (
+    <>
+      <ResourcePage<App>
+        title="Apps"
+        lead="Each app is one tenant. Nothing is visible from one app to another."
+        label="Apps"
+        loaded={apps}
+        columns={columns}
+        rowId={({ id }) => id}
+        empty="Create the first one."
+        onPage={(next) => change({ page: String(next) })}
+        create={{
+          button: 'New app',
+          title: 'New app',
+          submit: 'Create the app',
+          fields: nameField,
+          onSubmit: async (body) => {
+            await call('POST /protected/api/v1/developer/apps', { body: body as { name: string } });
+            refresh('GET /protected/api/v1/developer/apps');
+          },
+        }}
+      />
+      {renaming ? (
+        <FormDialog
+          title={`Rename ${renaming.name}`}
+          submit="Rename"
+          isChange
+          fields={nameField}
+          initial={renaming}
+          onSubmit={async (body) => {
+            const path = { app: renaming.id };
+            await call('PATCH /protected/api/v1/developer/apps/{app}', { path, body });
+            refresh('GET /protected/api/v1/developer/apps');
+          }}
+          onClose={() => setRenaming(undefined)}
+        />
+      ) : null}
+    </>
+  );
+}
+
+const sandboxesPath = '/protected/api/v1/developer/apps/{app}/sandboxes';
+
+/** The sandboxes of the app: isolated parts for tests. */
+export function SandboxesPage() {
+  const { place, choose } = useSession();
+  const app = place.app ?? '';
+  const [{ page }, change] = useFilters({ page: '1' });
+  const [renaming, setRenaming] = useState<Sandbox>();
+  const query = { page: pageNumber(page) };
+  const sandboxes = useApi(`GET ${sandboxesPath}`, { path: { app }, query }, { keep: true });
+  const reload = () => refresh(`GET ${sandboxesPath}`);
+  const columns: Column<Sandbox>[] = [
+    {
+      id: 'name',
+      name: 'Sandbox',
+      look: 'main',
+      sort: ({ name }) => name,
+      cell: ({ id, name }) => (
+        <button type="button" className="as-link" onClick={() => choose({ app, sandbox: id })}>
+          {name}
+        </button>
+      ),
+    },
+    { id: 'id', name: 'Id', cell: ({ id }) => <Id id={id} /> },
+    { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
+    {
+      id: 'actions',
+      name: 'Actions',
+      look: 'actions',
+      cell: (one) => (
+        <>
+          <Button kind="quiet" aria-label={`Rename ${one.name}`} onClick={() => setRenaming(one)}>
+            Rename
+          </Button>
+          <DeleteButton
+            title={`Delete ${one.name}?`}
+            action="Delete the sandbox"
+            quiet={one.name}
+            perform={async () => {
+              const path = { app, sandbox: one.id };
+              await call(`DELETE ${sandboxesPath}/{sandbox}`, { path });
+              if (place.sandbox === one.id) choose({ app });
+              reload();
+            }}
+          >
+            This deletes everything in it: users, files, sources, automations and keys. It cannot be undone.
+          </DeleteButton>
+        </>
+      ),
+    },
+  ];
+  return (
+    <>
+      <ResourcePage<Sandbox>
+        title="Sandboxes"
+        lead="Isolated copies of nothing: each has its own users, keys and data, and production never sees them."
+        label="Sandboxes"
+        loaded={sandboxes}
+        columns={columns}
+        rowId={({ id }) => id}
+        empty="Create one to test in, then choose it in the menu and create a key for it."
+        onPage={(next) => change({ page: String(next) })}
+        create={{
+          button: 'New sandbox',
+          title: 'New sandbox',
+          submit: 'Create the sandbox',
+          fields: nameField,
+          onSubmit: async (body) => {
+            await call(`POST ${sandboxesPath}`, { path: { app }, body: body as { name: string } });
+            reload();
+          },
+        }}
+      />
+      {renaming ? (
+        <FormDialog
+          title={`Rename ${renaming.name}`}
+          submit="Rename"
+          isChange
+          fields={nameField}
+          initial={renaming}
+          onSubmit={async (body) => {
+            const path = { app, sandbox: renaming.id };
+            await call(`PATCH ${sandboxesPath}/{sandbox}`, { path, body });
+            reload();
+          }}
+          onClose={() => setRenaming(undefined)}
+        />
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+import { lazy, Suspense, useState } from 'react';
+import { call } from '../../api/client.ts';
+import type { Usage } from '../../api/generated.ts';
+import { useSession } from '../../session.tsx';
+import { Button } from '../../ui/button.tsx';
+import { FormDialog } from '../../ui/form-dialog.tsx';
+import { bytes } from '../../ui/format.ts';
+import { PageHead } from '../../ui/page.tsx';
+import { refresh, useApi } from '../../ui/query.ts';
+import { Shown } from '../../ui/shown.tsx';
+import './usage.css';
+
+const Chart = lazy(() => import('../../ui/chart.tsx'));
+
+const names = {
+  file_bytes: 'Files',
+  documents: 'Documents',
+  pages: 'Pages this month',
+  sandboxes: 'Sandboxes',
+} as const;
+type Name = keyof typeof names;
+
+/** What the app uses, its quotas, and its requests over the last weeks. */
+export function UsagePage() {
+  const { place } = useSession();
+  const app = place.app ?? '';
+  const usage = useApi('GET /api/v1/usage');
+  const [editing, setEditing] = useState(false);
+  return (
+    <>
+      <PageHead title="Usage and quotas" lead="What the app uses, in production and all sandboxes together.">
+        <Button onClick={() => setEditing(true)} disabled={!usage.data}>
+          Set quotas
+        </Button>
+      </PageHead>
+      <Shown loaded={usage}>{(found) => <Quotas usage={found} />}</Shown>
+      <section className="card">
+        <h2>Requests by day</h2>
+        <Requests />
+      </section>
+      {editing && usage.data ? (
+        <FormDialog
+          title="Set quotas"
+          lead="An empty field means the default of the server."
+          submit="Save"
+          isChange
+          fields={(Object.keys(names) as Name[]).map((name) => ({
+            ...{ name, kind: 'number' as const, clearable: true },
+            label: name === 'file_bytes' ? 'Bytes of files' : names[name],
+          }))}
+          initial={Object.fromEntries(Object.entries(usage.data).map(([name, { limit }]) => [name, limit]))}
+          onSubmit={async (quotas) => {
+            await call('PATCH /protected/api/v1/developer/apps/{app}', { path: { app }, body: { quotas } });
+            refresh('GET /api/v1/usage');
+          }}
+          onClose={() => setEditing(false)}
+        />
+      ) : null}
+    </>
+  );
+}
+
+/** Each quota with a bar that warns from four fifths on. */
+export function Quotas({ usage }: { usage: Usage }) {
+  return (
+    <ul className="quotas">
+      {(Object.entries(names) as [Name, string][]).map(([name, label]) => {
+        const { used, limit } = usage[name];
+        const shown = (value: number) => (name === 'file_bytes' ? bytes(value) : value.toLocaleString('en'));
+        const part = limit === null || limit === 0 ? 0 : used / limit;
+        return (
+          <li key={name} className="card">
+            <p className="label">{label}</p>
+            <p className="figure">{shown(used)}</p>
+            <p className="faint">{limit === null ? 'no limit' : `of ${shown(limit)}`}</p>
+            {limit === null ? null : (
+              <meter aria-label={`${label}, used`} value={part} min={0} max={1} high={0.8} optimum={0}>
+                {Math.round(part * 100)} %
+              </meter>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+const daysShown = 30;
+
+function Requests() {
+  const uses = useApi('GET /api/v1/credential_uses', { query: { page_size: 100 } });
+  return (
+    <Shown loaded={uses}>
+      {({ data }) => {
+        const byDay = new Map<string, { requests: number; refused: number }>();
+        for (const { day, requests, refused } of data) {
+          const sum = byDay.get(day) ?? { requests: 0, refused: 0 };
+          byDay.set(day, { requests: sum.requests + requests, refused: sum.refused + refused });
+        }
+        const days = [...byDay].sort(([a], [b]) => a.localeCompare(b)).slice(-daysShown);
+        if (days.length === 0) return <p className="faint">No request yet.</p>;
+        return (
+          <Suspense fallback={null}>
+            <Chart
+              label="Requests and refused requests by day"
+              times={days.map(([day]) => Date.parse(day) / 1_000)}
+              series={[
+                { name: 'Requests', tone: 'accent', values: days.map(([, one]) => one.requests) },
+                { name: 'Refused', tone: 'bad', values: days.map(([, one]) => one.refused) },
+              ]}
+            />
+          </Suspense>
+        );
+      }}
+    </Shown>
+  );
+}

@@ -1,0 +1,37 @@
+type DiffLine = { kind: 'same' | 'added' | 'removed'; text: string };
+
+const cellsMax = 4_000_000;
+
+/** The differences of two texts by lines: the longest common subsequence. */
+export function diffLines(before: string, after: string): DiffLine[] {
+  const [a, b] = [before.split('\n'), after.split('\n')];
+  // Too long for the table: everything is shown as changed.
+  if ((a.length + 1) * (b.length + 1) > cellsMax)
+    return [
+      ...a.map((text) => ({ kind: 'removed' as const, text })),
+      ...b.map((text) => ({ kind: 'added' as const, text })),
+    ];
+  const width = b.length + 1;
+  const common = new Uint32Array((a.length + 1) * width);
+  const at = (row: number, column: number) => common[row * width + column] ?? 0;
+  for (let row = a.length - 1; row >= 0; row--)
+    for (let column = b.length - 1; column >= 0; column--)
+      common[row * width + column] =
+        a[row] === b[column] ? at(row + 1, column + 1) + 1 : Math.max(at(row + 1, column), at(row, column + 1));
+  const lines: DiffLine[] = [];
+  let [row, column] = [0, 0];
+  while (row < a.length || column < b.length) {
+    if (row < a.length && column < b.length && a[row] === b[column]) {
+      lines.push({ kind: 'same', text: a[row] ?? '' });
+      row += 1;
+      column += 1;
+    } else if (column >= b.length || (row < a.length && at(row + 1, column) >= at(row, column + 1))) {
+      lines.push({ kind: 'removed', text: a[row] ?? '' });
+      row += 1;
+    } else {
+      lines.push({ kind: 'added', text: b[column] ?? '' });
+      column += 1;
+    }
+  }
+  return lines;
+}

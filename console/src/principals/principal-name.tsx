@@ -1,0 +1,23 @@
+import { Link } from 'wouter';
+import { usePrincipal } from './principals.ts';
+
+const pages: Record<string, string> = { usr: '/users', agt: '/agents', tem: '/teams', org: '/orgs' };
+
+/** A user, agent, team or org by name, with a link to its page. */
+export function PrincipalName({ id }: { id: string | null | undefined }) {
+  const found = usePrincipal(id);
+  if (!id) return <span className="faint">–</span>;
+  const path = pages[id.slice(0, 3)];
+  const name = <span title={id}>{found?.name ?? id}</span>;
+  return path === undefined ? name : <Link href={`${path}/${id}`}>{name}</Link>;
+}
+
+/** The owner of a thing, the narrowest first. */
+export function Owner({
+  of,
+}: {
+  of: { user?: string | null; agent?: string | null; team?: string | null; org?: string | null };
+}) {
+  const id = of.user ?? of.agent ?? of.team ?? of.org;
+  return id ? <PrincipalName id={id} /> : <span className="faint">the app</span>;
+}

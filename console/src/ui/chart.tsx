@@ -1,0 +1,70 @@
+import { useEffect, useRef } from 'react';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import './chart.css';
+
+type Series = { name: string; tone: 'accent' | 'bad' | 'warn'; values: number[] };
+
+/** Lines over days, with the numbers as a table for those who do not see them. */
+export default function Chart({ label, times, series }: { label: string; times: number[]; series: Series[] }) {
+  const host = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const box = host.current;
+    if (!box) return;
+    const styles = getComputedStyle(box);
+    const colour = (tone: string) => styles.getPropertyValue(`--chart-${tone}`).trim();
+    const axis = { stroke: colour('text'), grid: { stroke: colour('grid'), width: 1 }, ticks: { show: false } };
+    const made = new uPlot(
+      {
+        width: box.clientWidth,
+        height: 220,
+        series: [
+          { value: '{YYYY}-{MM}-{DD}' },
+          ...series.map(({ name, tone }) => ({ label: name, stroke: colour(tone), width: 2, points: { size: 6 } })),
+        ],
+        axes: [
+          {
+            ...axis,
+            values: (_self, ticks) =>
+              ticks.map((at) => new Date(at * 1_000).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })),
+          },
+          { ...axis, size: 60 },
+        ],
+      },
+      [times, ...series.map(({ values }) => values)],
+      box,
+    );
+    const observer = new ResizeObserver(() => made.setSize({ width: box.clientWidth, height: 220 }));
+    observer.observe(box);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+    };
+  }, [times, series]);
+  return (
+    <figure className="chart">
+      <div ref={host} aria-hidden="true" />
+      <table className="hidden">
+        <caption>{label}</caption>
+        <thead>
+          <tr>
+            <th>Day</th>
+            {series.map(({ name }) => (
+              <th key={name}>{name}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {times.map((at, row) => (
+            <tr key={at}>
+              <td>{new Date(at * 1_000).toISOString().slice(0, 10)}</td>
+              {series.map(({ name, values }) => (
+                <td key={name}>{values[row]}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </figure>
+  );
+}

@@ -1,0 +1,63 @@
+import type { ApiError } from '../api/client.ts';
+import { Button } from './button.tsx';
+import './notice.css';
+
+/** An error, with advice. Each field that is wrong is named once. */
+export function ErrorNotice({
+  error,
+  shownFields = [],
+  onRetry,
+}: {
+  error: ApiError | undefined;
+  /** Fields whose message stands at their control. */
+  shownFields?: string[];
+  onRetry?: (() => void) | undefined;
+}) {
+  if (!error) return null;
+  const fields = error.fields.filter(({ field }) => !shownFields.includes(field));
+  // The message of an invalid request repeats its fields.
+  const message = error.fields.length > 0 && error.status === 422 ? '' : error.message;
+  if (message === '' && fields.length === 0)
+    return (
+      <p className="hidden" role="alert">
+        {titleOf(error)}
+      </p>
+    );
+  return (
+    <div className="notice error" role="alert">
+      <p>
+        <strong>{titleOf(error)}</strong> {message}
+      </p>
+      {fields.length > 0 ? (
+        <ul>
+          {fields.map(({ field, message: wrong }) => (
+            <li key={`${field} ${wrong}`}>
+              <code>{field}</code> {wrong}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      {error.requestId !== undefined && error.status >= 500 ? (
+        <p className="faint">
+          Request id: <code>{error.requestId}</code>
+        </p>
+      ) : null}
+      {onRetry ? (
+        <Button kind="plain" onClick={onRetry}>
+          Try again
+        </Button>
+      ) : null}
+    </div>
+  );
+}
+
+function titleOf({ status, code }: ApiError): string {
+  if (code === 'rate_limited') return 'Too many requests.';
+  if (code === 'quota_exceeded') return 'The limit was reached.';
+  if (status === 0) return 'The request failed.';
+  if (status === 403) return 'Not allowed.';
+  if (status === 404) return 'Not found.';
+  if (status === 422) return 'Please correct this.';
+  if (status >= 500) return 'The server reported an error.';
+  return 'The request failed.';
+}

@@ -1,0 +1,57 @@
+import type { ReactNode } from 'react';
+import type { LucideIcon } from './icons.ts';
+import { Inbox } from './icons.ts';
+import './empty.css';
+import './layout.css';
+import './page-head.css';
+
+/** A heading, a one-line description and the actions of a page. */
+export function PageHead({ title, lead, children }: { title: ReactNode; lead?: ReactNode; children?: ReactNode }) {
+  return (
+    <header className="page-head">
+      <div>
+        <h1>{title}</h1>
+        {lead === undefined ? null : <div className="lead">{lead}</div>}
+      </div>
+      {children === undefined ? null : <div className="actions">{children}</div>}
+    </header>
+  );
+}
+
+/** An empty state: explains what appears here and the first step. */
+export function Empty({
+  title,
+  children,
+  action,
+  icon: Icon = Inbox,
+}: {
+  title: string;
+  children: ReactNode;
+  action?: ReactNode;
+  icon?: LucideIcon;
+}) {
+  return (
+    <div className="empty">
+      <Icon aria-hidden="true" strokeWidth={1.5} />
+      <h2>{title}</h2>
+      <p>{children}</p>
+      {action}
+    </div>
+  );
+}
+
+/** Names with their values. Absent values are left out. */
+export function Details({ rows }: { rows: [name: string, value: ReactNode][] }) {
+  return (
+    <dl className="details">
+      {rows.map(([name, value]) =>
+        value === undefined || value === null || value === '' ? null : (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ),
+      )}
+    </dl>
+  );
+}

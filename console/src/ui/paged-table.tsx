@@ -1,0 +1,42 @@
+import type { RowData } from '@tanstack/react-table';
+import type { ReactNode } from 'react';
+import type { Loaded } from './query.ts';
+import { Shown } from './shown.tsx';
+import { DataTable, Pager } from './table.tsx';
+
+type PageOf<T> = {
+  page_size: number;
+  data: T[];
+  page: number;
+  total_pages: number;
+  total_entries: number;
+  has_next: boolean;
+  has_prev: boolean;
+};
+
+/** A list of the API as a table with its pages; `empty` stands in its place when there is nothing. */
+export function PagedTable<T extends RowData>({
+  loaded,
+  empty,
+  onPage,
+  ...table
+}: Omit<Parameters<typeof DataTable<T>>[0], 'rows'> & {
+  loaded: Loaded<PageOf<T>>;
+  empty: ReactNode;
+  onPage: (page: number) => void;
+}) {
+  return (
+    <Shown loaded={loaded}>
+      {(list) =>
+        list.data.length === 0 && list.page === 1 ? (
+          empty
+        ) : (
+          <>
+            <DataTable {...table} rows={list.data} />
+            <Pager page={list} onPage={onPage} />
+          </>
+        )
+      }
+    </Shown>
+  );
+}

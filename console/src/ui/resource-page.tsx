@@ -1,0 +1,107 @@
+import type { RowData } from '@tanstack/react-table';
+import { type ReactNode, useState } from 'react';
+import { Button } from './button.tsx';
+import { Confirm } from './dialog.tsx';
+import { FormDialog } from './form-dialog.tsx';
+import { Empty, PageHead } from './page.tsx';
+import { PagedTable } from './paged-table.tsx';
+import { useAction } from './query.ts';
+
+type TableProps = Parameters<typeof PagedTable>[0];
+type FormProps = Omit<Parameters<typeof FormDialog>[0], 'onClose'>;
+
+/** A list of one kind of resource: its table, its filters, and the form that makes one. */
+export function ResourcePage<T extends RowData>({
+  title,
+  lead,
+  create,
+  children,
+  empty,
+  filtered,
+  ...table
+}: Omit<TableProps, 'columns' | 'loaded' | 'rowId' | 'empty' | 'selection' | 'order' | 'rowClass'> &
+  Pick<Parameters<typeof PagedTable<T>>[0], 'columns' | 'loaded' | 'rowId' | 'rowClass' | 'selection'> & {
+    title: string;
+    lead: string;
+    /** The button and the form of a new one. */
+    create?: (FormProps & { button: string }) | undefined;
+    /** Filters above the table. */
+    children?: ReactNode;
+    /** What is said of an app that has none. */
+    empty: string;
+    filtered?: boolean;
+  }) {
+  const [creating, setCreating] = useState(false);
+  const button = create ? (
+    <Button kind="primary" onClick={() => setCreating(true)}>
+      {create.button}
+    </Button>
+  ) : undefined;
+  return (
+    <>
+      <PageHead title={title} lead={lead}>
+        {button}
+      </PageHead>
+      {children === undefined ? null : <div className="toolbar">{children}</div>}
+      <PagedTable<T>
+        {...table}
+        empty={
+          filtered ? (
+            <Empty title="Nothing matches">Change the search or the filter.</Empty>
+          ) : (
+            <Empty title={`No ${title.toLowerCase()} yet`} action={button}>
+              {empty}
+            </Empty>
+          )
+        }
+      />
+      {creating && create ? <FormDialog {...create} onClose={() => setCreating(false)} /> : null}
+    </>
+  );
+}
+
+/** A button that deletes after a confirmation. */
+export function DeleteButton({
+  title,
+  action,
+  label = 'Delete',
+  quiet,
+  perform,
+  children,
+}: {
+  title: string;
+  action: string;
+  label?: string;
+  /** In a row of a table; says what of. */
+  quiet?: string;
+  perform: () => Promise<unknown>;
+  children: ReactNode;
+}) {
+  const [asking, setAsking] = useState(false);
+  const remove = useAction(perform, { say: 'Done.' });
+  return (
+    <>
+      <Button
+        kind={quiet === undefined ? 'danger' : 'quiet'}
+        {...(quiet === undefined ? {} : { 'aria-label': `${label} ${quiet}` })}
+        onClick={() => setAsking(true)}
+      >
+        {label}
+      </Button>
+      {asking ? (
+        <Confirm
+          title={title}
+          action={action}
+          busy={remove.busy}
+          error={remove.error}
+          onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            if (await remove.run()) setAsking(false);
+          }}
+        >
+          {children}
+        </Confirm>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,73 @@
+import { useState } from 'react';
+import { Code } from './code.tsx';
+import { Copy } from './copy.tsx';
+import { Tabs } from './tabs.tsx';
+
+type Way = 'curl' | 'sdk' | 'python' | 'mcp';
+const names: Record<Way, string> = { curl: 'curl', sdk: 'SDK', python: 'Python', mcp: 'MCP' };
+
+/** The same request for a terminal, for programs and for agents. */
+export function Snippets({ label, snippets }: { label: string; snippets: Partial<Record<Way, string>> }) {
+  const ways = Object.keys(snippets) as Way[];
+  const [way, setWay] = useState<Way>(ways[0] ?? 'curl');
+  return (
+    <Tabs<Way>
+      label={label}
+      value={way}
+      onChange={setWay}
+      tabs={ways.map((one) => ({
+        id: one,
+        name: names[one],
+        panel: (
+          <>
+            <Code text={snippets[one] ?? ''} label={`${label}: ${names[one]}`} />
+            <div>
+              <Copy text={snippets[one] ?? ''} />
+            </div>
+          </>
+        ),
+      }))}
+    />
+  );
+}
+
+/** A request that creates something, as curl, with the SDK and in Python. The key is a variable, never a secret in a page. */
+export function requestSnippets(
+  method: string,
+  path: string,
+  body: unknown,
+): Record<'curl' | 'sdk' | 'python', string> {
+  const url = `${location.origin}${path}`;
+  const json = JSON.stringify(body, null, 2);
+  return {
+    curl: [
+      `curl -X ${method} '${url}' \\`,
+      `  -H "x-api-key: $QUARRY_SECRET_KEY" \\`,
+      `  -H 'content-type: application/json' \\`,
+      `  -d '${json.replaceAll("'", "'\\''")}'`,
+    ].join('\n'),
+    sdk: [
+      "import { PlatformClient } from '@archastro/sdk';",
+      '',
+      `const client = PlatformClient.withSecretKey(process.env.QUARRY_SECRET_KEY, '${location.origin}');`,
+      `console.log(await client.${path.split('/').at(-1)}.create(${json}));`,
+    ].join('\n'),
+    python: [
+      'import os, requests',
+      '',
+      `response = requests.request("${method}", "${url}",`,
+      '    headers={"x-api-key": os.environ["QUARRY_SECRET_KEY"]},',
+      `    json=${pythonOf(body).replaceAll('\n', '\n    ')})`,
+      'response.raise_for_status()',
+      'print(response.json())',
+    ].join('\n'),
+  };
+}
+
+function pythonOf(value: unknown): string {
+  const literals: Record<string, string> = { true: 'True', false: 'False', null: 'None' };
+  return JSON.stringify(value, null, 4).replace(
+    /("(?:[^"\\]|\\.)*")|\b(true|false|null)\b/g,
+    (_, text: string | undefined, word: string) => text ?? literals[word] ?? word,
+  );
+}

@@ -1,0 +1,33 @@
+import * as RadixTabs from '@radix-ui/react-tabs';
+import type { ReactNode } from 'react';
+import './tabs.css';
+
+/** Tabs with their panels; the arrow keys move between them. */
+export function Tabs<K extends string>({
+  label,
+  value,
+  onChange,
+  tabs,
+}: {
+  label: string;
+  value: K;
+  onChange: (value: K) => void;
+  tabs: { id: K; name: ReactNode; panel: ReactNode }[];
+}) {
+  return (
+    <RadixTabs.Root value={value} onValueChange={(next) => onChange(next as K)} className="tabs-root">
+      <RadixTabs.List className="tabs" aria-label={label}>
+        {tabs.map(({ id, name }) => (
+          <RadixTabs.Trigger key={id} value={id}>
+            {name}
+          </RadixTabs.Trigger>
+        ))}
+      </RadixTabs.List>
+      {tabs.map(({ id, panel }) => (
+        <RadixTabs.Content key={id} value={id} className="tab-panel">
+          {panel}
+        </RadixTabs.Content>
+      ))}
+    </RadixTabs.Root>
+  );
+}

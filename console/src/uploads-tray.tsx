@@ -1,0 +1,59 @@
+import { Link } from 'wouter';
+import { Button, IconButton } from './ui/button.tsx';
+import { bytes, duration } from './ui/format.ts';
+import { X } from './ui/icons.ts';
+import { ErrorNotice } from './ui/notice.tsx';
+import { Progress } from './ui/progress.tsx';
+import { dismissUpload, isActive, type Upload, useUploads } from './uploads.ts';
+import './uploads-tray.css';
+
+/** The uploads, on every page, until they are dismissed. */
+export function UploadsTray() {
+  const uploads = useUploads();
+  if (uploads.length === 0) return null;
+  return (
+    <ul className="uploads" aria-label="Uploads">
+      {uploads.map((upload) => (
+        <UploadRow key={upload.id} upload={upload} />
+      ))}
+    </ul>
+  );
+}
+
+function UploadRow({ upload }: { upload: Upload }) {
+  const { id, file, sent, stop, retry, done, error } = upload;
+  const active = isActive(upload);
+  return (
+    <li>
+      <span className="cut">{done ? <Link href={`/files/${done.id}`}>{file.name}</Link> : file.name}</span>
+      <span className="faint">{active ? rateText(upload) : bytes(file.size)}</span>
+      {active ? (
+        <>
+          <Progress part={file.size === 0 ? 1 : sent / file.size} label={`Upload of ${file.name}`} />
+          <Button kind="quiet" onClick={stop}>
+            Stop
+          </Button>
+        </>
+      ) : (
+        <>
+          <span>{done ? 'Uploaded' : ''}</span>
+          <IconButton label={`Dismiss ${file.name}`} onClick={() => dismissUpload(id)}>
+            <X size={15} aria-hidden="true" />
+          </IconButton>
+        </>
+      )}
+      {error ? <ErrorNotice error={error} onRetry={retry} /> : null}
+      <span className="hidden" role="status">
+        {done ? `${file.name} is uploaded` : ''}
+      </span>
+    </li>
+  );
+}
+
+/** How much is sent, how fast, and how long the rest takes. */
+function rateText({ file, sent, bytesPerSecond }: Upload): string {
+  if (sent >= file.size) return 'being stored…';
+  if (bytesPerSecond === 0) return `${bytes(file.size)}, waiting`;
+  const left = duration(((file.size - sent) / bytesPerSecond) * 1_000);
+  return `${bytes(Math.round(sent))} of ${bytes(file.size)} · ${bytes(Math.round(bytesPerSecond))}/s · ${left} left`;
+}

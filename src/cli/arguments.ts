@@ -1,0 +1,14 @@
+import { InvalidArgumentError } from 'commander';
+
+export function readCount(text: string): number {
+  const count = Number(text);
+  if (!Number.isSafeInteger(count) || count < 1)
+    throw new InvalidArgumentError('It must be a whole number of at least 1.');
+  return count;
+}
+
+export function readShare(text: string): number {
+  const share = Number(text);
+  if (text.trim() === '' || !(share >= 0 && share <= 1)) throw new InvalidArgumentError('It must be from 0 to 1.');
+  return share;
+}

@@ -1,0 +1,46 @@
+import { parseQuery, readTokens, type StemLanguage } from './terms.ts';
+
+/** A range of a text in UTF-16 units, the end not included. */
+type TextRange = { start: number; end: number };
+
+/** The ranges of `text` that match words or prefixes of the query; in order, overlapping ones joined, at most `rangesMax`. */
+export function findHighlights(text: string, query: string, language: StemLanguage, rangesMax: number): TextRange[] {
+  const { terms, prefixes } = parseQuery(query, language);
+  // The index contains stems: `retrieval*` matches `retriev` too.
+  for (const prefix of prefixes) for (const term of parseQuery(prefix, language).terms.keys()) terms.set(term, 1);
+  const sourceRange = mapToSource(text);
+  const ranges: TextRange[] = [];
+  for (const { term, start, end } of readTokens(text, language)) {
+    if (!terms.has(term) && !prefixes.some((prefix) => term.startsWith(prefix))) continue;
+    const range = sourceRange(start, end);
+    const last = ranges.at(-1);
+    if (last && range.start < last.end) last.end = Math.max(last.end, range.end);
+    else if (ranges.length === rangesMax) break;
+    else ranges.push(range);
+  }
+  return ranges;
+}
+
+/** Translates ranges of the text after NFKC, which tokens are read from, to ranges of the text as it is. */
+function mapToSource(text: string): (start: number, end: number) => TextRange {
+  const normalized = text.normalize('NFKC');
+  if (normalized === text) return (start, end) => ({ start, end });
+  const starts = new Int32Array(normalized.length + 1).fill(-1);
+  const ends = new Int32Array(normalized.length + 1).fill(-1);
+  let at = 0;
+  for (const { segment, index } of graphemes.segment(text)) {
+    const { length } = segment.normalize('NFKC');
+    // A character that becomes several, such as a ligature, is one range.
+    for (let i = 0; i < length && at + i < normalized.length; i++) {
+      starts[at + i] = index;
+      ends[at + i] = index + segment.length;
+    }
+    at += length;
+  }
+  return (start, end) => ({
+    start: starts[start] ?? 0,
+    end: ends[end - 1] ?? text.length,
+  });
+}
+
+const graphemes = new Intl.Segmenter('und', { granularity: 'grapheme' });

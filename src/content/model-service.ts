@@ -1,0 +1,90 @@
+import type { Agent, Dispatcher } from 'undici';
+import { lazyPackage } from '../lazy-package.ts';
+
+const undici = lazyPackage<typeof import('undici')>('undici');
+
+export type ServiceFailure = {
+  /** After this time another try may succeed; undefined: it will not. */
+  retryMs: number | undefined;
+  reason: string;
+  cause: unknown;
+};
+
+type ServiceRequest = {
+  url: string;
+  /** What messages call the service. */
+  name: string;
+  apiKey: string | undefined;
+  body: unknown;
+  responseBytesMax: number;
+  signal: AbortSignal;
+};
+
+const retryAfterMsMax = 30_000;
+let agent: Agent | undefined;
+
+/** Sends JSON to a model service that the settings name. Returns the body of a 200 response. Throws when there is none. */
+export async function postToService(request: ServiceRequest): Promise<string | ServiceFailure> {
+  const { name, apiKey } = request;
+  // The signal carries the deadline.
+  agent ??= new (undici().Agent)({ headersTimeout: 0, bodyTimeout: 0 });
+  const response = await undici().request(request.url, {
+    method: 'POST',
+    dispatcher: agent,
+    headers: {
+      'content-type': 'application/json',
+      'accept-encoding': 'identity',
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+    },
+    body: JSON.stringify(request.body),
+    signal: request.signal,
+  });
+  const body = await readBounded(response, name, request.responseBytesMax);
+  return typeof body === 'string' && response.statusCode !== 200 ? refusal(response, name, body) : body;
+}
+
+/** The body as it came: nothing that a service elsewhere has compressed is decompressed in this process. */
+async function readBounded(
+  { headers, body }: Dispatcher.ResponseData,
+  name: string,
+  bytesMax: number,
+): Promise<string | ServiceFailure> {
+  const unusable = (reason: string): ServiceFailure => {
+    body.on('error', () => {}).destroy();
+    return { retryMs: undefined, reason, cause: undefined };
+  };
+  const encoding = String(headers['content-encoding'] ?? 'identity').trim();
+  if (!/^(identity)?$/i.test(encoding))
+    return unusable(`The ${name} compressed its response, although it was asked not to.`);
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of body) {
+    size += part.byteLength;
+    if (size > bytesMax) return unusable(`The ${name} returned more than ${bytesMax} bytes.`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString();
+}
+
+function refusal({ statusCode: status, headers }: Dispatcher.ResponseData, name: string, body: string): ServiceFailure {
+  const mayPass = status === 429 || status === 408 || status >= 500;
+  const seconds = Number(headers['retry-after']);
+  const retryMs = Number.isFinite(seconds) && seconds > 0 ? Math.min(seconds * 1000, retryAfterMsMax) : 1_000;
+  return {
+    retryMs: mayPass ? retryMs : undefined,
+    reason: `The ${name} returned status ${status}.`,
+    cause: new Error(body.slice(0, 500)),
+  };
+}
+
+export function parseServiceJson(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

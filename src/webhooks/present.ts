@@ -1,0 +1,68 @@
+import { compact, iso, presentSandboxId } from '../http/present.ts';
+import { formatId } from '../ids.ts';
+import type { DeliveryRow } from './delivery-store.ts';
+import type { WebhookRow } from './store.ts';
+
+/** @param secret shown only where it was made */
+export function presentWebhook(row: WebhookRow & { plainSecret?: string }) {
+  return {
+    ...compact({
+      id: formatId('webhook', row.id),
+      app: formatId('app', row.appId),
+      url: row.url,
+      description: row.description,
+      events: row.events,
+      status: row.status,
+      paused_reason: pausedReason(row),
+      failing_since: row.failingSince && iso(row.failingSince),
+      secret: row.plainSecret,
+      previous_secret_until: row.previousSecretUntil && iso(row.previousSecretUntil),
+      created_at: iso(row.createdAt),
+      updated_at: iso(row.updatedAt),
+    }),
+    sandbox: presentSandboxId(row.sandboxId),
+  };
+}
+
+function pausedReason({ pausedReason: reason, failingSince }: WebhookRow): string | null {
+  switch (reason) {
+    case 'request':
+      return 'It was paused by request.';
+    case 'gone':
+      return 'The receiver returned 410 Gone.';
+    case 'failing':
+      return `No delivery has succeeded since ${failingSince ? iso(failingSince) : 'it was created'}.`;
+    case null:
+      return null;
+  }
+}
+
+export function presentDelivery(row: DeliveryRow) {
+  return compact({
+    id: formatId('webhookDelivery', row.id),
+    webhook: formatId('webhook', row.webhookId),
+    event: formatId('event', row.eventId),
+    type: row.name,
+    sequence: row.sequence,
+    state: row.state,
+    attempts: row.attempts,
+    log: row.log,
+    next_attempt_at: row.nextAttemptAt && iso(row.nextAttemptAt),
+    delivered_at: row.deliveredAt && iso(row.deliveredAt),
+    created_at: iso(row.createdAt),
+    updated_at: iso(row.updatedAt),
+  });
+}
+
+/** The body of a delivery. The payload is JSON as stored, so that every attempt has the same bytes. */
+export function messageBody(event: {
+  eventId: string;
+  name: string;
+  sequence: number;
+  payload: string;
+  emittedAt: Date;
+}): string {
+  const { eventId, name, sequence, payload, emittedAt } = event;
+  const id = formatId('event', eventId);
+  return `${JSON.stringify({ id, type: name, timestamp: iso(emittedAt), sequence }).slice(0, -1)},"data":${payload}}`;
+}

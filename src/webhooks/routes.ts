@@ -1,0 +1,121 @@
+import { Type } from 'typebox';
+import { page, pageOf, pageQuery, pageRequest } from '../http/pages.ts';
+import { registerResource } from '../http/resource.ts';
+import { type Api, operators, ref } from '../http/route.ts';
+import { presentDelivery, presentWebhook } from './present.ts';
+import {
+  deliverySchema,
+  listDeliveriesQuery,
+  rotateSchema,
+  webhookCreateSchema,
+  webhookSchema,
+  webhookUpdateSchema,
+} from './schema.ts';
+import type { WebhookService } from './service.ts';
+
+const tag = 'Webhooks';
+const params = Type.Object({ webhook: Type.String() });
+
+export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: WebhookService }): void {
+  registerResource(api, {
+    path: '/webhooks',
+    param: 'webhook',
+    ids: ['Webhook', 'Webhooks'],
+    words: ['a webhook', 'webhooks'],
+    tag,
+    schema: webhookSchema,
+    present: presentWebhook,
+    about: {
+      create:
+        'The response has the secret, which is shown only here. 422 for a URL that is not on the public internet, and beyond 50 webhooks.',
+      list: 'Newest first, without their secrets.',
+      get: 'Without its secret.',
+      update: 'Omitted members keep their values. Other events count from the next one on.',
+      remove: 'Permanent: its deliveries are deleted with it, also those that wait.',
+    },
+    create: { callers: operators, body: webhookCreateSchema, idempotency: 'credential', run: webhooks.create },
+    list: { callers: operators, run: webhooks.list },
+    get: { callers: operators, run: webhooks.get },
+    update: { callers: operators, body: webhookUpdateSchema, run: webhooks.update },
+    remove: { callers: operators, run: webhooks.remove },
+  });
+  for (const [verb, summary, description, run] of [
+    ['pause', 'Stop deliveries', 'Its events are kept for seven days, until it is resumed.', webhooks.pause],
+    ['resume', 'Continue deliveries', 'It also receives the events of the pause.', webhooks.resume],
+  ] as const)
+    api.provisioning(operators, {
+      method: 'POST',
+      path: `/webhooks/:webhook/${verb}`,
+      operationId: `${verb}Webhook`,
+      tag,
+      changesRights: false,
+      summary,
+      description,
+      params,
+      responses: { 200: ref(webhookSchema) },
+      handler: async ({ caller, params }) => presentWebhook(await run(caller, params.webhook)),
+    });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/webhooks/:webhook/rotate_secret',
+    operationId: 'rotateWebhookSecret',
+    tag,
+    changesRights: false,
+    audit: 'durable',
+    idempotency: 'credential',
+    summary: 'Replace the secret',
+    description:
+      'The response has the new secret, which is shown only here. Until the overlap ends, deliveries are signed with both.',
+    params,
+    body: rotateSchema,
+    responses: { 200: ref(webhookSchema) },
+    handler: async ({ caller, params, body }) =>
+      presentWebhook(await webhooks.rotate(caller, params.webhook, body.overlap_seconds)),
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/webhooks/:webhook/test',
+    operationId: 'testWebhook',
+    tag,
+    changesRights: false,
+    summary: 'Send a test event',
+    description: 'An event `webhook.test` for this webhook alone. 409 while it is paused.',
+    params,
+    responses: { 201: ref(deliverySchema) },
+    handler: async ({ caller, params }) => presentDelivery(await webhooks.test(caller, params.webhook)),
+  });
+  registerDeliveries(api, webhooks);
+}
+
+function registerDeliveries(api: Api, webhooks: WebhookService): void {
+  api.provisioning(operators, {
+    method: 'GET',
+    path: '/webhooks/:webhook/deliveries',
+    operationId: 'listWebhookDeliveries',
+    tag,
+    summary: 'List the deliveries of a webhook',
+    description: 'Newest event first, each with its latest attempts. `state` and `type` filter. Kept for seven days.',
+    params,
+    query: Type.Object({ ...pageQuery, ...listDeliveriesQuery.properties }),
+    responses: { 200: pageOf(ref(deliverySchema)) },
+    async handler({ caller, params, query }) {
+      const request = pageRequest(query);
+      const [rows, total] = await webhooks.listDeliveries(caller, params.webhook, query, request);
+      return page(request, rows.map(presentDelivery), total);
+    },
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/webhooks/:webhook/deliveries/:delivery/redeliver',
+    operationId: 'redeliverWebhookDelivery',
+    tag,
+    changesRights: false,
+    summary: 'Deliver an event again',
+    description:
+      'Whatever became of it, with the same id and body, and with all retries. 409 while the webhook is paused.',
+    params: Type.Object({ webhook: Type.String(), delivery: Type.String() }),
+    responses: { 200: ref(deliverySchema) },
+    handler: async ({ caller, params }) =>
+      presentDelivery(await webhooks.redeliver(caller, params.webhook, params.delivery)),
+  });
+}

@@ -1,0 +1,90 @@
+import { Type } from 'typebox';
+import { strict } from '../http/route.ts';
+import { limits } from '../limits.ts';
+
+const optionalText = Type.Optional(Type.String());
+
+const url = Type.String({ minLength: 1, maxLength: limits.urlCharactersMax });
+const events = Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
+  minItems: 1,
+  maxItems: 100,
+  uniqueItems: true,
+  description: 'Names of events, or `*` for all.',
+});
+const description = Type.String({ maxLength: limits.nameCharactersMax });
+
+export const webhookSchema = Type.Object(
+  {
+    id: Type.String({ description: 'whk_…' }),
+    app: Type.String(),
+    sandbox: Type.Union([Type.String(), Type.Null()]),
+    url: Type.String(),
+    description: optionalText,
+    events: Type.Array(Type.String()),
+    status: Type.Enum(['active', 'paused']),
+    paused_reason: optionalText,
+    failing_since: Type.Optional(Type.String({ description: 'The first failed attempt since the last success.' })),
+    secret: Type.Optional(
+      Type.String({
+        description: 'whsec_…, only in the response that creates or rotates it: it cannot be read again.',
+      }),
+    ),
+    previous_secret_until: Type.Optional(
+      Type.String({ description: 'Until then deliveries are also signed with the previous secret.' }),
+    ),
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'Webhook', description: 'A URL that receives events.' },
+);
+
+export const webhookCreateSchema = strict({ url, events, description: Type.Optional(description) });
+export const webhookUpdateSchema = strict({
+  url: Type.Optional(url),
+  events: Type.Optional(events),
+  description: Type.Optional(Type.Union([description, Type.Null()])),
+});
+
+export const secretOverlapSecondsDefault = 24 * 3_600;
+export const rotateSchema = strict({
+  overlap_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 7 * 24 * 3_600,
+      description: 'How long deliveries are also signed with the previous secret. Default 86400, a day.',
+    }),
+  ),
+});
+
+const deliveryState = Type.Enum(['pending', 'delivered', 'failed']);
+
+export const deliverySchema = Type.Object(
+  {
+    id: Type.String({ description: 'whd_…' }),
+    webhook: Type.String(),
+    event: Type.String({ description: 'evt_…, sent as `webhook-id`.' }),
+    type: Type.String({ description: 'The name of the event.' }),
+    sequence: Type.Integer({ description: 'The number of the event in its app or sandbox, from 1.' }),
+    state: deliveryState,
+    attempts: Type.Integer(),
+    log: Type.Array(
+      Type.Object({
+        at: Type.String(),
+        duration_ms: Type.Integer(),
+        status: Type.Optional(Type.Integer({ description: 'The status of the response.' })),
+        error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
+      }),
+      { description: 'The latest 20 attempts, oldest first.' },
+    ),
+    next_attempt_at: optionalText,
+    delivered_at: optionalText,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { $id: 'WebhookDelivery', description: 'One event for one webhook, with its attempts.' },
+);
+
+export const listDeliveriesQuery = Type.Object({
+  state: Type.Optional(deliveryState),
+  type: Type.Optional(Type.String({ maxLength: 200, description: 'The name of the event.' })),
+});

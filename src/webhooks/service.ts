@@ -1,0 +1,149 @@
+import type { Static } from 'typebox';
+import type { Clock } from '../clock.ts';
+import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import type { Database, Db } from '../db/database.ts';
+import { AppError, found, invalidField, notFound } from '../errors.ts';
+import { logEvents, type OnLogged } from '../events/log.ts';
+import { lockLog } from '../events/store.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { formatId, newUuid } from '../ids.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { pathId } from '../tenancy/references.ts';
+import type { Secrets } from '../tenancy/secrets.ts';
+import { type DeliveryRow, findDelivery, listDeliveries, restartDelivery } from './delivery-store.ts';
+import {
+  type listDeliveriesQuery,
+  secretOverlapSecondsDefault,
+  type webhookCreateSchema,
+  type webhookUpdateSchema,
+} from './schema.ts';
+import { generateWebhookSecret } from './signature.ts';
+import * as store from './store.ts';
+
+type WebhookDeps = {
+  db: Database;
+  clock: Clock;
+  secrets: Secrets;
+  fetcher: Pick<Fetcher, 'check'>;
+  onLogged: OnLogged;
+  /** Delivers what is due. */
+  deliver(db: Db, webhook: { appId: string; webhookId: string }): Promise<void>;
+};
+
+/** Of production, and of each sandbox. */
+const webhooksMax = 50;
+
+const testEventName = 'webhook.test';
+
+export type WebhookService = ReturnType<typeof createWebhookService>;
+
+export function createWebhookService({ db, clock, secrets, fetcher, onLogged, deliver }: WebhookDeps) {
+  async function get(caller: Caller, id: string): Promise<store.WebhookRow> {
+    return found(await store.findWebhook(db, caller, pathId('webhook', id)));
+  }
+
+  async function getActive(caller: Caller, id: string): Promise<store.WebhookRow> {
+    const webhook = await get(caller, id);
+    if (webhook.status === 'paused') throw new AppError('conflict', 'This webhook is paused: resume it first.');
+    return webhook;
+  }
+
+  function requireSafeUrl(url: string): void {
+    const checked = fetcher.check(url);
+    if (!checked.ok) throw invalidField('url', checked.problem);
+  }
+
+  return {
+    get,
+
+    /** Returns the row and its secret, which is shown only here. */
+    async create(caller: Caller, input: Static<typeof webhookCreateSchema>) {
+      const { url, events, description = null } = input;
+      requireSafeUrl(url);
+      const plainSecret = generateWebhookSecret();
+      const secret = secrets.wrap(Buffer.from(plainSecret));
+      const row = await db.begin(async (tx) => {
+        // One at a time, so that the count is exact.
+        if ((await lockLog(tx, caller)) === undefined) throw notFound();
+        const used = await store.countWebhooks(tx, caller);
+        if (used >= webhooksMax)
+          throw new AppError('quota_exceeded', `There may be at most ${webhooksMax} webhooks.`, {
+            details: { quota: 'webhooks', limit: webhooksMax, used, requested: 1 },
+          });
+        return store.insertWebhook(tx, caller, { id: newUuid(), url, description, events, secret, now: clock.now() });
+      });
+      return { ...row, plainSecret };
+    },
+
+    list: (caller: Caller, page: PageRequest) => store.listWebhooks(db, caller, page),
+
+    async update(caller: Caller, id: string, change: Static<typeof webhookUpdateSchema>): Promise<store.WebhookRow> {
+      if (change.url !== undefined) requireSafeUrl(change.url);
+      return found(await store.updateWebhook(db, caller, pathId('webhook', id), change, clock.now()));
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      if (!(await store.deleteWebhook(db, caller, pathId('webhook', id)))) throw notFound();
+    },
+
+    async pause(caller: Caller, id: string): Promise<store.WebhookRow> {
+      return found(await store.setWebhookStatus(db, caller, pathId('webhook', id), 'paused', clock.now()));
+    },
+
+    /** Also delivers the events of the pause. */
+    async resume(caller: Caller, id: string): Promise<store.WebhookRow> {
+      return db.begin(async (tx) => {
+        const row = found(await store.setWebhookStatus(tx, caller, pathId('webhook', id), 'active', clock.now()));
+        await deliver(tx, { appId: row.appId, webhookId: row.id });
+        return row;
+      });
+    },
+
+    /** Returns the row and its new secret, which is shown only here. */
+    async rotate(caller: Caller, id: string, overlapSeconds = secretOverlapSecondsDefault) {
+      const plainSecret = generateWebhookSecret();
+      const now = clock.now();
+      const next = {
+        secret: secrets.wrap(Buffer.from(plainSecret)),
+        previousUntil: new Date(now.getTime() + overlapSeconds * 1_000),
+        now,
+      };
+      return { ...found(await store.replaceSecret(db, caller, pathId('webhook', id), next)), plainSecret };
+    },
+
+    /** Sends an event to this webhook alone. */
+    async test(caller: Caller, id: string): Promise<DeliveryRow> {
+      const webhook = await getActive(caller, id);
+      const event = {
+        id: newUuid(),
+        name: testEventName,
+        payload: { webhook: formatId('webhook', webhook.id) },
+        now: clock.now(),
+      };
+      return db.begin(async (tx) => {
+        await store.insertTestEvent(tx, webhook, event);
+        while (await logEvents(tx, webhook, onLogged));
+        const key = { appId: webhook.appId, webhookId: webhook.id };
+        return found(await findDelivery(tx, key, { eventId: event.id }));
+      });
+    },
+
+    async listDeliveries(caller: Caller, id: string, filter: Static<typeof listDeliveriesQuery>, page: PageRequest) {
+      const webhook = await get(caller, id);
+      return listDeliveries(db, { appId: webhook.appId, webhookId: webhook.id }, filter, page);
+    },
+
+    async redeliver(caller: Caller, id: string, deliveryId: string): Promise<DeliveryRow> {
+      const webhook = await get(caller, id);
+      const key = { appId: webhook.appId, webhookId: webhook.id };
+      const named = { id: pathId('webhookDelivery', deliveryId) };
+      found(await findDelivery(db, key, named));
+      await getActive(caller, id);
+      return db.begin(async (tx) => {
+        if (!(await restartDelivery(tx, key, named.id, clock.now()))) throw notFound();
+        await deliver(tx, key);
+        return found(await findDelivery(tx, key, named));
+      });
+    },
+  };
+}

@@ -1,0 +1,140 @@
+import type { Db } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
+import type { Scope } from '../tenancy/caller.ts';
+import { inScope } from '../tenancy/visible.ts';
+
+export type WebhookRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  url: string;
+  description: string | null;
+  events: string[];
+  status: 'active' | 'paused';
+  pausedReason: 'request' | 'failing' | 'gone' | null;
+  failingSince: Date | null;
+  secret: Buffer;
+  previousSecret: Buffer | null;
+  previousSecretUntil: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+export async function insertWebhook(
+  db: Db,
+  scope: Scope,
+  webhook: { id: string; url: string; description: string | null; events: string[]; secret: Buffer; now: Date },
+): Promise<WebhookRow> {
+  const { id, url, description, events, secret, now } = webhook;
+  const [row] = await db<[WebhookRow]>`
+    insert into webhooks (app_id, sandbox_id, id, url, description, events, secret, created_at, updated_at)
+    values (${scope.appId}, ${scope.sandboxId}, ${id}, ${url}, ${description}, ${events}, ${secret}, ${now}, ${now})
+    returning *`;
+  return row;
+}
+
+export async function countWebhooks(db: Db, scope: Scope): Promise<number> {
+  const [count] = await db<
+    [{ total: number }]
+  >`select count(*) as total from webhooks w where ${inScope(db, scope, 'w')}`;
+  return count.total;
+}
+
+export async function findWebhook(db: Db, scope: Scope, id: string): Promise<WebhookRow | undefined> {
+  const [row] = await db<WebhookRow[]>`select w.* from webhooks w where ${inScope(db, scope, 'w')} and w.id = ${id}`;
+  return row;
+}
+
+export async function listWebhooks(db: Db, scope: Scope, page: PageRequest): Promise<[WebhookRow[], number]> {
+  const rows = await db<WebhookRow[]>`
+    select w.* from webhooks w where ${inScope(db, scope, 'w')}
+    order by w.created_at desc, w.id desc limit ${page.pageSize} offset ${page.offset}`;
+  return [rows, await countWebhooks(db, scope)];
+}
+
+export async function updateWebhook(
+  db: Db,
+  scope: Scope,
+  id: string,
+  change: { url?: string | undefined; events?: string[] | undefined; description?: string | null | undefined },
+  now: Date,
+): Promise<WebhookRow | undefined> {
+  const [row] = await db<WebhookRow[]>`
+    update webhooks w set url = coalesce(${change.url ?? null}, w.url),
+      events = coalesce(${change.events ?? null}::text[], w.events),
+      description = case when ${change.description !== undefined} then ${change.description ?? null} else w.description end,
+      updated_at = ${now}
+    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`;
+  return row;
+}
+
+export async function setWebhookStatus(
+  db: Db,
+  scope: Scope,
+  id: string,
+  status: WebhookRow['status'],
+  now: Date,
+): Promise<WebhookRow | undefined> {
+  const [row] = await db<WebhookRow[]>`
+    update webhooks w set status = ${status}, updated_at = ${now},
+      paused_reason = case when ${status} = 'paused' then coalesce(w.paused_reason, 'request') end,
+      failing_since = case when ${status} = 'paused' then w.failing_since end
+    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`;
+  return row;
+}
+
+/** Keeps the current secret as the previous one until this time. */
+export async function replaceSecret(
+  db: Db,
+  scope: Scope,
+  id: string,
+  next: { secret: Buffer; previousUntil: Date; now: Date },
+): Promise<WebhookRow | undefined> {
+  const overlaps = next.previousUntil > next.now;
+  const [row] = await db<WebhookRow[]>`
+    update webhooks w set secret = ${next.secret}, updated_at = ${next.now},
+      previous_secret = case when ${overlaps} then w.secret end,
+      previous_secret_until = case when ${overlaps} then ${next.previousUntil}::timestamptz end
+    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`;
+  return row;
+}
+
+export async function deleteWebhook(db: Db, scope: Scope, id: string): Promise<boolean> {
+  const gone = await db`delete from webhooks w where ${inScope(db, scope, 'w')} and w.id = ${id}`;
+  return gone.count > 0;
+}
+
+/** An event for one webhook alone. It starts no automation. */
+export async function insertTestEvent(
+  db: Db,
+  webhook: WebhookRow,
+  event: { id: string; name: string; payload: unknown; now: Date },
+): Promise<void> {
+  await db`
+    insert into events (app_id, id, sandbox_id, name, payload, webhook_id, created_at, dispatched_at)
+    values (${webhook.appId}, ${event.id}, ${webhook.sandboxId}, ${event.name},
+      ${JSON.stringify(event.payload)}::text::json, ${webhook.id}, ${event.now}, ${event.now})`;
+}
+
+/** A success ends a series of failures. */
+export async function noteSuccess(db: Db, webhook: { appId: string; id: string }): Promise<void> {
+  await db`
+    update webhooks set failing_since = null
+    where app_id = ${webhook.appId} and id = ${webhook.id} and failing_since is not null`;
+}
+
+/** Pauses the webhook when its receiver is gone, or nothing has succeeded since `failingBefore`. */
+export async function noteFailure(
+  db: Db,
+  webhook: { appId: string; id: string },
+  failure: { isGone: boolean; failingBefore: Date; now: Date },
+): Promise<void> {
+  const { isGone, failingBefore, now } = failure;
+  await db`
+    update webhooks set failing_since = coalesce(failing_since, ${now}),
+      status = case when ${isGone} or failing_since <= ${failingBefore} then 'paused' else status end,
+      paused_reason = case when ${isGone} then 'gone' when failing_since <= ${failingBefore} then 'failing' end,
+      updated_at = case when ${isGone} or failing_since <= ${failingBefore} then ${now} else updated_at end
+    where app_id = ${webhook.appId} and id = ${webhook.id} and status = 'active'
+      and (${isGone} or failing_since is null or failing_since <= ${failingBefore})`;
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readProjectFile, readSources } from '../support/source.ts';
+
+/* docs/console-coverage.md names every operation of openapi.json, and the console calls those that it says it reaches. */
+
+const appPath = '/protected/api/v1/developer/apps/{app}';
+const document = JSON.parse(readProjectFile('openapi.json')) as {
+  paths: Record<string, Record<string, { operationId?: string }>>;
+};
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).flatMap(([method, { operationId }]) =>
+    operationId === undefined ? [] : [{ operationId, name: `${method.toUpperCase()} ${path}`, path }],
+  ),
+);
+const isTwin = ({ path }: { path: string }) =>
+  path.startsWith(`${appPath}/`) && path.replace(appPath, '/api/v1') in document.paths;
+
+type Row = { operation: string; request: string; console: string };
+const rows = readProjectFile('docs/console-coverage.md')
+  .split('\n')
+  .flatMap((line): Row[] => {
+    const [, operation, request, page] = /^\| `(\w+)` +\| `([^`]+)` +\| ([^|]*?) *\|/.exec(line) ?? [];
+    return operation === undefined ? [] : [{ operation, request: request ?? '', console: page ?? '' }];
+  });
+
+test('every operation has one row that says where it is reached', () => {
+  const expected = operations.filter((one) => !isTwin(one)).map(({ operationId, name }) => `${operationId} ${name}`);
+  const found = rows.map(({ operation, request }) => `${operation} ${request}`);
+  assert.deepEqual(found.toSorted(), expected.toSorted(), 'Add, change or remove its row in docs/console-coverage.md.');
+  assert.deepEqual(
+    rows.filter(({ console: page }) => page === '' || page === '–').map(({ operation }) => operation),
+    [],
+    'Name the pages, or write a dash and the reason.',
+  );
+});
+
+/** Requests that are not written as the name of an operation. */
+const otherwise: Record<string, string> = {
+  'POST /api/v1/files/uploads': "'/api/v1/files/uploads'",
+  'GET /api/v1/automation_runs/{automation_run}/stream': "'/api/v1/automation_runs/{automation_run}/stream'",
+};
+
+function isCalled(request: string, text: string): boolean {
+  const twin = request.replace('/api/v1', appPath);
+  return [`'${request}'`, `\`${request}\``, `'${twin}'`, `\`${twin}\``, otherwise[request] ?? '\0'].some((one) =>
+    text.includes(one),
+  );
+}
+
+test('the console calls what the table says that it reaches, and no more', () => {
+  const text = readSources('console/src')
+    .filter(({ name }) => !name.endsWith('generated.ts'))
+    .map((source) => source.text)
+    .join('\n')
+    // A prefix that one page names once.
+    .replaceAll(/\$\{sandboxesPath\}/g, `${appPath}/sandboxes`);
+  const wrong = rows.filter(({ request, console: page }) => isCalled(request, text) === page.startsWith('–'));
+  assert.deepEqual(
+    wrong.map(({ operation, console: page }) => `${operation}: ${page}`),
+    [],
+  );
+  assert.equal(isCalled('GET /api/v1/nothing', text), false);
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { formatId, type IdKind, idPrefixes } from '../../../src/ids.ts';
+import type { ApiOptions, TestServer } from '../server.ts';
+
+type Json = Record<string, unknown>;
+/** What a request needs besides its credential. The rest of the path is of the operation. */
+type Sent = { path?: Record<string, string>; query?: Record<string, string>; as?: ApiOptions; body?: unknown };
+/** The example of one operation: its path parameters, its body, and its responses by status. */
+type OperationExample = { path?: Json; request?: unknown; responses?: Json };
+
+/** Sends real requests, and keeps each with its response as the example of its operation. */
+export class Recorder {
+  readonly #server: TestServer;
+  readonly #as: ApiOptions;
+  readonly #examples: Record<string, OperationExample> = {};
+
+  constructor(server: TestServer, as: ApiOptions) {
+    this.#server = server;
+    this.#as = as;
+  }
+
+  /** Fails unless the operation succeeds. `shorten` leaves out parts of a response that are too long to show. */
+  async record<T extends Json = Json & { id: string }>(
+    operationId: string,
+    sent: Sent = {},
+    shorten: (body: T) => unknown = (body) => body,
+  ): Promise<T> {
+    const { status, body, text } = await this.send<T>(operationId, sent);
+    assert.ok(status >= 200 && status < 300, `${operationId}: ${status} ${text}`);
+    const event = /^data: (.*)$/m.exec(text)?.[1];
+    const isStream = operationId.startsWith('stream');
+    const shown = isStream ? text : event === undefined ? body : JSON.parse(event);
+    const {
+      path,
+      request,
+      responses = {},
+    } = this.#examples[operationId] ?? {
+      ...(sent.path === undefined ? {} : { path: sent.path }),
+      // Bytes are no example.
+      ...(sent.body === undefined || typeof sent.body === 'string' ? {} : { request: sent.body }),
+    };
+    this.#examples[operationId] = {
+      ...(path === undefined ? {} : { path }),
+      ...(request === undefined ? {} : { request }),
+      responses: shown === undefined || status in responses ? responses : { ...responses, [status]: shorten(shown) },
+    };
+    return body;
+  }
+
+  /** Fetches the address of a file in a response, such as `…/files/fil_…/avatar?token=…`. */
+  async recordUrl(operationId: string, url: string): Promise<void> {
+    const { pathname, searchParams } = new URL(url);
+    const file = pathname.split('/').at(-2) ?? '';
+    await this.record(operationId, { path: { file }, query: Object.fromEntries(searchParams), as: {} });
+  }
+
+  /** Repeats a request until the response is as asked, and keeps the last. */
+  async until(operationId: string, sent: Sent, wanted: (body: Json) => boolean): Promise<Json> {
+    for (let tries = 0; tries < 1_200; tries++) {
+      const { body } = await this.send(operationId, sent);
+      if (wanted(body)) return this.record<Json>(operationId, sent);
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    throw new Error(`${operationId} never returned what was waited for.`);
+  }
+
+  send<T = Json>(operationId: string, { path = {}, query, as = this.#as, body }: Sent = {}) {
+    const route = this.#server.server.api.routes.find((each) => each.operationId === operationId);
+    assert.ok(route, operationId);
+    const filled = route.path
+      .replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(path[name] ?? ''))
+      .replace('*', path.path ?? '');
+    const search = query === undefined ? '' : `?${new URLSearchParams(query)}`;
+    return this.#server.api<T>(route.method, filled + search, { ...as, ...(body === undefined ? {} : { body }) });
+  }
+
+  /** The examples without what differs from one recording to the next: ids, times, credentials, addresses. */
+  examples(): Record<string, OperationExample> {
+    const stable = new Stable(this.#server.baseUrl);
+    const entries = Object.entries(this.#examples).map(([id, example]) => [id, stable.value('', example)]);
+    return Object.fromEntries(entries);
+  }
+}
+
+const kindOf = new Map(Object.entries(idPrefixes).map(([kind, [prefix]]) => [prefix as string, kind as IdKind]));
+const shownTime = '2026-03-02T09:30:00.000Z';
+
+/** Text that looks like the original and is the same in every recording. */
+class Stable {
+  readonly #baseUrl: string;
+  readonly #ids = new Map<string, string>();
+  readonly #counts = new Map<string, number>();
+
+  constructor(baseUrl: string) {
+    this.#baseUrl = baseUrl;
+  }
+
+  value(member: string, given: unknown): unknown {
+    if (typeof given === 'string') return this.#text(member, given);
+    if (typeof given === 'number') return member === 'requests' || member.endsWith('_ms') ? 1 : given;
+    if (Array.isArray(given)) return given.map((each) => this.value(member, each));
+    if (given === null || typeof given !== 'object') return given;
+    return Object.fromEntries(Object.entries(given).map(([key, each]) => [this.#text('', key), this.value(key, each)]));
+  }
+
+  #text(member: string, text: string): string {
+    if (/cursor$/.test(member)) return /^[a-z]{3}_/.test(text) ? this.#id(text) : 'eyJhZnRlciI6NDJ9';
+    if (member === 'hint') return text.slice(0, 3).padEnd(8, 'E');
+    if (member === 'csrf_token') return 'CSRF_TOKEN';
+    if (member === 'worker') return 'host/1/231ebc';
+    return text
+      .replaceAll(this.#baseUrl, 'https://quarry.example.com')
+      .replace(/http:\/\/127\.0\.0\.1:\d+/g, 'https://example.com')
+      .replace(/\b(sk|pk|rt|sat|dvt|whs)_[\w-]{20,}/g, '$1_EXAMPLE')
+      .replace(/\bwhsec_[\w+/=]+/g, 'whsec_EXAMPLE')
+      .replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, 'ACCESS_TOKEN')
+      .replace(/(token|signature|state|nonce|code_challenge)=[\w.~%-]+/g, '$1=EXAMPLE')
+      .replace(/\/inbound\/[\w-]+/g, '/inbound/EXAMPLE')
+      .replace(/expires=\d+/g, 'expires=1772445600')
+      .replace(/\b\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)/g, shownTime)
+      .replace(/\b\d{4}-\d\d-\d\d\b(?!T)/g, shownTime.slice(0, 10))
+      .replace(
+        /\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b/g,
+        '019cadb5-79c0-7000-8000-000000000000',
+      )
+      .replace(/\b[a-z]{3}_[0-9A-Za-z]{22}\b/g, (id) => this.#id(id));
+  }
+
+  #id(id: string): string {
+    const known = this.#ids.get(id);
+    if (known !== undefined) return known;
+    const prefix = id.slice(0, 3);
+    const kind = kindOf.get(prefix);
+    if (kind === undefined) return id;
+    const count = (this.#counts.get(prefix) ?? 0) + 1;
+    this.#counts.set(prefix, count);
+    const hex = createHash('sha256').update(`${prefix} ${count}`).digest('hex');
+    const tail = `7${hex.slice(0, 3)}-8${hex.slice(3, 6)}-${hex.slice(6, 18)}`;
+    const shown = formatId(kind, `019cadb5-79c0-${tail}`);
+    this.#ids.set(id, shown);
+    return shown;
+  }
+}

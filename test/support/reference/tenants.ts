@@ -1,0 +1,171 @@
+import type { TestApp } from '../provisioner.ts';
+import type { TestServer } from '../server.ts';
+import type { Recorder } from './recorder.ts';
+
+export type Tenants = { user: string; token: string; agent: string; team: string; org: string };
+type Pictured = { id: string; logo: { url: string }; profile_picture: { url: string } };
+type Tokens = { access_token: string; refresh_token: string; id: string };
+
+/** A picture of one pixel. */
+export const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+/** Apps, sandboxes, keys, organisations, users, teams, agents, threads and installations. */
+export async function recordTenants(recorder: Recorder, app: TestApp): Promise<Tenants> {
+  const developer = { token: app.developerToken };
+  const made = await recorder.record('createApp', { as: developer, body: { name: 'Harbour' } });
+  await recorder.record('listApps', { as: developer });
+  await recorder.record('getApp', { path: { app: made.id }, as: developer });
+  const quotas = { file_bytes: 1_073_741_824, documents: 10_000 };
+  await recorder.record('updateApp', { path: { app: made.id }, as: developer, body: { name: 'Harbour', quotas } });
+
+  const sandbox = await recorder.record('createSandbox', { body: { name: 'Staging' } });
+  const inSandbox = { path: { sandbox: sandbox.id } };
+  await recorder.record('listSandboxes');
+  await recorder.record('getSandbox', inSandbox);
+  await recorder.record('updateSandbox', { ...inSandbox, body: { name: 'Staging 2' } });
+  const key = await recorder.record('createKey', { body: { type: 'secret', name: 'Backend', sandbox: sandbox.id } });
+  await recorder.record('listKeys', { query: { page_size: '1' } });
+  await recorder.record('getKey', { path: { key: key.id } });
+  await recorder.record('deleteKey', { path: { key: key.id } });
+  await recorder.record('deleteSandbox', inSandbox);
+
+  const picture = { filename: 'picture.png', mime_type: 'image/png', data: pixel };
+  const org = await recorder.record<Pictured>('createOrg', {
+    body: { name: 'Example Ltd', slug: 'example', logo: picture },
+  });
+  const inOrg = { path: { org: org.id } };
+  await recorder.record('listOrgs');
+  await recorder.record('getOrg', inOrg);
+  await recorder.recordUrl('fetchFileOrgLogo', org.logo.url);
+  await recorder.record('updateOrg', { ...inOrg, body: { name: 'Example Limited' } });
+
+  const user = await recorder.record('createUser', {
+    body: {
+      email: 'ada@example.com',
+      name: 'Ada',
+      password: 'correct horse battery',
+      org: org.id,
+      org_role: 'admin',
+      metadata: { plan: 'pro' },
+    },
+  });
+  const ofUser = { path: { user: user.id } };
+  await recorder.record('listUsers');
+  await recorder.record('getUser', ofUser);
+  await recorder.record('updateUser', { ...ofUser, body: { name: 'Ada L.', metadata: { plan: 'team' } } });
+  const { access_token: token } = await recorder.record<Tokens>('createUserToken', {
+    ...ofUser,
+    body: { type: 'session' },
+  });
+  await recorder.record('getMe', { as: { token } });
+
+  const agent = await recorder.record<Pictured>('createAgent', {
+    body: { name: 'Librarian', lookup_key: 'librarian', user: user.id, profile_picture: picture },
+  });
+  await recorder.recordUrl('fetchFileAvatar', agent.profile_picture.url);
+  const ofAgent = { path: { agent: agent.id } };
+  await recorder.record('listAgents');
+  await recorder.record('getAgent', ofAgent);
+  await recorder.record('updateAgent', { ...ofAgent, body: { description: 'Answers from our documents.' } });
+
+  const team = await recorder.record('createTeam', {
+    body: { name: 'Research', description: 'Reads everything.', org: org.id },
+  });
+  const ofTeam = { path: { team: team.id } };
+  await recorder.record('listTeams');
+  await recorder.record('getTeam', ofTeam);
+  await recorder.record('updateTeam', { ...ofTeam, body: { description: 'Reads and writes.' } });
+  const member = await recorder.record('addTeamMember', { ...ofTeam, body: { user: user.id, role: 'admin' } });
+  const ofMember = { path: { team: team.id, member: member.id } };
+  await recorder.record('listTeamMembers', ofTeam);
+  await recorder.record('getTeamMember', ofMember);
+  await recorder.record('updateTeamMember', { ...ofMember, body: { role: 'owner' } });
+  await recorder.record('removeTeamMember', ofMember);
+  await recorder.send('addTeamMember', { ...ofTeam, body: { agent: agent.id } });
+  await recorder.record('removeNamedTeamMember', { ...ofTeam, body: { agent: agent.id } });
+
+  await recordConversations(recorder, agent.id);
+  return { user: user.id, token, agent: agent.id, team: team.id, org: org.id };
+}
+
+async function recordConversations(recorder: Recorder, agent: string): Promise<void> {
+  const installation = await recorder.record('createInstallation', { body: { agent, kind: 'thread/messages' } });
+  await recorder.record('listInstallations');
+  await recorder.record('getInstallation', { path: { installation: installation.id } });
+  await recorder.record('updateInstallation', { path: { installation: installation.id }, body: {} });
+  const thread = await recorder.record('createThread', { body: { title: 'Opening hours', agent } });
+  const ofThread = { path: { thread: thread.id } };
+  await recorder.record('listThreads');
+  await recorder.record('getThread', ofThread);
+  await recorder.record('updateThread', { ...ofThread, body: { title: 'Opening hours in winter' } });
+  await recorder.record('createThreadMessage', {
+    ...ofThread,
+    body: { content: 'We open at nine.', metadata: { channel: 'web' } },
+  });
+  await recorder.record('deleteThread', ofThread);
+  await recorder.record('deleteInstallation', { path: { installation: installation.id } });
+}
+
+/** Signing in, tokens, the console, and issuers of external identities. */
+export async function recordSignIn(recorder: Recorder, server: TestServer, app: TestApp, tenants: Tenants) {
+  const { user, token } = tenants;
+  const as = { key: app.publishableKey };
+  const password = { email: 'ada@example.com', password: 'correct horse battery' };
+  const session = await recorder.record<Tokens>('login', { as, body: password });
+  const next = await recorder.record<Tokens>('refreshSession', {
+    as,
+    body: { refresh_token: session.refresh_token },
+  });
+  await recorder.record('logout', { as, body: { refresh_token: next.refresh_token } });
+  const personal = await recorder.send<Tokens>('createUserToken', {
+    path: { user },
+    as: { token },
+    body: { name: 'Laptop', expires_in_days: 30 },
+  });
+  await recorder.record('listUserTokens', { path: { user } });
+  await recorder.record('revokeUserToken', { path: { user, token: personal.body.id } });
+
+  const opened = await server.api<{ csrf_token: string }>('POST', '/console/session', {
+    body: { publishable_key: app.publishableKey, ...password },
+  });
+  const cookie = (opened.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  const body = { publishable_key: app.publishableKey, ...password };
+  await recorder.record('openConsoleSession', { as: {}, body });
+  await recorder.record('getConsoleSession', { as: { headers: { cookie } } });
+  await recorder.record('closeConsoleSession', {
+    as: { headers: { cookie, 'x-quarry-csrf': opened.body.csrf_token } },
+  });
+
+  await recorder.record('revokeUserSessions', { path: { user } });
+}
+
+/** The trusted issuers of an app, with one at this address. */
+export async function recordIssuers(recorder: Recorder, app: TestApp, tenants: Tenants, issuer: string) {
+  const made = await recorder.record('createIdentityIssuer', {
+    body: {
+      issuer,
+      audience: 'https://quarry.example.com',
+      create_users: true,
+      claims: { org: { claim: 'company', values: { example: tenants.org } } },
+      console: { client_id: 'console', client_secret: 'console-secret' },
+    },
+  });
+  const path = { identity_issuer: made.id };
+  await recorder.record('listIdentityIssuers');
+  await recorder.record('getIdentityIssuer', { path });
+  await recorder.record('updateIdentityIssuer', { path, body: { link_by_email: true } });
+  const key = app.publishableKey;
+  await recorder.record('getMcpResourceMetadata', { path: { key }, as: {} });
+  await recorder.record('listSignInIssuers', { as: {}, query: { publishable_key: key } });
+  const body = { publishable_key: key, identity_issuer: made.id };
+  await recorder.record('startExternalSignIn', { as: {}, body }, ({ url }) => ({ url: String(url).split('?')[0] }));
+  await recorder.record('deleteIdentityIssuer', { path });
+}
+
+/** Deletes what the other examples needed. */
+export async function recordDeletions(recorder: Recorder, { user, agent, team, org }: Tenants): Promise<void> {
+  await recorder.record('deleteAgent', { path: { agent } });
+  await recorder.record('deleteTeam', { path: { team } });
+  await recorder.record('deleteUser', { path: { user } });
+  await recorder.record('deleteOrg', { path: { org } });
+}

@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { parseId } from '../../../src/ids.ts';
+import { AutomationsClient, graphOf } from '../automations.ts';
+import type { TestApp } from '../provisioner.ts';
+import type { TestServer } from '../server.ts';
+import { setJobAside } from '../set-aside-job.ts';
+import type { Recorder } from './recorder.ts';
+import { pixel, type Tenants } from './tenants.ts';
+
+type Output = { outputs?: unknown[] };
+
+/** Files, extractions and config entries. */
+export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Tenants, page: string): Promise<void> {
+  const data = Buffer.from('# Opening hours\n\nWe open at nine.\n').toString('base64');
+  const file = await recorder.record('createFile', {
+    body: { filename: 'hours.md', content_type: 'text/markdown', data, user },
+  });
+  const path = { file: file.id };
+  await recorder.record('listFiles');
+  const { url } = await recorder.record<{ url: string }>('getFile', { path });
+  await recorder.recordUrl('downloadFile', url);
+  const { body: shared } = await recorder.send<{ share_url: string }>('createFile', {
+    body: { filename: 'pixel.png', content_type: 'image/png', data: pixel, share: true },
+  });
+  await recorder.recordUrl('fetchSharedFile', shared.share_url);
+  const acl = { add: [{ principal_type: 'everyone', actions: ['read'] }] };
+  await recorder.record('updateFile', { path, body: { provider_metadata: { source: 'shop' }, acl } });
+  const filename = 'report.pdf';
+  const link = await recorder.record<{ url: string }>('createFileUploadUrl', {
+    body: { filename, content_type: 'application/pdf', size: 1_048_576, user },
+  });
+  const token = new URL(link.url).searchParams.get('token') ?? '';
+  await recorder.record('uploadFileByUrl', { as: {}, query: { token }, body: '%PDF-1.7' });
+  const headers = { 'x-filename': filename, 'content-type': 'application/pdf' };
+  await recorder.record('uploadFile', { as: { key: app.secretKey, headers }, query: { user }, body: '%PDF-1.7' });
+
+  const destination = { destination_kind: 'config', destination_path: 'handbook' };
+  const extraction = await recorder.record('createExtraction', { body: { ...destination, file: file.id } });
+  const ofExtraction = { path: { extraction: extraction.id } };
+  await recorder.record('getExtraction', ofExtraction);
+  await recorder.record('streamExtraction', ofExtraction);
+  await recorder.record('listConfigs');
+  await recorder.record('getConfig', { path: { path: 'handbook/hours.md' } });
+  await recorder.record<Output & { id: string }>('createExtraction', {
+    body: { url: page, mode: 'link', destination_kind: 'storage' },
+  });
+  await recorder.record('listExtractions');
+  await recorder.record('deleteExtraction', ofExtraction);
+  await recorder.record('deleteFile', { path });
+}
+
+/** A webhook to this address, and its deliveries. */
+export async function recordWebhooks(recorder: Recorder, url: string): Promise<void> {
+  const { id } = await recorder.record('createWebhook', { body: { url, events: ['order.paid'] } });
+  const path = { webhook: id };
+  await recorder.record('listWebhooks');
+  await recorder.record('getWebhook', { path });
+  await recorder.record('updateWebhook', { path, body: { description: 'Orders for the shop.' } });
+  const { id: delivery } = await recorder.record('testWebhook', { path });
+  type Deliveries = { data: { state: string }[] };
+  await recorder.until('listWebhookDeliveries', { path }, (body) =>
+    (body as Deliveries).data.every(({ state }) => state === 'delivered'),
+  );
+  await recorder.record('redeliverWebhookDelivery', { path: { ...path, delivery } });
+  await recorder.record('pauseWebhook', { path });
+  await recorder.record('resumeWebhook', { path });
+  await recorder.record('rotateWebhookSecret', { path, body: { overlap_seconds: 3_600 } });
+  await recorder.record('deleteWebhook', { path });
+}
+
+/** Key-value entries of one user. */
+export async function recordEntries(recorder: Recorder, { user }: Tenants): Promise<void> {
+  const ofUser = { query: { user } };
+  await recorder.record('createKvEntry', { body: { key: 'theme', value: 'dark', user } });
+  await recorder.record('listKvEntries', ofUser);
+  await recorder.record('listKvEntriesByKey', ofUser);
+  const path = { key: 'theme' };
+  await recorder.record('getKvEntry', { path, ...ofUser });
+  await recorder.record('putKvEntry', { path, body: { value: 'light', ttl_seconds: 86_400, user } });
+  await recorder.record('incrementKvEntry', { body: { key: 'visits', by: 1, user } });
+  await recorder.record('batchKvEntries', {
+    body: {
+      user,
+      operations: [
+        { op: 'put', key: 'language', value: 'en', if_none_match: '*' },
+        { op: 'increment', key: 'visits' },
+        { op: 'get', key: 'theme' },
+      ],
+    },
+  });
+  await recorder.record('deleteKvEntry', { path, body: { user } });
+}
+
+/** Sources, ingestions, documents and searches. */
+export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Promise<void> {
+  const { agent } = tenants;
+  type Kinds = { data: unknown[] };
+  await recorder.record<Kinds>('listKnowledgeSourceKinds', {}, ({ data }) => ({ data: data.slice(0, 2) }));
+  const source = await recorder.record('createKnowledgeSource', {
+    body: { type: 'knowledge/documents', agent, metadata: { topic: 'shop' } },
+  });
+  const path = { source: source.id };
+  await recorder.record('listKnowledgeSources');
+  await recorder.record('getKnowledgeSource', { path });
+  await recorder.record('updateKnowledgeSource', { path, body: { metadata: { topic: 'opening hours' } } });
+  const ingestion = await recorder.record('ingestIntoKnowledgeSource', {
+    path,
+    body: {
+      content: { data: 'We open at nine and close at six.', content_type: 'text/plain' },
+      title: 'Opening hours',
+      metadata: { year: 2026 },
+    },
+  });
+  const ended = await recorder.until('getKnowledgeIngestion', { path: { ingestion: ingestion.id } }, (body) =>
+    ['succeeded', 'failed'].includes(String(body.status)),
+  );
+  assert.equal(ended.status, 'succeeded');
+  await recorder.record('listKnowledgeIngestions', { path });
+  const { document } = ended.metadata as { document: string };
+  await recorder.record('listKnowledgeDocuments', { query: { source: source.id } });
+  await recorder.record('getKnowledgeDocument', { path: { document } });
+  await recorder.record('getKnowledgeDocumentContent', { path: { document }, query: { offset: '1', limit: '10' } });
+  await recorder.record('listKnowledgeDocumentChunks', { path: { document } });
+  const query = 'When do you open?';
+  await recorder.record('searchKnowledgeSource', { path, body: { query, max_results: 3 } });
+  await recorder.record('searchAgentKnowledge', { path: { agent }, body: { query, max_results: 3 } });
+
+  await recorder.record('updateKnowledgeDocument', {
+    path: { document },
+    body: { content: { data: 'We open at ten and close at six.' } },
+  });
+  const items = [
+    { content: { data: 'Parcels arrive on Mondays.' }, title: 'Parcels' },
+    { content: { data: 'Returns are free for a month.' }, title: 'Returns' },
+  ];
+  await recorder.record('ingestBatchIntoKnowledgeSource', { path, body: { items, on_active: 'queue' } });
+  await recorder.record('deleteKnowledgeDocument', { path: { document } });
+  await recorder.record('deleteKnowledgeSource', { path });
+
+  const webhook = { agent, kind: 'webhook/inbound' };
+  const { body: installation } = await recorder.send<{ id: string }>('createInstallation', { body: webhook });
+  const found = await recorder.send<{ data: { id: string }[] }>('listKnowledgeSources', {
+    query: { installation: installation.id },
+  });
+  const inbound = { path: { source: found.body.data[0]?.id ?? '' } };
+  await recorder.record('getInboundUrl', inbound);
+  const { url } = await recorder.record<{ url: string }>('rotateInboundUrl', inbound);
+  const token = url.split('/').at(-1) ?? '';
+  await recorder.record('postInbound', { as: {}, path: { token }, body: 'A new order arrived.' });
+}
+
+const workflow = graphOf(
+  { id: 'start', kind: 'trigger', on_success: 'wait' },
+  { id: 'wait', kind: 'wait_for_signal', name: 'decision', on_success: 'done' },
+  { id: 'done', kind: 'transform', value: '{{$nodes.wait}}' },
+);
+
+/** Automations, runs, events and secrets. */
+export async function recordAutomations(recorder: Recorder, server: TestServer, app: TestApp): Promise<void> {
+  const automation = await recorder.record('createAutomation', {
+    body: { name: 'Approve an order', lookup_key: 'approve-order', type: 'invoked', workflow },
+  });
+  const path = { automation: automation.id };
+  await recorder.record('listAutomations');
+  await recorder.record('getAutomation', { path });
+  await recorder.record('updateAutomation', { path, body: { description: 'Waits for a decision.' } });
+  const text = 'name: Greet\ntype: invoked\nworkflow: {}\n';
+  await recorder.record('checkAutomation', { body: { text } });
+  await recorder.record('listAutomationVersions', { path });
+  await recorder.record('getAutomationVersion', { path: { ...path, version: '1' } });
+  await recorder.record('activateAutomation', { path });
+  const run = await recorder.record('invokeAutomation', {
+    path,
+    body: { payload: { order: 42 }, idempotency_key: 'order-42' },
+  });
+  const client = new AutomationsClient(server, app);
+  await client.waitUntilWaiting(run.id);
+  const ofRun = { path: { automation_run: run.id } };
+  const body = { name: 'decision', payload: { approved: true } };
+  await recorder.record('signalAutomationRun', { ...ofRun, body });
+  await client.waitForEnd(run.id);
+  await recorder.record('getAutomationRun', ofRun);
+  await recorder.record('streamAutomationRun', ofRun);
+  await recorder.record('getAutomationRunJournal', { ...ofRun, query: { limit: '2' } });
+  await recorder.record('listAutomationRuns', { path });
+  await recorder.record('listVisibleAutomationRuns');
+  const retried = await recorder.record('retryAutomationRun', ofRun);
+  await client.waitUntilWaiting(retried.id);
+  await recorder.record('cancelAutomationRun', { path: { automation_run: retried.id } });
+  await recorder.record('pauseAutomation', { path });
+  await recorder.record('emitEvent', { body: { name: 'order.paid', payload: { order: 42 } } });
+
+  const manual = await client.createAutomation({ name: 'By a worker', type: 'invoked' });
+  await client.invoke(manual.id);
+  const claim = { path: { automation: manual.id }, body: { lease_seconds: 60 } };
+  const claimed = await recorder.record('claimAutomationRun', claim);
+  await recorder.record('reportAutomationRun', {
+    path: { automation_run: claimed.id },
+    body: { status: 'completed', result: { printed: true } },
+  });
+  await recorder.record('deleteAutomation', { path });
+
+  await recorder.record('putAppSecret', { path: { name: 'CRM_TOKEN' }, body: { value: 'the token of the CRM' } });
+  await recorder.record('listAppSecrets');
+  await recorder.record('deleteAppSecret', { path: { name: 'CRM_TOKEN' } });
+}
+
+/** What operators read, and the Model Context Protocol. */
+export async function recordOperations(recorder: Recorder, server: TestServer, app: TestApp): Promise<void> {
+  await recorder.record('getHealth', { as: {} });
+  await recorder.record('getReadiness', { as: {} });
+  type OpenApi = { openapi: string; info: { title: string; version: string } };
+  await recorder.record<OpenApi>('getOpenApi', { as: {} }, ({ openapi, info: { title, version } }) => ({
+    openapi,
+    info: { title, version },
+    paths: {},
+  }));
+  await recorder.record('getUsage');
+  const { services } = server;
+  await setJobAside(services.db, 'embed_documents', { appId: parseId('app', app.app.id) ?? '' });
+  const { data } = await recorder.record<{ data: { id: string }[] }>('listSetAsideJobs');
+  await recorder.record('retrySetAsideJob', { path: { job: data[0]?.id ?? '' } });
+  await recorder.record('listAuditEntries', { query: { page_size: '1', action: 'createOrg' } });
+  await recorder.record('listCredentialUses', { query: { page_size: '1' } });
+
+  const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18' };
+  const body = {
+    ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+    params: { name: 'list_knowledge_sources', arguments: {} },
+  };
+  const as = { key: app.secretKey, headers };
+  await recorder.record('callMcp', { as, body });
+  await recorder.record('callAppMcp', { path: { key: app.publishableKey }, as, body });
+}
