@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 
 type Read<T> = { value: T } | { problem: string };
@@ -68,6 +69,24 @@ export function ratio(variable: string, fallback: number, description: string): 
   };
 }
 
+export function countOrAuto(
+  variable: string,
+  range: { min: number; max: number },
+  description: string,
+): Setting<number | 'auto'> {
+  const { read } = integer(variable, range.min, range, description);
+  return {
+    variable,
+    fallback: 'auto',
+    description,
+    read: (raw) => {
+      if (raw === 'auto') return { value: 'auto' };
+      const number = read(raw);
+      return 'value' in number ? number : { problem: number.problem.replace(/^must be/, 'must be auto or') };
+    },
+  };
+}
+
 export function optionalInteger(
   variable: string,
   range: { min: number; max: number },
@@ -134,3 +153,50 @@ export function oneOf<const T extends string>(
         : { problem: `must be one of ${values.join(', ')}, not "${raw}"` },
   };
 }
+
+export class ConfigError extends Error {
+  readonly problems: string[];
+
+  constructor(problems: string[]) {
+    super(`The configuration has ${problems.length === 1 ? 'an error' : `${problems.length} errors`}:
+${problems.map((p) => `  - ${p}`).join('\n')}`);
+    this.name = 'ConfigError';
+    this.problems = problems;
+  }
+}
+
+export function isWeakSecret(secret: string): boolean {
+  return secret.length < 32 || new Set(secret).size < 8 || /change.?me|example|secret|password/i.test(secret);
+}
+
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost' || host === '::1') return true;
+  return isIP(host) === 4 && host.startsWith('127.');
+}
+
+/** Languages for stemming (Snowball's; `english` is Porter2). `none` disables stemming. */
+export const stemLanguages = [
+  'none',
+  'arabic',
+  'basque',
+  'catalan',
+  'czech',
+  'danish',
+  'dutch',
+  'english',
+  'finnish',
+  'french',
+  'german',
+  'hungarian',
+  'irish',
+  'italian',
+  'norwegian',
+  'portuguese',
+  'romanian',
+  'russian',
+  'slovene',
+  'spanish',
+  'swedish',
+  'tamil',
+  'turkish',
+] as const;

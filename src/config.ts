@@ -1,8 +1,11 @@
-import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import {
   boolean,
+  ConfigError,
+  countOrAuto,
   integer,
+  isLoopback,
+  isWeakSecret,
   list,
   oneOf,
   optionalInteger,
@@ -13,36 +16,12 @@ import {
   ratio,
   type Setting,
   secretText,
+  stemLanguages,
   text,
   url,
 } from './config-values.ts';
 
-/** Languages for stemming (Snowball's; `english` is Porter2). `none` disables stemming. */
-export const stemLanguages = [
-  'none',
-  'arabic',
-  'basque',
-  'catalan',
-  'czech',
-  'danish',
-  'dutch',
-  'english',
-  'finnish',
-  'french',
-  'german',
-  'hungarian',
-  'irish',
-  'italian',
-  'norwegian',
-  'portuguese',
-  'romanian',
-  'russian',
-  'slovene',
-  'spanish',
-  'swedish',
-  'tamil',
-  'turkish',
-] as const;
+export { ConfigError };
 
 /**
  * Every setting: its environment variable, default, parser and description. Nothing else reads the environment.
@@ -56,6 +35,11 @@ const settings = {
     'all',
     ['all', 'http', 'worker'],
     'What the process does: serve requests, run background jobs, or both. `quarry serve --only` overrides it.',
+  ),
+  processes: countOrAuto(
+    'QUARRY_PROCESSES',
+    { min: 1, max: 64 },
+    'Processes that serve requests on this machine; auto: one up to two cores, otherwise one per core.',
   ),
   workerPort: integer(
     'QUARRY_WORKER_PORT',
@@ -383,17 +367,6 @@ type Settings = typeof settings;
 /** The effective settings, read once at start. */
 export type Config = { [K in keyof Settings]: Settings[K] extends Setting<infer T> ? T : never };
 
-export class ConfigError extends Error {
-  readonly problems: string[];
-
-  constructor(problems: string[]) {
-    super(`The configuration has ${problems.length === 1 ? 'an error' : `${problems.length} errors`}:
-${problems.map((p) => `  - ${p}`).join('\n')}`);
-    this.name = 'ConfigError';
-    this.problems = problems;
-  }
-}
-
 /**
  * Reads all settings. Throws one ConfigError with every error.
  * @param given values from the command line, by variable name; they override the environment.
@@ -483,15 +456,6 @@ function checkTogether(config: Config): string[] {
 /** Whether a process with these settings runs background jobs. */
 export function runsJobs({ role, jobWorkers }: Pick<Config, 'role' | 'jobWorkers'>): boolean {
   return role !== 'http' && jobWorkers > 0;
-}
-
-function isWeakSecret(secret: string): boolean {
-  return secret.length < 32 || new Set(secret).size < 8 || /change.?me|example|secret|password/i.test(secret);
-}
-
-function isLoopback(host: string): boolean {
-  if (host === 'localhost' || host === '::1') return true;
-  return isIP(host) === 4 && host.startsWith('127.');
 }
 
 type SettingView = {

@@ -76,10 +76,13 @@ export type Services = {
   close(): Promise<void>;
 };
 
-type ServicesOptions = {
+export type ServicesOptions = {
   /** A running database. Default: the configured or the embedded one. */
   database?: DatabaseTarget;
   clock?: Clock;
+  metrics?: Metrics;
+  /** Where other processes of this machine serve requests, for a process that does not listen. */
+  listeningUrl?: string;
 };
 
 /**
@@ -98,7 +101,7 @@ export async function createServices(config: Config, log: Logger, options: Servi
 
 async function start(config: Config, log: Logger, options: ServicesOptions, started: Started): Promise<Services> {
   const clock = options.clock ?? systemClock;
-  const metrics = new Metrics();
+  const metrics = options.metrics ?? new Metrics();
   const stopTracing = startTracing(config, log);
   if (stopTracing !== undefined) started.add('tracing', stopTracing);
   const embedded = await startDatabase(config, log, options, started);
@@ -161,6 +164,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     ...{ fetcher, issuerKeys, streams, secrets, credentials, started },
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
+  if (options.listeningUrl !== undefined) services.setListeningUrl(options.listeningUrl);
   return services;
 }
 

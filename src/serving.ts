@@ -3,7 +3,7 @@ import { type Config, ConfigError } from './config.ts';
 import { credentialsFile, credentialsPath, findCredentialsFile, writeCredentialsFile } from './credentials-file.ts';
 import type { Logger } from './log.ts';
 import { createServer, type QuarryServer } from './server.ts';
-import { createServices, type Services } from './services.ts';
+import { createServices, type Services, type ServicesOptions } from './services.ts';
 
 /** A started process: it serves requests, runs background jobs, or both. */
 export type Serving = {
@@ -22,8 +22,8 @@ export type Serving = {
 };
 
 /** Starts everything that a process with these settings does. On failure, stops what has been started. */
-export async function startServing(config: Config, log: Logger): Promise<Serving> {
-  const services = await createServices(config, log);
+export async function startServing(config: Config, log: Logger, options?: ServicesOptions): Promise<Serving> {
+  const services = await createServices(config, log, options);
   let server: QuarryServer | undefined;
   const close = async (): Promise<void> => {
     await Promise.all([server?.close(), services.stopWorkers()]);
@@ -35,7 +35,8 @@ export async function startServing(config: Config, log: Logger): Promise<Serving
         'the root secret is not the one that this database was created with: set QUARRY_SECRET to that one, or restore the file "secret" in the data directory',
       ]);
     server = await createServer(services);
-    const url = await server.listen();
+    const url = options?.listeningUrl ?? (await server.listen());
+    if (options?.listeningUrl !== undefined) server.work.ticker.startTicking();
     const credentials = config.role === 'worker' ? undefined : await prepareCredentials(services);
     if (config.secretPrevious !== undefined) {
       const rewrapped = await rewrapKeys(services.db, services.secrets);

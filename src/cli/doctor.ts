@@ -1,4 +1,5 @@
 import { existsSync, statfsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { dirname } from 'node:path';
 import { openBlobStore } from '../blob/open.ts';
 import { systemClock } from '../clock.ts';
@@ -12,6 +13,7 @@ import { type AppliedMigration, findMismatch, readMigrations } from '../db/migra
 import { newUuid } from '../ids.ts';
 import { createLogger } from '../log.ts';
 import { findSecret } from '../services.ts';
+import { describePlan, planProcesses } from '../supervisor/plan.ts';
 import { Secrets } from '../tenancy/secrets.ts';
 import {
   type CheckResult,
@@ -52,6 +54,7 @@ export async function run(): Promise<number> {
   });
   if (config === undefined) return 1;
   const settings = config;
+  report('processes', describeProcesses(settings));
   await runCheck('disk', async () => checkDisk(settings));
   await runCheck('files', async () => checkOpenFiles());
   await runCheck('blobs', () => checkBlobs(settings));
@@ -81,6 +84,12 @@ const freeFailBytes = 0.2 * gibibyte;
 const clockWarnMs = 2_000;
 const serverVersionMin = 150_000;
 const noticeTimeoutMs = 3_000;
+
+function describeProcesses(config: Config): CheckResult {
+  const cores = availableParallelism();
+  const message = `\`quarry serve\` starts ${describePlan(planProcesses(config))}; cores: ${cores}, QUARRY_PROCESSES: ${config.processes}`;
+  return { level: 'ok', message };
+}
 
 function checkDisk({ dataDir }: Config): CheckResult {
   let directory = dataDir;

@@ -1,15 +1,23 @@
+import cluster from 'node:cluster';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { type Config, readConfig, unknownSettings } from '../config.ts';
 import { findCredentialsFile } from '../credentials-file.ts';
 import { killEmbeddedPostgres } from '../db/embedded.ts';
-import { createLogger } from '../log.ts';
-import { type Serving, startServing } from '../serving.ts';
+import { createLogger, type Logger } from '../log.ts';
+import { describePlan, isSupervised, type Plan, planProcesses } from '../supervisor/plan.ts';
 import { traceIds } from '../tracing/trace.ts';
 import { greeting, maySignInByLink } from './greeting.ts';
 
+type Running = {
+  started: { url: string; baseUrl: string; credentials: string | undefined; signInCode: string | undefined };
+  databaseEnded: Promise<void>;
+  close(): Promise<void>;
+};
+
 /** Serves until a signal arrives or the embedded database exits. */
 export async function run({ only }: { only?: string | boolean | undefined } = {}): Promise<number> {
+  if (cluster.isWorker) return runSupervised();
   const config = readConfig(undefined, typeof only === 'string' ? { QUARRY_ROLE: only } : {});
   const log = createLogger(config.logLevel, config.otlpEndpoint === undefined ? undefined : traceIds);
   for (const name of unknownSettings())
@@ -17,12 +25,12 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   // Registered before anything starts, so that a stop during startup leaves nothing running.
   const stop = listenForStop(() => forceExit(config.dataDir));
 
-  const running = await startServing(config, log);
+  const plan = planProcesses(config);
+  const running = isSupervised(plan) ? await startSupervisor(config, log, plan) : await startAlone(config, log);
+  collectGarbage();
   try {
-    const isWorker = config.role === 'worker';
-    const signInCode = isWorker ? undefined : createSignInCode(config, running);
-    collectGarbage();
-    process.stdout.write(isWorker ? workerGreeting(running.url) : greeting({ ...running, signInCode }));
+    const { url } = running.started;
+    process.stdout.write(config.role === 'worker' ? workerGreeting(url) : greeting(running.started));
     const reason = await Promise.race([stop.asked, running.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
@@ -32,6 +40,31 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     await running.close();
     log.info('Stopped');
   }
+}
+
+async function startAlone(config: Config, log: Logger): Promise<Running> {
+  const { startServing } = await import('../serving.ts');
+  const serving = await startServing(config, log);
+  const { url, baseUrl, credentials, databaseEnded, close } = serving;
+  const token = mayShowSignIn(config, baseUrl) ? findCredentialsFile(config.dataDir)?.developer_token : undefined;
+  const signInCode = token === undefined ? undefined : serving.createSignInCode(token);
+  return { started: { url, baseUrl, credentials, signInCode }, databaseEnded, close };
+}
+
+async function startSupervisor(config: Config, log: Logger, plan: Plan): Promise<Running> {
+  const { supervise } = await import('../supervisor/supervise.ts');
+  const { started, databaseEnded, close } = await supervise(config, log, plan);
+  log.info({ processes: describePlan(plan) }, 'All processes started');
+  const signInCode = mayShowSignIn(config, started.baseUrl) ? started.signInCode : undefined;
+  return { started: { ...started, signInCode }, databaseEnded, close };
+}
+
+/** A process of a supervisor, which owns the database and tells it what to do. */
+async function runSupervised(): Promise<number> {
+  const stop = listenForStop(() => process.exit(1));
+  const { runChild } = await import('../supervisor/child.ts');
+  await runChild(stop.asked, collectGarbage);
+  return 0;
 }
 
 /** Returns to the system what only the start needed, 20 MB: V8 itself would keep it until it is busy. */
@@ -64,11 +97,9 @@ function forceExit(dataDir: string): void {
   process.exit(1);
 }
 
-/** For the link that signs in once; it is printed and nowhere else. */
-function createSignInCode({ host, dataDir }: Config, { baseUrl, createSignInCode: create }: Serving) {
-  if (!maySignInByLink({ isTerminal: process.stdout.isTTY === true, host, baseUrl })) return undefined;
-  const token = findCredentialsFile(dataDir)?.developer_token;
-  return token === undefined ? undefined : create(token);
+/** The link that signs in once is printed and nowhere else. */
+function mayShowSignIn({ host, role }: Config, baseUrl: string): boolean {
+  return role !== 'worker' && maySignInByLink({ isTerminal: process.stdout.isTTY === true, host, baseUrl });
 }
 
 function workerGreeting(url: string): string {

@@ -1,4 +1,4 @@
-import { stemLanguages } from '../config.ts';
+import { stemLanguages } from '../config-values.ts';
 import { lazyPackage } from '../lazy-package.ts';
 import { stopWords } from './stop-words.ts';
 

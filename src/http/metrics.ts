@@ -9,6 +9,10 @@ export class Metrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+    // Of several processes, the slowest event loop is the one that matters.
+    for (const { name } of this.registry.getMetricsAsArray())
+      if (name.startsWith('nodejs_eventloop_lag'))
+        Object.assign(this.registry.getSingleMetric(name) as object, { aggregator: 'max' });
     this.#requests = new Histogram({
       name: 'quarry_http_request_duration_seconds',
       help: 'Time from the request to the end of its response',
@@ -36,10 +40,11 @@ export class Metrics {
   }
 
   /** A value read at each scrape. */
-  gauge(name: string, help: string, read: () => number | Promise<number>): void {
+  gauge(name: string, help: string, read: () => number | Promise<number>, aggregator: Aggregator = 'sum'): void {
     new Gauge({
       name,
       help,
+      aggregator,
       registers: [this.registry],
       async collect() {
         this.set(await read());
@@ -52,10 +57,12 @@ export class Metrics {
     name: string,
     help: string,
     read: () => Promise<{ labels: { kind: string; state: string }; value: number }[]>,
+    aggregator: Aggregator = 'sum',
   ): void {
     new Gauge({
       name,
       help,
+      aggregator,
       labelNames: ['kind', 'state'],
       registers: [this.registry],
       async collect() {
@@ -70,6 +77,9 @@ export class Metrics {
     return new Counter({ name, help, labelNames, registers: [this.registry] });
   }
 }
+
+/** What several processes under one supervisor show together. `first`: the value is the same in all of them. */
+type Aggregator = 'sum' | 'first' | 'min' | 'max';
 
 /** Kinds and states of one metric: a fixed list, so that the output does not grow with the data. */
 const groupsMax = 200;

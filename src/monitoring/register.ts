@@ -45,34 +45,56 @@ export function registerMonitoring(deps: MonitoringDeps): void {
     return now === undefined ? Number.NaN : read(now);
   };
 
-  metrics.gauges('quarry_jobs', 'Background jobs by task and state', () => groups(({ jobs }) => jobs, count));
-  metrics.gauges('quarry_jobs_oldest_seconds', 'Time for which the oldest of these jobs has been due or running', () =>
-    groups(({ jobs }) => jobs, age),
+  metrics.gauges('quarry_jobs', 'Background jobs by task and state', () => groups(({ jobs }) => jobs, count), 'first');
+  metrics.gauges(
+    'quarry_jobs_oldest_seconds',
+    'Time for which the oldest of these jobs has been due or running',
+    () => groups(({ jobs }) => jobs, age),
+    'first',
   );
-  metrics.gauges('quarry_work', 'Work in progress for users, by kind and state', () =>
-    groups(({ work }) => work, count),
+  metrics.gauges(
+    'quarry_work',
+    'Work in progress for users, by kind and state',
+    () => groups(({ work }) => work, count),
+    'first',
   );
-  metrics.gauges('quarry_work_oldest_seconds', 'Age of the oldest of these', () => groups(({ work }) => work, age));
+  metrics.gauges(
+    'quarry_work_oldest_seconds',
+    'Age of the oldest of these',
+    () => groups(({ work }) => work, age),
+    'first',
+  );
   metrics.gauge(
     'quarry_workers',
     'Processes that run background jobs',
     one(({ workers }) => workers),
+    'first',
   );
 
-  metrics.gauges('quarry_database_connections', 'Connections to the database by user and state', () =>
-    groups(({ connections }) => connections, count),
+  metrics.gauges(
+    'quarry_database_connections',
+    'Connections to the database by user and state',
+    () => groups(({ connections }) => connections, count),
+    'first',
   );
-  metrics.gauges('quarry_database_transaction_oldest_seconds', 'Age of the oldest transaction of these', () =>
-    groups(({ connections }) => connections, age),
+  metrics.gauges(
+    'quarry_database_transaction_oldest_seconds',
+    'Age of the oldest transaction of these',
+    () => groups(({ connections }) => connections, age),
+    'first',
   );
   metrics.gauge('quarry_database_pool_size', 'Size of the connection pool for requests', () => deps.databasePoolSize);
   metrics.gauge(
     'quarry_database_wait_seconds',
     'Time that this scrape waited for a connection of the pool',
     one(({ waitSeconds }) => waitSeconds),
+    'max',
   );
-  metrics.gauge('quarry_database_up', 'Whether the database responded to this scrape in time', async () =>
-    (await snapshot()) === undefined ? 0 : 1,
+  metrics.gauge(
+    'quarry_database_up',
+    'Whether the database responded to this scrape in time',
+    async () => ((await snapshot()) === undefined ? 0 : 1),
+    'min',
   );
 
   metrics.gauges('quarry_parser_processes', 'Parser processes of this server by state', async () => {

@@ -7,6 +7,7 @@ import { namesOf, readSources, type Source } from '../support/source.ts';
 const levels: string[][] = [
   ['main.ts', 'index.ts', 'trial.ts'],
   ['cli'],
+  ['supervisor'],
   ['serving.ts'],
   ['server.ts'],
   ['domains.ts'],

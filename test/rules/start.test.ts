@@ -37,7 +37,10 @@ function findPackages(files: Map<string, string>, entries: string[]): Map<string
 }
 
 test('a server starts without the code of parsers, S3, MCP, sign-in and outgoing requests', () => {
-  const packages = findPackages(sources, ['src/main.ts', 'src/cli/program.ts', 'src/cli/serve.ts']);
+  const packages = findPackages(sources, [
+    ...['src/main.ts', 'src/cli/program.ts', 'src/cli/serve.ts'],
+    ...['src/serving.ts', 'src/supervisor/supervise.ts', 'src/supervisor/child.ts'],
+  ]);
   assert.ok(packages.has('fastify') && packages.has('pg'));
   const found = [...loadedLater, ...loadedByRequire].filter((name) => packages.has(name));
   assert.deepEqual(
