@@ -14,11 +14,11 @@ const ownerWords = {
   agent: 'agent, by id, lookup key or name',
 };
 
-/** `list`, `get`, `create` and `delete` for every kind of resource in the table. */
+/** `list`, `get`, `create`, `update` and `delete` for every kind of resource in the table. */
 export function addResourceCommands(program: Command, run: Run): void {
   for (const [kind, resource] of Object.entries(resources)) {
     const present = program.commands.find((each) => each.name() === kind);
-    const parent = present ?? program.command(kind).description(`list, get, create and delete ${kind}`);
+    const parent = present ?? program.command(kind).description(`list, get, create, update and delete ${kind}`);
     addList(parent, kind, resource, run);
     withConnection(parent.command('get <name>'))
       .description(`show one of the ${kind}`)
@@ -27,6 +27,7 @@ export function addResourceCommands(program: Command, run: Run): void {
         await run(options, (session) => get(session, resource, named));
       });
     addCreate(parent, kind, resource, run);
+    if (resource.changes !== false) addUpdate(parent, kind, resource, run);
     withConnection(parent.command('delete <names...>'))
       .description(`delete ${kind}`)
       .action(async (names: string[], options: ClientOptions) => {
@@ -68,5 +69,16 @@ function addCreate(parent: Command, kind: string, resource: Resource, run: Run):
     .action(async (argument: string, options: ClientOptions & CreateOptions) => {
       const { create } = await import('./resources.ts');
       await run(options, (session) => create(session, resource, argument, options));
+    });
+}
+
+function addUpdate(parent: Command, kind: string, resource: Resource, run: Run): void {
+  withConnection(parent.command('update <name>'))
+    .description(`change one of the ${kind}`)
+    .option('--set <member=value...>', 'a member to change; the value is JSON or text')
+    .option('--data <json>', 'members to change: a JSON object, @file, or - for standard input')
+    .action(async (named: string, options: ClientOptions & CreateOptions) => {
+      const { update } = await import('./resources.ts');
+      await run(options, (session) => update(session, resource, named, options));
     });
 }

@@ -10,6 +10,8 @@ export type Resource = {
   columns: readonly string[];
   searches?: boolean;
   filters: readonly Owner[];
+  /** False: nothing of it can be changed. */
+  changes?: false;
   /** The member that `create` takes as its argument, and the members that it adds. */
   create: { member: string; example: string; owners: readonly Owner[]; defaults?: Record<string, unknown> };
 };
@@ -80,12 +82,48 @@ export const resources: Record<string, Resource> = {
   extractions: {
     path: '/extractions',
     columns: ['id', 'state', 'kind', 'url', 'output_count', 'created_at'],
+    changes: false,
     filters: ['agent'],
     create: {
       member: 'url',
       example: 'https://example.com/docs/ --set mode=site --set max_pages=50',
       owners: ['org', 'agent'],
       defaults: { mode: 'link', destination_kind: 'storage' },
+    },
+  },
+  threads: {
+    path: '/threads',
+    columns: ['id', 'title', 'agent', 'user', 'created_at'],
+    filters: ['user', 'agent'],
+    create: { member: 'title', example: '"Night watch" --agent Helper', owners: ['user', 'org', 'team', 'agent'] },
+  },
+  installations: {
+    path: '/installations',
+    columns: ['id', 'kind', 'agent', 'state', 'created_at'],
+    changes: false,
+    filters: ['agent'],
+    create: { member: 'kind', example: 'webhook/inbound --agent Helper', owners: ['agent'] },
+  },
+  sandboxes: {
+    path: '/sandboxes',
+    columns: ['id', 'name', 'created_at'],
+    filters: [],
+    create: { member: 'name', example: 'Rehearsal', owners: [] },
+  },
+  webhooks: {
+    path: '/webhooks',
+    columns: ['id', 'url', 'status', 'created_at'],
+    filters: [],
+    create: { member: 'url', example: `https://example.com/hook --set events='["file.created"]'`, owners: [] },
+  },
+  issuers: {
+    path: '/identity_issuers',
+    columns: ['id', 'issuer', 'audience', 'create_users', 'created_at'],
+    filters: [],
+    create: {
+      member: 'issuer',
+      example: 'https://login.example.com --set audience=https://api.example.com --set create_users=true',
+      owners: [],
     },
   },
 };

@@ -50,6 +50,24 @@ export async function create(
   };
   const thing = await session.client.send<Thing>('POST', resource.path, { body });
   await session.print(session.json ? jsonLine(thing) : `${thing.id}\n`);
+  if (!session.json && typeof thing.secret === 'string') session.say(`Its secret, shown only now: ${thing.secret}`);
+  return 0;
+}
+
+/** `quarry <kind> update <name>`: sends the members of `--set` and `--data`. */
+export async function update(
+  session: Session,
+  resource: Resource,
+  named: string,
+  { set = [], data }: Pick<CreateOptions, 'set' | 'data'>,
+): Promise<number> {
+  const body = {
+    ...(data === undefined ? {} : await readData(data)),
+    ...(await findOwners(session.client, Object.fromEntries(set.map(readMember)))),
+  };
+  if (Object.keys(body).length === 0) throw new UsageError('Say what to change: --set name=value or --data.');
+  const thing = await session.client.send<Thing>('PATCH', await pathOf(session, resource, named), { body });
+  await session.print(session.json ? jsonLine(thing) : formatMembers(thing, lookOfOutput()));
   return 0;
 }
 

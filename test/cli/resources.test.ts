@@ -56,6 +56,20 @@ test('every kind is created, listed, shown and deleted, by name', async () => {
     const listed = await json<{ data: { id: string }[] }>([kind, 'list', '--limit', '100']);
     assert.ok(listed.data.some((each) => each.id === id));
   }
+  const nameless: [kind: string, create: string[], change: string][] = [
+    ['threads', ['Night watch', '--user', 'Ada'], 'title=Day watch'],
+    ['sandboxes', ['Rehearsal'], 'name=Dress rehearsal'],
+    ['webhooks', ['https://example.com/hook', '--set', 'events=["file.created"]'], 'url=https://example.com/other'],
+    ['issuers', ['https://login.example.com', '--set', 'audience=quarry'], 'audience=other'],
+  ];
+  for (const [kind, args, change] of nameless) {
+    const id = (await ok([kind, 'create', ...args])).trim();
+    assert.match(await ok([kind, 'list']), new RegExp(`^${id}\\t`, 'm'));
+    const [member = '', value] = change.split('=');
+    const changed = await json([kind, 'update', id, '--set', change]);
+    assert.deepEqual([changed.id, typeof changed[member] === 'string' ? changed[member] : value], [id, value]);
+    assert.equal((await quarry([kind, 'delete', id])).code, 0);
+  }
   const extraction = await json(['extractions', 'create', 'https://host.invalid/']);
   assert.match(await ok(['extractions', 'list']), new RegExp(`^${extraction.id}\t`, 'm'));
   assert.equal((await json(['users', 'list', '--org', 'My org', '--search', 'ada'])).total_entries, 1);

@@ -45,12 +45,18 @@ export function createClone(directory: string, credentials: object): void {
   mkdirSync(join(directory, 'data', 'try'), { recursive: true });
   writeFileSync(join(directory, 'data', 'credentials.json'), JSON.stringify(credentials));
   for (const name of ['bin', 'migrations', 'src']) symlinkSync(join(projectRoot, name), join(directory, name));
-  // Without `bin`: among links, npx does not find the command in node_modules and tries to install the clone itself.
+  // Without `bin`, and with the command where npx looks first: among links, it tries to install the clone itself.
   const { bin: _bin, ...manifest } = JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8'));
   writeFileSync(join(directory, 'package.json'), JSON.stringify(manifest));
-  mkdirSync(join(directory, 'node_modules'));
-  for (const name of readdirSync(join(projectRoot, 'node_modules')))
-    symlinkSync(join(projectRoot, 'node_modules', name), join(directory, 'node_modules', name));
+  linkAll(join(projectRoot, 'node_modules'), join(directory, 'node_modules'), '.bin');
+  linkAll(join(projectRoot, 'node_modules', '.bin'), join(directory, 'node_modules', '.bin'), 'quarry');
+  symlinkSync(join(projectRoot, 'bin', 'quarry.js'), join(directory, 'node_modules', '.bin', 'quarry'));
+}
+
+/** Makes a directory of links to everything in another one, but for one name. */
+function linkAll(from: string, to: string, except: string): void {
+  mkdirSync(to);
+  for (const name of readdirSync(from)) if (name !== except) symlinkSync(join(from, name), join(to, name));
 }
 
 type PageResult = { code: number | null; errors: string; outputs: (string | undefined)[] };

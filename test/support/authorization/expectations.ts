@@ -325,6 +325,10 @@ export function expectationsByRoute(
     'GET /api/v1/automation_runs/:automation_run': { table: ofPeople(readOwned), make: make.endedRun },
     'GET /api/v1/automation_runs/:automation_run/journal': { table: ofPeople(readOwned), make: make.endedRun },
     'GET /api/v1/automation_runs/:automation_run/stream': { table: ofPeople(readOwned), make: make.endedRun },
+    'GET /api/v1/automation_runs/:automation_run/output_stream': {
+      table: ofPeople(readOwned),
+      make: make.endedRun,
+    },
     'POST /api/v1/automation_runs/:automation_run/cancel': {
       table: ofPeople(managed),
       make: make.run,
