@@ -11,7 +11,7 @@ import { Field, Switch } from '../../ui/field.tsx';
 import { bytes } from '../../ui/format.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Details, PageHead } from '../../ui/page.tsx';
-import { useAction, useApi } from '../../ui/query.ts';
+import { refresh, useAction, useApi } from '../../ui/query.ts';
 import { Shown } from '../../ui/shown.tsx';
 import { Time } from '../../ui/time.tsx';
 import { AclEditor } from './acl-editor.tsx';
@@ -22,7 +22,10 @@ export function FilePage({ id }: { id: string }) {
   const loaded = useApi('GET /api/v1/files/{file}', { path: { file: id } });
   const [, navigate] = useLocation();
   const [asking, setAsking] = useState<'delete' | 'rename'>();
-  const remove = useAction(() => call('DELETE /api/v1/files/{file}', { path: { file: id } }));
+  const remove = useAction(async () => {
+    await call('DELETE /api/v1/files/{file}', { path: { file: id } });
+    refresh('GET /api/v1/files');
+  });
   return (
     <>
       <p className="back">
