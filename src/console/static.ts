@@ -6,8 +6,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Config } from '../config.ts';
 import { notFound } from '../errors.ts';
 
-/** One built file, and its bytes in each encoding. */
-type Asset = { contentType: string; encodings: Map<string, Buffer> };
+/** One built file, and how its bytes are read in each encoding. */
+type Asset = { contentType: string; encodings: Map<string, () => Buffer> };
 
 /** In console/index.html; each response has another value there. */
 const noncePlaceholder = 'QUARRY_NONCE';
@@ -15,7 +15,7 @@ const noncePlaceholder = 'QUARRY_NONCE';
 const builtDirectory = fileURLToPath(new URL('../../console/dist/', import.meta.url));
 
 /**
- * The web console at /console: the files built by `npm ci`, kept in memory. Every other path is a client-side route and
+ * The web console at /console: the files built by `npm ci`, kept in memory once they were requested. Every other path is a client-side route and
  * returns the console's page.
  * @param isRoute whether a path is an operation's
  */
@@ -23,7 +23,7 @@ export async function registerConsole(
   fastify: FastifyInstance,
   { config, baseUrl, isRoute }: { config: Config; baseUrl: () => string; isRoute: (url: string) => boolean },
 ): Promise<void> {
-  const assets = readAssets(builtDirectory);
+  const assets = findAssets(builtDirectory);
   const page = assets.get('index.html');
   await fastify.register(async (scope) => {
     scope.get('/', { schema: { hide: true } }, (_request, reply) => reply.redirect('/console'));
@@ -51,7 +51,7 @@ export async function registerConsole(
       'cache-control': 'no-store',
       'content-security-policy': policy(config, baseUrl(), request.host, nonce),
     });
-    const page = asset.encodings.get('identity')?.toString('utf8') ?? '';
+    const page = asset.encodings.get('identity')?.().toString('utf8') ?? '';
     return reply.type(asset.contentType).send(page.replaceAll(noncePlaceholder, nonce));
   }
 }
@@ -61,7 +61,7 @@ function send(request: FastifyRequest, reply: FastifyReply, { contentType, encod
   const encoding = ['br', 'gzip'].find((name) => new RegExp(`\\b${name}\\b`).test(accepted) && encodings.has(name));
   reply.header('vary', 'accept-encoding');
   if (encoding !== undefined) reply.header('content-encoding', encoding);
-  return reply.type(contentType).send(encodings.get(encoding ?? 'identity'));
+  return reply.type(contentType).send(encodings.get(encoding ?? 'identity')?.());
 }
 
 function notBuilt(reply: FastifyReply): FastifyReply {
@@ -106,22 +106,29 @@ function blobOrigins({ blobStore, s3Endpoint, s3Region, s3Bucket, s3PathStyle }:
   return [s3PathStyle ? `${protocol}//${host}` : `${protocol}//${s3Bucket}.${host}`];
 }
 
-function readAssets(directory: string): Map<string, Asset> {
+function findAssets(directory: string): Map<string, Asset> {
   const assets = new Map<string, Asset>();
   if (!existsSync(directory)) return assets;
   for (const name of readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()) {
     const type = contentTypes[/\.\w+$/.exec(name)?.[0] ?? ''];
     if (type === undefined) continue;
-    const encodings = new Map([['identity', readFileSync(join(directory, name))]]);
+    const encodings = new Map([['identity', readOnce(join(directory, name))]]);
     for (const [encoding, ending] of [
       ['br', '.br'],
       ['gzip', '.gz'],
     ] as const)
-      if (existsSync(join(directory, name + ending)))
-        encodings.set(encoding, readFileSync(join(directory, name + ending)));
+      if (existsSync(join(directory, name + ending))) encodings.set(encoding, readOnce(join(directory, name + ending)));
     assets.set(name.replaceAll('\\', '/'), { contentType: type, encodings });
   }
   return assets;
+}
+
+function readOnce(path: string): () => Buffer {
+  let bytes: Buffer | undefined;
+  return () => {
+    bytes ??= readFileSync(path);
+    return bytes;
+  };
 }
 
 const contentTypes: Record<string, string> = {
