@@ -42,6 +42,8 @@ before(async () => {
   server = await startTestServer({ env: { QUARRY_JOB_WORKERS: '0' } });
   app = await server.provision.app();
   for (let at = 0; at < filesCount; at++) await upload(`contents ${at}`);
+  // A caller who reads the log finds its latest entries: now they are all in the database, and none comes later.
+  assert.equal((await server.api('GET', '/api/v1/audit', { key: app.secretKey })).status, 200);
   whole = join(directory, 'whole');
   await takeBackup(deps(), whole);
 });

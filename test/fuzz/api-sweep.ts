@@ -270,7 +270,7 @@ function* casesOf(document: ApiDocument, { known, others, queries, headersFor, b
   for (const [template, methods] of Object.entries(document.paths))
     for (const [lower, operation] of Object.entries(methods)) {
       // It speaks JSON-RPC, errors included: test/api/mcp.test.ts.
-      if (operation.operationId === 'callMcp') continue;
+      if (template.startsWith('/mcp')) continue;
       const method = lower.toUpperCase();
       // Deletions name nothing that exists, so that resources stay; only their own parameters are awkward.
       const action = actionOf(operation.operationId);
