@@ -16,6 +16,7 @@ import {
   managed,
   orgs,
   readOwned,
+  runOutput,
   sandboxes,
   sources,
   teams,
@@ -326,7 +327,7 @@ export function expectationsByRoute(
     'GET /api/v1/automation_runs/:automation_run/journal': { table: ofPeople(readOwned), make: make.endedRun },
     'GET /api/v1/automation_runs/:automation_run/stream': { table: ofPeople(readOwned), make: make.endedRun },
     'GET /api/v1/automation_runs/:automation_run/output_stream': {
-      table: ofPeople(readOwned),
+      table: runOutput,
       make: make.endedRun,
     },
     'POST /api/v1/automation_runs/:automation_run/cancel': {

@@ -99,7 +99,7 @@ const plainText = new Set(
   body.claims.org.claim body.claims.role.claim body.claims.teams.claim body.console.client_id
   body.console.client_secret body.issuer body.jwks_url body.content body.content.content_type
   body.content.data body.content.filename body.content_type body.data body.description body.destination_path
-  body.developer_token body.email body.events body.error.code body.error.message body.exclude_paths body.filename body.filter
+  body.developer_token body.email body.events body.error.code body.error.message body.exclude_paths body.facets body.filename body.filter
   body.filter.* body.id body.idempotency_key body.identity body.include_paths body.items.content.content_type
   body.items.content.data body.items.content.filename body.items.metadata.* body.items.title body.jsonrpc body.key
   body.logo.data body.logo.filename body.logo.mime_type body.lookup_key body.metadata.* body.method body.model

@@ -201,6 +201,17 @@ export const config = {
   `),
 };
 
+/** The text of models in a run that acted as somebody else than its reader: for keys alone. */
+export const runOutput = readMatrix(`
+              users key  sandboxKey otherKey
+  mine        404   ok   404        404
+  org         404   ok   404        404
+  team        404   ok   404        404
+  other-org   404   ok   404        404
+  other-app   404   404  404        ok
+  sandbox     404   404  ok         404
+`);
+
 /** Only the user and keys see entries: end users always act on their own, keys name the user. */
 export const kv = {
   entry: readMatrix(`
