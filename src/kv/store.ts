@@ -251,7 +251,7 @@ export async function lockEntries(db: Db, owner: KvOwner, keys: string[]): Promi
     order by key for update`;
 }
 
-/** Locks the user's row as any other writer does, and returns the transaction's time; undefined without a user. */
+/** Locks the user's row as every writer does. Returns the transaction's time, or undefined when there is no such user. */
 export async function lockUser(db: Db, owner: KvOwner): Promise<Date | undefined> {
   const [row] = await db<{ now: Date }[]>`select now() from (${lockOwner(db, owner)}) locked`;
   return row?.now;

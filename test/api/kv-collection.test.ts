@@ -11,7 +11,7 @@ import {
 } from '../support/server.ts';
 
 /*
- * Expiry, conditional GET, increments, batches and the list by key. Whoever may not see an entry is in the
+ * Expiry, conditional GET, increments, batches and the list by key. Who may see an entry is in the
  * authorization matrix; watching is in kv-watch.test.ts.
  */
 

@@ -224,7 +224,7 @@ const steps: fc.Arbitrary<Step> = fc.record({
   reconnect: fc.boolean(),
 });
 
-test('whoever replays a watch, with reconnections, has the entries of the list', async () => {
+test('replaying a watch, with reconnections, gives the entries of the list', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(steps, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 8 }), replay),
     { numRuns: 15, endOnFailure: true },

@@ -4,7 +4,7 @@ import { formatId, type IdKind, idPrefixes } from '../../../src/ids.ts';
 import type { ApiOptions, TestServer } from '../server.ts';
 
 type Json = Record<string, unknown>;
-/** What a request needs besides its credential. The rest of the path is of the operation. */
+/** What a request needs in addition to its credential. The rest of the path is of the operation. */
 type Sent = { path?: Record<string, string>; query?: Record<string, string>; as?: ApiOptions; body?: unknown };
 /** The example of one operation: its path parameters, its body, and its responses by status. */
 type OperationExample = { path?: Json; request?: unknown; responses?: Json };
