@@ -214,7 +214,7 @@ function decodeUtf8(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array
 
 function parseText(raw: string): string {
   // Most long strings are base64: parsing would copy them twice.
-  if (!/["\\\u0000-\u001f]/.test(raw)) return raw;
+  if (!/["\\\p{Cc}]/u.test(raw)) return raw;
   try {
     return JSON.parse(`"${raw}"`) as string;
   } catch {
