@@ -101,7 +101,10 @@ export function expectationsByRoute(
     'GET /api/v1/uploads': { table: everybody },
     'POST /api/v1/uploads': {
       table: [...createOwned, ...createOfAgent, ...fileUnderOrg],
-      send: ({ whose }) => ({ headers: uploadHeaders({ filename: 'a', content_type: 'x/y', ...oneOwner(whose) }) }),
+      send: ({ whose }) => ({
+        body: 'x',
+        headers: { ...offsetType, ...uploadHeaders({ filename: 'a', content_type: 'x/y', ...oneOwner(whose) }) },
+      }),
     },
     'GET /api/v1/uploads/:upload': { table: ofUser(readOwned), make: make.upload },
     'PATCH /api/v1/uploads/:upload': {
