@@ -266,6 +266,11 @@ export function expectationsByRoute(
     'DELETE /api/v1/knowledge_sources/:source': { table: sources.delete, make: make.source, consumes: true },
     'GET /api/v1/knowledge_sources/:source/inbound_url': { table: sources.update, make: make.inbound },
     'POST /api/v1/knowledge_sources/:source/inbound_url': { table: sources.update, make: make.inbound },
+    'POST /api/v1/knowledge_sources/:source/inbound_url/signing_secret': { table: sources.update, make: make.inbound },
+    'DELETE /api/v1/knowledge_sources/:source/inbound_url/signing_secret': {
+      table: sources.update,
+      make: make.inbound,
+    },
     'POST /api/v1/knowledge_sources/:source/ingest': {
       table: sources.update,
       make: make.source,

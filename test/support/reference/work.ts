@@ -157,6 +157,8 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   const { url } = await recorder.record<{ url: string }>('rotateInboundUrl', inbound);
   const token = url.split('/').at(-1) ?? '';
   await recorder.record('postInbound', { as: {}, path: { token }, body: 'A new order arrived.' });
+  await recorder.record('setInboundSecret', { ...inbound, body: { overlap_seconds: 3_600 } });
+  await recorder.record('deleteInboundSecret', inbound);
 }
 
 const workflow = graphOf(
