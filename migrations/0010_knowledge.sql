@@ -20,6 +20,11 @@ create table knowledge_sources (
   -- The token in the inbound URL of this source: its SHA-256, and the token itself wrapped by the root secret.
   inbound_digest bytea,
   inbound_token bytea,
+  -- The secret that signs what is posted to the inbound URL, wrapped by the root secret; null accepts unsigned posts.
+  -- After a rotation, the previous one is accepted until its time.
+  inbound_secret bytea,
+  inbound_previous_secret bytea,
+  inbound_previous_secret_until timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   primary key (app_id, id),
@@ -48,6 +53,21 @@ create unique index knowledge_sources_inbound on knowledge_sources (app_id, inbo
 create index knowledge_sources_due on knowledge_sources (next_pull_at) where next_pull_at is not null;
 create trigger delete_knowledge_sources before delete on orgs
   for each row execute function delete_org_level_rows('knowledge_sources', 'agent');
+
+-- Signed messages that an inbound URL has accepted, so that none is stored twice.
+create table inbound_messages (
+  app_id uuid not null,
+  source_id uuid not null,
+  -- SHA-256 of the message's id, which its sender chose.
+  digest bytea not null,
+  ingestion_id uuid not null,
+  -- The newest time that a signature of it named.
+  sent_at timestamptz not null,
+  received_at timestamptz not null,
+  primary key (app_id, source_id, digest),
+  foreign key (app_id, source_id) references knowledge_sources (app_id, id) on delete cascade
+);
+create index inbound_messages_age on inbound_messages (received_at);
 
 create table knowledge_ingestions (
   app_id uuid not null,

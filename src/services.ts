@@ -79,6 +79,8 @@ export type Services = {
 export type ServicesOptions = {
   /** A running database. Default: the configured or the embedded one. */
   database?: DatabaseTarget;
+  /** The embedded database, if it is starting already. It is stopped with the services. */
+  embedded?: Promise<EmbeddedPostgres> | undefined;
   clock?: Clock;
   metrics?: Metrics;
   /** Where other processes of this machine serve requests, for a process that does not listen. */
@@ -102,9 +104,9 @@ export async function createServices(config: Config, log: Logger, options: Servi
 async function start(config: Config, log: Logger, options: ServicesOptions, started: Started): Promise<Services> {
   const clock = options.clock ?? systemClock;
   const metrics = options.metrics ?? new Metrics();
+  const embedded = await startDatabase(config, log, options, started);
   const stopTracing = startTracing(config, log);
   if (stopTracing !== undefined) started.add('tracing', stopTracing);
-  const embedded = await startDatabase(config, log, options, started);
   const target = embedded?.address ?? options.database ?? config.databaseUrl;
   if (target === undefined) throw new Error('No database is configured.');
   const directTarget = (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
@@ -259,7 +261,7 @@ async function startDatabase(
   started: Started,
 ): Promise<EmbeddedPostgres | undefined> {
   if (options.database !== undefined || config.databaseUrl !== undefined) return undefined;
-  const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
+  const embedded = await (options.embedded ?? startEmbeddedPostgres({ dataDir: config.dataDir, log }));
   started.add('embedded PostgreSQL', () => embedded.stop());
   return embedded;
 }

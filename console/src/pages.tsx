@@ -45,6 +45,8 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/threads/:id', page(threads, 'ThreadPage')],
   ['/installations', page(() => import('./pages/people/installations-page.tsx'), 'InstallationsPage')],
   ['/keys', page(() => import('./pages/keys/keys-page.tsx'), 'KeysPage')],
+  ['/webhooks', page(() => import('./pages/webhooks/webhooks-page.tsx'), 'WebhooksPage')],
+  ['/webhooks/:id', page(() => import('./pages/webhooks/webhook-page.tsx'), 'WebhookPage')],
   ['/issuers', page(() => import('./pages/app/issuers-page.tsx'), 'IssuersPage')],
   ['/usage', page(() => import('./pages/app/usage-page.tsx'), 'UsagePage')],
   ['/audit', page(() => import('./pages/app/audit-page.tsx'), 'AuditPage')],

@@ -16,6 +16,7 @@ type Found = { path: string; name: string; kind: string };
 const idPages: Record<string, string> = {
   ...{ atr: '/runs', aut: '/automations', fil: '/files', ext: '/extractions', cso: '/knowledge' },
   ...{ cdo: '/knowledge/documents', usr: '/users', org: '/orgs', tem: '/teams', agt: '/agents', thr: '/threads' },
+  whk: '/webhooks',
 };
 const actions: (Found & { forDevelopers?: boolean })[] = [
   { path: '/automations/new', name: 'New automation', kind: 'action', forDevelopers: true },

@@ -21,6 +21,7 @@ import {
   TimerReset,
   Users,
   UsersRound,
+  Webhook,
   Workflow,
 } from './ui/icons.ts';
 
@@ -44,6 +45,7 @@ export const sectionGroups: { name: string; sections: Section[] }[] = [
     sections: [
       { path: '/automations', name: 'Automations', icon: Workflow },
       { path: '/runs', name: 'Runs', icon: Activity },
+      { path: '/webhooks', name: 'Webhooks', icon: Webhook, forDevelopers: true },
       { path: '/secrets', name: 'Secrets', icon: Lock, forDevelopers: true },
     ],
   },

@@ -91,7 +91,10 @@ export async function rewrapKeys(db: Database, secrets: Secrets): Promise<number
 const wrappedColumns = [
   ['apps', 'capability_key'],
   ['app_secrets', 'value'],
+  ['identity_issuers', 'client_secret'],
   ['knowledge_sources', 'inbound_token'],
+  ['knowledge_sources', 'inbound_secret'],
+  ['knowledge_sources', 'inbound_previous_secret'],
   ['webhooks', 'secret'],
   ['webhooks', 'previous_secret'],
 ] as const;

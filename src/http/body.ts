@@ -3,7 +3,9 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../errors.ts';
 import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
+import { appOf } from './intake.ts';
 import { LongTextReader } from './long-text.ts';
+import { turns } from './turns.ts';
 
 /** Parses JSON bodies unchanged, within the budget of their route. An empty body counts as none; other media types are 415. */
 export function readJsonBodies(fastify: FastifyInstance): void {
@@ -40,11 +42,12 @@ async function readChunks(
     take(chunk);
   };
   const encoded = new Meter(request, app, bytesMax, announced);
-  if (decoder === undefined) return requireMinimumSpeed(request, receive(request.raw, encoded, takeHashed));
+  if (decoder === undefined)
+    return requireMinimumSpeed(request, receive(request.raw, encoded, takeHashed, app ?? appOf(request)));
   const received = count(request.raw, encoded);
   request.raw.pipe(decoder);
   try {
-    const decoded = receive(decoder, new Meter(request, app, bytesMax, 0), takeHashed);
+    const decoded = receive(decoder, new Meter(request, app, bytesMax, 0), takeHashed, app ?? appOf(request));
     await requireMinimumSpeed(request, Promise.race([received, decoded]));
   } catch (error) {
     if (error instanceof AppError) throw error;
@@ -129,8 +132,19 @@ class Meter {
   }
 }
 
-function receive(stream: Readable, meter: Meter, take: (chunk: Buffer) => void): Promise<void> {
+/** Takes the chunks of a body. Large bodies take turns. */
+function receive(stream: Readable, meter: Meter, take: (chunk: Buffer) => void, app: string): Promise<void> {
   return new Promise((resolve, reject) => {
+    let sinceTurn = 0;
+    const waitForTurn = async (bytes: number) => {
+      stream.pause();
+      await turns.run(
+        app,
+        () => {},
+        () => bytes,
+      );
+      stream.resume();
+    };
     const stop = (error?: unknown) => {
       stream.off('data', receiveChunk).off('end', stop).off('error', fail).off('close', abort);
       if (error !== undefined) reject(error);
@@ -140,6 +154,10 @@ function receive(stream: Readable, meter: Meter, take: (chunk: Buffer) => void):
       try {
         meter.add(chunk.length);
         take(chunk);
+        sinceTurn += chunk.length;
+        if (sinceTurn < turnBytes) return;
+        void waitForTurn(sinceTurn);
+        sinceTurn = 0;
       } catch (error) {
         stop(error);
       }
@@ -173,3 +191,6 @@ function cutShort(): AppError {
 function tooLarge(bytesMax: number): AppError {
   return new AppError('payload_too_large', `The request body is larger than the limit of ${bytesMax} bytes.`);
 }
+
+/** Bytes that are received in one turn, at least. */
+const turnBytes = 256 * 1024;

@@ -108,7 +108,8 @@ type Arrival = {
   waitedMs: number;
 };
 
-function appOf({ identity }: FastifyRequest): string {
+/** The app of the caller; empty for a caller without one. */
+export function appOf({ identity }: FastifyRequest): string {
   return identity !== undefined && 'appId' in identity ? identity.appId : anonymous;
 }
 

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
+import { appOf } from './intake.ts';
 import { turns } from './turns.ts';
 
 /** The members of a list response other than its items. */
@@ -26,9 +27,9 @@ export async function sendList(
   reply.type('application/json; charset=utf-8');
   const text = first.value ?? '';
   if (text.length < wholeCharactersMax) return reply.send(text);
-  const { identity } = reply.request;
-  const app = identity !== undefined && 'appId' in identity ? identity.appId : '';
-  return reply.send(Readable.from(inTurns(app, text, pieces), { objectMode: false, highWaterMark: 1 }));
+  return reply.send(
+    Readable.from(inTurns(appOf(reply.request), text, pieces), { objectMode: false, highWaterMark: 1 }),
+  );
 }
 
 /** The schema of the items in a list response; undefined for any other. */
@@ -66,7 +67,11 @@ async function* piecesOf(
 async function* inTurns(app: string, first: string, more: AsyncGenerator<string>): AsyncGenerator<string> {
   yield first;
   for (;;) {
-    const { done, value } = await turns.run(app, () => more.next());
+    const { done, value } = await turns.run(
+      app,
+      () => more.next(),
+      (piece) => piece.value?.length ?? 0,
+    );
     if (done) return;
     yield value;
   }

@@ -23,13 +23,14 @@ import { createContentGate } from './content-origin.ts';
 import { codeOf, errorBody, sendError, statusOf } from './errors.ts';
 import { oneHeader } from './headers.ts';
 import type { Idempotency } from './idempotency.ts';
-import type { Intake } from './intake.ts';
+import { appOf, type Intake } from './intake.ts';
 import type { Metrics } from './metrics.ts';
 import { keyInPath } from './own-requests.ts';
 import type { RateLimiter, RouteGroup } from './rate-limits.ts';
 import { type Access, Api, requireAccess } from './route.ts';
 import { buildSerializer } from './serialization.ts';
 import { traceRequests } from './tracing.ts';
+import { turns } from './turns.ts';
 import { createValidatorBuilder } from './validation.ts';
 
 type HttpOptions = {
@@ -116,6 +117,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'allow',
       'idempotency-replayed',
       'www-authenticate',
+      ...['location', 'tus-resumable', 'tus-version', 'tus-extension', 'tus-max-size', 'tus-checksum-algorithm'],
+      ...['upload-offset', 'upload-length', 'upload-metadata', 'upload-expires', 'x-file'],
     ],
     maxAge: 600,
   });
@@ -203,6 +206,7 @@ async function identifyCaller(
   request.identity = identity;
   request.credential = credential;
   requireAccess(access, identity);
+  turns.noteRequest(appOf(request));
   // Most requests do not wait here.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
   if (wait !== undefined) await wait;

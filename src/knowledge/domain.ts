@@ -21,6 +21,8 @@ import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
 import { openSearchIndex } from './search/search.ts';
 import { createSearchService } from './search/service.ts';
 import { createInboundService } from './sources/inbound.ts';
+import { messageKeptMs } from './sources/inbound-signing.ts';
+import { deleteInboundMessages } from './sources/inbound-store.ts';
 import { createSourceService, dueAt } from './sources/service.ts';
 import { listDueSources, setNextPull } from './sources/store.ts';
 
@@ -76,6 +78,12 @@ export function createKnowledge(deps: KnowledgeDeps) {
     }
   }
 
+  /** Deletes the ids of messages whose senders have stopped to retry. */
+  async function forgetMessages(): Promise<void> {
+    const before = new Date(clock.now().getTime() - messageKeptMs);
+    while ((await deleteInboundMessages(db, before, messagesBatch)) === messagesBatch);
+  }
+
   async function runIngestionJob(payload: object, context: JobContext): Promise<void> {
     const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
     if (await work.runIngestion(appId, ingestionId, context)) return;
@@ -102,6 +110,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     [taskNames.purgeSources]: async () => {
       await work.purgeRemoved();
       await work.compactWasteful();
+      await forgetMessages();
     },
     [taskNames.startPulls]: () => runSchedule(),
   };
@@ -129,3 +138,4 @@ export function createKnowledge(deps: KnowledgeDeps) {
 }
 
 const scheduleBatch = 50;
+const messagesBatch = 1_000;

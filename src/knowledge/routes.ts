@@ -123,7 +123,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
       'Whoever has the URL can add documents: treat it as a secret. 404 for other types of sources, 403 for callers that can only read it.',
     params: sourceParams,
     responses: { 200: schema.inboundUrlSchema },
-    handler: async ({ caller, params }) => ({ url: await knowledge.inbound.getUrl(caller, params.source) }),
+    handler: ({ caller, params }) => knowledge.inbound.getUrl(caller, params.source),
   });
 
   api.app(everyCaller, {
@@ -137,7 +137,36 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     description: 'Takes no body. Needs the right to change the source.',
     params: sourceParams,
     responses: { 201: schema.inboundUrlSchema },
-    handler: async ({ caller, params }) => ({ url: await knowledge.inbound.rotate(caller, params.source) }),
+    handler: ({ caller, params }) => knowledge.inbound.rotate(caller, params.source),
+  });
+
+  api.app(everyCaller, {
+    method: 'POST',
+    path: `${source}/inbound_url/signing_secret`,
+    operationId: 'setInboundSecret',
+    idempotency: 'credential',
+    audit: 'durable',
+    tag,
+    summary: 'Require signatures at the inbound URL, or replace their secret',
+    description:
+      'Posts must then be signed by Standard Webhooks. The response has the secret, which is shown only here. Needs the right to change the source.',
+    params: sourceParams,
+    body: schema.inboundSecretInputSchema,
+    responses: { 201: schema.inboundSecretSchema },
+    handler: ({ caller, params, body }) => knowledge.inbound.setSecret(caller, params.source, body),
+  });
+
+  api.app(everyCaller, {
+    method: 'DELETE',
+    path: `${source}/inbound_url/signing_secret`,
+    operationId: 'deleteInboundSecret',
+    audit: 'durable',
+    tag,
+    summary: 'Accept unsigned posts at the inbound URL again',
+    description: 'Needs the right to change the source.',
+    params: sourceParams,
+    responses: { 204: null },
+    handler: ({ caller, params }) => knowledge.inbound.removeSecret(caller, params.source),
   });
 }
 
@@ -210,7 +239,8 @@ function registerIngestionRoutes(api: Api, { db, knowledge }: Deps): void {
     operationId: 'postInbound',
     tag,
     summary: 'Post a document to an inbound URL',
-    description: 'The URL itself is the credential. Each posted body becomes a document.',
+    description:
+      'The URL itself is the credential. Each posted body becomes a document. A URL with a signing secret accepts only messages that Standard Webhooks signs, each once: 401 without a valid signature of the last five minutes, 409 for a copy of an accepted request.',
     params: Type.Object({ token: Type.String() }),
     audit: 'batched',
     rawBody: '*/*',

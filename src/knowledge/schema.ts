@@ -310,4 +310,31 @@ export const searchResultSchema = Type.Object({
   explain: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
 
-export const inboundUrlSchema = Type.Object({ url: text });
+export const inboundUrlSchema = Type.Object({
+  url: text,
+  signed: Type.Boolean({ description: 'Whether posts must carry a signature of Standard Webhooks.' }),
+  previous_secret_until: Type.Optional(
+    Type.String({ description: 'Until then signatures of the previous secret are accepted too.' }),
+  ),
+});
+
+export const inboundOverlapSecondsDefault = 24 * 3_600;
+export const inboundSecretInputSchema = strict({
+  secret: Type.Optional(
+    Type.String({
+      maxLength: 100,
+      description: 'whsec_…, the secret that the sender shows. Default: a new one, to give to the sender.',
+    }),
+  ),
+  overlap_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 7 * 24 * 3_600,
+      description: 'How long signatures of the previous secret are accepted too. Default 86400, a day.',
+    }),
+  ),
+});
+export const inboundSecretSchema = Type.Object({
+  secret: Type.String({ description: 'whsec_…, only in this response: it cannot be read again.' }),
+  previous_secret_until: Type.Optional(Type.String()),
+});

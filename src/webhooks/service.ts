@@ -10,6 +10,7 @@ import { formatId, newUuid } from '../ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import { generateWebhookSecret } from '../tenancy/signed-messages.ts';
 import { type DeliveryRow, findDelivery, listDeliveries, restartDelivery } from './delivery-store.ts';
 import {
   type listDeliveriesQuery,
@@ -17,7 +18,6 @@ import {
   type webhookCreateSchema,
   type webhookUpdateSchema,
 } from './schema.ts';
-import { generateWebhookSecret } from './signature.ts';
 import * as store from './store.ts';
 
 type WebhookDeps = {

@@ -11,6 +11,7 @@ import type { JobContext } from '../jobs/task.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import { signedHeaders } from '../tenancy/signed-messages.ts';
 import {
   type Attempt,
   type ClaimedDelivery,
@@ -22,7 +23,6 @@ import {
   returnClaim,
 } from './delivery-store.ts';
 import { messageBody } from './present.ts';
-import { signedHeaders } from './signature.ts';
 import { noteFailure, noteSuccess } from './store.ts';
 
 type WebhookWorkDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Fetcher };

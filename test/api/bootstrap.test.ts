@@ -38,20 +38,32 @@ test('credentials that cannot be kept are not made', async () => {
   assert.equal(await mintCredentials(db), undefined);
 });
 
-test('after the root secret was rotated keys, inbound URLs and secrets of apps are the same, wrapped by the new one', async () => {
+test('after the root secret was rotated keys, inbound URLs, signing secrets and secrets of apps are the same, wrapped by the new one', async () => {
   const { app, secretKey: key } = await server.provision.app();
   const { db, secrets, config } = server.services;
   await server.api('PUT', '/api/v1/secrets/TOKEN', { key, body: { value: 'of the app' } });
   const agent = await server.api<{ id: string }>('POST', '/api/v1/agents', { key, body: { name: 'a' } });
   const body = { agent: agent.body.id, kind: 'webhook/inbound' };
   assert.equal((await server.api('POST', '/api/v1/installations', { key, body })).status, 201);
+  const [source] = (await server.api<{ data: { id: string }[] }>('GET', '/api/v1/knowledge_sources', { key })).body
+    .data;
+  const signing = `/api/v1/knowledge_sources/${source?.id}/inbound_url/signing_secret`;
+  for (const _ of ['previous', 'current']) await server.api('POST', signing, { key, body: {} });
+  const issuer = {
+    ...{ issuer: 'https://login.example.com', audience: 'https://api.example.com' },
+    console: { client_id: 'quarry', client_secret: 'of the console' },
+  };
+  assert.equal((await server.api('POST', '/api/v1/identity_issuers', { key, body: issuer })).status, 201);
   const stored = async () =>
     db<{ wrapped: Buffer }[]>`select capability_key as wrapped from apps where id = ${app.uuid}
       union all select value from app_secrets where app_id = ${app.uuid}
-      union all select inbound_token from knowledge_sources where app_id = ${app.uuid}`;
+      union all select inbound_token from knowledge_sources where app_id = ${app.uuid}
+      union all select inbound_secret from knowledge_sources where app_id = ${app.uuid}
+      union all select inbound_previous_secret from knowledge_sources where app_id = ${app.uuid}
+      union all select client_secret from identity_issuers where app_id = ${app.uuid}`;
   const plain = async (by: Secrets) => (await stored()).map(({ wrapped }) => by.unwrap(wrapped).plain.toString('hex'));
   const before = (await plain(secrets)).sort();
-  assert.equal(before.length, 3);
+  assert.equal(before.length, 6);
   const next = randomBytes(32).toString('hex');
   const rotated = new Secrets(next, config.secret);
   assert.ok((await rewrapKeys(db, rotated)) >= 1);

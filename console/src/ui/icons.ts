@@ -31,5 +31,6 @@ export { default as Search } from 'lucide-react/icons/search';
 export { default as TimerReset } from 'lucide-react/icons/timer-reset';
 export { default as Users } from 'lucide-react/icons/users';
 export { default as UsersRound } from 'lucide-react/icons/users-round';
+export { default as Webhook } from 'lucide-react/icons/webhook';
 export { default as Workflow } from 'lucide-react/icons/workflow';
 export { default as X } from 'lucide-react/icons/x';

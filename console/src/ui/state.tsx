@@ -2,7 +2,7 @@ import './state.css';
 
 const tones: Record<string, string> = {
   ...{ running: 'active', pending: 'waiting', awaiting_callback: 'waiting', waiting: 'waiting', draft: 'quiet' },
-  ...{ done: 'good', completed: 'good', succeeded: 'good', active: 'good', shared: 'good' },
+  ...{ done: 'good', completed: 'good', succeeded: 'good', delivered: 'good', active: 'good', shared: 'good' },
   ...{ failed: 'bad', cancelled: 'quiet', paused: 'quiet', revoked: 'quiet', skipped: 'quiet' },
 };
 

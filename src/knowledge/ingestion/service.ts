@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
-import { type Database, type Db, isInUnit } from '../../db/database.ts';
+import { type Database, type Db, isInUnit, type Transaction } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
@@ -27,6 +27,9 @@ const inlineBytesDefault = 256 * 1024;
 const inlineWaitMs = 2_000;
 const insertTriesMax = 10;
 
+/** Writes in the transaction of a new ingestion. */
+type AlsoWrite = (tx: Transaction, ingestion: IngestionRow) => Promise<void>;
+
 type IngestDeps = {
   db: Database;
   sources: SourceService;
@@ -50,6 +53,7 @@ export function createIngestService(deps: IngestDeps) {
     items: NewItem[],
     onActive: OnActive,
     inline: boolean,
+    also?: AlsoWrite,
   ): Promise<{ ingestion: IngestionRow; isNew: boolean }> {
     for (let tries = 0; tries < insertTriesMax; tries++) {
       const inserted = await db.begin(async (tx) => {
@@ -57,6 +61,7 @@ export function createIngestService(deps: IngestDeps) {
         let row = await store.insertIngestion(tx, { ...base, queued: false });
         if (!row && onActive === 'queue') row = await store.insertIngestion(tx, { ...base, queued: true });
         if (!row) return undefined;
+        await also?.(tx, row);
         await store.insertItems(tx, source.appId, row.id, items);
         // Processed immediately below; the job is only for a crash of this process.
         const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
@@ -189,9 +194,9 @@ export function createIngestService(deps: IngestDeps) {
     },
 
     /** Bytes from a server-driven flow. They are queued behind an active ingestion. */
-    async ingestInternal(source: SourceRow, item: NewItem): Promise<IngestionRow> {
+    async ingestInternal(source: SourceRow, item: NewItem, also?: AlsoWrite): Promise<IngestionRow> {
       const inline = !isInUnit() && (item.content?.length ?? 0) <= inlineBytesMax;
-      const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline);
+      const { ingestion } = await begin(db, source, 'push', [item], 'queue', inline, also);
       if (inline && !ingestion.queued) {
         const working = work.runIngestion(ingestion.appId, ingestion.id).catch(onError);
         await Promise.race([working, wait(inlineWaitMs, undefined, { ref: false })]);

@@ -1,20 +1,26 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Transaction } from '../../db/database.ts';
-import { AppError, invalidField, notFound } from '../../errors.ts';
+import { AppError, found, invalidField, notFound } from '../../errors.ts';
 import { isMediaType } from '../../files/media-types.ts';
 import { readBody } from '../../http/body.ts';
+import { iso } from '../../http/present.ts';
 import { formatId, newUuid } from '../../ids.ts';
 import { readBase64url } from '../../tenancy/base64url.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
+import { generateWebhookSecret, isWebhookSecret } from '../../tenancy/signed-messages.ts';
 import type { Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
 import type { IngestService } from '../ingestion/service.ts';
 import type { NewItem } from '../ingestion/store.ts';
 import { serverKinds } from '../kinds/index.ts';
+import { inboundOverlapSecondsDefault, type inboundSecretInputSchema, type inboundUrlSchema } from '../schema.ts';
+import { readSignatureHeaders, storeSigned } from './inbound-signing.ts';
+import * as inboundStore from './inbound-store.ts';
 import { checkMetadata, type SourceService } from './service.ts';
 import * as store from './store.ts';
 
@@ -30,13 +36,19 @@ type InboundDeps = {
   bodyBytesMax: number;
 };
 
+type InboundUrl = Static<typeof inboundUrlSchema>;
 type ThreadMessage = { content: string; metadata: Record<string, unknown> };
 
 /** Sources that others fill: inbound URLs and the messages of threads. */
 export function createInboundService(deps: InboundDeps) {
-  const { db, secrets, baseUrl, sources, ingestions } = deps;
+  const { db, clock, secrets, baseUrl, sources, ingestions } = deps;
 
   const urlOf = (token: string) => `${baseUrl()}/api/v1/inbound/${token}`;
+
+  function describe({ inboundSecret, inboundPreviousSecretUntil: until }: store.SourceRow, token: string): InboundUrl {
+    const previous = until !== null && until > clock.now() ? { previous_secret_until: iso(until) } : {};
+    return { url: urlOf(token), signed: inboundSecret !== null, ...previous };
+  }
 
   async function getInbound(caller: Caller, id: string) {
     const source = await sources.getForChange(db, caller, id, 'update');
@@ -46,7 +58,7 @@ export function createInboundService(deps: InboundDeps) {
 
   async function findByToken(token: string) {
     const appId = appOfToken(token);
-    const source = appId && (await store.findInboundSource(db, appId, digestOf(token)));
+    const source = appId && (await inboundStore.findInboundSource(db, appId, digestOf(token)));
     if (!source) throw notFound();
     return source;
   }
@@ -88,22 +100,44 @@ export function createInboundService(deps: InboundDeps) {
       return row && urlOf(secrets.unwrap(row.inboundToken).plain.toString());
     },
 
-    async getUrl(caller: Caller, id: string): Promise<string> {
+    async getUrl(caller: Caller, id: string): Promise<InboundUrl> {
       const source = await getInbound(caller, id);
       if (!source.inboundToken) throw notFound();
-      return urlOf(secrets.unwrap(source.inboundToken).plain.toString());
+      return describe(source, secrets.unwrap(source.inboundToken).plain.toString());
     },
 
-    async rotate(caller: Caller, id: string): Promise<string> {
+    async rotate(caller: Caller, id: string): Promise<InboundUrl> {
       const source = await getInbound(caller, id);
       const inbound = newInbound(secrets, source.appId);
-      await store.setInbound(db, source.appId, source.id, inbound);
-      return urlOf(inbound.plain);
+      await inboundStore.setInbound(db, source.appId, source.id, inbound);
+      return describe(source, inbound.plain);
+    },
+
+    /** From now on, posts must be signed. The secret is shown only here. */
+    async setSecret(caller: Caller, id: string, input: Static<typeof inboundSecretInputSchema>) {
+      const { secret = generateWebhookSecret(), overlap_seconds: overlap = inboundOverlapSecondsDefault } = input;
+      if (!isWebhookSecret(secret)) throw invalidField('secret', 'must be `whsec_` and 24 to 64 bytes in base64');
+      const source = await getInbound(caller, id);
+      const now = clock.now();
+      const next = {
+        secret: secrets.wrap(Buffer.from(secret)),
+        previousUntil: new Date(now.getTime() + overlap * 1_000),
+        now,
+      };
+      const { inboundPreviousSecretUntil: until } = found(await inboundStore.replaceInboundSecret(db, source, next));
+      return { secret, ...(until === null ? {} : { previous_secret_until: iso(until) }) };
+    },
+
+    /** From now on, unsigned posts are accepted too. */
+    async removeSecret(caller: Caller, id: string): Promise<void> {
+      await inboundStore.removeInboundSecret(db, await getInbound(caller, id));
     },
 
     /** The source of a token, as the owner of idempotency keys. */
     async findCaller(token: string): Promise<Scope & { name: string }> {
-      const { appId, sandboxId, id } = await findByToken(token);
+      const { appId, sandboxId, id, inboundSecret } = await findByToken(token);
+      if (inboundSecret !== null)
+        throw invalidField('idempotency-key', 'is not accepted with signed messages: webhook-id identifies them');
       return { appId, sandboxId, name: `source/${id}` };
     },
 
@@ -115,11 +149,15 @@ export function createInboundService(deps: InboundDeps) {
         actor: { scopes: [{ appId, sandboxId }], kind: 'inbound_url', id, credential: 'inbound_url' },
       };
       if (source.state === 'paused') throw new AppError('conflict', 'This source is paused.');
+      const signature = source.inboundSecret === null ? undefined : readSignatureHeaders(request.headers, clock.now());
       const content = await readBody(request, deps.bodyBytesMax, source.appId);
       const contentType = request.headers['content-type'] ?? null;
       if (contentType !== null && !isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
-      const ingestion = await ingestions.ingestInternal(source, { ...emptyItem, content, contentType });
-      return { ingestion: formatId('ingestion', ingestion.id) };
+      const item = { ...emptyItem, content, contentType };
+      const ingestionId = signature
+        ? (await storeSigned(deps, source, signature, item)).ingestionId
+        : (await ingestions.ingestInternal(source, item)).id;
+      return { ingestion: formatId('ingestion', ingestionId) };
     },
 
     /** Stores a thread's message in every thread/messages source of its agent. */

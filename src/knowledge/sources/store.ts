@@ -27,6 +27,9 @@ export type SourceRow = Owned & {
   parentSourceId: string | null;
   nextPullAt: Date | null;
   inboundToken: Buffer | null;
+  inboundSecret: Buffer | null;
+  inboundPreviousSecret: Buffer | null;
+  inboundPreviousSecretUntil: Date | null;
   createdAt: Date;
   updatedAt: Date;
 };
@@ -176,17 +179,6 @@ export function listDueSources(db: Db, now: Date, count: number) {
 
 export async function setNextPull(db: Db, appId: string, id: string, nextPullAt: Date | null): Promise<void> {
   await db`update knowledge_sources set next_pull_at = ${nextPullAt} where app_id = ${appId} and id = ${id}`;
-}
-
-export async function setInbound(db: Db, appId: string, id: string, inbound: { digest: Buffer; token: Buffer }) {
-  await db`update knowledge_sources set inbound_digest = ${inbound.digest}, inbound_token = ${inbound.token}
-    where app_id = ${appId} and id = ${id}`;
-}
-
-export async function findInboundSource(db: Db, appId: string, digest: Buffer): Promise<SourceRow | undefined> {
-  const [row] = await db<SourceRow[]>`
-    select * from knowledge_sources where app_id = ${appId} and inbound_digest = ${digest}`;
-  return row;
 }
 
 /** Sources of a kind that installations created for an agent. */

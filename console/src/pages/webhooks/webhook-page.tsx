@@ -1,0 +1,133 @@
+import { useState } from 'react';
+import { Link, useLocation } from 'wouter';
+import { call } from '../../api/client.ts';
+import type { Webhook } from '../../api/generated.ts';
+import { Button } from '../../ui/button.tsx';
+import { Id } from '../../ui/copy.tsx';
+import { FormDialog } from '../../ui/form-dialog.tsx';
+import { ErrorNotice } from '../../ui/notice.tsx';
+import { Details, PageHead } from '../../ui/page.tsx';
+import { refresh, useAction, useApi } from '../../ui/query.ts';
+import { DeleteButton } from '../../ui/resource-page.tsx';
+import { Shown } from '../../ui/shown.tsx';
+import { Time } from '../../ui/time.tsx';
+import { Deliveries } from './deliveries.tsx';
+import { WebhookForm } from './webhook-form.tsx';
+import { WebhookSecret } from './webhook-secret.tsx';
+import { EventNames, WebhookState } from './webhooks-page.tsx';
+
+/** One webhook: its events, its secret, and the log of its deliveries. */
+export function WebhookPage({ id }: { id: string }) {
+  const webhook = useApi('GET /api/v1/webhooks/{webhook}', { path: { webhook: id } });
+  return (
+    <>
+      <p className="back">
+        <Link href="/webhooks">← Webhooks</Link>
+      </p>
+      <Shown loaded={webhook}>{(found) => <WebhookBody webhook={found} onChange={webhook.replace} />}</Shown>
+    </>
+  );
+}
+
+function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webhook: Webhook) => void }) {
+  const [, navigate] = useLocation();
+  const [asking, setAsking] = useState<'edit' | 'rotate'>();
+  const [secret, setSecret] = useState<string>();
+  const path = { webhook: webhook.id };
+  const isPaused = webhook.status === 'paused';
+  const test = useAction(() => call('POST /api/v1/webhooks/{webhook}/test', { path }), {
+    say: 'The test event is on its way.',
+    refresh: ['GET /api/v1/webhooks/{webhook}/deliveries'],
+  });
+  const pause = useAction(
+    async () =>
+      onChange(
+        isPaused
+          ? await call('POST /api/v1/webhooks/{webhook}/resume', { path })
+          : await call('POST /api/v1/webhooks/{webhook}/pause', { path }),
+      ),
+    { say: isPaused ? 'It is active.' : 'It is paused.', refresh: ['GET /api/v1/webhooks/{webhook}/deliveries'] },
+  );
+  return (
+    <>
+      <PageHead title={webhook.url} lead={webhook.description}>
+        <Button busy={test.busy} disabled={isPaused} onClick={() => test.run()}>
+          Send a test event
+        </Button>
+        <Button busy={pause.busy} kind={isPaused ? 'primary' : 'plain'} onClick={() => pause.run()}>
+          {isPaused ? 'Resume' : 'Pause'}
+        </Button>
+        <Button onClick={() => setAsking('rotate')}>Rotate the secret</Button>
+        <Button onClick={() => setAsking('edit')}>Edit</Button>
+        <DeleteButton
+          title="Delete this webhook?"
+          action="Delete the webhook"
+          perform={async () => {
+            await call('DELETE /api/v1/webhooks/{webhook}', { path });
+            refresh('GET /api/v1/webhooks');
+            navigate('/webhooks');
+          }}
+        >
+          This also deletes its deliveries, also those that wait. It cannot be undone.
+        </DeleteButton>
+      </PageHead>
+      <ErrorNotice error={test.error ?? pause.error} />
+      <section className="card">
+        <Details
+          rows={[
+            ['Status', <WebhookState key="status" webhook={webhook} />],
+            ['Paused because', webhook.paused_reason],
+            ['Failing since', webhook.failing_since ? <Time key="failing" at={webhook.failing_since} /> : null],
+            ['Events', <EventNames key="events" events={webhook.events} max={100} />],
+            [
+              'Old secret valid until',
+              webhook.previous_secret_until ? <Time key="previous" at={webhook.previous_secret_until} /> : null,
+            ],
+            ['Id', <Id key="id" id={webhook.id} />],
+            ['Created', <Time key="created" at={webhook.created_at} />],
+          ]}
+        />
+      </section>
+      <Deliveries webhook={webhook} />
+      {asking === 'edit' ? (
+        <WebhookForm
+          webhook={webhook}
+          onSaved={(saved) => {
+            onChange(saved);
+            setAsking(undefined);
+          }}
+          onClose={() => setAsking(undefined)}
+        />
+      ) : null}
+      {asking === 'rotate' ? (
+        <FormDialog
+          title="Rotate the secret?"
+          lead="Deliveries are signed with both secrets until the old one ends: replace it at the receiver in that time."
+          submit="Rotate it"
+          fields={[{ name: 'overlap', label: 'How long the old one is valid too', kind: 'select', options: overlaps }]}
+          initial={{ overlap: overlaps[0]?.[0] }}
+          onSubmit={async ({ overlap }) => {
+            const body = { overlap_seconds: Number(overlap) };
+            const { secret: made, ...rotated } = await call('POST /api/v1/webhooks/{webhook}/rotate_secret', {
+              path,
+              body,
+            });
+            onChange(rotated);
+            setSecret(made);
+          }}
+          onClose={() => setAsking(undefined)}
+        />
+      ) : null}
+      {secret === undefined ? null : (
+        <WebhookSecret title="The new secret" secret={secret} onClose={() => setSecret(undefined)} />
+      )}
+    </>
+  );
+}
+
+const overlaps: [seconds: string, name: string][] = [
+  ['86400', 'A day'],
+  ['3600', 'An hour'],
+  ['604800', 'A week'],
+  ['0', 'Not at all: it has leaked'],
+];

@@ -1,0 +1,76 @@
+import type { Db } from '../../db/database.ts';
+import type { SourceRow } from './store.ts';
+
+/** A signed message that an inbound URL has accepted. */
+type InboundMessage = {
+  appId: string;
+  sourceId: string;
+  digest: Buffer;
+  ingestionId: string;
+  sentAt: Date;
+  receivedAt: Date;
+};
+
+export async function setInbound(db: Db, appId: string, id: string, inbound: { digest: Buffer; token: Buffer }) {
+  await db`update knowledge_sources set inbound_digest = ${inbound.digest}, inbound_token = ${inbound.token}
+    where app_id = ${appId} and id = ${id}`;
+}
+
+export async function findInboundSource(db: Db, appId: string, digest: Buffer): Promise<SourceRow | undefined> {
+  const [row] = await db<SourceRow[]>`
+    select * from knowledge_sources where app_id = ${appId} and inbound_digest = ${digest}`;
+  return row;
+}
+
+/** Keeps the current secret as the previous one until this time. */
+export async function replaceInboundSecret(
+  db: Db,
+  source: { appId: string; id: string },
+  next: { secret: Buffer; previousUntil: Date; now: Date },
+): Promise<SourceRow | undefined> {
+  const overlaps = next.previousUntil > next.now;
+  const [row] = await db<SourceRow[]>`
+    update knowledge_sources set inbound_secret = ${next.secret},
+      inbound_previous_secret = case when ${overlaps} then inbound_secret end,
+      inbound_previous_secret_until =
+        case when ${overlaps} and inbound_secret is not null then ${next.previousUntil}::timestamptz end
+    where app_id = ${source.appId} and id = ${source.id} returning *`;
+  return row;
+}
+
+export async function removeInboundSecret(db: Db, source: { appId: string; id: string }): Promise<void> {
+  await db`
+    update knowledge_sources
+    set inbound_secret = null, inbound_previous_secret = null, inbound_previous_secret_until = null
+    where app_id = ${source.appId} and id = ${source.id}`;
+}
+
+/** False if a message with its digest was accepted before. */
+export async function insertInboundMessage(db: Db, message: InboundMessage): Promise<boolean> {
+  const { appId, sourceId, digest, ingestionId, sentAt, receivedAt } = message;
+  const inserted = await db`
+    insert into inbound_messages (app_id, source_id, digest, ingestion_id, sent_at, received_at)
+    values (${appId}, ${sourceId}, ${digest}, ${ingestionId}, ${sentAt}, ${receivedAt})
+    on conflict do nothing`;
+  return inserted.count === 1;
+}
+
+/** Notes that a message was sent again at a later time. Undefined if it was not. */
+export async function noteResent(
+  db: Db,
+  { appId, sourceId, digest, sentAt }: Omit<InboundMessage, 'ingestionId' | 'receivedAt'>,
+): Promise<{ ingestionId: string } | undefined> {
+  const [row] = await db<{ ingestionId: string }[]>`
+    update inbound_messages set sent_at = ${sentAt}
+    where app_id = ${appId} and source_id = ${sourceId} and digest = ${digest} and sent_at < ${sentAt}
+    returning ingestion_id`;
+  return row;
+}
+
+/** Returns how many it deleted. */
+export async function deleteInboundMessages(db: Db, receivedBefore: Date, rowsMax: number): Promise<number> {
+  const deleted = await db`
+    delete from inbound_messages where ctid = any (array(
+      select ctid from inbound_messages where received_at < ${receivedBefore} limit ${rowsMax}))`;
+  return deleted.count;
+}

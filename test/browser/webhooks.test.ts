@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, test } from 'node:test';
+import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
+import { loadApp } from '../support/console.ts';
+import { isSigned, WebhookReceiver } from '../support/webhook-receiver.ts';
+
+const it = await ConsoleTest.start({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
+const receiver = await WebhookReceiver.start();
+after(async () => {
+  await it.close();
+  await receiver.close();
+});
+afterEach(() => it.closePages());
+
+test('a webhook is made with chosen events, tested, its deliveries read and repeated, its secret rotated, and paused', async () => {
+  const app = await loadApp(it.server);
+  const page = await it.openAsDeveloper(app, '/console/webhooks');
+  await page.getByRole('button', { name: 'New webhook' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('URL').fill(`${receiver.origin}/orders`);
+  await dialog.getByLabel('file.created').check();
+  await dialog.getByLabel('Your own events').fill('order.paid order.shipped');
+  await dialog.getByRole('button', { name: 'Create the webhook' }).click();
+  const secret = await dialog.getByLabel('The secret').inputValue();
+  await dialog.getByText('standardwebhooks').waitFor();
+  await dialog.getByRole('button', { name: 'I have copied it' }).click();
+  const row = page.getByRole('table', { name: 'Webhooks' }).locator('tbody tr').first();
+  await row.getByText('order.paid').waitFor();
+  await row.getByRole('link').click();
+
+  await page.getByRole('button', { name: 'Send a test event' }).click();
+  const deliveries = page.getByRole('table', { name: 'Deliveries' }).locator('tbody tr');
+  await deliveries.filter({ hasText: 'webhook.test' }).getByText('delivered').waitFor();
+  const [tested] = await receiver.waitFor('/orders', 1);
+  assert.ok(tested && isSigned(tested, secret));
+
+  // The log is live, says why a delivery failed, and repeats it.
+  receiver.respond = (response) => response.writeHead(500).end();
+  const body = { name: 'order.paid', payload: { total: 7 } };
+  await it.server.api('POST', '/api/v1/events', { key: app.secretKey, body });
+  const paid = deliveries.filter({ hasText: 'order.paid' });
+  await paid.getByText('500').waitFor();
+  await page.getByLabel('Which deliveries').selectOption('pending');
+  await deliveries.filter({ hasText: 'webhook.test' }).waitFor({ state: 'detached' });
+  await paid.getByRole('button', { name: 'Attempts' }).click();
+  await dialog.getByText('refused').waitFor();
+  await it.picture(page, 'webhook-attempts');
+  await page.keyboard.press('Escape');
+  receiver.respond = (response) => response.end();
+  await page.getByLabel('Which deliveries').selectOption('');
+  await paid.getByRole('button', { name: 'Deliver again' }).click();
+  await paid.getByText('delivered').waitFor();
+  const messages = await receiver.waitFor('/orders', 3);
+  assert.deepEqual(messages.at(-1)?.event.data, { total: 7 });
+  await it.picture(page, 'webhook');
+  assert.equal(await scrollsSideways(page), false);
+
+  await page.getByRole('button', { name: 'Rotate the secret' }).click();
+  await dialog.getByLabel('How long the old one is valid too').selectOption('3600');
+  await dialog.getByRole('button', { name: 'Rotate it' }).click();
+  const rotated = await dialog.getByLabel('The new secret').inputValue();
+  assert.notEqual(rotated, secret);
+  await dialog.getByRole('button', { name: 'I have copied it' }).click();
+  await page.getByText('Old secret valid until').waitFor();
+
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText('It is paused.').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Send a test event' }).isDisabled(), true);
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('button', { name: 'Pause' }).waitFor();
+
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await dialog.getByLabel('All events').check();
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('all events').waitFor();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await dialog.getByRole('button', { name: 'Delete the webhook' }).click();
+  await page.getByText('No webhooks yet').waitFor();
+});
+
+test('a URL that may not be fetched is refused at its field', async () => {
+  const page = await it.openAsDeveloper(await loadApp(it.server), '/console/webhooks');
+  await page.getByRole('button', { name: 'New webhook' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('URL').fill('http://10.0.0.1/');
+  await dialog.getByLabel('All events').check();
+  await dialog.getByRole('button', { name: 'Create the webhook' }).click();
+  const field = dialog.locator('.field', { has: page.getByLabel('URL') });
+  await field.locator('.hint.wrong').waitFor();
+});

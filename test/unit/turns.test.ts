@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sharedBytesPerSecond, Turns } from '../../src/http/turns.ts';
+
+const pieces = 4;
+const pieceMs = 40;
+
+/** Milliseconds until the last of some large pieces of one app has had its turn. */
+async function takeTurns(turns: Turns, app: string): Promise<number> {
+  const startedMs = performance.now();
+  for (let n = 0; n <= pieces; n++)
+    await turns.run(
+      app,
+      () => {},
+      () => (sharedBytesPerSecond * pieceMs) / 1_000,
+    );
+  return performance.now() - startedMs;
+}
+
+test('large pieces of an app are paced only while another app sends requests', async () => {
+  const turns = new Turns();
+  turns.noteRequest('large');
+  const alone = await takeTurns(turns, 'large');
+  turns.noteRequest('other');
+  turns.noteRequest('large');
+  const shared = await takeTurns(turns, 'large');
+  // Timers may fire a millisecond early.
+  assert.ok(shared >= pieces * (pieceMs - 1), `${shared} ms`);
+  assert.ok(alone < shared, `${alone} ms alone, ${shared} ms beside another app`);
+});
