@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../src/clock.ts';
 import { readConfig } from '../../src/config.ts';
+import type { DatabaseTarget } from '../../src/db/address.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createLogger, type LogLevel } from '../../src/log.ts';
 import { createServer, type QuarryServer } from '../../src/server.ts';
@@ -21,6 +22,8 @@ export type TestServerOptions = {
   logLevel?: LogLevel;
   /** A server that runs already: this one is a second process of the same installation, on its database and secret. */
   beside?: TestServer;
+  /** An installation that exists: its database, data directory and root secret, which the caller removes. */
+  installed?: { target: DatabaseTarget; db: Database; dataDir: string; secret: string };
 };
 
 export type ApiOptions = {
@@ -74,13 +77,14 @@ export type TestServer = {
  */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const { beside } = options;
-  const database = beside
-    ? { target: beside.services.target, db: beside.db, drop: async () => {} }
-    : await createTestDatabase();
+  const installed = beside
+    ? { target: beside.services.target, db: beside.db, dataDir: beside.dataDir, secret: beside.services.config.secret }
+    : options.installed;
+  const database = installed ? { ...installed, drop: async () => {} } : await createTestDatabase();
   // Processes on one database have one blob store.
-  const dataDir = beside?.dataDir ?? mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
+  const dataDir = installed?.dataDir ?? mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
   const removeAll = async () => {
-    if (beside) return;
+    if (installed) return;
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   };
@@ -89,7 +93,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     const config = readConfig({
       PORT: '0',
       QUARRY_DATA_DIR: dataDir,
-      QUARRY_SECRET: beside?.services.config.secret ?? randomBytes(32).toString('hex'),
+      QUARRY_SECRET: installed?.secret ?? randomBytes(32).toString('hex'),
       QUARRY_PARSE_WORKERS: '1',
       QUARRY_DB_POOL: '6',
       ...options.env,
