@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfig } from '../src/config.ts';
@@ -6,13 +6,18 @@ import { openDatabase } from '../src/db/database.ts';
 import { createLogger } from '../src/log.ts';
 import { createServer } from '../src/server.ts';
 import { createServices } from '../src/services.ts';
-import { Provisioner } from '../test/support/provisioner.ts';
+import { Provisioner, type TestApp } from '../test/support/provisioner.ts';
 
 type Ingestion = { id: string; status: string; error?: unknown; stats?: Record<string, unknown> };
 
-/** A whole server on its own embedded PostgreSQL, in this process, with an app, an org and calls as its secret key. */
-export async function startBenchServer(env: Record<string, string> = {}) {
-  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
+type Started = { app: TestApp; orgId: string };
+
+/**
+ * A whole server on its own embedded PostgreSQL, in this process, with an app, an org and calls as its secret key. A
+ * directory given by `keptDir` is kept, and the next server on it has the same app.
+ */
+export async function startBenchServer(env: Record<string, string> = {}, keptDir?: string) {
+  const dataDir = keptDir ?? mkdtempSync(join(tmpdir(), 'quarry-bench-'));
   const config = readConfig({ PORT: '0', QUARRY_DATA_DIR: dataDir, ...env });
   const services = await createServices(config, createLogger('warn'));
   const server = await createServer(services);
@@ -21,8 +26,12 @@ export async function startBenchServer(env: Record<string, string> = {}) {
   await services.startWorkers(server.work);
   const db = openDatabase(services.target, { poolSize: 2, applicationName: 'bench' });
   const provision = new Provisioner(db, services.secrets, services.clock);
-  const app = await provision.app();
-  const org = await provision.org(app);
+  const startedFile = join(dataDir, 'bench.json');
+  const started: Started = existsSync(startedFile)
+    ? JSON.parse(readFileSync(startedFile, 'utf8'))
+    : await provision.app().then(async (app) => ({ app, orgId: (await provision.org(app)).id }));
+  writeFileSync(startedFile, JSON.stringify(started));
+  const { app, orgId } = started;
 
   async function call<T>(method: string, path: string, body?: unknown, key = app.secretKey): Promise<T> {
     const response = await fetch(`${baseUrl}${path}`, {
@@ -38,11 +47,13 @@ export async function startBenchServer(env: Record<string, string> = {}) {
   return {
     db,
     services,
+    baseUrl,
+    app,
     post: <T = Ingestion>(path: string, body: unknown, key?: string) => call<T>('POST', path, body, key),
     /** The secret key of a further app. */
     otherApp: async () => (await provision.app()).secretKey,
     makeSource: async (type = 'knowledge/documents', payload: Record<string, unknown> = {}) =>
-      (await call<{ id: string }>('POST', '/api/v1/knowledge_sources', { type, payload, org: org.id })).id,
+      (await call<{ id: string }>('POST', '/api/v1/knowledge_sources', { type, payload, org: orgId })).id,
     /** Waits until the ingestion is over; throws when it failed. */
     async finished(ingestion: Ingestion): Promise<Ingestion> {
       let now = ingestion;
@@ -82,7 +93,7 @@ export async function startBenchServer(env: Record<string, string> = {}) {
       await db.end();
       await server.close();
       await services.close();
-      rmSync(dataDir, { recursive: true, force: true });
+      if (keptDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }

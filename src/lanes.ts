@@ -1,3 +1,7 @@
+/** What other processes have of the same resource: free slots, and how many each lane holds. */
+type Elsewhere = { free: number; held: ReadonlyMap<string, number> };
+const nowhere: Elsewhere = { free: 0, held: new Map() };
+
 /**
  * Shares the slots of one resource (threads, processes, jobs) among apps. Each app has its own lane. A lane gets another
  * slot only while it holds fewer slots than are free, so a single lane gets half of them and the next lane never waits
@@ -54,15 +58,17 @@ export class Lanes<Item> {
     return true;
   }
 
-  /** The next item, which then holds a slot of its lane; undefined when no waiting lane may have one. */
-  take(): { lane: string; item: Item } | undefined {
-    let next: { name: string; lane: Lane<Item> } | undefined;
-    const share = this.#share();
-    for (const [name, lane] of this.#lanes) {
-      if (lane.items.length === 0 || lane.held >= Math.min(share, this.#slots - this.#held)) continue;
-      if (!next || lane.held < next.lane.held || (lane.held === next.lane.held && lane.used < next.lane.used))
-        next = { name, lane };
-    }
+  /** Whether a waiting lane may have a slot. */
+  get canTake(): boolean {
+    return this.#next(nowhere) !== undefined;
+  }
+
+  /**
+   * The next item, which then holds a slot of its lane; undefined when no waiting lane may have one.
+   * @param elsewhere for work that any process may take: the rule then holds here and over all processes.
+   */
+  take(elsewhere: Elsewhere = nowhere): { lane: string; item: Item } | undefined {
+    const next = this.#next(elsewhere);
     const item = next?.lane.items.shift();
     if (!next || item === undefined) return undefined;
     this.#waiting -= 1;
@@ -88,6 +94,20 @@ export class Lanes<Item> {
     this.#waiting = 0;
     for (const [name, lane] of this.#lanes) this.#forgetIdle(name, lane);
     return items;
+  }
+
+  /** The waiting lane that holds the fewest slots in all processes, then the one that has used the least here. */
+  #next(elsewhere: Elsewhere): { name: string; lane: Lane<Item>; heldByAll: number } | undefined {
+    const share = this.#share();
+    const free = this.#slots - this.#held;
+    let next: { name: string; lane: Lane<Item>; heldByAll: number } | undefined;
+    for (const [name, lane] of this.#lanes) {
+      const heldByAll = lane.held + (elsewhere.held.get(name) ?? 0);
+      if (lane.items.length === 0 || lane.held >= Math.min(share, free) || heldByAll >= free + elsewhere.free) continue;
+      if (!next || heldByAll < next.heldByAll || (heldByAll === next.heldByAll && lane.used < next.lane.used))
+        next = { name, lane, heldByAll };
+    }
+    return next;
   }
 
   /** How many slots a lane may hold. */

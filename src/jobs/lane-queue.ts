@@ -15,6 +15,14 @@ export const laneIndex = `
   create index if not exists quarry_jobs_by_lane on graphile_worker._private_jobs ((${lane}), priority, run_at)
   where is_available`;
 
+/** For counting the jobs that hold a slot, of which there are few, without reading the waiting ones. */
+const holdsSlot = `locked_by is not null and not coalesce(flags ? 'waits', false)`;
+export const slotIndex = `
+  create index if not exists quarry_jobs_in_slots on graphile_worker._private_jobs ((${lane}), locked_by) where ${holdsSlot}`;
+
+/** Processes take turns at claiming jobs, so that each sees what the others have. */
+const claimLock = 'pg_advisory_xact_lock(7130241004)';
+
 /** The ids of these tasks in the queue. */
 export async function findTaskIds(pool: pg.Pool, tasks: string[]): Promise<Map<number, string>> {
   await pool.query(
@@ -64,9 +72,44 @@ export async function findDueJobs(
   };
 }
 
+/**
+ * Locks the jobs that `choose` names, given the number of jobs that each lane has in the slots of other processes. No
+ * process claims jobs between the count and the lock. A claim that the database forgets when it crashes is no loss: it
+ * was committed before anything that the job wrote.
+ */
+export async function claimJobs(
+  pool: pg.Pool,
+  poolId: string,
+  choose: (heldElsewhere: Map<string, number>) => string[],
+): Promise<LockedJob[]> {
+  const client = await pool.connect();
+  let failure: Error | undefined;
+  try {
+    // One round trip. The driver returns the results of several statements as an array, which its types do not say.
+    const results: unknown = await client.query(
+      `begin; set local synchronous_commit = off; select ${claimLock};
+       select ${lane} as lane, count(*)::integer as held from graphile_worker._private_jobs
+       where ${holdsSlot} and locked_by <> ${client.escapeLiteral(poolId)} group by 1`,
+    );
+    const rows = (results as pg.QueryResult<{ lane: string; held: number }>[]).at(-1)?.rows ?? [];
+    const ids = choose(new Map(rows.map((row) => [row.lane, row.held])));
+    const jobs = ids.length === 0 ? [] : await lockJobs(client, poolId, ids);
+    await client.query('commit');
+    return jobs;
+  } catch (error) {
+    failure = error instanceof Error ? error : new Error(String(error));
+    throw error;
+  } finally {
+    // A connection whose transaction failed is closed.
+    client.release(failure);
+  }
+}
+
+type LockedJob = Omit<Job, 'task_identifier'>;
+
 /** Locks these jobs for a worker pool, except those taken in the meantime; at most one of each named queue. */
-export async function lockJobs(pool: pg.Pool, poolId: string, ids: string[]): Promise<Omit<Job, 'task_identifier'>[]> {
-  const { rows } = await pool.query<Omit<Job, 'task_identifier'>>({
+export async function lockJobs(db: pg.Pool | pg.PoolClient, poolId: string, ids: string[]): Promise<LockedJob[]> {
+  const { rows } = await db.query<LockedJob>({
     name: 'lock-jobs',
     text: `
       with free as (

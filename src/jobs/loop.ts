@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Job } from 'graphile-worker';
 import pg from 'pg';
@@ -6,16 +5,20 @@ import { type DatabaseTarget, pgConnection } from '../db/address.ts';
 import { Lanes } from '../lanes.ts';
 import type { Logger } from '../log.ts';
 import { HeldJob } from './held-job.ts';
-import { type DueJob, findDueJobs, findTaskIds, lockJobs } from './lane-queue.ts';
+import { claimJobs, type DueJob, findDueJobs, findTaskIds, lockJobs } from './lane-queue.ts';
 
 type LoopOptions = {
+  /** The name under which jobs are locked. */
+  id: string;
   pool: pg.Pool;
   target: DatabaseTarget;
   tasks: string[];
-  /** Concurrent jobs of one app; the same number again is left for other apps. */
+  /** Concurrent jobs of one app in each process; the same number again is left for other apps. */
   concurrency: number;
+  /** Processes that take jobs from this database, including this one. */
+  workers(): number;
   /** Runs a job. Resolves when the loop may take the next one, rejects when the job must be retried. */
-  run(job: Job, poolId: string): Promise<void>;
+  run(job: Job): Promise<void>;
   log: Logger;
 };
 
@@ -28,8 +31,6 @@ const reconnectMs = 500;
  * two. graphile-worker defines how jobs are stored, added, retried and recovered.
  */
 export class JobLoop {
-  /** The name under which jobs are locked. */
-  readonly id = `worker-${randomBytes(9).toString('hex')}`;
   readonly #options: LoopOptions;
   readonly #lanes: Lanes<DueJob>;
   readonly #running = new Set<Promise<void>>();
@@ -88,12 +89,10 @@ export class JobLoop {
       const from = this.#after;
       const { due, last } = await findDueJobs(pool, [...this.#tasks.keys()], concurrency, from);
       this.#after = last;
-      const chosen = this.#choose(due);
-      this.#isBlocked ||= due.length > chosen.length;
-      if (chosen.length > 0) {
-        idlePages = 0;
-        await this.#start(chosen);
-      } else {
+      const chosen = await this.#claim(due);
+      this.#isBlocked ||= due.length > chosen;
+      if (chosen > 0) idlePages = 0;
+      else {
         // A page that starts in the middle does not cover the lanes before it; the next pages start there.
         idlePages += 1;
         if (last === '' && (from === '' || idlePages > 1)) return;
@@ -101,36 +100,47 @@ export class JobLoop {
     }
   }
 
-  /** Each of these already holds a slot in its lane. */
-  #choose(due: DueJob[]): DueJob[] {
+  /** Starts the due jobs whose lanes have a free slot. Returns how many had one. */
+  async #claim(due: DueJob[]): Promise<number> {
+    const { id, pool, concurrency, workers } = this.#options;
     for (const job of due) this.#lanes.add(job.lane, job);
     const chosen: DueJob[] = [];
-    for (let next = this.#lanes.take(); next; next = this.#lanes.take()) chosen.push(next.item);
-    this.#lanes.drain();
-    return chosen;
+    const choose = (held: Map<string, number>): string[] => {
+      const heldElsewhere = [...held.values()].reduce((sum, count) => sum + count, 0);
+      // The other processes are taken to have as many slots as this one.
+      const elsewhere = { free: (workers() - 1) * 2 * concurrency - heldElsewhere, held };
+      for (let next = this.#lanes.take(elsewhere); next; next = this.#lanes.take(elsewhere)) chosen.push(next.item);
+      return chosen.map(({ id }) => id);
+    };
+    let rows: Awaited<ReturnType<typeof lockJobs>> = [];
+    try {
+      if (workers() > 1 && this.#lanes.canTake) rows = await claimJobs(pool, id, choose);
+      else if (this.#lanes.canTake) rows = await lockJobs(pool, id, choose(new Map()));
+    } finally {
+      this.#lanes.drain();
+      this.#start(rows, chosen);
+    }
+    return chosen.length;
   }
 
-  async #start(chosen: DueJob[]): Promise<void> {
+  /** Each chosen job already holds a slot in its lane. */
+  #start(rows: Omit<Job, 'task_identifier'>[], chosen: DueJob[]): void {
     const lanes = new Map(chosen.map(({ id, lane }) => [id, lane]));
-    try {
-      const ids = chosen.map(({ id }) => id);
-      for (const row of await lockJobs(this.#options.pool, this.id, ids)) {
-        const lane = lanes.get(String(row.id)) ?? '';
-        lanes.delete(String(row.id));
-        const running = this.#run({ ...row, task_identifier: this.#tasks?.get(row.task_id) ?? '' }, lane);
-        this.#running.add(running);
-        void running.finally(() => this.#running.delete(running));
-      }
-    } finally {
-      // Another process was faster.
-      for (const lane of lanes.values()) this.#lanes.release(lane, 0);
+    for (const row of rows) {
+      const lane = lanes.get(String(row.id)) ?? '';
+      lanes.delete(String(row.id));
+      const running = this.#run({ ...row, task_identifier: this.#tasks?.get(row.task_id) ?? '' }, lane);
+      this.#running.add(running);
+      void running.finally(() => this.#running.delete(running));
     }
+    // Another process was faster.
+    for (const lane of lanes.values()) this.#lanes.release(lane, 0);
   }
 
   async #run(job: Job, lane: string): Promise<void> {
-    const held = new HeldJob(this.#options.pool, this.id, job);
+    const held = new HeldJob(this.#options.pool, this.#options.id, job);
     const startedMs = performance.now();
-    const failure = await this.#options.run(job, this.id).then(
+    const failure = await this.#options.run(job).then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );

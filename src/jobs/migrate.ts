@@ -4,7 +4,7 @@ import { findFact, putFact } from '../db/server-facts.ts';
 import type { Logger } from '../log.ts';
 import { dependencyVersion } from '../version.ts';
 import { openJobPool } from './connection.ts';
-import { laneIndex } from './lane-queue.ts';
+import { laneIndex, slotIndex } from './lane-queue.ts';
 import { setAsideIndex } from './set-aside.ts';
 
 /** One process at a time creates the tables of the job queue. Any number works that no other lock uses. */
@@ -22,6 +22,7 @@ export async function migrateJobs(db: Database, target: DatabaseTarget, log: Log
       await putFact(connection, 'job_queue', wanted);
     }
     await connection.runScript(laneIndex);
+    await connection.runScript(slotIndex);
     await connection.runScript(setAsideIndex);
   } finally {
     await connection`select pg_advisory_unlock(${lockKey})`.catch(() => {});

@@ -25,6 +25,7 @@ export class Presence {
   #client: pg.Client | undefined;
   #suspects = new Set<string>();
   #keptAt = performance.now();
+  #workers = 1;
   readonly #onCrash: (task: string) => void;
 
   /** @param onCrash is called for each job that was active when its process died. */
@@ -34,6 +35,11 @@ export class Presence {
     this.#poolId = poolId;
     this.#log = log;
     this.#done = this.#run();
+  }
+
+  /** Living worker pools, including this one, as of the last check. */
+  get workers(): number {
+    return this.#workers;
   }
 
   async stop(): Promise<void> {
@@ -46,6 +52,7 @@ export class Presence {
     while (!this.#stopping.signal.aborted) {
       try {
         const client = await this.#connect();
+        await this.#count(client);
         await this.#sweep(client);
         await this.#keep(client);
         await this.#pause(sweepMs);
@@ -70,6 +77,12 @@ export class Presence {
     await client.query('select pg_advisory_lock($1, hashtext($2))', [presenceLockSpace, this.#poolId]);
     this.#suspects = new Set();
     return client;
+  }
+
+  async #count(client: pg.Client): Promise<void> {
+    const workers = await countWorkers(client);
+    if (workers !== this.#workers) this.#log.info({ workers }, 'Jobs are shared with other processes');
+    this.#workers = workers;
   }
 
   async #sweep(client: pg.Client): Promise<void> {
@@ -126,4 +139,14 @@ export class Presence {
   async #pause(ms: number): Promise<void> {
     await wait(ms, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {});
   }
+}
+
+async function countWorkers(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ count: number }>(
+    `select count(distinct objid)::integer as count from pg_locks
+     where locktype = 'advisory' and classid = $1::bigint::oid and objsubid = 2 and granted
+       and database = (select oid from pg_database where datname = current_database())`,
+    [presenceLockSpace],
+  );
+  return Math.max(1, rows[0]?.count ?? 1);
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Job } from 'graphile-worker';
 import type pg from 'pg';
@@ -51,13 +52,15 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     await pool.end();
     throw error;
   }
+  const poolId = `worker-${randomBytes(9).toString('hex')}`;
   const running: Running = {
-    ...{ pool, log, onCrash, trial, stopping: new AbortController() },
-    poolId: () => loop.id,
+    ...{ pool, poolId, log, onCrash, trial, stopping: new AbortController() },
     workSlots: new WorkSlots(concurrency),
     waiting: new WaitingJobs(waits),
   };
+  const presence = new Presence(target, poolId, log, onCrash);
   const loop = new JobLoop({
+    ...{ id: poolId, workers: () => presence.workers },
     ...{ pool, target, concurrency, log, tasks: Object.keys(tasks) },
     run: async (job) => {
       const name = job.task_identifier;
@@ -67,7 +70,6 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
       await startTask(running, { name, task, repeat }, job.payload as JobPayload, job);
     },
   });
-  const presence = new Presence(target, loop.id, log, onCrash);
   let stopped: Promise<void> | undefined;
   return {
     stop(patienceMs) {
@@ -87,7 +89,7 @@ function connections(concurrency: number): number {
 
 type Running = {
   pool: pg.Pool;
-  poolId(): string;
+  poolId: string;
   log: Logger;
   onCrash(task: string): void;
   trial: Trial | undefined;
@@ -102,7 +104,7 @@ type NamedTask = { name: string; task: Task; repeat: Recurring | undefined };
 /** Resolves when the job has ended, or when it waits for an external response and its slot is free. */
 async function startTask(running: Running, named: NamedTask, payload: JobPayload, job: Job): Promise<void> {
   const { stopping, waiting } = running;
-  const held = new HeldJob(running.pool, running.poolId(), job);
+  const held = new HeldJob(running.pool, running.poolId, job);
   const app = appOf(payload);
   if (!stopping.signal.aborted && !waiting.hasRoom(named.name, app)) {
     await held.release(waiting.retryMs());
@@ -237,7 +239,7 @@ async function addNext(pool: pg.Pool, { task, everySeconds }: Recurring): Promis
 }
 
 async function stop(
-  { pool, stopping, workSlots, waiting, log }: Running,
+  { pool, poolId, stopping, workSlots, waiting, log }: Running,
   loop: JobLoop,
   presence: Presence,
   patienceMs: number,
@@ -247,7 +249,7 @@ async function stop(
   const finished = Promise.allSettled([loop.stop(), waiting.ended()]).then(() => true);
   if (!(await Promise.race([finished, wait(patienceMs, false, { ref: false })]))) {
     log.warn('Released jobs that did not finish in time');
-    await releaseJobs(pool, loop.id, undefined).catch(() => {});
+    await releaseJobs(pool, poolId, undefined).catch(() => {});
   }
   await presence.stop();
   await Promise.race([pool.end(), wait(forceMs, undefined, { ref: false })]);

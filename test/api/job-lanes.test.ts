@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { after, afterEach, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { newUuid } from '../../src/ids.ts';
 import { addJob } from '../../src/jobs/queue.ts';
 import { startWorkers, type Task, type Workers } from '../../src/jobs/workers.ts';
@@ -79,9 +83,10 @@ test('of ten thousand jobs of one app and ten of another the ten are among the f
   const order: string[] = [];
   const ended = Promise.withResolvers<void>();
   await database.db`
-    select graphile_worker.add_job('work', json_build_object('appId', ${hostile}::uuid)) from generate_series(1, 10000)`;
-  await database.db`
-    select graphile_worker.add_job('work', json_build_object('appId', ${other}::uuid)) from generate_series(1, 10)`;
+    select count(*) from graphile_worker.add_jobs(array(
+      select row('work', json_build_object('appId', case when n <= 10000 then ${hostile}::uuid else ${other}::uuid end),
+        null, null, null, null, null, null)::graphile_worker.job_spec
+      from generate_series(1, 10010) n order by n))`;
   const work: Task = async (payload) => {
     order.push((payload as { appId: string }).appId);
     if (order.filter((one) => one === other).length === 10) ended.resolve();
@@ -106,4 +111,48 @@ test('more apps than a look goes through are all served, in every process', asyn
   const [{ count } = { count: -1 }] = await database.db<{ count: number }[]>`
     select count(*)::integer as count from graphile_worker._private_jobs where attempts > 1`;
   assert.equal(count, 0);
+});
+
+/** A process that takes jobs, with the lines that it writes. */
+function spawnWorker() {
+  const program = fileURLToPath(new URL('../support/job-worker.ts', import.meta.url));
+  const child = spawn(process.execPath, [program, JSON.stringify(database.target), 'info'], { stdio: 'pipe' });
+  const taken: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    taken.push(line.replace('took hangs of ', ''));
+    child.emit('taken');
+  });
+  const isShared = new Promise<void>((resolve) => {
+    createInterface({ input: child.stderr }).on('line', (line) => line.includes('"workers":2') && resolve());
+  });
+  return { child, taken, isShared };
+}
+
+test('two worker processes share the places of all: two apps leave one for a third, whichever process has it', async () => {
+  const pair = [spawnWorker(), spawnWorker()];
+  const taken = () => pair.flatMap((worker) => worker.taken);
+  const until = async (count: number) => {
+    while (taken().length < count) await Promise.race(pair.map(({ child }) => once(child, 'taken')));
+  };
+  try {
+    await Promise.all(pair.map(({ isShared }) => isShared));
+    // Each process has two places. Without a common count each would give one to either app.
+    const add = (appId: string) => database.db`
+      select graphile_worker.add_job('hangs', json_build_object('appId', ${appId}::uuid)) from generate_series(1, 10)`;
+    await add(hostile);
+    await until(2);
+    await add(other);
+    await until(3);
+    // This job waits until the processes have looked again.
+    const third = newUuid();
+    await addJob(database.db, 'hangs', { appId: third }, { runAt: new Date(Date.now() + 1_500) });
+    await until(4);
+    assert.deepEqual(
+      [hostile, other, third].map((app) => taken().filter((one) => one === app).length),
+      [2, 1, 1],
+    );
+  } finally {
+    for (const { child } of pair) child.kill('SIGKILL');
+    await Promise.all(pair.map(({ child }) => child.exitCode ?? once(child, 'exit')));
+  }
 });

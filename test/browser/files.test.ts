@@ -81,6 +81,43 @@ test('files that are dropped on the page are uploaded, and an upload that is ref
   await page.locator('table.list').getByRole('link', { name: 'dropped.txt' }).waitFor();
 });
 
+test('a file dropped beside the box does not make the browser leave', async () => {
+  const page = await it.openAsDeveloper(app, '/console/kv');
+  await page.getByRole('heading', { name: 'Key-value' }).waitFor();
+  const prevented = await page.evaluate(`(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(['x'], 'beside.txt'));
+    return ['dragover', 'drop'].map((kind) => {
+      const event = new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: data });
+      document.querySelector('h1').dispatchEvent(event);
+      return event.defaultPrevented;
+    });
+  })()`);
+  assert.deepEqual(prevented, [true, true]);
+});
+
+test('an upload that ends while another page is open is shown there, and in the list afterwards', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route('**/api/v1/files/uploads', async (route) => {
+    await held;
+    await route.continue();
+  });
+  const buffer = Buffer.from('slow tide');
+  await page.getByText('No files yet').or(page.locator('table.list')).waitFor();
+  await page.locator('input[type=file]').setInputFiles({ name: 'slow.txt', mimeType: 'text/plain', buffer });
+  await page.getByRole('progressbar', { name: 'Upload of slow.txt' }).waitFor();
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Knowledge' }).click();
+  await page.getByRole('heading', { name: 'Knowledge' }).waitFor();
+  release();
+  await page.getByRole('list', { name: 'Uploads' }).getByRole('link', { name: 'slow.txt' }).waitFor();
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Files' }).click();
+  await page.locator('table.list').getByRole('link', { name: 'slow.txt' }).waitFor();
+});
+
 test('an upload shows how much has gone out, and can be stopped', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   // The server is not asked: what is under way stays under way until it is stopped.

@@ -43,6 +43,9 @@ test('every operation has one row that says where it is reached', () => {
 const otherwise: Record<string, string> = {
   'POST /api/v1/files/uploads': "'/api/v1/files/uploads'",
   'GET /api/v1/automation_runs/{automation_run}/stream': "'/api/v1/automation_runs/{automation_run}/stream'",
+  'GET /api/v1/automation_runs/{automation_run}/output_stream':
+    "'/api/v1/automation_runs/{automation_run}/output_stream'",
+  'GET /api/v1/kv_watch': "'/api/v1/kv_watch'",
 };
 
 function isCalled(request: string, text: string): boolean {

@@ -2,17 +2,22 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { serveTrial, trialIn } from '../../src/jobs/trial.ts';
 import { startWorkers, type Task } from '../../src/jobs/workers.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger, type LogLevel } from '../../src/log.ts';
 
 /*
  * A worker process for crash tests, which says on standard output what it takes. Of its tasks `stuck` never finishes,
  * `waits` waits outside for ever, `throws` throws where nobody can catch it, `dies` ends the process, and `calm` is
- * done. Its only argument is the database's address as JSON. Forked, it runs one suspected job.
+ * done. `hangs` takes a slot for ever and says for which app. The arguments are the database's address as JSON, and the
+ * log level, `silent` unless given. Forked, it runs one suspected job.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const tasks: Record<string, Task> = {
   async stuck() {
     say('took stuck');
+    await new Promise(() => {});
+  },
+  async hangs(payload) {
+    say(`took hangs of ${(payload as { appId: string }).appId}`);
     await new Promise(() => {});
   },
   async waits(_payload, { waitOutside }) {
@@ -37,7 +42,7 @@ const tasks: Record<string, Task> = {
     say('took calm');
   },
 };
-const log = createLogger('silent');
+const log = createLogger((process.argv[3] ?? 'silent') as LogLevel);
 if (process.send)
   serveTrial(async ({ task }) => ({ run: tasks[task] ?? (() => Promise.reject(new Error(task))), log }));
 else {

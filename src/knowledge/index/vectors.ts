@@ -18,8 +18,12 @@ type CodeTable = {
 /** Codes of whole sources, and single packed vectors, which never change: reading 200 of them costs more than the rest. */
 export type VectorCache = { codes: Cache<CodeTable>; vectors: Cache<Buffer> };
 
-/** Candidates that the exact cosine reranks: enough for .95 of the exact top ten with every embedder tested. */
+/**
+ * Candidates that the exact cosine reranks, up to 10,000 chunks, and with the square root of their number beyond: enough
+ * for .95 of the exact top ten at any size.
+ */
 const candidatesMin = 200;
+const chunksOfCandidatesMin = 10_000;
 
 /** Ranks the scope's allowed chunks with vectors of this model by cosine; at most `count`, best first. */
 export async function rankByVector(
@@ -59,7 +63,8 @@ export async function rankByVector(
     }
   }
   const allowed = { distances: distances.subarray(0, found), rows: rows.subarray(0, found) };
-  const nearest = nearestRows(allowed.distances, allowed.rows, words * 32, Math.max(candidatesMin, count));
+  const candidates = Math.ceil(candidatesMin * Math.sqrt(Math.max(1, found / chunksOfCandidatesMin)));
+  const nearest = nearestRows(allowed.distances, allowed.rows, words * 32, Math.max(candidates, count));
   const places = nearest.map((row) => ({ row, ...placeOfRow(scope, row) }));
   const vectors = await loadVectors(tx, appId, embedder.model, places, cache.vectors);
   return vectors

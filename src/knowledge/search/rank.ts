@@ -35,54 +35,53 @@ export type Ranked = { row: number; score: number };
 
 /** The `count` best rows with a positive score, best first; equal scores in order of the rows. */
 export function bestRows(scores: Float32Array, count: number): Ranked[] {
-  const heap: Ranked[] = [];
-  let floor = 0;
+  let floor = scoreOfRank(scores, count);
+  let best: Ranked[] = [];
+  const keepBest = () => {
+    best = best.sort((a, c) => c.score - a.score || a.row - c.row).slice(0, count);
+  };
   for (let row = 0; row < scores.length; row++) {
     const score = scores[row] as number;
-    if (score <= floor && (score <= 0 || heap.length >= count)) continue;
-    if (heap.length < count) {
-      heap.push({ row, score });
-      siftUp(heap);
-    } else {
-      heap[0] = { row, score };
-      siftDown(heap);
-    }
-    if (heap.length >= count) floor = heap[0]?.score ?? 0;
+    if (score <= 0 || score < floor) continue;
+    best.push({ row, score });
+    if (best.length < count * 4) continue;
+    // Many rows are about as good: a later one has to be better than the last that is kept.
+    keepBest();
+    floor = nextFloat(best.at(-1)?.score ?? 0);
   }
-  return heap.sort((a, c) => c.score - a.score || a.row - c.row);
+  keepBest();
+  return best;
 }
 
-function worse(a: Ranked | undefined, c: Ranked | undefined): boolean {
-  if (!a || !c) return false;
-  return a.score < c.score || (a.score === c.score && a.row > c.row);
+const oneFloat = new Float32Array(1);
+const itsBits = new Uint32Array(oneFloat.buffer);
+
+/** The next greater 32-bit float of a positive one. */
+function nextFloat(value: number): number {
+  oneFloat[0] = value;
+  itsBits[0] = (itsBits[0] as number) + 1;
+  return oneFloat[0] as number;
 }
 
-function siftUp(heap: Ranked[]): void {
-  for (let i = heap.length - 1; i > 0; ) {
-    const parent = (i - 1) >> 1;
-    if (!worse(heap[i], heap[parent])) return;
-    swap(heap, i, parent);
-    i = parent;
+const buckets = 4_096;
+
+/** A score that at least `count` rows reach, near the greatest such score; 0 when fewer rows have one. */
+export function scoreOfRank(scores: Float32Array, count: number): number {
+  let largest = 0;
+  for (let row = 0; row < scores.length; row++) if ((scores[row] as number) > largest) largest = scores[row] as number;
+  if (largest === 0) return 0;
+  const histogram = new Uint32Array(buckets + 1);
+  const scale = buckets / largest;
+  for (let row = 0; row < scores.length; row++) {
+    const bucket = ((scores[row] as number) * scale) | 0;
+    histogram[bucket] = (histogram[bucket] as number) + 1;
   }
-}
-
-function siftDown(heap: Ranked[]): void {
-  for (let i = 0; ; ) {
-    let least = i;
-    for (const child of [2 * i + 1, 2 * i + 2])
-      if (child < heap.length && worse(heap[child], heap[least])) least = child;
-    if (least === i) return;
-    swap(heap, i, least);
-    i = least;
+  let found = 0;
+  for (let bucket = buckets; bucket > 0; bucket--) {
+    found += histogram[bucket] as number;
+    if (found >= count) return (bucket / scale) * (1 - 1e-6);
   }
-}
-
-function swap(heap: Ranked[], i: number, j: number): void {
-  const a = heap[i];
-  const c = heap[j];
-  if (!a || !c) return;
-  heap[i] = c;
-  heap[j] = a;
+  return 0;
 }
 
 /** The rows with the smallest distances among those allowed, by counting sort over the distances. */

@@ -1,5 +1,5 @@
 import type { PostingColumns } from '../../content/postings.ts';
-import { allowedBit, bestRows, liveBit, type Ranked } from './rank.ts';
+import { allowedBit, bestRows, liveBit, type Ranked, scoreOfRank } from './rank.ts';
 
 /**
  * BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and idf = ln(1 + (N − df + ½) / (df + ½)). N, df and
@@ -146,27 +146,6 @@ function pruned(scores: Float32Array, rest: number, next: RankTerm, count: numbe
     candidates.push({ row, score });
   }
   return candidates;
-}
-
-const buckets = 4_096;
-
-/** A score that at least `count` rows reach, near the greatest such score; 0 when fewer rows have one. */
-function scoreOfRank(scores: Float32Array, count: number): number {
-  let largest = 0;
-  for (let row = 0; row < scores.length; row++) if ((scores[row] as number) > largest) largest = scores[row] as number;
-  if (largest === 0) return 0;
-  const histogram = new Uint32Array(buckets + 1);
-  const scale = buckets / largest;
-  for (let row = 0; row < scores.length; row++) {
-    const bucket = ((scores[row] as number) * scale) | 0;
-    histogram[bucket] = (histogram[bucket] as number) + 1;
-  }
-  let found = 0;
-  for (let bucket = buckets; bucket > 0; bucket--) {
-    found += histogram[bucket] as number;
-    if (found >= count) return (bucket / scale) * (1 - 1e-6);
-  }
-  return 0;
 }
 
 function weigh({ lists }: RankTerm, { chunks, hasDead }: ScopeStatistics, rows: Uint8Array): TermWeight {

@@ -16,7 +16,7 @@ import { layOutScope, type Scope } from './scope.ts';
 import { titleWeight } from './score.ts';
 import { type Fragment, listAllowed, listScope } from './store.ts';
 
-export type SearchMode = 'hybrid' | 'vector' | 'fulltext';
+type SearchMode = 'hybrid' | 'vector' | 'fulltext';
 
 type SearchRequest = {
   appId: string;
