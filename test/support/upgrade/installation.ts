@@ -125,6 +125,13 @@ export async function useInstallation(
       acl: { add: [{ principal_type: 'team', principal: team, actions: ['read'] }] },
     });
     await create('/files', { filename: 'pixel.png', content_type: 'image/png', data: pixel, share: true });
+    const named = Object.entries({ filename: 'scan.txt', content_type: 'text/plain' });
+    const upload = {
+      ...{ 'tus-resumable': '1.0.0', 'upload-length': '9' },
+      'upload-metadata': named.map(([name, value]) => `${name} ${Buffer.from(value).toString('base64')}`).join(','),
+    };
+    const begun = await server.api('POST', '/api/v1/uploads', { ...credentials.key, headers: upload });
+    assert.equal(begun.status, 201, begun.text);
     const toConfig = { destination_kind: 'config', destination_path: 'handbook' };
     await create('/extractions', { file: made.id, ...toConfig });
     const ofSite = await create('/extractions', { url: `${site}/`, mode: 'site', destination_kind: 'storage' });
