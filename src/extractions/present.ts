@@ -1,3 +1,4 @@
+import type { CrawlSettings } from '../crawls/types.ts';
 import { type FileLinks, presentFile } from '../files/present.ts';
 import { compact, iso } from '../http/present.ts';
 import { formatId } from '../ids.ts';
@@ -11,7 +12,22 @@ export async function presentExtraction(deps: FileLinks, view: ExtractionView, n
 
 /** The same without its outputs: a site may have thousands. */
 export function presentWithoutOutputs({ row, leftOut }: ExtractionView) {
-  return { ...presentSummary(row), ...(leftOut.length > 0 ? { left_out: leftOut } : {}) };
+  return { ...presentSummary(row), ...presentOptions(row), ...(leftOut.length > 0 ? { left_out: leftOut } : {}) };
+}
+
+/** The options of a site, as the request that starts the same one again has them. */
+function presentOptions({ kind, options }: ExtractionRow) {
+  if (kind !== 'site') return {};
+  const { includePaths, excludePaths, maxDepth, allowSubdomains, ignoreRobots, sitemap } =
+    options as unknown as CrawlSettings;
+  return compact({
+    include_paths: includePaths.length > 0 ? includePaths : null,
+    exclude_paths: excludePaths.length > 0 ? excludePaths : null,
+    max_depth: maxDepth,
+    allow_subdomains: allowSubdomains,
+    ignore_robots: ignoreRobots,
+    sitemap,
+  });
 }
 
 export async function* presentOutputs(deps: FileLinks, { outputs, files }: ExtractionView, now: Date) {

@@ -7,6 +7,8 @@ import { limits } from '../limits.ts';
 
 const optionalText = Type.Optional(Type.String());
 const kind = Type.Enum(['document', 'link', 'site']);
+const optionalPaths = Type.Optional(Type.Array(Type.String(), { description: 'An option of the site; not in lists.' }));
+const sitemapUse = Type.Enum(['include', 'skip', 'only']);
 const errorMembers = Type.Object({ code: Type.String(), message: Type.String() });
 
 export const extractionOutputSchema = Type.Object(
@@ -53,6 +55,12 @@ export const extractionSchema = Type.Object(
     url: optionalText,
     mode: Type.Optional(Type.Enum(['link', 'site'])),
     max_pages: Type.Optional(Type.Integer()),
+    include_paths: optionalPaths,
+    exclude_paths: optionalPaths,
+    max_depth: Type.Optional(Type.Integer()),
+    allow_subdomains: Type.Optional(Type.Boolean()),
+    ignore_robots: Type.Optional(Type.Boolean()),
+    sitemap: Type.Optional(sitemapUse),
     agent: optionalText,
     org: optionalText,
     failure_reason: Type.Optional(

@@ -247,6 +247,15 @@ test('paths, depth and sitemaps narrow and widen what is read', async () => {
   const url = `${site.origin}/docs/`;
   const narrow = await extract(url, { include_paths: ['/docs/'], exclude_paths: ['/docs/old'], max_depth: 2 });
   assert.deepEqual(paths(narrow).sort(), ['/docs/', '/docs/hidden', '/docs/one', '/docs/two']);
+  // What started it can be read, and starts the same again.
+  const { include_paths, exclude_paths, max_depth, allow_subdomains, ignore_robots, sitemap } = narrow;
+  assert.deepEqual(
+    { include_paths, exclude_paths, max_depth, allow_subdomains, ignore_robots, sitemap },
+    {
+      ...{ include_paths: ['/docs/'], exclude_paths: ['/docs/old'], max_depth: 2 },
+      ...{ allow_subdomains: false, ignore_robots: false, sitemap: 'include' },
+    },
+  );
   const without = await extract(url, { sitemap: 'skip', max_depth: 1 });
   assert.deepEqual(paths(without).sort(), ['/', '/blog/one', '/docs/', '/docs/old/x', '/docs/one']);
   const only = await extract(url, { sitemap: 'only' });

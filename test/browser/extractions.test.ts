@@ -1,6 +1,7 @@
+import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import { ConsoleTest, pdfDrawn } from '../support/browser.ts';
-import { loadApp } from '../support/console.ts';
+import { choosePrincipal, loadApp } from '../support/console.ts';
 import { docx, pdfOfPages } from '../support/documents.ts';
 import { startSite } from '../support/fixture-site.ts';
 
@@ -100,6 +101,58 @@ test('a site is read before one’s eyes, and pages that failed say why', async 
   await browser.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
   await browser.getByRole('heading', { name: 'Extractions' }).waitFor();
 });
+
+test('every option of a site is in the form, a mistake stands at its field, and run again repeats them all', async () => {
+  const browser = await it.openAsDeveloper(app, '/console/extractions');
+  const agent = await it.server.api<{ id: string }>('POST', '/api/v1/agents', {
+    key: app.secretKey,
+    body: { name: 'Reader' },
+  });
+  await browser.getByRole('tab', { name: 'From the web' }).click();
+  await browser.getByLabel('Address').fill(`${site.origin}/`);
+  await browser.getByLabel('How much').selectOption('site');
+  await browser.getByLabel('Pages at most').fill('5');
+  await browser.getByLabel('Links away at most').fill('1');
+  await browser.getByLabel('Sitemap').selectOption('skip');
+  await browser.getByLabel('Only these paths').fill('tides');
+  await browser.getByLabel('Not these paths').fill('/gone\n/slow');
+  await browser.getByLabel('Subdomains too').check();
+  await browser.getByLabel('Also what robots.txt disallows').check();
+  await browser.getByText('Where the Markdown goes').click();
+  await browser.getByLabel('Stored as').selectOption('config');
+  await browser.getByLabel('Name prefix').fill('guides/harbour');
+  await choosePrincipal(browser, browser.getByRole('button', { name: 'Agent: None' }), 'Reader');
+  await browser.getByRole('button', { name: 'Extract', exact: true }).click();
+  const only = browser.locator('.field', { has: browser.getByLabel('Only these paths') });
+  await only.locator('.hint.wrong').waitFor();
+  await browser.getByLabel('Only these paths').fill('/$\n/tides');
+  await browser.getByText('As code').click();
+  await browser.getByLabel('This extraction: curl').getByText('"ignore_robots": true').waitFor();
+  await it.picture(browser, 'extraction-options');
+  await browser.getByRole('button', { name: 'Extract', exact: true }).click();
+  await browser.locator('.lead').getByText('done', { exact: true }).waitFor();
+  const first = browser.url();
+  await browser.getByRole('button', { name: 'Run again' }).click();
+  await browser.waitForURL((url) => url.href !== first);
+  await browser.locator('.lead').getByText('done', { exact: true }).waitFor();
+  const read = (url: string) =>
+    it.server.api<Record<string, unknown>>('GET', `/api/v1/extractions/${url.split('/').at(-1)}`, {
+      key: app.secretKey,
+    });
+  for (const url of [first, browser.url()]) {
+    const { body } = await read(url);
+    assert.deepEqual(Object.fromEntries(Object.keys(options).map((name) => [name, body[name]])), {
+      ...options,
+      agent: agent.body.id,
+    });
+  }
+});
+
+const options = {
+  ...{ mode: 'site', max_pages: 5, max_depth: 1, sitemap: 'skip', allow_subdomains: true, ignore_robots: true },
+  ...{ include_paths: ['/$', '/tides'], exclude_paths: ['/gone', '/slow'] },
+  ...{ destination: { kind: 'config', path_prefix: 'guides/harbour' }, agent: '' },
+};
 
 test('an address that may not be read is refused at the field', async () => {
   const browser = await it.openAsDeveloper(app, '/console/extractions');

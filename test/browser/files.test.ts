@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, afterEach, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { ConsoleTest, pdfShown } from '../support/browser.ts';
 import { chart, loadApp } from '../support/console.ts';
 import { pdf } from '../support/documents.ts';
+import { offsetType, tus } from '../support/uploads.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
@@ -81,6 +85,43 @@ test('files that are dropped on the page are uploaded, and an upload that is ref
   await page.locator('table.list').getByRole('link', { name: 'dropped.txt' }).waitFor();
 });
 
+test('a file dropped beside the box does not make the browser leave', async () => {
+  const page = await it.openAsDeveloper(app, '/console/kv');
+  await page.getByRole('heading', { name: 'Key-value' }).waitFor();
+  const prevented = await page.evaluate(`(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(['x'], 'beside.txt'));
+    return ['dragover', 'drop'].map((kind) => {
+      const event = new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: data });
+      document.querySelector('h1').dispatchEvent(event);
+      return event.defaultPrevented;
+    });
+  })()`);
+  assert.deepEqual(prevented, [true, true]);
+});
+
+test('an upload that ends while another page is open is shown there, and in the list afterwards', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await page.route('**/api/v1/files/uploads', async (route) => {
+    await held;
+    await route.continue();
+  });
+  const buffer = Buffer.from('slow tide');
+  await page.getByText('No files yet').or(page.locator('table.list')).waitFor();
+  await page.locator('input[type=file]').setInputFiles({ name: 'slow.txt', mimeType: 'text/plain', buffer });
+  await page.getByRole('progressbar', { name: 'Upload of slow.txt' }).waitFor();
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Knowledge' }).click();
+  await page.getByRole('heading', { name: 'Knowledge' }).waitFor();
+  release();
+  await page.getByRole('list', { name: 'Uploads' }).getByRole('link', { name: 'slow.txt' }).waitFor();
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Files' }).click();
+  await page.locator('table.list').getByRole('link', { name: 'slow.txt' }).waitFor();
+});
+
 test('an upload shows how much has gone out, and can be stopped', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   // The server is not asked: what is under way stays under way until it is stopped.
@@ -116,4 +157,44 @@ const unavailable = JSON.stringify({
     fields: [],
     details: {},
   },
+});
+
+test('a large upload that a reload of the page broke off is continued', async () => {
+  const path = join(it.server.dataDir, 'survey.bin');
+  writeFileSync(path, Buffer.alloc(33 * 1024 * 1024, 7));
+  const choose = async (page: Page) => {
+    const [chooser] = await Promise.all([
+      page.waitForEvent('filechooser'),
+      page.getByRole('button', { name: 'Choose files' }).click(),
+    ]);
+    await chooser.setFiles(path);
+  };
+  const page = await it.openAsDeveloper(app, '/console/files');
+  // The first part arrives, and the page is gone before the rest.
+  let broken = false;
+  await page.route('**/api/v1/uploads/*', async (route) => {
+    const request = route.request();
+    if (broken || request.method() !== 'PATCH') return route.continue();
+    broken = true;
+    const part = await it.server.api('PATCH', new URL(request.url()).pathname, {
+      key: app.secretKey,
+      headers: { ...tus, ...offsetType, 'upload-offset': '0' },
+      body: Buffer.alloc(20 * 1024 * 1024, 7),
+    });
+    assert.equal(part.status, 204);
+    await route.abort();
+  });
+  page.on('dialog', (dialog) => void dialog.accept());
+  await choose(page);
+  await page.waitForRequest((request) => request.method() === 'PATCH');
+  while (!broken) await new Promise(setImmediate);
+  await page.reload();
+  await choose(page);
+  await page.getByRole('list', { name: 'Uploads' }).getByText('Uploaded', { exact: true }).waitFor();
+  const files = await it.server.db<{ size: number }[]>`select size from files where filename = 'survey.bin'`;
+  assert.deepEqual(
+    files.map(({ size }) => size),
+    [33 * 1024 * 1024],
+  );
+  assert.equal((await it.server.db`select 1 from uploads where finished_at is null`).length, 0);
 });

@@ -47,6 +47,50 @@ test('entries are written, found, changed and deleted; a concurrent change is no
   await page.getByRole('button', { name: 'ships/boreas', exact: true }).waitFor({ state: 'detached' });
 });
 
+test('changes of others appear by themselves, entries expire when they should, and a selection is deleted together', async () => {
+  const page = await it.openAsDeveloper(app, '/console/kv');
+  const put = (key: string, body: object) =>
+    api('PUT', `/api/v1/kv/${key}`, { key: app.secretKey, body: { value: '1', user: user.id, ...body } });
+  await choosePrincipal(page, page.getByLabel('Whose entries'), 'ada@harbour.example');
+  await page.getByText('Live', { exact: true }).waitFor();
+  await put('live/a', {});
+  const entry = (name: string) => page.getByRole('button', { name, exact: true });
+  await entry('live/a').waitFor();
+  await put('live/a', { value: 'seen' });
+  await page.getByRole('cell', { name: 'seen' }).waitFor();
+  await put('live/brief', { ttl_seconds: 3 });
+  await entry('live/brief').waitFor();
+  await entry('live/brief').waitFor({ state: 'detached' });
+
+  // An edit keeps the expiry, or changes it.
+  await put('live/b', { ttl_seconds: 86_400 });
+  await entry('live/b').click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Value').fill('kept');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('cell', { name: 'kept' }).waitFor();
+  const read = async () => {
+    const { body } = await api<{ expires_at?: string }>('GET', `/api/v1/kv/live/b?user=${user.id}`, {
+      key: app.secretKey,
+    });
+    return body.expires_at === undefined ? undefined : (Date.parse(body.expires_at) - Date.now()) / 3_600_000;
+  };
+  assert.equal(Math.round((await read()) ?? 0), 24);
+  await entry('live/b').click();
+  await dialog.getByLabel('Expires').selectOption('after');
+  await dialog.getByLabel('Time to live').fill('2');
+  await dialog.getByLabel('Unit').selectOption('days');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('cell', { name: 'in 2 days' }).waitFor();
+  assert.equal(Math.round((await read()) ?? 0), 48);
+
+  await page.getByLabel('Keys that begin with').fill('live/');
+  await page.getByLabel('Select all rows of Entries').check();
+  await page.getByRole('button', { name: 'Delete 2' }).click();
+  await dialog.getByRole('button', { name: 'Delete 2' }).click();
+  await page.getByText('No matching entries').waitFor();
+});
+
 test('a key is made and shown once, opens the app, and after its end does not', async () => {
   const page = await it.openAsDeveloper(app, '/console/keys');
   await page.getByRole('button', { name: 'New key' }).click();

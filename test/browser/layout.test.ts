@@ -112,7 +112,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   webhooks: ['/webhooks', 'crm.harbour.example'],
   webhook: [`/webhooks/${webhook}`, 'No deliveries yet'],
   issuers: ['/issuers', 'login.harbour.example'],
-  usage: ['/usage', 'Pages this month'],
+  usage: ['/usage', 'Pages today'],
   audit: ['/audit', 'When'],
   'audit-credentials': ['/audit?tab=credentials', 'Refused'],
   sandboxes: ['/sandboxes', 'Rehearsal'],

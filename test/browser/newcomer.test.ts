@@ -105,6 +105,7 @@ test('runs are filtered in the address, and run again and cancelled together', a
   assert.equal(await page.getByLabel('Which runs').inputValue(), 'waiting');
   await page.getByLabel('Select all rows of Runs').check();
   await page.getByRole('button', { name: 'Cancel 3' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3' }).click();
   await page.getByText('3 cancelled').first().waitFor();
   await page.getByText('No matching runs').waitFor();
   await page.getByRole('button', { name: 'Show all' }).click();

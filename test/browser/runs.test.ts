@@ -1,9 +1,14 @@
 import { after, afterEach, test } from 'node:test';
 import { ConsoleTest } from '../support/browser.ts';
 import { loadApp } from '../support/console.ts';
+import { chatEvent, startLanguageModel } from '../support/language-model.ts';
 
-const it = await ConsoleTest.start();
-after(() => it.close());
+const model = await startLanguageModel();
+const it = await ConsoleTest.start({ env: { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'pilot' } });
+after(async () => {
+  await it.close();
+  await model.close();
+});
 afterEach(() => it.closePages());
 const app = await loadApp(it.server);
 
@@ -109,4 +114,28 @@ test('a run that failed says at which node and why', async () => {
   const page = await it.openAsDeveloper(app, `/console/runs/${run.body.id}`);
   await page.getByRole('alert').getByText('In the node sum.').waitFor();
   await page.getByRole('button', { name: 'sum transform · failed' }).waitFor();
+});
+
+test('the text of a language model is shown while it is written, from a template of the editor', async () => {
+  let finish = (): void => {};
+  model.script = () => ({
+    respond(response) {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(chatEvent('{"topic": "deli'));
+      finish = () => {
+        const last = { finish_reason: 'stop' };
+        response.end(`${chatEvent('very", "urgent": true}')}${chatEvent('', last)}data: [DONE]\n\n`);
+      };
+    },
+  });
+  const page = await it.openAsDeveloper(app, '/console/automations/new');
+  await page.getByLabel('Template').selectOption('generate');
+  await page.getByRole('button', { name: 'Save and run…' }).click();
+  await page.getByRole('button', { name: 'Run it' }).click();
+  const text = page.getByRole('region', { name: 'Text of sort' });
+  await text.getByText('{"topic": "deli').waitFor();
+  await it.picture(page, 'run-writing');
+  finish();
+  await page.getByText('"topic": "delivery"').first().waitFor();
+  await text.waitFor({ state: 'detached' });
 });

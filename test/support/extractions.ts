@@ -21,6 +21,12 @@ export type TestExtraction = {
   state: 'running' | 'done' | 'failed';
   mode?: string;
   max_pages?: number;
+  include_paths?: string[];
+  exclude_paths?: string[];
+  max_depth?: number;
+  allow_subdomains?: boolean;
+  ignore_robots?: boolean;
+  sitemap?: string;
   agent?: string;
   failure_reason?: string;
   error?: { code: string; message: string };

@@ -38,6 +38,11 @@ export class ApiError extends Error {
   }
 }
 
+/** `include_paths.0` is a part of `include_paths`. */
+export function isPartOf(field: string, name: string): boolean {
+  return field === name || field.startsWith(`${name}.`);
+}
+
 /** The session and place of all requests. Only the session's provider sets it. */
 export const connection: {
   csrf: string | undefined;

@@ -3,9 +3,9 @@ import { sessionHeaders } from './client.ts';
 /**
  * Reads Server-Sent Events with fetch, which unlike EventSource sends headers. Reconnects until `signal` aborts or
  * `onData` returns true.
- * @param onData receives the JSON of each event; returns true after the last one
+ * @param onData receives the JSON of each event and its name; returns true after the last one
  */
-export async function readEvents<T>(url: string, onData: (data: T) => boolean, signal: AbortSignal): Promise<void> {
+export async function readEvents<T>(url: string, onData: OnData<T>, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted && failures < attemptsMax; ) {
     try {
       const response = await fetch(url, { headers: { ...sessionHeaders(url), accept: 'text/event-stream' }, signal });
@@ -19,10 +19,12 @@ export async function readEvents<T>(url: string, onData: (data: T) => boolean, s
   }
 }
 
+type OnData<T> = (data: T, event: string) => boolean;
+
 const attemptsMax = 6;
 const retryMs = 500;
 
-async function readBody<T>(body: ReadableStream<Uint8Array>, onData: (data: T) => boolean): Promise<boolean> {
+async function readBody<T>(body: ReadableStream<Uint8Array>, onData: OnData<T>): Promise<boolean> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
   let text = '';
@@ -33,17 +35,20 @@ async function readBody<T>(body: ReadableStream<Uint8Array>, onData: (data: T) =
     const events = text.split('\n\n');
     text = events.pop() ?? '';
     for (const event of events) {
-      const data = event
-        .split('\n')
-        .filter((line) => line.startsWith('data:'))
-        .map((line) => line.slice(5).trim())
-        .join('\n');
-      if (data !== '' && onData(JSON.parse(data) as T)) {
+      const data = linesOf(event, 'data:').join('\n');
+      if (data !== '' && onData(JSON.parse(data) as T, linesOf(event, 'event:')[0] ?? 'message')) {
         await reader.cancel();
         return true;
       }
     }
   }
+}
+
+function linesOf(event: string, name: string): string[] {
+  return event
+    .split('\n')
+    .filter((line) => line.startsWith(name))
+    .map((line) => line.slice(name.length).trim());
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

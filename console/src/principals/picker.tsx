@@ -46,7 +46,8 @@ export function PrincipalPicker({
           <button
             type="button"
             className="picker-button"
-            {...(id === undefined ? { 'aria-label': `${label}: ${chosen?.name ?? (value || any)}` } : { id })}
+            id={id}
+            aria-label={`${label}: ${chosen?.name ?? (value || any)}`}
           >
             <span className={value === '' ? 'cut faint' : 'cut'}>{chosen?.name ?? (value === '' ? any : value)}</span>
             <ChevronsUpDown size={15} aria-hidden="true" />

@@ -1,5 +1,5 @@
 import { lazy, type ReactNode, Suspense, useId } from 'react';
-import type { ApiError } from '../api/client.ts';
+import { type ApiError, isPartOf } from '../api/client.ts';
 import './field.css';
 import './switch.css';
 
@@ -67,9 +67,9 @@ export function CodeField({
   );
 }
 
-/** The API's error for one member of the body. */
+/** The API's error for one member of the body, or for a part of it. */
 export function fieldError(error: ApiError | undefined, ...names: string[]): string | undefined {
-  return error?.fields.find(({ field }) => names.includes(field))?.message;
+  return error?.fields.find(({ field }) => names.some((name) => isPartOf(field, name)))?.message;
 }
 
 /** A switch with its label. */

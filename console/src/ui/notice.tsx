@@ -1,4 +1,4 @@
-import type { ApiError } from '../api/client.ts';
+import { type ApiError, isPartOf } from '../api/client.ts';
 import { Button } from './button.tsx';
 import './notice.css';
 
@@ -14,7 +14,7 @@ export function ErrorNotice({
   onRetry?: (() => void) | undefined;
 }) {
   if (!error) return null;
-  const fields = error.fields.filter(({ field }) => !shownFields.includes(field));
+  const fields = error.fields.filter(({ field }) => !shownFields.some((name) => isPartOf(field, name)));
   // The message of an invalid request repeats its fields.
   const message = error.fields.length > 0 && error.status === 422 ? '' : error.message;
   if (message === '' && fields.length === 0)

@@ -8,6 +8,7 @@ import { bytes } from '../../ui/format.ts';
 import { PageHead } from '../../ui/page.tsx';
 import { refresh, useApi } from '../../ui/query.ts';
 import { Shown } from '../../ui/shown.tsx';
+import { Time } from '../../ui/time.tsx';
 import './usage.css';
 
 const Chart = lazy(() => import('../../ui/chart.tsx'));
@@ -15,11 +16,17 @@ const Chart = lazy(() => import('../../ui/chart.tsx'));
 const names = {
   file_bytes: 'Files',
   documents: 'Documents',
-  pages: 'Pages this month',
-  tokens: 'Tokens today',
+  pages: 'Pages today',
+  tokens: 'Tokens of language models today',
   sandboxes: 'Sandboxes',
 } as const;
 type Name = keyof typeof names;
+const quotaNames: Record<Name, string> = {
+  ...names,
+  file_bytes: 'Bytes of files',
+  pages: 'Pages a day',
+  tokens: 'Tokens of language models a day',
+};
 
 /** What the app uses, its quotas, and its requests over the last weeks. */
 export function UsagePage() {
@@ -47,7 +54,7 @@ export function UsagePage() {
           isChange
           fields={(Object.keys(names) as Name[]).map((name) => ({
             ...{ name, kind: 'number' as const, clearable: true },
-            label: name === 'file_bytes' ? 'Bytes of files' : names[name],
+            label: quotaNames[name],
           }))}
           initial={Object.fromEntries(Object.entries(usage.data).map(([name, { limit }]) => [name, limit]))}
           onSubmit={async (quotas) => {
@@ -67,13 +74,21 @@ export function Quotas({ usage }: { usage: Usage }) {
     <ul className="quotas">
       {(Object.entries(names) as [Name, string][]).map(([name, label]) => {
         const { used, limit } = usage[name];
+        const resetsAt = name === 'pages' || name === 'tokens' ? usage[name].resets_at : undefined;
         const shown = (value: number) => (name === 'file_bytes' ? bytes(value) : value.toLocaleString('en'));
         const part = limit === null || limit === 0 ? 0 : used / limit;
         return (
           <li key={name} className="card">
             <p className="label">{label}</p>
             <p className="figure">{shown(used)}</p>
-            <p className="faint">{limit === null ? 'no limit' : `of ${shown(limit)}`}</p>
+            <p className="faint">
+              {limit === null ? 'no limit' : `of ${shown(limit)}`}
+              {resetsAt === undefined ? null : (
+                <>
+                  , starts again <Time at={resetsAt} />
+                </>
+              )}
+            </p>
             {limit === null ? null : (
               <meter aria-label={`${label}, used`} value={part} min={0} max={1} high={0.8} optimum={0}>
                 {Math.round(part * 100)} %

@@ -130,4 +130,40 @@ workflow:
       result: "{{$nodes.each}}"
 `,
   },
+  {
+    id: 'generate',
+    name: 'Ask a language model',
+    text: `# Needs a language model: the operator of the server sets QUARRY_LLM_URL and QUARRY_LLM_MODEL.
+name: Sort a complaint
+type: invoked
+input_schema:
+  type: object
+  properties:
+    text: { type: string, default: My parcel has not arrived. }
+workflow:
+  kind: WorkflowGraph
+  version: 1
+  start_node: sort
+  nodes:
+    - id: sort
+      kind: generate
+      messages:
+        - role: system
+          content: You sort complaints of customers.
+        - role: user
+          content: "{{$.text}}"
+      schema:
+        type: object
+        properties:
+          topic: { enum: [delivery, price, quality, other] }
+          urgent: { type: boolean }
+        required: [topic, urgent]
+        additionalProperties: false
+      tokens: 200
+      on_success: done
+    - id: done
+      kind: complete
+      result: "{{$nodes.sort.data}}"
+`,
+  },
 ];

@@ -129,17 +129,24 @@ function Failure({ extraction: { failure_reason, error } }: { extraction: Extrac
 }
 
 /** What starts the same extraction again. */
-function bodyOf({ file, url, mode, max_pages, destination, org, agent }: Extraction) {
+function bodyOf(extraction: Extraction) {
+  const { file, url, mode, destination, org, agent } = extraction;
+  const options = siteOptions.flatMap((name) => (extraction[name] === undefined ? [] : [[name, extraction[name]]]));
   return {
     ...(file === undefined ? { url: url ?? '' } : { file }),
     ...(mode === undefined ? {} : { mode }),
-    ...(max_pages === undefined || mode !== 'site' ? {} : { max_pages }),
+    ...(mode === 'site' ? (Object.fromEntries(options) as Pick<Extraction, (typeof siteOptions)[number]>) : {}),
     destination_kind: destination.kind,
     ...(destination.path_prefix === undefined ? {} : { destination_path: destination.path_prefix }),
     ...(org === undefined ? {} : { org }),
     ...(agent === undefined ? {} : { agent }),
   };
 }
+
+const siteOptions = [
+  ...(['max_pages', 'include_paths', 'exclude_paths', 'max_depth'] as const),
+  ...(['allow_subdomains', 'ignore_robots', 'sitemap'] as const),
+];
 
 function Outputs({ extraction }: { extraction: Extraction }) {
   const outputs = extraction.outputs ?? [];

@@ -6,6 +6,7 @@ import { Owner } from '../../principals/principal-name.tsx';
 import { useSession } from '../../session.tsx';
 import { pageNumber, useFilters } from '../../ui/address.ts';
 import { forEachOf } from '../../ui/bulk.ts';
+import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { DropZone } from '../../ui/drop-zone.tsx';
 import { bytes } from '../../ui/format.ts';
@@ -18,7 +19,6 @@ import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { startUploads } from '../../uploads.ts';
 import { ownerMember } from '../people/agents-page.tsx';
-import { BulkButton } from '../runs/runs-page.tsx';
 
 const types: [value: string, name: string][] = [
   ['', 'All types'],
@@ -190,22 +190,12 @@ function bulkActions(files: StoredFile[], clear: () => void) {
           }
         />
       ) : null}
-      <DeleteFiles count={files.length} onDelete={() => run('deleted', deleteFile)} />
+      <BulkButton
+        label={`Delete ${files.length}`}
+        danger
+        question="This also deletes their contents, links and access lists. It cannot be undone."
+        onRun={() => run('deleted', ({ id }) => call('DELETE /api/v1/files/{file}', { path: { file: id } }))}
+      />
     </>
-  );
-}
-
-const deleteFile = ({ id }: StoredFile) => call('DELETE /api/v1/files/{file}', { path: { file: id } });
-
-function DeleteFiles({ count, onDelete }: { count: number; onDelete: () => Promise<void> }) {
-  return (
-    <BulkButton
-      label={`Delete ${count}`}
-      danger
-      onRun={async () => {
-        if (window.confirm(`Delete ${count} files with their contents and links? This cannot be undone.`))
-          await onDelete();
-      }}
-    />
   );
 }

@@ -3,6 +3,7 @@ import { call } from '../../api/client.ts';
 import type { SetAsideJob } from '../../api/generated.ts';
 import { pageNumber, useFilters } from '../../ui/address.ts';
 import { forEachOf } from '../../ui/bulk.ts';
+import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
@@ -10,7 +11,6 @@ import { PagedTable } from '../../ui/paged-table.tsx';
 import { refresh, useAction, useApi } from '../../ui/query.ts';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
-import { BulkButton } from '../runs/runs-page.tsx';
 
 const retryJob = ({ id }: SetAsideJob) => call('POST /api/v1/jobs/{job}/retry', { path: { job: id } });
 
@@ -50,7 +50,7 @@ export function JobsPage() {
     <>
       <PageHead
         title="Set-aside jobs"
-        lead="Background work that failed too often, or three times ended its process. What it is about waits until you retry it."
+        lead="Background work that failed too often, or crashed even in a process of its own. What it is about waits until you retry it."
       />
       <ErrorNotice error={retry.error} />
       <PagedTable

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { call } from '../../api/client.ts';
+import { type ApiError, call } from '../../api/client.ts';
 import { useFilters } from '../../ui/address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Form } from '../../ui/dialog.tsx';
@@ -47,7 +47,7 @@ export function SearchPlayground(target: Target) {
           submit="Search"
           busy={search.busy}
           error={search.error}
-          shownFields={['query', 'filter', 'max_results']}
+          shownFields={second ? ['query'] : ['query', 'filter', 'max_results']}
           onSubmit={() => search.run(text)}
         >
           <Field label="Question or words" error={fieldError(search.error, 'query')}>
@@ -62,7 +62,7 @@ export function SearchPlayground(target: Target) {
               />
             )}
           </Field>
-          <Settings name="" setting={first} error={fieldError(search.error, 'filter')} onChange={setFirst} />
+          <Settings name="" setting={first} error={second ? undefined : search.error} onChange={setFirst} />
           {second ? (
             <Settings name=" of the second search" setting={second} error={undefined} onChange={setSecond} />
           ) : null}
@@ -121,7 +121,7 @@ function Settings({
 }: {
   name: string;
   setting: Setting;
-  error: string | undefined;
+  error: ApiError | undefined;
   onChange: (setting: Setting) => void;
 }) {
   const set = (news: Partial<Setting>) => onChange({ ...setting, ...news });
@@ -141,7 +141,7 @@ function Settings({
           </select>
         )}
       </Field>
-      <Field label={`Filter${name}`} hint='Such as {"year": {"gte": 2024}}' error={error}>
+      <Field label={`Filter${name}`} hint='Such as {"year": {"gte": 2024}}' error={fieldError(error, 'filter')}>
         {(id, described) => (
           <input
             id={id}
@@ -154,10 +154,11 @@ function Settings({
           />
         )}
       </Field>
-      <Field label={`Hits at most${name}`}>
-        {(id) => (
+      <Field label={`Hits at most${name}`} error={fieldError(error, 'max_results')}>
+        {(id, described) => (
           <input
             id={id}
+            {...described}
             type="number"
             min={1}
             max={100}

@@ -5,6 +5,7 @@ import type { KnowledgeDocument, KnowledgeIngestion, KnowledgeSource } from '../
 import { Owner } from '../../principals/principal-name.tsx';
 import { pageNumber, useFilters } from '../../ui/address.ts';
 import { forEachOf } from '../../ui/bulk.ts';
+import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Id } from '../../ui/copy.tsx';
 import { bytes, count } from '../../ui/format.ts';
@@ -19,7 +20,6 @@ import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
-import { BulkButton } from '../runs/runs-page.tsx';
 import { AddDocument, DropDocuments } from './add-documents.tsx';
 import { SearchPlayground } from './search-playground.tsx';
 import { Settings } from './source-settings.tsx';
@@ -197,8 +197,8 @@ function Documents({ source, onAdd }: { source: KnowledgeSource; onAdd: (() => v
             <BulkButton
               label={`Delete ${rows.length}`}
               danger
+              question="Searches no longer find them. It cannot be undone."
               onRun={async () => {
-                if (!window.confirm(`Delete ${count(rows.length, 'document')}? Searches no longer find them.`)) return;
                 await forEachOf(rows, 'deleted', ({ id }) =>
                   call('DELETE /api/v1/knowledge_documents/{document}', { path: { document: id } }),
                 );

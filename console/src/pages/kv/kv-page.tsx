@@ -1,33 +1,42 @@
 import { useState } from 'react';
-import { call, exchange, type Item } from '../../api/client.ts';
+import { call, type Item } from '../../api/client.ts';
 import { PrincipalPicker } from '../../principals/picker.tsx';
 import { PrincipalName } from '../../principals/principal-name.tsx';
 import { useSession } from '../../session.tsx';
 import { pageNumber, useFilters } from '../../ui/address.ts';
-import { forEachOf } from '../../ui/bulk.ts';
+import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Dialog, Form } from '../../ui/dialog.tsx';
-import { CodeField, Field, fieldError } from '../../ui/field.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
-import { refresh, useAction, useApi, useLoad } from '../../ui/query.ts';
+import { asApiError, refresh, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { SearchField } from '../../ui/search-field.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import { type Column, DataTable, Pager } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { toast } from '../../ui/toast.tsx';
-import { BulkButton } from '../runs/runs-page.tsx';
+import { EditEntry, NewEntry } from './kv-entry.tsx';
+import { useWatch } from './use-watch.ts';
 
 type Entry = Item<'GET /api/v1/kv'>;
 type Asking = { kind: 'new' } | { kind: 'edit'; entry: Entry };
 
-/** Entries of all users for developers, and their own for end users. Keys with slashes are shown as folders. */
+/** An entry that expires this soon leaves the list when it does. */
+const soonMs = 60_000;
+const expiryPollMs = 1_000;
+
+/**
+ * Entries of all users for developers, and their own for end users. Keys with slashes are shown as folders. Changes to
+ * the entries of one user appear by themselves.
+ */
 export function KvPage() {
   const { isDeveloper } = useSession();
   const [{ key, user, page }, change] = useFilters({ key: '', user: '', page: '1' });
   const [asking, setAsking] = useState<Asking>();
   const query = isDeveloper ? { key, user, page: pageNumber(page), page_size: 100 } : {};
-  const entries = useApi('GET /api/v1/kv', { query }, { keep: true });
+  const poll = ({ data }: { data: Entry[] }) => (data.some(expiresSoon) ? expiryPollMs : undefined);
+  const entries = useApi('GET /api/v1/kv', { query }, { keep: true, poll });
+  const watched = isDeveloper ? user || null : undefined;
+  const isLive = useWatch(watched, key);
   const shown = (entry: Entry) => isDeveloper || entry.key.startsWith(key);
   const unfiltered = key === '' && user === '';
   return (
@@ -53,6 +62,8 @@ export function KvPage() {
             onChange={(next) => change({ user: next })}
           />
         ) : null}
+        {isLive ? <span className="live">Live</span> : null}
+        {watched === null ? <span className="faint">Choose a user to watch changes live.</span> : null}
       </div>
       <Shown loaded={entries}>
         {(list) => {
@@ -150,6 +161,13 @@ function columnsOf(isDeveloper: boolean, onEdit: (entry: Entry) => void): Column
       cell: ({ value }) => <code className="cut faint value">{value.slice(0, 120)}</code>,
     },
     ...(isDeveloper ? [user] : []),
+    {
+      id: 'expires',
+      name: 'Expires',
+      look: 'wide',
+      sort: ({ expires_at }) => expires_at ?? '',
+      cell: ({ expires_at }) => <Time at={expires_at} />,
+    },
     { id: 'changed', name: 'Changed', sort: (one) => one.updated_at, cell: (one) => <Time at={one.updated_at} /> },
     {
       id: 'actions',
@@ -172,6 +190,10 @@ function columnsOf(isDeveloper: boolean, onEdit: (entry: Entry) => void): Column
   ];
 }
 
+function expiresSoon({ expires_at }: Entry): boolean {
+  return expires_at !== undefined && Date.parse(expires_at) - Date.now() < soonMs;
+}
+
 function removeEntry({ key, user }: Entry, isDeveloper: boolean) {
   return call('DELETE /api/v1/kv/{key}', { path: { key }, query: isDeveloper ? { user } : {} });
 }
@@ -182,9 +204,9 @@ function bulkActions(entries: Entry[], clear: () => void) {
     <BulkButton
       label={`Delete ${entries.length}`}
       danger
+      question="This also deletes their values. It cannot be undone."
       onRun={async () => {
-        if (!window.confirm(`Delete ${entries.length} entries? This cannot be undone.`)) return;
-        await forEachOf(entries, 'deleted', (entry) => removeEntry(entry, isDeveloper));
+        await removeEntries(entries, isDeveloper);
         refresh('GET /api/v1/kv');
         clear();
       }}
@@ -192,206 +214,22 @@ function bulkActions(entries: Entry[], clear: () => void) {
   );
 }
 
-function NewEntry({ user, onClose }: { user: string; onClose: () => void }) {
-  const { isDeveloper } = useSession();
-  const [key, setKey] = useState('');
-  const [value, setValue] = useState('');
-  const [owner, setOwner] = useState(user);
-  const create = useAction(
-    async () => {
-      await call('POST /api/v1/kv', { body: { key, value, ...(isDeveloper ? { user: owner } : {}) } });
-      onClose();
-    },
-    { say: 'The entry was created.', refresh: ['GET /api/v1/kv'] },
-  );
-  return (
-    <Dialog title="New entry" onClose={onClose}>
-      <Form
-        submit="Create"
-        busy={create.busy}
-        error={create.error}
-        shownFields={['key', 'user']}
-        onSubmit={() => create.run()}
-        onCancel={onClose}
-      >
-        {isDeveloper ? (
-          <Field label="User" error={fieldError(create.error, 'user')}>
-            {(id) => (
-              <PrincipalPicker
-                label="User"
-                id={id}
-                kinds={['user']}
-                any="Choose a user"
-                value={owner}
-                onChange={setOwner}
-              />
-            )}
-          </Field>
-        ) : null}
-        <Field label="Key" error={fieldError(create.error, 'key')}>
-          {(id, described) => (
-            <input
-              id={id}
-              {...described}
-              required
-              spellCheck={false}
-              placeholder="settings/theme"
-              value={key}
-              onChange={(event) => setKey(event.target.value)}
-            />
-          )}
-        </Field>
-        <ValueField value={value} onChange={setValue} />
-      </Form>
-    </Dialog>
-  );
-}
+const batchOperationsMax = 100;
 
-function ValueField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
-  const problem = jsonProblem(value);
-  return (
-    <>
-      <CodeField
-        label="Value"
-        hint={problem === undefined ? 'JSON.' : problem === '' ? 'Any text.' : `Text (${problem}).`}
-        rows={10}
-        value={value}
-        onChange={onChange}
-      />
-      {problem === undefined ? (
-        <Button kind="quiet" onClick={() => onChange(JSON.stringify(JSON.parse(value), null, 2))}>
-          Format the JSON
-        </Button>
-      ) : null}
-    </>
-  );
-}
-
-/** Why text that looks like JSON is invalid; empty for other text, undefined for JSON. */
-function jsonProblem(text: string): string | undefined {
-  if (!/^\s*[[{"\d-]/.test(text)) return '';
+/** In one batch for each user: all of a user's entries are deleted, or none. */
+async function removeEntries(entries: Entry[], isDeveloper: boolean): Promise<void> {
+  const byUser = Map.groupBy(entries, ({ user }) => user);
+  let deleted = 0;
   try {
-    JSON.parse(text);
-    return undefined;
+    for (const [user, own] of byUser)
+      for (let from = 0; from < own.length; from += batchOperationsMax) {
+        const part = own.slice(from, from + batchOperationsMax);
+        const operations = part.map(({ key }) => ({ op: 'delete' as const, key }));
+        await call('POST /api/v1/kv_batch', { body: { operations, ...(isDeveloper ? { user } : {}) } });
+        deleted += part.length;
+      }
   } catch (error) {
-    return `not JSON: ${error instanceof Error ? error.message : ''}`;
+    toast(`${entries.length - deleted} not deleted: ${asApiError(error).message}`, 'bad');
   }
-}
-
-function EditEntry({ entry, onClose }: { entry: Entry; onClose: () => void }) {
-  const { isDeveloper } = useSession();
-  const path = { key: entry.key };
-  const whose = isDeveloper ? { user: entry.user } : {};
-  // Opened again, the entry is read again: an edit needs its present version.
-  const [openings] = useState(() => Math.random());
-  const opened = useLoad(['kv entry', entry.user, entry.key, openings], () =>
-    exchange('GET /api/v1/kv/{key}', { path, query: whose }),
-  );
-  return (
-    <Dialog title={entry.key} onClose={onClose} wide>
-      <Shown loaded={opened}>
-        {({ data, etag }) => (
-          <EditForm key={etag} path={path} whose={whose} value={pretty(data.value)} etag={etag} onClose={onClose} />
-        )}
-      </Shown>
-    </Dialog>
-  );
-}
-
-/** JSON is shown formatted; saving it unchanged keeps it so. */
-function pretty(text: string): string {
-  if (!/^\s*[[{]/.test(text)) return text;
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
-}
-
-type Conflict = { value: string | undefined; etag: string | undefined };
-
-/** Saves only over the version that was opened. A newer value is shown beside the edited one. */
-function EditForm({
-  path,
-  whose,
-  value: openedValue,
-  etag: openedEtag,
-  onClose,
-}: {
-  path: { key: string };
-  whose: { user?: string };
-  value: string;
-  etag: string | undefined;
-  onClose: () => void;
-}) {
-  const [value, setValue] = useState(openedValue);
-  const [etag, setEtag] = useState(openedEtag);
-  const [conflict, setConflict] = useState<Conflict>();
-  const save = useAction(async (over: string | undefined) => {
-    const condition: Record<string, string> = over === undefined ? { 'if-none-match': '*' } : { 'if-match': over };
-    try {
-      await call('PUT /api/v1/kv/{key}', { path, body: { value, ...whose }, headers: condition });
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-      setConflict(await readPresent(path, whose));
-      return;
-    }
-    refresh('GET /api/v1/kv');
-    toast('Saved.');
-    onClose();
-  });
-  return (
-    <Form
-      submit={conflict ? 'Save mine over it' : 'Save'}
-      busy={save.busy}
-      error={save.error}
-      danger={conflict !== undefined}
-      onSubmit={() => save.run(conflict ? conflict.etag : etag)}
-      onCancel={onClose}
-    >
-      {conflict ? (
-        <div className="notice warning" role="alert">
-          <p>
-            <strong>Somebody changed it</strong> while you were editing. Both values are below: take theirs, or save
-            yours over it.
-          </p>
-          <div className="panes">
-            <div>
-              <h3>Theirs</h3>
-              <pre className="code">{conflict.value ?? 'It was deleted.'}</pre>
-            </div>
-            <div>
-              <h3>Yours</h3>
-              <pre className="code">{value}</pre>
-            </div>
-          </div>
-          {conflict.value === undefined ? null : (
-            <Button
-              onClick={() => {
-                setValue(conflict.value ?? '');
-                setEtag(conflict.etag);
-                setConflict(undefined);
-              }}
-            >
-              Take theirs
-            </Button>
-          )}
-        </div>
-      ) : null}
-      <ValueField value={value} onChange={setValue} />
-    </Form>
-  );
-}
-
-function isConflict(error: unknown): boolean {
-  return error instanceof Error && 'status' in error && error.status === 412;
-}
-
-async function readPresent(path: { key: string }, whose: { user?: string }): Promise<Conflict> {
-  try {
-    const { data, etag } = await exchange('GET /api/v1/kv/{key}', { path, query: whose });
-    return { value: data.value, etag };
-  } catch {
-    return { value: undefined, etag: undefined };
-  }
+  if (deleted > 0) toast(`${deleted} deleted`);
 }

@@ -25,6 +25,7 @@ import { NodePanel, Waits } from './node-panel.tsx';
 import { type Execution, foldRun, isOver } from './run-state.ts';
 import { type Journal, useJournal } from './use-journal.ts';
 import { Waterfall } from './waterfall.tsx';
+import { Writing } from './writing.tsx';
 
 const pollMs = 700;
 
@@ -243,6 +244,8 @@ function Progress({
     { path: { automation: run.automation, version: String(run.workflow_version) } },
     { enabled: isDeveloper && run.workflow_version !== undefined },
   );
+  // Also inside of a for_each.
+  const isWriting = JSON.stringify(version.data?.workflow ?? {}).includes('"kind":"generate"');
   const chosen = executions.find((one) => one.commandId === command);
   const states = useMemo(() => new Map([...byNode].map(([node, one]) => [node, one.state])), [byNode]);
   const from = Date.parse(run.started_at ?? run.created_at);
@@ -259,6 +262,7 @@ function Progress({
   return (
     <div className="run">
       <div className="stack">
+        {isWriting && !isOver(run) ? <Writing run={run.id} /> : null}
         {executions.length === 0 && graph === null ? null : (
           <section className="card" aria-label="Progress">
             {graph === null ? (

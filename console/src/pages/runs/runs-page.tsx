@@ -1,11 +1,11 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import { Link } from 'wouter';
 import { call, connection } from '../../api/client.ts';
 import type { AutomationRunSummary } from '../../api/generated.ts';
 import { useSession } from '../../session.tsx';
 import { useFilters } from '../../ui/address.ts';
 import { forEachOf } from '../../ui/bulk.ts';
+import { BulkButton } from '../../ui/bulk-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Id } from '../../ui/copy.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
@@ -204,37 +204,10 @@ function bulkActions(rows: AutomationRunSummary[], clear: () => void) {
         label={`Cancel ${active.length}`}
         disabled={active.length === 0}
         danger
+        question="Completed steps are not undone. No further step starts."
         onRun={() => perform(active, 'cancelled', 'cancel')}
       />
     </>
-  );
-}
-
-export function BulkButton({
-  label,
-  disabled = false,
-  danger = false,
-  onRun,
-}: {
-  label: string;
-  disabled?: boolean;
-  danger?: boolean;
-  onRun: () => Promise<void>;
-}) {
-  const [busy, setBusy] = useState(false);
-  return (
-    <Button
-      kind={danger ? 'danger' : 'plain'}
-      busy={busy}
-      disabled={disabled}
-      onClick={async () => {
-        setBusy(true);
-        await onRun();
-        setBusy(false);
-      }}
-    >
-      {label}
-    </Button>
   );
 }
 

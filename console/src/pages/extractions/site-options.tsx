@@ -1,0 +1,137 @@
+import type { ApiError } from '../../api/client.ts';
+import { Field, fieldError, Switch } from '../../ui/field.tsx';
+
+type Sitemap = 'include' | 'skip' | 'only';
+type Site = {
+  maxPages: string;
+  maxDepth: string;
+  include: string;
+  exclude: string;
+  sitemap: Sitemap;
+  subdomains: boolean;
+  ignoreRobots: boolean;
+};
+
+export const plainSite: Site = {
+  ...{ maxPages: '100', maxDepth: '', include: '', exclude: '', sitemap: 'include' },
+  ...{ subdomains: false, ignoreRobots: false },
+};
+
+/** The members of a request; those that equal the defaults are left out. */
+export function siteMembers({ maxPages, maxDepth, include, exclude, sitemap, subdomains, ignoreRobots }: Site) {
+  const patterns = (text: string) => text.split(/\s+/).filter(Boolean);
+  return {
+    max_pages: Number(maxPages),
+    ...(maxDepth === '' ? {} : { max_depth: Number(maxDepth) }),
+    ...(include.trim() === '' ? {} : { include_paths: patterns(include) }),
+    ...(exclude.trim() === '' ? {} : { exclude_paths: patterns(exclude) }),
+    ...(sitemap === 'include' ? {} : { sitemap }),
+    ...(subdomains ? { allow_subdomains: true } : {}),
+    ...(ignoreRobots ? { ignore_robots: true } : {}),
+  };
+}
+
+/** The members whose errors stand at their controls. */
+export const siteFields = ['max_pages', 'max_depth', 'include_paths', 'exclude_paths'];
+
+/** Which pages of a site are read. */
+export function SiteOptions({
+  value,
+  error,
+  mayIgnoreRobots,
+  onChange,
+}: {
+  value: Site;
+  error: ApiError | undefined;
+  mayIgnoreRobots: boolean;
+  onChange: (value: Site) => void;
+}) {
+  const set = (news: Partial<Site>) => onChange({ ...value, ...news });
+  return (
+    <>
+      <div className="row">
+        <Field label="Pages at most" error={fieldError(error, 'max_pages')}>
+          {(id, described) => (
+            <input
+              id={id}
+              {...described}
+              type="number"
+              min={1}
+              required
+              value={value.maxPages}
+              onChange={(event) => set({ maxPages: event.target.value })}
+            />
+          )}
+        </Field>
+        <Field label="Links away at most" error={fieldError(error, 'max_depth')}>
+          {(id, described) => (
+            <input
+              id={id}
+              {...described}
+              type="number"
+              min={0}
+              placeholder="any"
+              value={value.maxDepth}
+              onChange={(event) => set({ maxDepth: event.target.value })}
+            />
+          )}
+        </Field>
+        <Field label="Sitemap">
+          {(id) => (
+            <select id={id} value={value.sitemap} onChange={(event) => set({ sitemap: event.target.value as Sitemap })}>
+              <option value="include">Used beside links</option>
+              <option value="only">Only what it names</option>
+              <option value="skip">Not used</option>
+            </select>
+          )}
+        </Field>
+      </div>
+      <div className="row">
+        <Field
+          label="Only these paths"
+          hint="One a line, such as /docs/ or /*/guide$."
+          error={fieldError(error, 'include_paths')}
+        >
+          {(id, described) => (
+            <textarea
+              id={id}
+              {...described}
+              className="code"
+              rows={2}
+              spellCheck={false}
+              value={value.include}
+              onChange={(event) => set({ include: event.target.value })}
+            />
+          )}
+        </Field>
+        <Field
+          label="Not these paths"
+          hint="Prefixes; * matches anything, $ the end."
+          error={fieldError(error, 'exclude_paths')}
+        >
+          {(id, described) => (
+            <textarea
+              id={id}
+              {...described}
+              className="code"
+              rows={2}
+              spellCheck={false}
+              value={value.exclude}
+              onChange={(event) => set({ exclude: event.target.value })}
+            />
+          )}
+        </Field>
+      </div>
+      <div className="toolbar">
+        <Switch label="Subdomains too" checked={value.subdomains} onChange={(subdomains) => set({ subdomains })} />
+        {mayIgnoreRobots ? (
+          <Switch
+            label="Also what robots.txt disallows"
+            checked={value.ignoreRobots}
+            onChange={(ignoreRobots) => set({ ignoreRobots })}
+          />
+        ) : null}
+      </div>
+    </>
+  );
+}
