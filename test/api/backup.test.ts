@@ -59,8 +59,8 @@ afterEach(async () => {
 });
 
 function deps(blobs: BlobStore = server.services.blobs): BackupDeps {
-  const { target, secrets } = server.services;
-  return { target, blobs, secrets, clock: systemClock, version: '0.0.0', progress };
+  const { directTarget, secrets } = server.services;
+  return { target: directTarget, blobs, secrets, clock: systemClock, version: '0.0.0', progress };
 }
 
 async function upload(text: string, to = server): Promise<FileBody> {
@@ -79,7 +79,7 @@ let made = 0;
 async function createEmpty(): Promise<Emptiness> {
   made += 1;
   const name = `quarry_test_restored_${process.pid}_${made}`;
-  const { target: origin } = server.services;
+  const { directTarget: origin } = server.services;
   await administrate(origin, (sql) => sql`create database ${sql(name)}`);
   const target = withDatabase(origin, name);
   const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test' });
@@ -309,7 +309,7 @@ test('another root secret, a newer release and a database in use are refused bef
   writeFileSync(join(newer, 'manifest.sha256'), sum);
   await assert.rejects(restore(newer, empty), /from a newer release/);
   await assert.rejects(
-    restore(whole, { ...empty, db: server.db, target: server.services.target }),
+    restore(whole, { ...empty, db: server.db, target: server.services.directTarget }),
     /database is not empty/,
   );
   assert.equal((await empty.db`select 1 from pg_class where relnamespace = 'public'::regnamespace`).length, 0);

@@ -13,6 +13,7 @@ import { createServer, type QuarryServer } from '../../src/server.ts';
 import { createServices, type Services } from '../../src/services.ts';
 import { traceIds } from '../../src/tracing/trace.ts';
 import { createTestDatabase } from './database.ts';
+import { behindPooler } from './pooler.ts';
 import { Provisioner } from './provisioner.ts';
 
 export type TestServerOptions = {
@@ -78,7 +79,12 @@ export type TestServer = {
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const { beside } = options;
   const installed = beside
-    ? { target: beside.services.target, db: beside.db, dataDir: beside.dataDir, secret: beside.services.config.secret }
+    ? {
+        target: beside.services.directTarget,
+        db: beside.db,
+        dataDir: beside.dataDir,
+        secret: beside.services.config.secret,
+      }
     : options.installed;
   const database = installed ? { ...installed, drop: async () => {} } : await createTestDatabase();
   // Processes on one database share one blob store.
@@ -88,6 +94,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   };
+  const pooled = behindPooler(database.target);
   let services: Services | undefined;
   try {
     const config = readConfig({
@@ -96,11 +103,13 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       QUARRY_SECRET: installed?.secret ?? randomBytes(32).toString('hex'),
       QUARRY_PARSE_WORKERS: '1',
       QUARRY_DB_POOL: '6',
+      ...(pooled === undefined ? {} : { QUARRY_PREPARE: 'off' }),
       ...options.env,
     });
     const log = createLogger(options.logLevel ?? 'error', config.otlpEndpoint === undefined ? undefined : traceIds);
     services = await createServices(config, log, {
-      database: database.target,
+      database: pooled ?? database.target,
+      directDatabase: database.target,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
     });
     const server = await createServer(services);
