@@ -151,7 +151,7 @@ async function makeDatabase(): Promise<ReleasedDatabase> {
       assert.equal(status, 200, `${path}: ${text}`);
       responses.push({ as, path, body: withoutAddresses(body, server.baseUrl) });
     }
-    const { target, blobs, secrets, clock } = server.services;
+    const { directTarget: target, blobs, secrets, clock } = server.services;
     await takeBackup({ target, blobs, secrets, clock, version: release.version, progress }, directory);
     return { secret, ...(await readBackup(directory)), used, responses };
   } finally {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { createSbom } from '../../scripts/sbom.ts';
 import { projectRoot, readProjectFile } from '../support/source.ts';
 
 type Package = {
@@ -49,6 +50,16 @@ test('every package that is shipped has a licence that permits it', (context) =>
 
   assert.ok(mayShip('(MIT OR GPL-3.0)') && mayShip('MIT AND ISC'));
   assert.ok(!mayShip('GPL-3.0') && !mayShip('BlueOak-1.0.0') && !mayShip('MIT AND GPL-3.0') && !mayShip(undefined));
+});
+
+test('the list of packages of a release is complete, with the licence of each', () => {
+  type Component = { group?: string; name: string; version: string; licenses?: { license?: { id?: string } }[] };
+  const { components } = JSON.parse(createSbom()) as { components: Component[] };
+  const nameOf = ({ group, name, version }: Component) => `${group === undefined ? '' : `${group}/`}${name}@${version}`;
+  const expected = shipped.map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`);
+  assert.deepEqual(components.map(nameOf).sort(), [...new Set(expected)].sort());
+  const unlicensed = components.filter(({ licenses }) => !licenses?.[0]?.license?.id);
+  assert.deepEqual(unlicensed.map(nameOf), []);
 });
 
 test('no package that is shipped runs a script when it is installed', () => {
