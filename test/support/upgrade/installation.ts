@@ -20,9 +20,9 @@ export type UsedInstallation = {
   unfinished: { source: string; file: string; waitingChild: string; parentRun: string };
 };
 
-export const password = 'correct horse battery';
-export const email = 'ada@example.com';
-export const fileText = '# Opening hours\n\nWe open at nine.\n';
+const password = 'correct horse battery';
+const email = 'ada@example.com';
+const fileText = '# Opening hours\n\nWe open at nine.\n';
 
 /** Fills a new server through its API, as clients do. */
 export async function useInstallation(
