@@ -6,7 +6,7 @@ import { awkwardJson, awkwardTexts } from './awkward-values.ts';
 export type McpTool = { name: string; inputSchema: JsonSchema; outputSchema: object };
 
 /** One POST to /mcp. `tool` is set when the body calls a tool with its name and protocol intact. */
-export type McpCase = { what: string; isPlain?: true; body: unknown; headers: Record<string, string>; tool?: McpTool };
+type McpCase = { what: string; isPlain?: true; body: unknown; headers: Record<string, string>; tool?: McpTool };
 
 export const revision = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18' };
 const awkward = [...awkwardTexts, ...awkwardJson];
