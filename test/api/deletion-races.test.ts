@@ -62,6 +62,7 @@ async function createAutomation(): Promise<TestResource> {
 
 const makeOrgSource = async () => createSource({ org: (await makeOrg()).id });
 const makeUser = () => server.provision.user(app);
+const makeSandbox = async () => (await server.provision.sandbox(app)).sandbox;
 const makeOrg = () => server.provision.org(app);
 const cases: Case[] = [
   {
@@ -103,6 +104,10 @@ const cases: Case[] = [
   {
     ...{ what: 'a member, when the team goes', table: 'teams', gone: createTeam, expected: { status: 404 } },
     request: ({ id }) => ['POST', `/teams/${id}/members`, { user: member.id }],
+  },
+  {
+    ...{ what: 'a key', table: 'sandboxes', gone: makeSandbox, expected: { status: 422, field: 'sandbox' } },
+    request: ({ id }) => ['POST', '/keys', { type: 'secret', sandbox: id }],
   },
   {
     ...{ what: 'a personal token', table: 'users', gone: makeUser, expected: { status: 404 } },
