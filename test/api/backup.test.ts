@@ -319,11 +319,15 @@ test('a backup from before the first release, with other migrations and without 
   const from = join(directory, 'old-numbering');
   cpSync(whole, from, { recursive: true });
   const manifest = await readManifest(openDirectory(from));
-  const later = (await readMigrations())
-    .filter(({ version }) => version > replacingVersion)
-    .flatMap(({ sql }) => [...sql.matchAll(/^create table (\w+)/gm)]);
-  const unknown = new Set(['credentials', ...later.map(([, name]) => name)]);
-  const old = { ...manifest, tables: manifest.tables.filter(({ name }) => !unknown.has(name)) };
+  const later = (await readMigrations()).filter(({ version }) => version > replacingVersion).map(({ sql }) => sql);
+  const findAll = (pattern: RegExp) =>
+    later.flatMap((sql) => [...sql.matchAll(pattern)].map((match) => match.slice(1)));
+  const unknown = new Set(['credentials', ...findAll(/^create table (\w+)/gm).flat()]);
+  const added = new Set(findAll(/^alter table (\w+) add column (\w+)/gm).map((names) => names.join('.')));
+  const tables = manifest.tables
+    .filter(({ name }) => !unknown.has(name))
+    .map((table) => ({ ...table, columns: table.columns.filter((column) => !added.has(`${table.name}.${column}`)) }));
+  const old = { ...manifest, tables };
   const checksum = '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
   const writeWith = (count: number) => {
     const migrations = Array.from({ length: count }, (_, n) => ({ version: n + 1, name: `${n + 1}`, checksum }));
