@@ -1,4 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { isDatabaseUnavailable } from '../db/errors.ts';
 import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
 import { missingReference } from '../tenancy/references.ts';
@@ -73,8 +74,8 @@ export function toAppError(error: unknown, request: FastifyRequest): AppError {
   );
 }
 
-/** The database went away: connection errors of the driver, and SQLSTATE classes 08 and 57P (shutting down). */
+/** The database or the file store went away. */
 function isConnectionFailure(error: unknown): boolean {
   const code = String((error as { code?: unknown } | undefined)?.code ?? '');
-  return /^(CONNECTION_|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|08...|57P0[123]|53300)/.test(code);
+  return isDatabaseUnavailable(error) || /^(ECONNREFUSED|ECONNRESET)$/.test(code);
 }

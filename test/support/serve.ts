@@ -11,6 +11,8 @@ export type ServedProcess = {
   kill(): Promise<void>;
   /** Asks it to drain and returns its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
+  /** Its exit code, once it has ended. */
+  ended: Promise<number | null>;
 };
 
 /**
@@ -65,6 +67,7 @@ export async function startServe(env: Record<string, string>, args: string[] = [
     output: () => output,
     kill: async () => void (await end('SIGKILL')),
     stop: (signal = 'SIGTERM') => end(signal),
+    ended: exited,
   };
 }
 

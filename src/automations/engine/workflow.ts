@@ -8,7 +8,7 @@ import type { Logger } from '../../log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import * as store from '../definitions/store.ts';
-import { isDatabaseUnavailable } from '../nodes/errors.ts';
+import { isPassing } from '../nodes/errors.ts';
 import type { NodeServices } from '../nodes/kind.ts';
 import { dispatchEvent, startDueSchedules } from '../runs/dispatch.ts';
 import { deleteOldOutput } from '../runs/generation-store.ts';
@@ -135,8 +135,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
         try {
           await advanceRun(advanceDeps, key, signal, waitOutside);
         } catch (error) {
-          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isDatabaseUnavailable(error))))
-            throw error;
+          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isPassing(error)))) throw error;
           log.error({ err: error, run: key.runId, attempt }, 'A run failed for the last time');
           await giveUpRun(advanceDeps, key);
         }

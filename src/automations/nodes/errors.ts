@@ -1,3 +1,4 @@
+import { isDatabaseUnavailable } from '../../db/errors.ts';
 import { AppError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
 import { missingReference } from '../../tenancy/references.ts';
@@ -34,12 +35,13 @@ export function nodeErrorOf(error: unknown, log: Logger): NodeError {
   if (refused !== undefined) return { code: refused.code, message: refused.message };
   if (error instanceof ExpressionError)
     return { code: error.limit ? expressionLimitCode : 'expression_failed', message: error.message };
-  if (isDatabaseUnavailable(error)) throw error;
+  if (isPassing(error)) throw error;
   log.error({ err: error }, 'A node failed unexpectedly');
   return { code: 'internal_error', message: 'The node failed because of an internal error.' };
 }
 
-export function isDatabaseUnavailable(error: unknown): boolean {
+/** The database or a service was away, or the transaction must be repeated (SQLSTATE class 40). */
+export function isPassing(error: unknown): boolean {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
-  return /^(CONNECTION_|CONNECT_TIMEOUT|ECONN|EPIPE|08|57P|53|40)/.test(code);
+  return isDatabaseUnavailable(error) || /^(ECONN|EPIPE|40)/.test(code);
 }

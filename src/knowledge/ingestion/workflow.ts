@@ -1,6 +1,7 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Transaction } from '../../db/database.ts';
+import { isDatabaseUnavailable } from '../../db/errors.ts';
 import { AppError } from '../../errors.ts';
 import { newUuid } from '../../ids.ts';
 import { taskNames } from '../../jobs/task-names.ts';
@@ -194,5 +195,5 @@ function embedOutside(embedder: SharedEmbedder, waitOutside: WaitOutside | undef
 function isTransient(error: unknown): boolean {
   if (error instanceof AppError) return error.code === 'unavailable';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return /^(08|40|53|57P)/.test(code) || /^(CONNECTION_|ECONNREFUSED|ECONNRESET)/.test(code);
+  return isDatabaseUnavailable(error) || /^(40|ECONNREFUSED|ECONNRESET)/.test(code);
 }

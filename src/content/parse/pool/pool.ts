@@ -6,7 +6,7 @@ import type { PreparedText, PrepareInput } from '../../prepare.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
 import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
-import { ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
+import { KilledError, ParserProcess, type ProcessOptions, type TaskReply } from './process.ts';
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */
@@ -213,7 +213,14 @@ export class ParserPool {
 
   #execute(task: string, input: TaskInput, options: ExecuteOptions): Promise<TaskReply> {
     const attributes = { 'quarry.parser.bytes': input.bytes.length };
-    return trace(`parser ${task}`, { attributes }, () => this.#enqueue(task, input, options));
+    return trace(`parser ${task}`, { attributes }, async () => {
+      try {
+        return await this.#enqueue(task, input, options);
+      } catch (error) {
+        if (!(error instanceof KilledError)) throw error;
+        return this.#enqueue(task, input, options);
+      }
+    });
   }
 
   #enqueue(task: string, input: TaskInput, options: ExecuteOptions): Promise<TaskReply> {

@@ -175,6 +175,8 @@ export class ParserProcess {
 /** A failure that no parser expected. */
 class UnexpectedError extends ParseError {}
 class MemoryError extends ParseError {}
+/** Killed from outside, by the kernel or an operator: this says nothing about the document. */
+export class KilledError extends ParseError {}
 
 function taskReply(reply: TaskReply, memoryMb: number): TaskReply {
   const value = reply.value;
@@ -249,9 +251,8 @@ function lowerPriority(pid: number): void {
 }
 
 function crashError(cause: string): ParseError {
-  return new ParseError('extraction_failed', 'The document made its parser crash: it is damaged or hostile.', {
-    cause,
-  });
+  const Kind = cause === 'exit SIGKILL' ? KilledError : ParseError;
+  return new Kind('extraction_failed', 'The document made its parser crash: it is damaged or hostile.', { cause });
 }
 
 function timeoutError(timeoutMs: number): ParseError {

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { findCluster } from '../../src/db/embedded.ts';
+import { findPostmaster } from '../../src/db/postmaster.ts';
+import { runQuarry } from '../support/command.ts';
+import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
+import { type ServedProcess, startServe } from '../support/serve.ts';
+
+/*
+ * Random kills under mixed load on the embedded default: the server, PostgreSQL, one of its backends, or a parser.
+ *   CRASH_KILLS=50 CRASH_SEED=1 node test/run.ts test/crash/mixed.test.ts
+ * A restart stands for the operator's supervisor: the server ends when its PostgreSQL does.
+ */
+const kills = Number(process.env.CRASH_KILLS ?? 4);
+const seed = Number(process.env.CRASH_SEED ?? randomInt(2 ** 31));
+const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-mixed-'));
+chmodSync(dataDir, 0o755);
+after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+const env = { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', QUARRY_PARSE_WORKERS: '1' };
+
+test('whatever is killed under mixed load, all that was acknowledged is whole and every job ends', async (context) => {
+  context.diagnostic(`repeat with CRASH_SEED=${seed}`);
+  const random = createRandom(seed);
+  let server = await startServe(env);
+  const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
+    secret_key: string;
+  };
+  const connection = () => ({ baseUrl: server.baseUrl, key });
+  const fixture = await createFixture(connection());
+  const ledger = new Ledger();
+  for (let kill = 0; kill < kills; kill++) {
+    let isOver = false;
+    const actors = startActors(connection, fixture, ledger, () => isOver).finally(() => {
+      isOver = true;
+    });
+    const reach = (acknowledged: number) =>
+      Promise.race([actors, until(() => isOver || ledger.acknowledged >= acknowledged)]);
+    // Each kill comes after a random number of acknowledged writes.
+    const enough = ledger.acknowledged + 20 + Math.floor(random() * 60);
+    await reach(enough);
+    const victims = ['server', 'postgres', 'backend', 'parser'] as const;
+    // Every victim has its turn in each four kills; the moment is random.
+    const victim = victims[kill % victims.length] ?? 'server';
+    await killVictim(victim, server, random);
+    if (victim === 'server' || victim === 'postgres') {
+      await server.ended;
+      server = await startServe(env);
+    }
+    await reach(enough + 10);
+    isOver = true;
+    await actors;
+    await checkLedger(connection(), fixture, ledger);
+  }
+  context.diagnostic(`${kills} kills, ${ledger.acknowledged} acknowledged writes, ${ledger.retries} retries`);
+  const fsck = await runQuarry(['fsck'], { env });
+  assert.equal(fsck.code, 0, fsck.stdout + fsck.stderr);
+  await server.stop();
+});
+
+async function killVictim(
+  victim: 'server' | 'postgres' | 'backend' | 'parser',
+  server: ServedProcess,
+  random: () => number,
+): Promise<void> {
+  if (victim === 'server') return server.kill();
+  const postmaster = findPostmaster(findCluster(realpathSync(dataDir)))?.pid ?? 0;
+  if (victim === 'postgres') return void process.kill(postmaster, 'SIGKILL');
+  const candidates =
+    victim === 'backend'
+      ? childrenOf(postmaster).filter((pid) => commandOf(pid).includes('[local]'))
+      : descendantsOf(server.pid).filter((pid) => commandOf(pid).includes('parse/pool'));
+  const pid = candidates[Math.floor(random() * candidates.length)];
+  assert.ok(pid !== undefined, `There is no ${victim} to kill.`);
+  process.kill(pid, 'SIGKILL');
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+function childrenOf(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  );
+}
+
+function descendantsOf(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
+}
+
+function commandOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+}
+
+/** Numbers from 0 to 1 that a seed repeats (mulberry32). */
+function createRandom(start: number): () => number {
+  let state = start;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { sendRequest } from './server.ts';
+
+/** How a client reaches the server, which may be another process after each kill. */
+export type Connection = { baseUrl: string; key: string };
+
+/** What clients were told, and what may have happened without their being told. */
+export class Ledger {
+  /** For each key, the values that a read may return: one after an acknowledged write. `null` is no entry. */
+  readonly entries = new Map<string, Set<string | null>>();
+  readonly pairs = new Map<string, Set<string | null>>();
+  readonly files = new Map<string, string>();
+  readonly ingestions = new Set<string>();
+  readonly runs = new Set<string>();
+  readonly extractions = new Set<string>();
+  counted = 0;
+  uncertainCounts = 0;
+  acknowledged = 0;
+  retries = 0;
+
+  /** Records a write that is about to be sent, and returns what to call when it is acknowledged. */
+  expect(entries: Map<string, Set<string | null>>, key: string, value: string | null): () => void {
+    const possible = entries.get(key) ?? new Set([null]);
+    entries.set(key, possible.add(value));
+    return () => entries.set(key, new Set([value]));
+  }
+}
+
+type Fixture = { user: string; source: string; automation: string };
+
+/** The user, source and automation that the actors work on. */
+export async function createFixture({ baseUrl, key }: Connection): Promise<Fixture> {
+  const create = async (path: string, body: unknown) => {
+    const response = await sendRequest<{ id: string }>(baseUrl, 'POST', `/api/v1${path}`, { key, body });
+    assert.equal(response.status, 201, response.text);
+    return response.body.id;
+  };
+  const user = await create('/users', { email: 'crash@example.test', name: 'Crash' });
+  const org = await create('/orgs', { name: 'Crash' });
+  const source = await create('/knowledge_sources', { type: 'knowledge/documents', org });
+  const automation = await create('/automations', {
+    ...{ name: 'Crash', type: 'invoked' },
+    workflow: {
+      ...{ kind: 'WorkflowGraph', version: 1, start_node: 'nap' },
+      nodes: [
+        { id: 'nap', kind: 'wait', seconds: 0.1, on_success: 'note' },
+        { id: 'note', kind: 'kv_set', user, key: 'run/{{$run.id}}', value: 'done', on_success: 'end' },
+        { id: 'end', kind: 'complete', result: {} },
+      ],
+    },
+  });
+  const activated = await sendRequest(baseUrl, 'POST', `/api/v1/automations/${automation}/activate`, { key });
+  assert.equal(activated.status, 200, activated.text);
+  return { user, source, automation };
+}
+
+/**
+ * One client of each kind. Each sends one request after another until `isOver`; what fails without a response, or with
+ * an honest 503, counts as a retry. Any other failure is an error.
+ */
+export function startActors(connection: () => Connection, fixture: Fixture, ledger: Ledger, isOver: () => boolean) {
+  const { user, source, automation } = fixture;
+
+  /** The body of an acknowledged request; undefined when nobody knows whether it took effect. */
+  async function send<T>(method: string, path: string, body: unknown, wanted: number): Promise<T | undefined> {
+    const { baseUrl, key } = connection();
+    const response = await sendRequest<T>(baseUrl, method, `/api/v1${path}`, { key, body }).catch(() => undefined);
+    if (response === undefined || (response.status === 503 && response.headers.get('retry-after') !== null)) {
+      ledger.retries += 1;
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
+      return undefined;
+    }
+    assert.equal(response.status, wanted, `${method} ${path}: ${response.text}`);
+    ledger.acknowledged += 1;
+    return response.body;
+  }
+
+  const actors: ((n: number) => Promise<void>)[] = [
+    async (n) => {
+      const key = `entry-${n % 7}`;
+      const acknowledge = ledger.expect(ledger.entries, key, `value ${n}`);
+      if (await send('PUT', `/kv/${key}`, { user, value: `value ${n}` }, 200)) acknowledge();
+    },
+    async (n) => {
+      const [first, second] = [`pair-${n % 5}/a`, `pair-${n % 5}/b`];
+      const value = `value ${n}`;
+      const acknowledged = [first, second].map((key) => ledger.expect(ledger.pairs, key, value));
+      const operations = [first, second].map((key) => ({ op: 'put', key, value }));
+      if (await send('POST', '/kv_batch', { user, operations }, 200)) for (const each of acknowledged) each();
+    },
+    async () => {
+      ledger.uncertainCounts += 1;
+      if ((await send('POST', '/kv_increment', { user, key: 'counter' }, 200)) === undefined) return;
+      ledger.uncertainCounts -= 1;
+      ledger.counted += 1;
+    },
+    async (n) => {
+      const data = `File ${n}, ${'with some words. '.repeat(n % 50)}`;
+      const upload = { filename: `${n}.md`, content_type: 'text/markdown', data: Buffer.from(data).toString('base64') };
+      const file = await send<{ id: string }>('POST', '/files', upload, 201);
+      if (file === undefined) return;
+      ledger.files.set(file.id, data);
+      const extraction = { file: file.id, destination_kind: 'storage' };
+      const extracted = await send<{ id: string }>('POST', '/extractions', extraction, 201);
+      if (extracted !== undefined) ledger.extractions.add(extracted.id);
+    },
+    async (n) => {
+      const item = { title: `Title ${n}`, content: { data: `# Crash ${n}\n\n${'Text to be found. '.repeat(60)}` } };
+      const ingestion = await send<{ id: string }>('POST', `/knowledge_sources/${source}/ingest`, item, 201);
+      if (ingestion !== undefined) ledger.ingestions.add(ingestion.id);
+    },
+    async (n) => {
+      const run = await send<{ id: string }>('POST', `/automations/${automation}/invoke`, { payload: { n } }, 200);
+      if (run !== undefined) ledger.runs.add(run.id);
+    },
+  ];
+  return Promise.all(
+    actors.map(async (act) => {
+      for (let n = 0; !isOver(); n++) await act(n);
+    }),
+  );
+}
+
+const retryMs = 20;
+
+/** Asserts that everything in the ledger is there and whole, and that every job ends. */
+export async function checkLedger({ baseUrl, key }: Connection, { user }: Fixture, ledger: Ledger): Promise<void> {
+  const get = <T>(path: string) => sendRequest<T>(baseUrl, 'GET', `/api/v1${path}`, { key });
+  const readValue = async (name: string) => {
+    const response = await get<{ value: string }>(`/kv/${encodeURIComponent(name)}?user=${user}`);
+    return response.status === 404 ? null : response.body.value;
+  };
+  for (const [name, possible] of [...ledger.entries, ...ledger.pairs]) {
+    const value = await readValue(name);
+    assert.ok(possible.has(value), `${name} is ${value}, and may be ${[...possible].join(' or ')}`);
+  }
+  for (let pair = 0; pair < 5; pair++)
+    assert.equal(await readValue(`pair-${pair}/a`), await readValue(`pair-${pair}/b`), 'Half of a batch was kept.');
+  const counter = Number((await readValue('counter')) ?? 0);
+  assert.ok(counter >= ledger.counted && counter <= ledger.counted + ledger.uncertainCounts, `counter ${counter}`);
+
+  const ends = async (path: string, wanted: string) => {
+    for (;;) {
+      const { status, body, text } = await get<{ status?: string; state?: string }>(path);
+      assert.equal(status, 200, text);
+      const state = body.status ?? body.state ?? '';
+      if (state === wanted) return;
+      assert.ok(!['failed', 'cancelled'].includes(state), text);
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
+    }
+  };
+  for (const [id, data] of ledger.files) {
+    const { pathname, search } = new URL((await get<{ url: string }>(`/files/${id}`)).body.url);
+    assert.equal((await sendRequest(baseUrl, 'GET', pathname + search)).bytes.toString(), data);
+  }
+  for (const id of ledger.extractions) await ends(`/extractions/${id}`, 'done');
+  for (const id of ledger.ingestions) await ends(`/knowledge_ingestions/${id}`, 'succeeded');
+  for (const id of ledger.runs) {
+    await ends(`/automation_runs/${id}`, 'completed');
+    assert.equal(await readValue(`run/${id}`), 'done');
+  }
+}
