@@ -230,7 +230,7 @@ test('invoke: the header and idempotency_key of the body must be equal', async (
   assert.equal((await api<Made>('POST', path, keyed('only-header', { body: {} }))).body.id, alone.body.id);
 });
 
-test('a posted inbound body becomes one document, whatever the number of attempts', async () => {
+test('a posted inbound body becomes one document, after any number of attempts', async () => {
   const agent = await provision.agent(app);
   const body = { agent: agent.id, kind: 'webhook/inbound' };
   const installed = await api<{ inbound_url: string }>('POST', '/api/v1/installations', { key: app.secretKey, body });

@@ -221,7 +221,7 @@ async function assertAccessible(page: Page, name: string): Promise<void> {
   assert.equal(await page.locator('h1:not(.markdown h1)').count(), 1, name);
 }
 
-test('on every page and in dialogs, light and dark, axe finds nothing, text stands out as WCAG AA asks for, each control has a name, and there is one main heading', async () => {
+test('on every page and in dialogs, light and dark, axe finds nothing, text has the contrast of WCAG AA, each control has a name, and there is one main heading', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   for (const [name, where] of Object.entries(pages)) {
     await visit(page, where);

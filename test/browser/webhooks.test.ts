@@ -12,7 +12,7 @@ after(async () => {
 });
 afterEach(() => it.closePages());
 
-test('a webhook is made with chosen events, tested, its deliveries read and repeated, its secret rotated, and paused', async () => {
+test('a webhook is created with chosen events, tested, its deliveries read and repeated, its secret rotated, and paused', async () => {
   const app = await loadApp(it.server);
   const page = await it.openAsDeveloper(app, '/console/webhooks');
   await page.getByRole('button', { name: 'New webhook' }).first().click();

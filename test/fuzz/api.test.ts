@@ -12,7 +12,7 @@ const server = await startTestServer({
 });
 after(() => server.close());
 
-test('whatever stands in a parameter or member, no request ends in a 5xx or hangs, and every response fits its schema', async () => {
+test('for any value of a parameter or member, no request ends in a 5xx or hangs, and every response fits its schema', async () => {
   const report = await sweepApi({ server, oneOf });
   console.log(JSON.stringify(report, undefined, 2));
   assert.deepEqual(report.problems, []);
