@@ -73,7 +73,7 @@ export async function prepareInput(
     {
       text: input.text,
       title: input.title ?? undefined,
-      language: payloadLanguage(source.payload, deps.language),
+      language: { language: payloadLanguage(source.payload), otherwise: deps.language },
       known: vectors,
       lane: source.appId,
     },

@@ -178,7 +178,7 @@ export class ParserPool {
   ): Promise<PreparedText> {
     const deadlineMs = this.#options.deadlineMs + (text.length / preparedBytesPerSecond) * 1_000;
     const reply = await this.#execute('prepare', { bytes: text, ...fields }, { ...options, deadlineMs });
-    type Value = Pick<PreparedText, 'lines' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
+    type Value = Pick<PreparedText, 'lines' | 'language' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
     const { hashes, bundleChunks, ...value } = reply.value as Value;
     const blobs = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
     if (blobs.length !== bundleChunks.length + hashes.length)
