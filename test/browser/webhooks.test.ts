@@ -64,7 +64,7 @@ test('a webhook is created with chosen events, tested, its deliveries read and r
   await page.getByText('Old secret valid until').waitFor();
 
   await page.getByRole('button', { name: 'Pause' }).click();
-  await page.getByText('It is paused.').waitFor();
+  await page.getByText('It is paused.', { exact: true }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Send a test event' }).isDisabled(), true);
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByRole('button', { name: 'Pause' }).waitFor();
