@@ -55,7 +55,7 @@ export function StartForm() {
     <div className="row">
       <Field
         label="File"
-        hint="PDF, Word, Excel, PowerPoint, OpenDocument, HTML, e-mail, pictures with text and more; up to 10 MB."
+        hint="PDF, Word, Excel, PowerPoint, OpenDocument, HTML, e-mail, pictures with text and more; up to 10 MiB."
         error={fieldError(start.error, 'file')}
       >
         {(id, described) => (
