@@ -94,6 +94,24 @@ const settings = {
     { min: 1, max: Number.MAX_SAFE_INTEGER },
     'Largest streamed upload in bytes.',
   ),
+  resumableBytesMax: integer(
+    'QUARRY_RESUMABLE_BYTES_MAX',
+    16 * 1024 * 1024 * 1024,
+    { min: 1, max: Number.MAX_SAFE_INTEGER },
+    'Largest resumable upload in bytes.',
+  ),
+  unfinishedUploadsMax: integer(
+    'QUARRY_UNFINISHED_UPLOADS',
+    100,
+    { min: 1, max: 100_000 },
+    'Unfinished resumable uploads of one app.',
+  ),
+  uploadHours: integer(
+    'QUARRY_UPLOAD_HOURS',
+    24,
+    { min: 1, max: 720 },
+    'Hours after which an unfinished resumable upload is deleted.',
+  ),
   kvKeyBytesMax: integer('QUARRY_KV_KEY_BYTES_MAX', 1024, { min: 1, max: 2048 }, 'Longest key of an entry in bytes.'),
   kvValueBytesMax: integer(
     'QUARRY_KV_VALUE_BYTES_MAX',

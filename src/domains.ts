@@ -30,6 +30,7 @@ import type { Services } from './services.ts';
 import { createTeamService } from './teams/service.ts';
 import { Capabilities, SignedLinks } from './tenancy/capability.ts';
 import { createThreadService } from './threads/service.ts';
+import { createUploads } from './uploads/domain.ts';
 import { createUsage } from './usage/domain.ts';
 import { createUserService } from './users/service.ts';
 import { version } from './version.ts';
@@ -80,6 +81,10 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const expressions = createExpressions();
   const llm = createLlm({ config, log, checkSchema: expressions.checkSchema });
   const files = createFiles(fileDeps);
+  const uploads = createUploads({
+    ...{ ...fileDeps, session: services.session, resumableBytesMax: config.resumableBytesMax },
+    ...{ unfinishedUploadsMax: config.unfinishedUploadsMax, uploadHours: config.uploadHours },
+  });
   const users = createUserService(base);
   const auth = createAuth({ ...base, users });
   const extractions = createExtractions({ db, blobs, parser, files: files.service, fetcher });
@@ -123,6 +128,7 @@ export function createDomains(services: Services, audit?: AuditLog) {
   const all: Domain[] = [
     sweep,
     files,
+    uploads,
     auth,
     extractions,
     knowledge,
@@ -162,6 +168,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     knowledge: knowledge.service,
     inboundUrl: (row: { appId: string; id: string }) => inbound.urlOfInstallation(row.appId, row.id),
     files: files.service,
+    uploads: uploads.service,
+    resumableBytesMax: config.resumableBytesMax,
     configs: createConfigService(base),
     extractions: extractions.service,
     kv: kv.service,

@@ -36,6 +36,7 @@ export const idPrefixes = {
   thread: ['thr'],
   timer: ['tmr'],
   token: ['tok'],
+  upload: ['upl'],
   user: ['usr', 'user'],
   webhook: ['whk'],
   webhookDelivery: ['whd'],

@@ -36,6 +36,7 @@ import { registerOrgRoutes } from './orgs/routes.ts';
 import { type Services, urlHost } from './services.ts';
 import { registerTeamRoutes } from './teams/routes.ts';
 import { registerThreadRoutes } from './threads/routes.ts';
+import { registerUploadRoutes } from './uploads/routes.ts';
 import { registerUsageRoutes } from './usage/routes.ts';
 import { registerUserRoutes } from './users/routes.ts';
 import { registerWebhookRoutes } from './webhooks/routes.ts';
@@ -194,6 +195,7 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerThreadRoutes(api, domains);
   registerInstallationRoutes(api, domains);
   registerFileRoutes(api, domains);
+  registerUploadRoutes(api, domains);
   registerConfigRoutes(api, domains);
   registerExtractionRoutes(api, domains);
   registerKvRoutes(api, domains);

@@ -4,6 +4,46 @@ import type { Readable } from 'node:stream';
 
 export type BlobStat = { size: number };
 
+/**
+ * What is durable of a blob that arrives in several requests. The caller keeps it, as JSON: it is all that another
+ * process needs to continue.
+ */
+export type PartialState = {
+  size: number;
+  /** S3: the multipart upload, the tags of its parts, and the bytes after them that are too few for a part. */
+  uploadId?: string;
+  etags?: string[];
+  tail?: number;
+};
+
+export type AppendOptions = {
+  contentType: string;
+  /** The size of the whole blob. */
+  sizeMax: number;
+  /** Records what has become durable. When it fails, appending ends with its error. */
+  save(state: PartialState): Promise<void>;
+  /** Saves nothing before the end of the body, and nothing of a body that fails. */
+  whole?: boolean;
+};
+
+/**
+ * Blobs that arrive in several requests. No other method of the store knows them until they are complete. Only one
+ * process may append to a blob at a time; bytes beyond the saved state are overwritten.
+ */
+export type PartialBlobs = {
+  /** Appends the body and saves what is durable: from time to time, at the end, and when the body breaks off. */
+  append(
+    key: string,
+    state: PartialState,
+    body: AsyncIterable<Uint8Array>,
+    options: AppendOptions,
+  ): Promise<PartialState>;
+  /** Makes all appended bytes a blob. May be repeated. Throws BlobMissing. */
+  complete(key: string, state: PartialState, contentType: string): Promise<void>;
+  /** Deletes everything that is stored beside the complete blob. May be repeated. */
+  remove(key: string, state: PartialState): Promise<void>;
+};
+
 /** A blob stored by `put`: its size in bytes and its SHA-256 in lower-case hex. */
 export type StoredBlob = { key: string; size: number; checksum: string };
 
@@ -49,8 +89,12 @@ export type BlobStore = {
   list(prefix?: string): AsyncIterable<BlobEntry>;
   /** A URL that needs no credential and works until it expires. Only stores that clients can reach offer it. */
   presignedUrl?(key: string, options: PresignOptions): Promise<string>;
-  /** Deletes remains of interrupted writes not touched for `olderThanMs`. Returns how many. */
-  sweepTemporary(olderThanMs: number): Promise<number>;
+  /**
+   * Deletes remains of interrupted writes not touched for `olderThanMs`, except those of partial blobs that `isKept`
+   * names. Returns how many.
+   */
+  sweepTemporary(olderThanMs: number, isKept?: (key: string) => Promise<boolean>): Promise<number>;
+  readonly partials: PartialBlobs;
   close(): Promise<void>;
 };
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { systemClock } from '../clock.ts';
@@ -18,12 +18,12 @@ import {
   type PutOptions,
   type StoredBlob,
 } from './blob-store.ts';
+import { createDirectory, FileWriter, isAbsent, writeWhole } from './disk-files.ts';
+import { diskPartials, partialDirectory, partialKey } from './disk-partials.ts';
 import { watchStreamMemory, watchTransferMemory } from './transfer-memory.ts';
 
 /** Bytes per read: fewer, larger reads than with Node's default of 64 KiB. */
 const readBytes = 256 * 1024;
-/** Bytes buffered per write. A body holds about twice this in memory. */
-const writeBytes = 512 * 1024;
 
 /**
  * Blobs as files below one directory: `<app>/<last two characters of the name>/<name>`, so that no directory holds all
@@ -41,7 +41,16 @@ export async function openDiskBlobStore(root: string): Promise<BlobStore> {
     stat: (key) => findStat(pathOf(root, key)),
     remove: (key) => remove(pathOf(root, key)),
     list: (prefix = '') => list(root, prefix),
-    sweepTemporary: (olderThanMs) => sweep(temporary, olderThanMs),
+    async sweepTemporary(olderThanMs, isKept = async () => false) {
+      const partials = join(root, partialDirectory);
+      const removed = await sweep(temporary, olderThanMs, async () => false);
+      return removed + (await sweep(partials, olderThanMs, (name) => isKept(partialKey(name))));
+    },
+    partials: diskPartials(
+      root,
+      (partial, key) => moveTo(partial, pathOf(root, key)),
+      (key) => findStat(pathOf(root, key)),
+    ),
     close: async () => {},
   };
 }
@@ -101,44 +110,22 @@ async function moveTo(unfinished: string, path: string): Promise<void> {
   await syncDirectory(directory);
 }
 
-/** Combines small chunks into few large writes, and buffers the next chunks during a write. */
 async function writeChunks(file: FileHandle, body: AsyncIterable<Uint8Array>, meter: BlobMeter): Promise<void> {
-  let gathered: Uint8Array[] = [];
-  let gatheredBytes = 0;
-  let writing: Promise<void> | undefined;
+  const writer = new FileWriter(file);
   const end = watchTransferMemory();
   try {
     for await (const chunk of body) {
       meter.take(chunk);
-      gathered.push(chunk);
-      gatheredBytes += chunk.byteLength;
-      if (gatheredBytes < writeBytes) continue;
-      await writing;
-      writing = writeWhole(file, gathered);
-      // The next await reports a failure; until then it must not count as an unhandled rejection.
-      writing.catch(() => {});
-      gathered = [];
-      gatheredBytes = 0;
+      await writer.take(chunk);
     }
+  } catch (error) {
+    // The file must not be closed during a write, even if the body failed.
+    await writer.rest();
+    throw error;
   } finally {
     end();
-    // The file must not be closed during a write, even if the body failed.
-    await writing;
   }
-  await writeWhole(file, gathered);
-}
-
-/** A write may be partial, for example on an almost full disk. */
-async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
-  let left = chunks.filter((chunk) => chunk.byteLength > 0);
-  while (left.length > 0) {
-    let { bytesWritten } = await file.writev(left);
-    while (left[0] !== undefined && bytesWritten >= left[0].byteLength) {
-      bytesWritten -= left[0].byteLength;
-      left = left.slice(1);
-    }
-    if (left[0] !== undefined && bytesWritten > 0) left = [left[0].subarray(bytesWritten), ...left.slice(1)];
-  }
+  await writer.flush();
 }
 
 async function read(path: string, key: string, range: ByteRange | undefined): Promise<Readable> {
@@ -193,7 +180,7 @@ async function remove(path: string): Promise<void> {
 async function* list(root: string, prefix: string): AsyncGenerator<BlobEntry> {
   const slash = prefix.indexOf('/');
   for await (const app of namesIn(root)) {
-    if (app === 'tmp') continue;
+    if (app === 'tmp' || app === partialDirectory) continue;
     if (slash < 0 ? !app.startsWith(prefix) : app !== prefix.slice(0, slash)) continue;
     for await (const shard of namesIn(join(root, app)))
       for await (const name of namesIn(join(root, app, shard))) {
@@ -205,12 +192,17 @@ async function* list(root: string, prefix: string): AsyncGenerator<BlobEntry> {
   }
 }
 
-async function sweep(temporary: string, olderThanMs: number): Promise<number> {
+async function sweep(
+  directory: string,
+  olderThanMs: number,
+  isKept: (name: string) => Promise<boolean>,
+): Promise<number> {
   let removed = 0;
-  for await (const name of namesIn(temporary)) {
-    const path = join(temporary, name);
+  for await (const name of namesIn(directory)) {
+    const path = join(directory, name);
     const found = await findTimes(path);
     if (found === undefined || systemClock.now().getTime() - found.modifiedAt.getTime() < olderThanMs) continue;
+    if (await isKept(name)) continue;
     await remove(path);
     removed += 1;
   }
@@ -233,18 +225,4 @@ async function* namesIn(directory: string): AsyncGenerator<string> {
   } catch (error) {
     if (!isAbsent(error)) throw error;
   }
-}
-
-/** Creates the directory and its missing parents, and syncs each new entry. */
-async function createDirectory(directory: string): Promise<void> {
-  const firstMade = await mkdir(directory, { recursive: true, mode: 0o700 });
-  if (firstMade === undefined) return;
-  for (let made = directory; ; made = dirname(made)) {
-    await syncDirectory(dirname(made));
-    if (made === firstMade || made === dirname(made)) return;
-  }
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }

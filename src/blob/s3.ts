@@ -1,9 +1,6 @@
 import { Readable } from 'node:stream';
 import {
-  AbortMultipartUploadCommand,
-  DeleteObjectCommand,
   GetObjectCommand,
-  HeadObjectCommand,
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
   PutObjectCommand,
@@ -18,7 +15,6 @@ import {
   type BlobEntry,
   BlobMeter,
   BlobMissing,
-  type BlobStat,
   type BlobStore,
   BlobTooLarge,
   type ByteRange,
@@ -27,6 +23,8 @@ import {
   type PutOptions,
   type StoredBlob,
 } from './blob-store.ts';
+import { abort, findStat, isAbsent, remove } from './s3-objects.ts';
+import { isPartialKey, s3Partials } from './s3-partials.ts';
 import { watchStreamMemory, watchTransferMemory } from './transfer-memory.ts';
 
 export type S3Options = {
@@ -62,7 +60,8 @@ export function openS3BlobStore(options: S3Options): BlobStore {
     remove: async (key) => remove(client, bucket, blobKey(key)),
     list: (prefix = '') => list(client, bucket, prefix),
     presignedUrl: async (key, presignOptions) => presignedUrl(client, bucket, blobKey(key), presignOptions),
-    sweepTemporary: (olderThanMs) => sweep(client, bucket, olderThanMs),
+    sweepTemporary: (olderThanMs, isKept = async () => false) => sweep(client, bucket, olderThanMs, isKept),
+    partials: s3Partials(client, bucket, { partBytesMin, partsMax }),
     close: async () => client.destroy(),
   };
 }
@@ -186,24 +185,6 @@ async function readAll(client: S3Client, bucket: string, key: string, sizeMax: n
   return Buffer.concat(chunks, size);
 }
 
-async function findStat(client: S3Client, bucket: string, key: string): Promise<BlobStat | undefined> {
-  try {
-    const { ContentLength } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
-    return { size: ContentLength ?? 0 };
-  } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw error;
-  }
-}
-
-async function remove(client: S3Client, bucket: string, key: string): Promise<void> {
-  try {
-    await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
-  } catch (error) {
-    if (!isAbsent(error)) throw error;
-  }
-}
-
 async function* list(client: S3Client, bucket: string, prefix: string): AsyncGenerator<BlobEntry> {
   let after: string | undefined;
   do {
@@ -215,7 +196,7 @@ async function* list(client: S3Client, bucket: string, prefix: string): AsyncGen
       }),
     );
     for (const { Key, Size, LastModified } of page.Contents ?? [])
-      if (Key !== undefined && Key !== identityKey && LastModified !== undefined)
+      if (Key !== undefined && Key !== identityKey && !isPartialKey(Key) && LastModified !== undefined)
         yield { key: Key, size: Size ?? 0, modifiedAt: LastModified };
     after = page.NextContinuationToken;
   } while (after !== undefined);
@@ -237,7 +218,12 @@ async function presignedUrl(
 }
 
 /** An interrupted multipart upload is not an object, but its parts are stored, and billed, until it is aborted. */
-async function sweep(client: S3Client, bucket: string, olderThanMs: number): Promise<number> {
+async function sweep(
+  client: S3Client,
+  bucket: string,
+  olderThanMs: number,
+  isKept: (key: string) => Promise<boolean>,
+): Promise<number> {
   const before = systemClock.now().getTime() - olderThanMs;
   let removed = 0;
   let marker: { KeyMarker?: string; UploadIdMarker?: string } | undefined = {};
@@ -245,7 +231,7 @@ async function sweep(client: S3Client, bucket: string, olderThanMs: number): Pro
     const page = await listUploads(client, bucket, marker);
     for (const { Key, UploadId, Initiated } of page?.Uploads ?? []) {
       if (Key === undefined || UploadId === undefined || Initiated === undefined) continue;
-      if (Initiated.getTime() > before) continue;
+      if (Initiated.getTime() > before || (await isKept(Key))) continue;
       await abort(client, bucket, Key, UploadId);
       removed += 1;
     }
@@ -266,16 +252,4 @@ async function listUploads(client: S3Client, bucket: string, marker: { KeyMarker
     if (error instanceof S3ServiceException && error.name === 'NotImplemented') return undefined;
     throw error;
   }
-}
-
-async function abort(client: S3Client, bucket: string, key: string, uploadId: string): Promise<void> {
-  try {
-    await client.send(new AbortMultipartUploadCommand({ Bucket: bucket, Key: key, UploadId: uploadId }));
-  } catch (error) {
-    if (!isAbsent(error)) throw error;
-  }
-}
-
-function isAbsent(error: unknown): boolean {
-  return error instanceof S3ServiceException && ['NoSuchKey', 'NotFound', 'NoSuchUpload'].includes(error.name);
 }

@@ -1,5 +1,5 @@
 import type { Logger } from '../log.ts';
-import { type HostClaim, type HostLedger, leaseMs, type ShareGrant } from './host-shares.ts';
+import { type AppCounts, type HostClaim, type HostLedger, leaseMs, type ShareGrant } from './host-shares.ts';
 import { pause } from './signals.ts';
 
 type HostGateOptions = {
@@ -12,12 +12,21 @@ type HostGateOptions = {
 
 type Waiting = { app: string; go: () => void };
 
+type App = {
+  running: number;
+  /** When it may be served next; an app that has requests in several processes counts each of its turns as many. */
+  turn: number;
+  /** It had requests since the last claim. */
+  isActive: boolean;
+};
+
 type Host = ShareGrant & {
   name: string;
   running: number;
   waiting: Waiting[];
-  /** Of each app: its requests that run, and when it last got a slot. */
-  apps: Map<string, { running: number; servedAt: number }>;
+  apps: Map<string, App>;
+  /** The turn of the app that was served last. */
+  turn: number;
   /** Requests, waiting or active, whose robots.txt requires a delay between them. */
   polite: number;
   /** The most that were active or waiting since the last claim. */
@@ -32,6 +41,8 @@ type Host = ShareGrant & {
 const tickMs = 250;
 const renewMs = 1_000;
 const hostsClaimedMax = 500;
+/** Apps that a claim names. Further ones have no weight of their own. */
+const appsClaimedMax = 100;
 
 /**
  * Delays requests so that no host receives more than its limit, whichever crawls, tenants and processes they are for.
@@ -44,7 +55,6 @@ export class HostGate {
   readonly #hosts = new Map<string, Host>();
   readonly #due = new Set<Host>();
   #claiming = false;
-  #served = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
@@ -88,8 +98,9 @@ export class HostGate {
   #hostOf(name: string): Host {
     const known = this.#hosts.get(name);
     if (known !== undefined) return known;
-    const none = { running: 0, polite: 0, peak: 0, wanted: 0, allowed: 0, held: 0, claimedAt: 0, validUntil: 0 };
-    const host: Host = { name, waiting: [], apps: new Map(), ...none };
+    const none = { running: 0, turn: 0, polite: 0, peak: 0, wanted: 0, claimedAt: 0, validUntil: 0 };
+    const share = { allowed: 0, held: 0, isShared: false, elsewhere: {} };
+    const host: Host = { name, waiting: [], apps: new Map(), ...none, ...share };
     this.#hosts.set(name, host);
     this.#timer ??= setInterval(() => this.#tick(), tickMs).unref();
     return host;
@@ -101,9 +112,10 @@ export class HostGate {
       const go = (): void => {
         signal.removeEventListener('abort', giveUp);
         host.running += 1;
-        const held = appOf(host, app);
-        held.running += 1;
-        held.servedAt = ++this.#served;
+        const served = appOf(host, app);
+        served.running += 1;
+        host.turn = turnOf(host, served);
+        served.turn = host.turn + (host.elsewhere[app]?.processes ?? 1);
         resolve();
       };
       const giveUp = (): void => {
@@ -113,6 +125,10 @@ export class HostGate {
       const waiting = { app, go };
       signal.addEventListener('abort', giveUp, { once: true });
       host.waiting.push(waiting);
+      const known = appOf(host, app);
+      // The last free slot of all processes is for this app if it has none.
+      if (host.isShared && !known.isActive) this.#claimSoon(host);
+      known.isActive = true;
       this.#admit(host);
     });
   }
@@ -140,8 +156,9 @@ export class HostGate {
   #tick(): void {
     const now = performance.now();
     for (const host of this.#hosts.values()) {
-      const isStarving = host.running === 0 && host.waiting.length > 0;
-      if (isStarving || now - host.claimedAt >= renewMs) this.#claimSoon(host);
+      // It waits for a slot, or it keeps one from others without need.
+      const isUrgent = host.running === 0 && (host.waiting.length > 0 || host.isShared);
+      if (isUrgent || now - host.claimedAt >= renewMs) this.#claimSoon(host);
     }
     if (this.#hosts.size > 0) return;
     clearInterval(this.#timer);
@@ -199,36 +216,55 @@ export class HostGate {
     host.allowed = now < host.validUntil ? Math.min(host.allowed, host.wanted) : 0;
     host.claimedAt = now;
     host.peak = host.running + host.waiting.length;
+    const apps = takeActiveApps(host);
     if (host.wanted > 0)
-      return { inUse: Math.max(host.running, host.allowed), wanted: host.wanted, slotsMax: this.#limitOf(host) };
+      return { inUse: Math.max(host.running, host.allowed), wanted: host.wanted, slotsMax: this.#limitOf(host), apps };
     host.validUntil = 0;
     return undefined;
   }
 }
 
-function appOf(host: Host, app: string): { running: number; servedAt: number } {
-  const known = host.apps.get(app) ?? { running: 0, servedAt: 0 };
+function appOf(host: Host, app: string): App {
+  const known = host.apps.get(app) ?? { running: 0, turn: 0, isActive: false };
   host.apps.set(app, known);
   return known;
 }
 
+/** An app has no credit for the time that it was idle. */
+function turnOf(host: Host, { turn }: App): number {
+  return Math.max(host.turn, turn);
+}
+
+/** The apps that have requests or had some since the last call. */
+function takeActiveApps(host: Host): AppCounts {
+  const waiting = new Set(host.waiting.map(({ app }) => app));
+  const active = [...host.apps].filter(([, { isActive }]) => isActive);
+  for (const [name, app] of host.apps) {
+    app.isActive = app.running > 0 || waiting.has(name);
+    if (!app.isActive && app.turn <= host.turn) host.apps.delete(name);
+  }
+  return Object.fromEntries(active.slice(0, appsClaimedMax).map(([name, { running }]) => [name, running]));
+}
+
 /**
- * The request that gets the next slot: of the app with the fewest running, then of the one that was served longest ago.
- * The last free slot is only for an app that has none: a host that hangs for one app still has a slot for the next.
+ * The request that gets the next slot: of the app with the fewest active in all processes, then of the one whose turn it
+ * is. The last free slot is only for an app that has none: a host that hangs for one app still has a slot for the next.
+ * Where processes share the host, the division between them keeps that slot.
  */
 function takeNext(host: Host, slots: number): Waiting | undefined {
   if (host.running >= slots) return undefined;
-  const isLast = host.running === slots - 1;
-  let next: Waiting | undefined;
+  const isLast = host.running === slots - 1 && !host.isShared;
+  let next: { waiting: Waiting; active: number; turn: number } | undefined;
   for (const waiting of host.waiting) {
-    const { running, servedAt } = appOf(host, waiting.app);
-    if (isLast && running > 0) continue;
-    const best = next && appOf(host, next.app);
-    if (best === undefined || running < best.running || (running === best.running && servedAt < best.servedAt))
-      next = waiting;
+    const app = appOf(host, waiting.app);
+    if (isLast && app.running > 0) continue;
+    const active = app.running + (host.elsewhere[waiting.app]?.running ?? 0);
+    const turn = turnOf(host, app);
+    if (next === undefined || active < next.active || (active === next.active && turn < next.turn))
+      next = { waiting, active, turn };
   }
-  if (next !== undefined) host.waiting.splice(host.waiting.indexOf(next), 1);
-  return next;
+  if (next !== undefined) host.waiting.splice(host.waiting.indexOf(next.waiting), 1);
+  return next?.waiting;
 }
 
 function isIdle(host: Host): boolean {

@@ -4,6 +4,7 @@ type Share = {
   slots: number;
   wanted: number;
   slotsMax: number;
+  apps: AppCounts;
   /** When it got its first slot, or started to wait for one. */
   sinceMs: number;
   /** It counts until then unless the process renews it. */
@@ -13,11 +14,22 @@ type Share = {
 /** The shares of a host, by the name of their process. */
 export type HostShares = Record<string, Share>;
 
-/** The claim of a process. `slotsMax` is the host's limit for all processes together. */
-type Claim = { inUse: number; wanted: number; slotsMax: number };
+/** The active requests of each app that has requests, active or waiting. */
+export type AppCounts = Record<string, number>;
 
-/** `allowed`: requests that the process may have active. `held`: what others count for it; it falls as requests end. */
-export type ShareGrant = { allowed: number; held: number };
+/** The claim of a process. `slotsMax` is the host's limit for all processes together. */
+type Claim = { inUse: number; wanted: number; slotsMax: number; apps: AppCounts };
+
+export type ShareGrant = {
+  /** Requests that the process may have active. */
+  allowed: number;
+  /** What others count for it; it falls as requests end. */
+  held: number;
+  /** Other processes have a share. */
+  isShared: boolean;
+  /** Of the claim's apps: their active requests in other processes, and how many processes have requests of them. */
+  elsewhere: Record<string, { running: number; processes: number }>;
+};
 
 /** A claim on a host, or none: the process has finished with it. */
 export type HostClaim = { host: string; claim: Claim | undefined };
@@ -32,7 +44,7 @@ export type HostLedger = {
 
 /** The share of a dead process is free after this time. */
 export const leaseMs = 5_000;
-/** When there are more processes than slots, a process keeps its slot this long. */
+/** When there are more processes than slots, a process of mean weight keeps its slot this long. */
 const sliceMs = 1_000;
 
 /** Without the shares that their processes did not renew. */
@@ -41,8 +53,9 @@ export function liveShares(shares: HostShares, nowMs: number): HostShares {
 }
 
 /**
- * The share of `process` among the live ones: what it wants, as far as it is free, and at most an equal part plus what
- * the others do not want.
+ * The share of `process` among the live ones: what it wants, as far as it is free, and at most a fair part plus what the
+ * others do not want. An app has the same part from one process as from several. The last free slot is only for an app
+ * that has none in any process.
  */
 export function claimShare(
   shares: HostShares,
@@ -53,23 +66,51 @@ export function claimShare(
   const before = shares[process] ?? { ...claim, slots: 0, sinceMs: nowMs, untilMs: 0 };
   const others = Object.entries(shares).filter(([name]) => name !== process);
   const sum = (count: (share: Share) => number): number => others.reduce((all, [, share]) => all + count(share), 0);
-  const slotsMax = Math.min(claim.slotsMax, ...others.map(([, share]) => share.slotsMax));
+  const elsewhere = Object.fromEntries(
+    Object.keys(claim.apps).map((app) => [
+      app,
+      { running: sum(({ apps }) => apps[app] ?? 0), processes: 1 + sum(({ apps }) => (app in apps ? 1 : 0)) },
+    ]),
+  );
+  const hasNone = Object.entries(claim.apps).some(([app, running]) => running + (elsewhere[app]?.running ?? 0) === 0);
+  const hostMax = Math.min(claim.slotsMax, ...others.map(([, share]) => share.slotsMax));
+  const slotsMax = others.length === 0 || hasNone ? hostMax : Math.max(1, hostMax - 1);
 
-  const behind = others.filter(([name, share]) => isBefore([process, before], [name, share], nowMs)).length;
-  const fair = Math.floor((slotsMax + behind) / (others.length + 1));
+  const fair = fairPart({ ...shares, [process]: { ...before, apps: claim.apps } }, process, slotsMax, nowMs);
   const free = slotsMax - sum((share) => share.slots);
   const unwanted = slotsMax - sum((share) => share.wanted);
   const allowed = Math.max(0, Math.min(claim.wanted, free, Math.max(fair, unwanted)));
 
   const held = Math.max(claim.inUse, allowed);
   const sinceMs = held > 0 === before.slots > 0 ? before.sinceMs : nowMs;
-  return { allowed, held, share: { ...claim, slots: held, sinceMs, untilMs: nowMs + leaseMs } };
+  const share = { ...claim, slots: held, sinceMs, untilMs: nowMs + leaseMs };
+  return { allowed, held, isShared: others.length > 0, elsewhere, share };
 }
 
-/** The remainder goes to those that have just received a slot, then to those that have waited longest. */
-function isBefore(one: [string, Share], other: [string, Share], nowMs: number): boolean {
-  const rank = ([, { slots, sinceMs }]: [string, Share]): number =>
-    slots === 0 ? 1 : nowMs - sinceMs < sliceMs ? 0 : 2;
-  const difference = rank(one) - rank(other) || one[1].sinceMs - other[1].sinceMs;
-  return difference === 0 ? one[0] < other[0] : difference < 0;
+/** Slots by the weight of the processes. The remainder goes to those that are first in turn. */
+function fairPart(shares: HostShares, process: string, slots: number, nowMs: number): number {
+  const weights = weighProcesses(shares);
+  const mean = Object.values(weights).reduce((all, weight) => all + weight, 0) / Object.keys(shares).length || 1;
+  const turns = Object.entries(shares)
+    .map(([name, share]) => {
+      const weight = (weights[name] ?? 0) / mean;
+      const isRecent = nowMs - share.sinceMs < sliceMs * weight;
+      const part = Math.floor((slots / Object.keys(shares).length) * weight + rounding);
+      return { name, part, rank: share.slots === 0 ? 1 : isRecent ? 0 : 2, sinceMs: share.sinceMs };
+    })
+    .sort((one, other) => one.rank - other.rank || one.sinceMs - other.sinceMs || (one.name < other.name ? -1 : 1));
+  const left = slots - turns.reduce((all, { part }) => all + part, 0);
+  const place = turns.findIndex(({ name }) => name === process);
+  return (turns[place]?.part ?? 0) + (place < left ? 1 : 0);
+}
+
+const rounding = 1e-9;
+
+/** An app weighs one, divided among the processes that have requests of it. */
+function weighProcesses(shares: HostShares): Record<string, number> {
+  const processes: Record<string, number> = {};
+  for (const { apps } of Object.values(shares))
+    for (const app of Object.keys(apps)) processes[app] = (processes[app] ?? 0) + 1;
+  const weigh = (apps: AppCounts): number => Object.keys(apps).reduce((sum, app) => sum + 1 / (processes[app] ?? 1), 0);
+  return Object.fromEntries(Object.entries(shares).map(([name, { apps }]) => [name, weigh(apps)]));
 }

@@ -73,3 +73,20 @@ export async function resolveGrants(
   }
   return after;
 }
+
+/** The grants for a file whose list was checked earlier: a grant ends with its principal. */
+export async function keepVisibleGrants(
+  db: Db,
+  caller: Caller,
+  input: Static<typeof aclInputSchema>,
+): Promise<Grant[]> {
+  const change = readAclChange(input);
+  const gone = new Set<string>();
+  const named = newPrincipals([], change);
+  for (const type of ['user', 'team', 'org', 'agent'] as const) {
+    const ids = named.filter(({ principalType }) => principalType === type).map(({ principalId }) => principalId);
+    const found = ids.length === 0 ? new Set() : await findVisiblePrincipals(db, caller, type, ids);
+    for (const id of ids) if (!found.has(id)) gone.add(id);
+  }
+  return applyAclChange([], change).filter(({ principalId }) => !gone.has(principalId));
+}

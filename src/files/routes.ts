@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
-import { AppError, invalidField, notFound } from '../errors.ts';
+import { invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
-import { refuseEncodedBody, requireMinimumSpeed } from '../http/body.ts';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { oneHeader } from '../http/headers.ts';
 import { page, pageOf, pageRequest } from '../http/pages.ts';
@@ -16,6 +15,7 @@ import { sendBytes } from './bytes.ts';
 import { readDigestHeader, readFilenameHeader } from './input.ts';
 import { isMediaType } from './media-types.ts';
 import { downloadHeaders, type FileLinks, presentFile } from './present.ts';
+import { bodyOf, lengthOf, receiving } from './receive.ts';
 import {
   fileCreateSchema,
   fileListQuery,
@@ -285,38 +285,9 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
   }
 }
 
-/** A client that disconnects in the middle of its body is not a server error. */
-async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
-  refuseEncodedBody(request);
-  try {
-    return await requireMinimumSpeed(request, work());
-  } catch (error) {
-    // Discard the rest of the body, so that the client reads the response.
-    request.raw.resume();
-    if (!request.raw.complete && request.raw.destroyed && !(error instanceof AppError))
-      throw new AppError('invalid_parameters', 'The connection was closed before the end of the body.', {
-        cause: error,
-      });
-    throw error;
-  }
-}
-
-/** The body's chunks. A reader that stops early leaves the connection open for the response. */
-async function* bodyOf(request: FastifyRequest): AsyncGenerator<Uint8Array> {
-  for await (const chunk of request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
-    request.bodyHash?.update(chunk);
-    yield chunk;
-  }
-}
-
 function readContentType(request: FastifyRequest): string {
   const contentType = request.headers['content-type'];
   if (contentType === undefined) throw invalidField('content-type', 'is required');
   if (!isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
   return contentType;
-}
-
-function lengthOf(request: FastifyRequest): number | undefined {
-  const length = request.headers['content-length'];
-  return length === undefined ? undefined : Number(length);
 }

@@ -1,7 +1,8 @@
 /*
  * Triggers of files: files_counted and files_given_back update the quota of bytes; files_removed lists the blob for
- * deletion; files_created and files_updated emit events.
+ * deletion; files_created and files_updated emit events; files_uploads_ended deletes the upload that a file came by.
  */
+import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
@@ -238,10 +239,18 @@ export async function deleteDoomedBlob(db: Db, appId: string, blobKey: string): 
   await db`delete from doomed_blobs where app_id = ${appId} and blob_key = ${blobKey}`;
 }
 
+type DueBlob = {
+  appId: string;
+  blobKey: string;
+  /** The state of a partial blob to delete as well. */
+  partial: PartialState | null;
+  referred: boolean;
+};
+
 /** Locks some of the blobs that are due for deletion; concurrent sweeps skip them. */
-export function takeDueBlobs(db: Db, limit: number): Promise<{ appId: string; blobKey: string; referred: boolean }[]> {
+export function takeDueBlobs(db: Db, limit: number): Promise<DueBlob[]> {
   return db`
-    select d.app_id, d.blob_key, exists (select 1 from files f where f.app_id = d.app_id and f.blob_key = d.blob_key) as referred
+    select d.app_id, d.blob_key, d.partial, exists (select 1 from files f where f.app_id = d.app_id and f.blob_key = d.blob_key) as referred
     from doomed_blobs d where d.due_at <= now() order by d.due_at limit ${limit} for update of d skip locked`;
 }
 
@@ -287,8 +296,16 @@ export async function findUnreferencedBlobs(db: Db, blobKeys: readonly string[])
   const rows = await db<{ blobKey: string }[]>`
     select k.blob_key from unnest(${blobKeys.map(appOfBlob)}::uuid[], ${[...blobKeys]}::text[]) k (app_id, blob_key)
     where not exists (select 1 from files f where f.app_id = k.app_id and f.blob_key = k.blob_key)
-      and not exists (select 1 from doomed_blobs d where d.app_id = k.app_id and d.blob_key = k.blob_key)`;
+      and not exists (select 1 from doomed_blobs d where d.app_id = k.app_id and d.blob_key = k.blob_key)
+      and not exists (select 1 from uploads u where u.app_id = k.app_id and u.blob_key = k.blob_key)`;
   return rows.map(({ blobKey }) => blobKey);
+}
+
+/** Whether the blob is that of an unfinished upload. */
+export async function isBlobUploading(db: Db, blobKey: string): Promise<boolean> {
+  const rows = await db`
+    select 1 from uploads where app_id = ${appOfBlob(blobKey)} and blob_key = ${blobKey} and finished_at is null`;
+  return rows.length > 0;
 }
 
 /** The app in the key of a blob. Null for a stray file in the blob store. */

@@ -2,7 +2,7 @@ import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
-import { deleteDoomedBlob, isBackupRunning, takeDueBlobs } from './store.ts';
+import { deleteDoomedBlob, isBackupRunning, isBlobUploading, takeDueBlobs } from './store.ts';
 
 const batchSize = 100;
 const batchesMax = 1_000;
@@ -24,8 +24,9 @@ export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore
       // Blobs that a backup still has to copy are kept until a later sweep.
       if (await isBackupRunning(tx)) return [];
       const taken = await takeDueBlobs(tx, batchSize);
-      for (const { appId, blobKey, referred } of taken) {
+      for (const { appId, blobKey, partial, referred } of taken) {
         if (!referred) await blobs.remove(blobKey);
+        if (partial !== null) await blobs.partials.remove(blobKey, partial);
         await deleteDoomedBlob(tx, appId, blobKey);
       }
       return taken;
@@ -33,7 +34,8 @@ export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore
     removed += due.filter(({ referred }) => !referred).length;
     if (due.length < batchSize) break;
   }
-  return { blobs: removed, temporary: await blobs.sweepTemporary(temporaryAgeMs) };
+  const isKept = (blobKey: string) => isBlobUploading(db, blobKey);
+  return { blobs: removed, temporary: await blobs.sweepTemporary(temporaryAgeMs, isKept) };
 }
 
 export function createSweepTask(deps: { db: Database; blobs: BlobStore }): Task {

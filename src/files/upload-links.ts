@@ -58,17 +58,20 @@ export async function redeemUpload(
 ): Promise<UploadClaims> {
   const promise = typeof token === 'string' ? openUpload(secrets, token) : undefined;
   const expired = promise === undefined || promise.expires < nowSeconds(clock);
-  if (expired || !(await isStillAllowed(db, credentials, promise)))
+  if (expired || !(await mayStillCreate(db, credentials, promise)))
     throw new AppError('forbidden', 'This upload link is not valid or has expired.');
   if (await findFile(db, promise.appId, promise.id)) throw new AppError('conflict', 'The file was already uploaded.');
   return promise;
 }
 
-/** Whether the creator of the link may still create its file, with the credential used to create the link. */
-async function isStillAllowed(
+/**
+ * Whether this caller may create a file of these owners now, with this credential: for a link its creator, for a
+ * resumable upload the caller who sends the last bytes.
+ */
+export async function mayStillCreate(
   db: Db,
   credentials: Pick<Credentials, 'findEnded'>,
-  { maker, owner, orgId, teamId, userId, agentId }: UploadClaims,
+  { maker, owner, orgId, teamId, userId, agentId }: Pick<UploadClaims, 'maker' | 'owner'> & Owned,
 ): Promise<boolean> {
   const { identity } = maker;
   const [[ended], caller] = await Promise.all([

@@ -85,51 +85,53 @@ export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileCon
   const discard = () => forgetBlob(deps, scope.appId, blobKey);
   // Committed before the blob exists, whatever becomes of the transaction that it is stored for.
   await runApart(() => store.insertDoomedBlob(db, scope, blobKey, graceHours));
-  let blob: StoredBlob;
-  let image: ImageSize | undefined;
   try {
-    blob = await blobs.put(blobKey, contents.bytes, {
+    const blob = await blobs.put(blobKey, contents.bytes, {
       contentType,
       ...(sizeMax === undefined ? {} : { sizeMax }),
       ...(checksum === undefined ? {} : { checksum }),
     });
-    image = isImage(contentType)
-      ? await readImageSize(deps, scope.appId, blobKey, contents.bytes, blob.size)
-      : undefined;
+    const bytes = contents.bytes instanceof Uint8Array ? contents.bytes : undefined;
+    return { commit: await adoptBlob(deps, scope, { id, filename, contentType, shared }, blob, bytes), discard };
   } catch (error) {
     await discard();
     throw refusalOf(error);
   }
-  return {
-    async commit(tx, owned, record) {
-      try {
-        const row = await store.insertFile(tx, {
-          appId: scope.appId,
-          sandboxId: scope.sandboxId,
-          id,
-          filename,
-          contentType,
-          size: blob.size,
-          checksum: Buffer.from(blob.checksum, 'hex'),
-          blobKey,
-          width: image?.width ?? null,
-          height: image?.height ?? null,
-          shared,
-          ...owned,
-        });
-        await store.deleteDoomedBlob(tx, scope.appId, blobKey);
-        await record?.(tx, row);
-        return row;
-      } catch (error) {
-        throw refusalOf(error);
-      }
-    },
-    discard,
+}
+
+/** How a stored blob becomes a file. `bytes` are its contents, if they are in memory. */
+export async function adoptBlob(
+  deps: WriteDeps,
+  scope: Scope,
+  file: { id: string; filename: string; contentType: string; shared: boolean },
+  blob: StoredBlob,
+  bytes?: Uint8Array,
+): Promise<StoredFile['commit']> {
+  const image = isImage(file.contentType) ? await readImageSize(deps, scope.appId, blob, bytes) : undefined;
+  return async (tx, owned, record) => {
+    try {
+      const row = await store.insertFile(tx, {
+        appId: scope.appId,
+        sandboxId: scope.sandboxId,
+        ...file,
+        size: blob.size,
+        checksum: Buffer.from(blob.checksum, 'hex'),
+        blobKey: blob.key,
+        width: image?.width ?? null,
+        height: image?.height ?? null,
+        ...owned,
+      });
+      await store.deleteDoomedBlob(tx, scope.appId, blob.key);
+      await record?.(tx, row);
+      return row;
+    } catch (error) {
+      throw refusalOf(error);
+    }
   };
 }
 
 /** Translates failures that are not server errors. */
-function refusalOf(error: unknown): unknown {
+export function refusalOf(error: unknown): unknown {
   const overQuota = quotaError(error);
   if (overQuota) return overQuota;
   if (isUniqueViolation(error, 'files_pkey')) return new AppError('conflict', 'The file was already uploaded.');
@@ -162,18 +164,17 @@ export async function forgetBlob(
 async function readImageSize(
   { blobs, imageSize, log }: WriteDeps,
   appId: string,
-  blobKey: string,
-  bytes: FileContents['bytes'],
-  size: number,
+  { key, size }: StoredBlob,
+  bytes: Uint8Array | undefined,
 ): Promise<ImageSize | undefined> {
   try {
-    if (bytes instanceof Uint8Array) return await imageSize(bytes.subarray(0, imageHeadBytes), appId);
+    if (bytes !== undefined) return await imageSize(bytes.subarray(0, imageHeadBytes), appId);
     const chunks: Buffer[] = [];
-    const head = await blobs.read(blobKey, { start: 0, end: Math.min(size, imageHeadBytes) });
+    const head = await blobs.read(key, { start: 0, end: Math.min(size, imageHeadBytes) });
     for await (const chunk of head) chunks.push(chunk);
     return await imageSize(Buffer.concat(chunks), appId);
   } catch (error) {
-    log.info({ err: error, blobKey }, 'Could not read the size of an image');
+    log.info({ err: error, blobKey: key }, 'Could not read the size of an image');
     return undefined;
   }
 }

@@ -190,6 +190,13 @@ export class Api {
     this.#add({ kind: 'public' }, definition, () => undefined);
   }
 
+  /** A response to OPTIONS with these headers: how a protocol says what it supports. Preflights of browsers end earlier. */
+  announce(path: string, headers: Record<string, string>): void {
+    this.#fastify.options(path, { schema: { hide: true } as object }, (_request, reply) => {
+      reply.code(204).headers(headers).send();
+    });
+  }
+
   #add<C, P extends TSchema, Q extends TSchema, B extends TSchema>(
     access: Access,
     definition: RouteDefinition<C, P, Q, B>,

@@ -117,6 +117,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'allow',
       'idempotency-replayed',
       'www-authenticate',
+      ...['location', 'tus-resumable', 'tus-version', 'tus-extension', 'tus-max-size', 'tus-checksum-algorithm'],
+      ...['upload-offset', 'upload-length', 'upload-metadata', 'upload-expires', 'x-file'],
     ],
     maxAge: 600,
   });

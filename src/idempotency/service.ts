@@ -33,7 +33,15 @@ const keptMs = 24 * 60 * 60 * 1_000;
 const claimMs = 30_000;
 const renewEveryMs = 10_000;
 /** Headers of a handler or an error that belong to the response. */
-const keptHeaders = ['etag', 'location', 'allow', 'accept-encoding'];
+const keptHeaders = [
+  'etag',
+  'location',
+  'allow',
+  'accept-encoding',
+  'tus-resumable',
+  'upload-offset',
+  'upload-expires',
+];
 /** These say "again, otherwise" or "again, later", so the key stays free. */
 const retriable = new Set([401, 408, 429]);
 
@@ -185,7 +193,8 @@ function digestOfJson({ url, body }: FastifyRequest): Buffer {
 function digestOfStream(request: FastifyRequest): Buffer {
   const { url, headers, bodyHash } = request;
   const body = bodyHash?.digest('hex') ?? '';
-  return hash(JSON.stringify([queryOf(url), headers['content-type'] ?? '', headers['x-filename'] ?? '', body]));
+  const named = ['content-type', 'x-filename', 'upload-length', 'upload-metadata'].map((name) => headers[name] ?? '');
+  return hash(JSON.stringify([queryOf(url), ...named, body]));
 }
 
 function queryOf(url: string): string {

@@ -24,6 +24,7 @@ export const taskNames = {
   sweepEvents: 'sweep_events',
   sweepIdempotency: 'sweep_idempotency',
   sweepKv: 'sweep_kv',
+  sweepUploads: 'sweep_uploads',
   sweepUsage: 'sweep_usage',
 } as const;
 

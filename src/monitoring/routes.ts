@@ -18,7 +18,8 @@ export function registerSetAsideJobRoutes(api: Api, { setAsideJobs }: { setAside
     operationId: 'listSetAsideJobs',
     tag,
     summary: 'List background jobs that are set aside, the newest first',
-    description: 'Jobs that failed too often, or three times ended their process. What each is about waits for it.',
+    description:
+      'Jobs that failed too often, or crashed even in a process of their own. What each is about waits for it.',
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(setAsideJobSchema)) },
     handler: async ({ caller, query }) => {

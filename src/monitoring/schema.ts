@@ -11,11 +11,14 @@ export const setAsideJobSchema = Type.Object(
     ),
     reason: Type.String({ description: 'Why its last attempt failed.' }),
     attempts: Type.Integer({ description: 'The number of attempts.' }),
-    crashes: Type.Integer({ description: 'How often its process crashed while it was running.' }),
+    crashes: Type.Integer({
+      description: 'How often its process died while it was active, or it threw an uncaught exception.',
+    }),
     set_aside_at: Type.String(),
   },
   {
     $id: 'SetAsideJob',
-    description: 'A background job that failed too often, or three times ended its process, and is not tried any more.',
+    description:
+      'A background job that failed too often, or crashed even in a process of its own, and is not retried any more.',
   },
 );

@@ -52,7 +52,10 @@ export async function findDrift(tx: Transaction): Promise<Drift[]> {
   await tx`lock table app_usage in exclusive mode`;
   const rows = await tx<Drift[]>`
     with counted as (
-      select app_id, sandbox_id, 'file_bytes' as measure, sum(size)::bigint as counted from files
+      select app_id, sandbox_id, 'file_bytes' as measure, sum(bytes)::bigint as counted from (
+        select app_id, sandbox_id, size as bytes from files
+        union all
+        select app_id, sandbox_id, length from uploads where finished_at is null) stored
       group by app_id, sandbox_id
       union all
       select app_id, sandbox_id, 'documents', count(*) from knowledge_documents group by app_id, sandbox_id

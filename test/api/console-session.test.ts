@@ -290,7 +290,7 @@ test('the console’s page comes for every path under /console, and allows no in
     nonces.add(nonce);
   }
   assert.equal(nonces.size, 3);
-  const root = await api('GET', '/', { redirect: 'manual' });
+  const root = await api('GET', '/');
   assert.deepEqual([root.status, root.headers.get('location')], [302, '/console']);
   const [, script = ''] = /src="(\/console\/assets\/[^"]+)"/.exec((await api('GET', '/console')).text) ?? [];
   const asset = await api('GET', script);

@@ -65,7 +65,7 @@ test('the share of a killed process is free within seconds', { timeout: 60_000 }
   await lines.next();
   const ledger = createHostLedger(db, newUuid());
   const claim = async () => {
-    const claims = [{ host: 'killed.test', claim: { inUse: 0, wanted: 2, slotsMax: 2 } }];
+    const claims = [{ host: 'killed.test', claim: { inUse: 0, wanted: 2, slotsMax: 2, apps: { late: 0 } } }];
     return (await ledger.claim(claims)).get('killed.test')?.allowed;
   };
   // It lives: its requests keep what they have, however long they take.

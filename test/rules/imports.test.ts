@@ -31,6 +31,7 @@ const levels: string[][] = [
     'orgs',
     'teams',
     'threads',
+    'uploads',
     'users',
     'webhooks',
   ],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { HostGate } from '../../src/crawls/host-gate.ts';
 import { claimShare, type HostLedger, type HostShares, leaseMs, liveShares } from '../../src/crawls/host-shares.ts';
 import { createLogger } from '../../src/log.ts';
@@ -242,7 +243,7 @@ test('where processes outnumber slots, each gets one in turn', () => {
   for (let now = 0; now < 60_000; now += 250) {
     for (const process of processes) {
       shares = liveShares(shares, now);
-      const claim = { inUse: 0, wanted: 4, slotsMax: 2 };
+      const claim = { inUse: 0, wanted: 4, slotsMax: 2, apps: { [process]: 0 } };
       const { share, allowed } = claimShare(shares, process, claim, now);
       shares[process] = share;
       inUse.set(process, allowed);
@@ -254,13 +255,66 @@ test('where processes outnumber slots, each gets one in turn', () => {
   assert.ok(Math.min(...counts) >= 0.8 * Math.max(...counts), counts.join(', '));
 });
 
+test('an app gets no more of a host from three processes than another app from one of them', async () => {
+  const ledger = new Ledger();
+  const gates = ['a', 'b', 'c'].map((name) => gateOf({ concurrencyMax: 9 }, ledger.of(name)));
+  const requests = new Requests();
+  const stop = new AbortController();
+  /** Requests without end, twelve at a time. */
+  const ask = (gate: HostGate, app: string) =>
+    Array.from({ length: 12 }, async () => {
+      while (!stop.signal.aborted) await gate.run(at('x.test', app), undefined, stop.signal, requests.to(app));
+    });
+  const [first, second, third] = gates as [HostGate, HostGate, HostGate];
+  const asked = [first, second, third].flatMap((gate) => ask(gate, 'wide'));
+  await requests.until(() => requests.count('wide') >= 6);
+  asked.push(...ask(third, 'narrow'));
+  const deadline = performance.now() + 20_000;
+  while (requests.count('narrow') < 4 && performance.now() < deadline) {
+    if (requests.count('wide') > requests.count('narrow')) requests.end('wide');
+    assert.ok(requests.count('wide') + requests.count('narrow') <= 9);
+    await wait(20);
+  }
+  const counts = [requests.count('wide'), requests.count('narrow')];
+  stop.abort(new Error('over'));
+  for (; requests.count('wide') > 0; ) requests.end('wide');
+  for (; requests.count('narrow') > 0; ) requests.end('narrow');
+  await Promise.allSettled(asked);
+  assert.ok((counts[1] ?? 0) >= 4, `${counts}`);
+});
+
+test('a host that hangs for one app in two processes has a slot for the next app, in either of them', async () => {
+  const ledger = new Ledger();
+  const gates = ['a', 'b'].map((name) => gateOf({ concurrencyMax: 4 }, ledger.of(name)));
+  const requests = new Requests();
+  const stop = new AbortController();
+  const asked: Promise<void>[] = [];
+  const ask = (gate: HostGate | undefined, app: string, count: number) => {
+    for (let n = 0; n < count; n++)
+      asked.push(gate?.run(at('x.test', app), undefined, stop.signal, requests.to(app)) as Promise<void>);
+  };
+  ask(gates[0], 'hanging', 10);
+  await requests.until(() => requests.count('hanging') === 3);
+  ask(gates[1], 'hanging', 10);
+  // Two renewals: the second process has seen what the first one holds.
+  for (const before = ledger.claims; ledger.claims < before + 6; ) await new Promise(setImmediate);
+  assert.equal(requests.count('hanging'), 3);
+  ask(gates[1], 'other', 1);
+  await requests.until(() => requests.count('other') === 1);
+  stop.abort(new Error('over'));
+  requests.end('other');
+  for (; requests.count('hanging') > 0; ) requests.end('hanging');
+  await Promise.allSettled(asked);
+});
+
 test('each process gets an equal part of the slots, and the others get what it does not need', () => {
   let shares: HostShares = {};
   const settle = (wanted: Record<string, number>): Record<string, number> => {
     const allowed: Record<string, number> = {};
     for (let round = 0; round < 4; round++)
       for (const [process, count] of Object.entries(wanted)) {
-        const { share, ...grant } = claimShare(shares, process, { inUse: 0, wanted: count, slotsMax: 8 }, 0);
+        const claim = { inUse: 0, wanted: count, slotsMax: 8, apps: { [process]: 0 } };
+        const { share, ...grant } = claimShare(shares, process, claim, 0);
         shares[process] = share;
         allowed[process] = grant.allowed;
       }
@@ -270,4 +324,23 @@ test('each process gets an equal part of the slots, and the others get what it d
   assert.deepEqual(settle({ a: 8, b: 8 }), { a: 4, b: 4 });
   shares = {};
   assert.deepEqual(settle({ a: 8, b: 2 }), { a: 6, b: 2 });
+});
+
+test('an app that crawls from three processes weighs as much as one that crawls from one', () => {
+  let shares: HostShares = {};
+  const claims: [string, string[]][] = [
+    ['a', ['wide']],
+    ['b', ['wide']],
+    ['c', ['wide', 'narrow']],
+  ];
+  const allowed: Record<string, number> = {};
+  for (let round = 0; round < 4; round++)
+    for (const [process, names] of claims) {
+      const apps = Object.fromEntries(names.map((name) => [name, 0]));
+      const { share, ...grant } = claimShare(shares, process, { inUse: 0, wanted: 12, slotsMax: 12, apps }, 0);
+      shares = { ...shares, [process]: share };
+      allowed[process] = grant.allowed;
+    }
+  // In the third process two of the eight are for the first app, as in the others.
+  assert.deepEqual(allowed, { a: 2, b: 2, c: 8 });
 });

@@ -267,3 +267,24 @@ test('an article’s stated author and dates are returned', () => {
     modified: '2024-03-02',
   });
 });
+
+test('text after a stray end of the body is part of the page', () => {
+  const { markdown } = read(
+    `<html><head><title>The old harbour</title></head><body><nav><a href="/">Home</a></nav><p>Menu</p></body></html>
+    <div class="post-body">${paragraphs('pier', 4)}</div></body></html>`,
+  );
+  includes(markdown, ['pier number 1', 'pier number 4']);
+});
+
+test('a hidden box with most of the text is the page, which a script reveals; a small one is not', () => {
+  const hidden = '<div style="display:none"><p>Your session has expired, and you must sign in again.</p></div>';
+  const page = (inner: string): string =>
+    `<html><head><title>Chairs</title></head><body><header><a href="/">Home</a></header>
+    <div style="display:none">${inner}</div>${hidden}</body></html>`;
+  const cards = Array.from({ length: 12 }, (_unused, at) => `<div><h3>Chair ${at}</h3><p>$${at}5.00</p></div>`).join(
+    '',
+  );
+  const collection = read(page(`<h1>Chairs</h1>${cards}`), 'https://site.test/collections/chairs');
+  includes(collection.markdown, ['Chair 3', '$35.00'], ['session has expired']);
+  includes(read(page(paragraphs('pier', 5))).markdown, ['pier number 4'], ['session has expired']);
+});

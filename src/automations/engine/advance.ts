@@ -102,7 +102,7 @@ class Advance {
       } else if (command) {
         if (this.#waitOutside === undefined && isOutside(command)) return store.queueAdvance(this.#deps.db, this.#row);
         if (!(await this.#execute(command))) return;
-      } else if (this.#outside.isUnderWay) {
+      } else if (this.#outside.isActive) {
         if (!(await this.#waitForResult(decision.wakeAtMs))) return;
       } else {
         await this.#journal.sleep(this.#wakeAt(decision.wakeAtMs));

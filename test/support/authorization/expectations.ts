@@ -1,4 +1,5 @@
 import type { TestServer } from '../server.ts';
+import { offsetType, tus, uploadHeaders } from '../uploads.ts';
 import type { Fixtures, Target } from './fixtures.ts';
 import { type Row, readMatrix } from './matrix.ts';
 import {
@@ -69,6 +70,8 @@ export function expectationsByRoute(
   const tenantRows = (...first: Ownership[]) => rows(managed, ...first, 'other-app', 'sandbox');
   /** Automations belong to users, teams and orgs. */
   const ofPeople = (table: Row[]) => without(table, 'agent');
+  /** Uploads belong to the user who created them. */
+  const ofUser = (table: Row[]) => rows(table, 'mine', 'other-org', 'other-app', 'sandbox');
   const named = (body: object) => ({ send: ({ whose }: Target) => ({ body: { ...body, ...oneOwner(whose) } }) });
   const ownerQuery = ({ whose }: Target) => new URLSearchParams(oneOwner(whose)).toString();
   const isKey = (caller: CallerName) => /key$/i.test(caller);
@@ -94,6 +97,23 @@ export function expectationsByRoute(
     'GET /api/v1/files/:file': { table: readOwned, make: make.file },
     'PATCH /api/v1/files/:file': { table: updateOwned, make: make.file },
     'DELETE /api/v1/files/:file': { table: deleteOwned, make: make.file, consumes: true },
+
+    'GET /api/v1/uploads': { table: everybody },
+    'POST /api/v1/uploads': {
+      table: [...createOwned, ...createOfAgent, ...fileUnderOrg],
+      send: ({ whose }) => ({
+        body: 'x',
+        headers: { ...offsetType, ...uploadHeaders({ filename: 'a', content_type: 'x/y', ...oneOwner(whose) }) },
+      }),
+    },
+    'GET /api/v1/uploads/:upload': { table: ofUser(readOwned), make: make.upload },
+    'PATCH /api/v1/uploads/:upload': {
+      table: ofUser(readOwned),
+      make: make.upload,
+      send: () => ({ body: 'x', headers: { ...tus, ...offsetType, 'upload-offset': '0' } }),
+      consumes: true,
+    },
+    'DELETE /api/v1/uploads/:upload': { table: ofUser(readOwned), make: make.upload, consumes: true },
 
     'POST /api/v1/extractions': {
       table: [...extract],

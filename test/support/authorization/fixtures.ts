@@ -3,6 +3,7 @@ import { newUuid, parseId } from '../../../src/ids.ts';
 import type { TestUser } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
+import { uploadHeaders } from '../uploads.ts';
 import type { Ownership, Tenants } from './tenants.ts';
 
 /** What a request needs: the resource that it names, and its ownership. */
@@ -40,6 +41,13 @@ export function createFixtures({ api, provision, services }: TestServer, tenants
   const text = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Text.').toString('base64') };
   const make = {
     file: (whose: Ownership) => post(whose, '/files', { ...text, ...ownerIds(whose) }),
+    /** One byte long, by the user of this ownership. */
+    async upload(whose: Ownership): Promise<Target> {
+      const headers = uploadHeaders({ filename: 'a', content_type: 'x/y' });
+      const made = await api<Made>('POST', '/api/v1/uploads', { token: userOf(whose).token, headers });
+      assert.equal(made.status, 201, made.text);
+      return { id: made.body.id, whose };
+    },
     agent: (whose: Ownership) => post(whose, '/agents', { name: 'Agent', ...ownerIds(whose) }),
     issuer: (whose: Ownership) =>
       post(whose, '/identity_issuers', { issuer: `https://${newUuid()}.example.com`, audience: 'quarry' }),

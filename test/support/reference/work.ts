@@ -4,6 +4,7 @@ import { AutomationsClient, graphOf } from '../automations.ts';
 import type { TestApp } from '../provisioner.ts';
 import type { TestServer } from '../server.ts';
 import { setJobAside } from '../set-aside-job.ts';
+import { offsetType, tus, uploadHeaders } from '../uploads.ts';
 import type { Recorder } from './recorder.ts';
 import { pixel, type Tenants } from './tenants.ts';
 
@@ -33,6 +34,15 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
   await recorder.record('uploadFileByUrl', { as: {}, query: { token }, body: '%PDF-1.7' });
   const headers = { 'x-filename': filename, 'content-type': 'application/pdf' };
   await recorder.record('uploadFile', { as: { key: app.secretKey, headers }, query: { user }, body: '%PDF-1.7' });
+  const upload = await recorder.record('createUpload', {
+    as: { key: app.secretKey, headers: uploadHeaders({ filename, content_type: 'application/pdf' }) },
+  });
+  const ofUpload = { path: { upload: upload.id } };
+  await recorder.record('listUploads');
+  await recorder.record('getUpload', ofUpload);
+  const patch = { ...tus, ...offsetType, 'upload-offset': '0' };
+  await recorder.record('appendToUpload', { ...ofUpload, as: { key: app.secretKey, headers: patch }, body: '%' });
+  await recorder.record('deleteUpload', ofUpload);
 
   const destination = { destination_kind: 'config', destination_path: 'handbook' };
   const extraction = await recorder.record('createExtraction', { body: { ...destination, file: file.id } });

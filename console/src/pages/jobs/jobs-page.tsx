@@ -50,7 +50,7 @@ export function JobsPage() {
     <>
       <PageHead
         title="Set-aside jobs"
-        lead="Background work that failed too often, or three times ended its process. What it is about waits until you retry it."
+        lead="Background work that failed too often, or crashed even in a process of its own. What it is about waits until you retry it."
       />
       <ErrorNotice error={retry.error} />
       <PagedTable

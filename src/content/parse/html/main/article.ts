@@ -12,6 +12,7 @@ import {
 import { clone, type Extent, inlineNames, linkDensity, measureText, proseLengths, simplify } from './measure.ts';
 import {
   callToAction,
+  hiddenShareMax,
   isCaption,
   isChrome,
   isHidden,
@@ -109,10 +110,12 @@ const surelyEnoughCharacters = 1_500;
 function removeNoise(body: HtmlElement, cut: Cut): void {
   const prose = proseLengths(body);
   const whole = Math.max(1, prose.get(body) ?? 0);
+  const extents = measureText(body);
+  const concealedMax = (extents.get(body)?.characters ?? 0) * hiddenShareMax;
   const visit = (parent: HtmlElement): void => {
     parent.children = parent.children.filter((child) => {
       if (child.kind === 'text') return true;
-      if (isHidden(child) || isChrome(child)) return false;
+      if (isChrome(child) || (isHidden(child) && (extents.get(child)?.characters ?? 0) <= concealedMax)) return false;
       // Names can be wrong: an element with half of the page's text is not a sidebar.
       if (cut.unlikely && isUnlikely(child) && (prose.get(child) ?? 0) < whole * 0.4) return false;
       visit(child);

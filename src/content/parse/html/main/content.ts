@@ -1,7 +1,7 @@
 import type { PageFacts } from '../page-signals.ts';
 import type { PageType } from '../page-types.ts';
 import type { Structured } from '../structured.ts';
-import { findFirst, type HtmlElement, type HtmlTree, textLength } from '../tree.ts';
+import { findFirst, type HtmlElement, type HtmlNode, type HtmlTree, textLength } from '../tree.ts';
 import { articleContent } from './article.ts';
 import { cardsContent } from './cards.ts';
 import { embeddedContent } from './embedded.ts';
@@ -64,7 +64,7 @@ function thread(body: HtmlElement): HtmlElement | undefined {
 
 /** The page's content; or its content without scripts, when that is longer. */
 function pageBody({ root, noscript }: HtmlTree): HtmlElement {
-  const body = findFirst(root, 'body') ?? root;
+  const body = completeBody(root);
   let best = body;
   let length = textLength(body);
   for (const element of noscript) {
@@ -72,4 +72,15 @@ function pageBody({ root, noscript }: HtmlTree): HtmlElement {
     if (own > length && own >= enoughCharacters) [best, length] = [element, own];
   }
   return best;
+}
+
+/** The body with what follows its end: a stray `</body>` ends it early, and browsers ignore that. */
+function completeBody(root: HtmlElement): HtmlElement {
+  const body = findFirst(root, 'body');
+  if (body === undefined) return root;
+  const after: HtmlNode[] = [];
+  for (let at = body; at.parent !== undefined; at = at.parent)
+    after.push(...at.parent.children.slice(at.parent.children.indexOf(at) + 1));
+  if (after.reduce((sum, node) => sum + textLength(node), 0) < enoughCharacters) return body;
+  return { ...body, children: [...body.children, ...after] };
 }

@@ -42,6 +42,9 @@ export function isHidden({ attributes, name }: HtmlElement): boolean {
   return style !== undefined && /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(style);
 }
 
+/** A hidden box with this share of a page's text is the page itself, which a script reveals. */
+export const hiddenShareMax = 0.5;
+
 /** React streams parts of a page as hidden boxes that a script moves to their place. */
 const streamedId = /^S:[0-9a-f]+$/;
 

@@ -11,7 +11,7 @@ import {
 } from '../tree.ts';
 import { clone, type Extent, isLeafBlock, measureText, removeWhere } from './measure.ts';
 import { isNamed, isNamedChrome, isPanel } from './names.ts';
-import { isChrome, isHidden } from './signs.ts';
+import { hiddenShareMax, isChrome, isHidden } from './signs.ts';
 
 type WholePageOptions = {
   /** Head words of names that are not content on this type of page. */
@@ -25,9 +25,15 @@ type WholePageOptions = {
 export function wholePage(body: HtmlElement, options: WholePageOptions = {}): HtmlElement {
   const copy = clone(body, undefined);
   keepButtonText(copy);
-  removeWhere(copy, (element) => (isHidden(element) && !isPanel(element)) || isChrome(element));
   let extents = measureText(copy);
-  const whole = extents.get(copy) ?? nothing;
+  let whole = extents.get(copy) ?? nothing;
+  const isConcealed = (element: HtmlElement): boolean =>
+    isHidden(element) &&
+    !isPanel(element) &&
+    (extents.get(element)?.characters ?? 0) <= whole.characters * hiddenShareMax;
+  removeWhere(copy, (element) => isConcealed(element) || isChrome(element));
+  extents = measureText(copy);
+  whole = extents.get(copy) ?? nothing;
   removeWhere(copy, (element) => isSurrounding(element, extents, whole));
   const { unwanted } = options;
   if (unwanted !== undefined)

@@ -1,0 +1,43 @@
+import type { AppendOptions, PartialState } from './blob-store.ts';
+import { watchTransferMemory } from './transfer-memory.ts';
+
+/** Writes one body to one partial blob. */
+export type PartialWriter = {
+  /** Takes a chunk. Returns the state when more has become durable. */
+  take(chunk: Uint8Array): Promise<PartialState | undefined>;
+  /** Makes everything that was taken durable. */
+  flush(): Promise<PartialState>;
+};
+
+/** Appends a body. When it breaks off, what arrived is saved before its error is thrown. */
+export async function appendBody(
+  writer: PartialWriter,
+  body: AsyncIterable<Uint8Array>,
+  { save, whole = false }: Pick<AppendOptions, 'save' | 'whole'>,
+): Promise<PartialState> {
+  const chunks = body[Symbol.asyncIterator]();
+  const end = watchTransferMemory();
+  let broken: { error: unknown } | undefined;
+  try {
+    for (;;) {
+      let next: IteratorResult<Uint8Array>;
+      try {
+        next = await chunks.next();
+      } catch (error) {
+        if (whole) throw error;
+        broken = { error };
+        break;
+      }
+      if (next.done) break;
+      const durable = await writer.take(next.value);
+      if (durable !== undefined && !whole) await save(durable);
+    }
+    const state = await writer.flush();
+    await save(state);
+    if (broken === undefined) return state;
+  } finally {
+    end();
+    await chunks.return?.();
+  }
+  throw broken.error;
+}

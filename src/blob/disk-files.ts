@@ -1,0 +1,73 @@
+import type { FileHandle } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { syncDirectory } from '../sync-directory.ts';
+
+/** Bytes buffered per write. A body holds about twice this in memory. */
+const writeBytes = 512 * 1024;
+
+/** Combines small chunks into few large writes, and buffers the next chunks during a write. */
+export class FileWriter {
+  readonly #file: FileHandle;
+  #gathered: Uint8Array[] = [];
+  #gatheredBytes = 0;
+  #writing: Promise<void> | undefined;
+
+  constructor(file: FileHandle) {
+    this.#file = file;
+  }
+
+  async take(chunk: Uint8Array): Promise<void> {
+    this.#gathered.push(chunk);
+    this.#gatheredBytes += chunk.byteLength;
+    if (this.#gatheredBytes < writeBytes) return;
+    await this.#writing;
+    this.#writing = writeWhole(this.#file, this.#gathered);
+    // The next await reports a failure; until then it must not count as an unhandled rejection.
+    this.#writing.catch(() => {});
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+  }
+
+  /** Writes what is buffered. */
+  async flush(): Promise<void> {
+    await this.rest();
+    const left = this.#gathered;
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+    await writeWhole(this.#file, left);
+  }
+
+  /** Waits for the write in progress. */
+  async rest(): Promise<void> {
+    await this.#writing;
+    this.#writing = undefined;
+  }
+}
+
+/** A write may be partial, for example on an almost full disk. */
+export async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
+  let left = chunks.filter((chunk) => chunk.byteLength > 0);
+  while (left.length > 0) {
+    let { bytesWritten } = await file.writev(left);
+    while (left[0] !== undefined && bytesWritten >= left[0].byteLength) {
+      bytesWritten -= left[0].byteLength;
+      left = left.slice(1);
+    }
+    if (left[0] !== undefined && bytesWritten > 0) left = [left[0].subarray(bytesWritten), ...left.slice(1)];
+  }
+}
+
+/** Creates the directory and its missing parents, and syncs each new entry. */
+export async function createDirectory(directory: string): Promise<void> {
+  const firstMade = await mkdir(directory, { recursive: true, mode: 0o700 });
+  if (firstMade === undefined) return;
+  for (let made = directory; ; made = dirname(made)) {
+    await syncDirectory(dirname(made));
+    if (made === firstMade || made === dirname(made)) return;
+  }
+}
+
+export function isAbsent(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}

@@ -1,0 +1,33 @@
+import type { FastifyRequest } from 'fastify';
+import { AppError } from '../errors.ts';
+import { refuseEncodedBody, requireMinimumSpeed } from '../http/body.ts';
+
+/** A client that disconnects in the middle of its body is not a server error. */
+export async function receiving<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
+  refuseEncodedBody(request);
+  try {
+    return await requireMinimumSpeed(request, work());
+  } catch (error) {
+    // Discard the rest of the body, so that the client reads the response.
+    request.raw.resume();
+    if (!request.raw.complete && request.raw.destroyed && !(error instanceof AppError))
+      throw new AppError('invalid_parameters', 'The connection was closed before the end of the body.', {
+        cause: error,
+      });
+    throw error;
+  }
+}
+
+/** The body's chunks. A reader that stops early leaves the connection open for the response. */
+export async function* bodyOf(request: FastifyRequest): AsyncGenerator<Uint8Array> {
+  for await (const chunk of request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
+    request.bodyHash?.update(chunk);
+    yield chunk;
+  }
+}
+
+/** The announced length of the body. */
+export function lengthOf(request: FastifyRequest): number | undefined {
+  const length = request.headers['content-length'];
+  return length === undefined ? undefined : Number(length);
+}

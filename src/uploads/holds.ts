@@ -1,0 +1,111 @@
+import { createHash, type Hash } from 'node:crypto';
+import type { Db } from '../db/database.ts';
+import { AppError } from '../errors.ts';
+import { newUuid } from '../ids.ts';
+import * as store from './store.ts';
+
+/** Hashes of uploads that are kept between two requests. */
+const hashesMax = 256;
+
+/**
+ * The uploads that this process appends to. Only one request of all processes holds an upload; what a process that died
+ * held is free as soon as the database drops its session.
+ */
+export class UploadHolds {
+  readonly #db: Db;
+  readonly #session: Db;
+  readonly #holder = newUuid();
+  readonly #held = new Set<string>();
+
+  /** @param session one direct connection, kept open: it shows others that this process lives. */
+  constructor(db: Db, session: Db) {
+    this.#db = db;
+    this.#session = session;
+  }
+
+  get holder(): string {
+    return this.#holder;
+  }
+
+  /** Runs work while this process holds the upload, with its current row. 423 when another request holds it. */
+  async hold<T>(upload: store.UploadRow, work: (current: store.UploadRow) => Promise<T>): Promise<T> {
+    const { id } = upload;
+    if (this.#held.has(id)) throw locked();
+    this.#held.add(id);
+    try {
+      const current = await store.holdUpload(this.#session, upload, this.#holder);
+      if (current === undefined) throw locked();
+      return await this.#release(upload, () => work(current));
+    } finally {
+      this.#held.delete(id);
+    }
+  }
+
+  /** The same for an upload that `insert` creates with this process as its holder. */
+  async holdNew<T>(insert: () => Promise<store.UploadRow>, work: (current: store.UploadRow) => Promise<T>): Promise<T> {
+    await store.showHolder(this.#session, this.#holder);
+    const upload = await insert();
+    this.#held.add(upload.id);
+    try {
+      return await this.#release(upload, () => work(upload));
+    } finally {
+      this.#held.delete(upload.id);
+    }
+  }
+
+  async #release<T>(upload: store.UploadRow, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } finally {
+      // If this fails, this process may still hold it again.
+      await store.releaseUpload(this.#db, upload, this.#holder).catch(() => {});
+    }
+  }
+}
+
+function locked(): AppError {
+  return new AppError('locked', 'Another request is working on this upload. Try again when it has ended.', {
+    headers: { 'retry-after': '1' },
+  });
+}
+
+/**
+ * The hashes of the bytes that this process has received. An upload that another process has continued has none: its
+ * file is read once at the end.
+ */
+export class RunningHashes {
+  readonly #hashes = new Map<string, { size: number; hash: Hash }>();
+
+  /** Takes the hash of an upload's stored bytes. */
+  take({ id, received }: store.UploadRow): RunningHash | undefined {
+    const kept = this.#hashes.get(id);
+    this.#hashes.delete(id);
+    if (received === 0) return { size: 0, hash: createHash('sha256') };
+    return kept?.size === received ? kept : undefined;
+  }
+
+  /** Keeps it for the next request, if it is the hash of exactly the stored bytes. */
+  keep(id: string, stored: number, running: RunningHash | undefined): void {
+    if (running?.size !== stored) return;
+    this.#hashes.set(id, running);
+    for (const oldest of this.#hashes.keys()) {
+      if (this.#hashes.size <= hashesMax) break;
+      this.#hashes.delete(oldest);
+    }
+  }
+}
+
+type RunningHash = { size: number; hash: Hash };
+
+export async function* hashBody(
+  body: AsyncIterable<Uint8Array>,
+  running: RunningHash | undefined,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    if (running !== undefined) {
+      running.hash.update(chunk);
+      running.size += chunk.byteLength;
+    }
+    yield chunk;
+  }
+}

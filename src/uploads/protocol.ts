@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
+import { AppError, invalidField } from '../errors.ts';
+import { readBase64, requireSharable } from '../files/input.ts';
+import { oneHeader } from '../http/headers.ts';
+import { checkBody } from '../http/validation.ts';
+import { uploadedFileSchema } from './schema.ts';
+
+/* The headers of tus 1.0 (https://tus.io/protocols/resumable-upload). */
+
+export const tusVersion = '1.0.0';
+export const bodyType = 'application/offset+octet-stream';
+const checksumAlgorithms = ['sha1', 'sha256', 'sha512'];
+
+/** What OPTIONS says. */
+export function describeProtocol(bytesMax: number): Record<string, string> {
+  return {
+    'tus-resumable': tusVersion,
+    'tus-version': tusVersion,
+    'tus-extension': 'creation,creation-with-upload,termination,checksum,expiration',
+    'tus-max-size': String(bytesMax),
+    'tus-checksum-algorithm': checksumAlgorithms.join(','),
+  };
+}
+
+/** 412 unless the request speaks this version; a request that other clients send too may leave it open. */
+export function requireVersion(request: FastifyRequest, required: boolean): void {
+  const version = oneHeader(request, 'tus-resumable');
+  if (version === tusVersion || (version === undefined && !required)) return;
+  throw new AppError('precondition_failed', `Send the header Tus-Resumable: ${tusVersion}.`, {
+    headers: { 'tus-version': tusVersion },
+  });
+}
+
+/** 415 for a body of another type. A request without a body needs none. */
+export function requireBodyType(request: FastifyRequest, required: boolean): void {
+  const type = request.headers['content-type'];
+  if (type === bodyType || (!required && !hasBody(request))) return;
+  throw new AppError('unsupported_media_type', `Send the bytes with Content-Type: ${bodyType}.`);
+}
+
+export function hasBody({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** A count of bytes in a header; 422 otherwise. */
+export function readByteCount(request: FastifyRequest, name: string): number {
+  const text = oneHeader(request, name);
+  if (text === undefined) throw invalidField(name, 'is required');
+  const bytes = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(bytes)) throw invalidField(name, 'must be a number of bytes');
+  return bytes;
+}
+
+/** What the metadata of an upload says about its file. */
+type UploadedFile = Static<typeof uploadedFileSchema>;
+
+/** Reads Upload-Metadata: pairs of a name and a base64 text. 422 on an invalid or unknown one. */
+export function readMetadata(header: string | undefined): UploadedFile {
+  const members: Record<string, unknown> = {};
+  for (const pair of (header ?? '').split(',').filter((part) => part.trim() !== '')) {
+    const [key = '', encoded = '', ...rest] = pair.trim().split(/ +/);
+    if (rest.length > 0) throw invalidField('upload-metadata', 'must be pairs of a name and a base64 text');
+    const name = key === 'filetype' ? 'content_type' : key;
+    if (Object.hasOwn(members, name)) throw invalidField(name, 'is there twice');
+    members[name] = readMember(name, readText(name, encoded));
+  }
+  const file = checkBody(uploadedFileSchema, members);
+  if (file.share === true) requireSharable(file.content_type);
+  return file;
+}
+
+function readText(name: string, encoded: string): string {
+  const bytes = readBase64(name, encoded);
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw invalidField(name, 'is not UTF-8');
+  }
+}
+
+/** Every value of metadata is a text: of JSON for the members that are no strings. */
+function readMember(name: string, text: string): unknown {
+  if (name !== 'share' && name !== 'acl' && name !== 'provider_metadata') return text;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw invalidField(name, 'is not JSON');
+  }
+}
+
+/** Passes a body on, and throws 460 at its end when it does not have the announced checksum. */
+export type BodyCheck = (body: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+
+/** Reads Upload-Checksum; undefined without one, 422 when it is not an algorithm and a base64 digest. */
+export function readChecksum(request: FastifyRequest): BodyCheck | undefined {
+  const header = oneHeader(request, 'upload-checksum');
+  if (header === undefined) return undefined;
+  const [algorithm = '', encoded = '', ...rest] = header.split(' ');
+  if (!checksumAlgorithms.includes(algorithm) || rest.length > 0)
+    throw invalidField('upload-checksum', `must be one of ${checksumAlgorithms.join(', ')}, a space and base64`);
+  const expected = readBase64('upload-checksum', encoded);
+  return async function* checked(body) {
+    const hash = createHash(algorithm);
+    for await (const chunk of body) {
+      hash.update(chunk);
+      yield chunk;
+    }
+    if (!hash.digest().equals(expected))
+      throw new AppError('checksum_mismatch', 'The body does not have this Upload-Checksum; none of it was kept.');
+  };
+}

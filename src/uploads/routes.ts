@@ -1,0 +1,154 @@
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { bodyOf, lengthOf, receiving } from '../files/receive.ts';
+import { oneHeader } from '../http/headers.ts';
+import { page, pageOf, pageRequest } from '../http/pages.ts';
+import { type Api, everyCaller, ref } from '../http/route.ts';
+import { formatId } from '../ids.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { presentUpload, uploadHeaders } from './present.ts';
+import {
+  bodyType,
+  describeProtocol,
+  hasBody,
+  readByteCount,
+  readChecksum,
+  readMetadata,
+  requireBodyType,
+  requireVersion,
+  tusVersion,
+} from './protocol.ts';
+import { uploadListQuery, uploadSchema } from './schema.ts';
+import type { UploadService } from './service.ts';
+
+const tag = 'Files';
+const path = '/api/v1/uploads';
+const params = Type.Object({ upload: Type.String() });
+const version = Type.String({ description: `\`${tusVersion}\`` });
+const checksum = Type.Optional(
+  Type.String({ description: 'sha1, sha256 or sha512, a space, and the digest of this body in base64.' }),
+);
+
+type UploadRouteDeps = { uploads: UploadService; resumableBytesMax: number };
+
+/** Resumable uploads by tus 1.0. HEAD is GET without the body. */
+export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: UploadRouteDeps): void {
+  const senderOf = (caller: Caller, request: FastifyRequest) => ({ caller, credential: request.credential });
+  const bodyIn = (request: FastifyRequest) => ({
+    bytes: bodyOf(request),
+    length: lengthOf(request),
+    check: readChecksum(request),
+  });
+
+  api.announce(path, describeProtocol(resumableBytesMax));
+
+  api.app(everyCaller, {
+    method: 'POST',
+    path,
+    operationId: 'createUpload',
+    rateGroup: 'uploads',
+    tag,
+    summary: 'Begin a resumable upload',
+    description:
+      'The protocol is tus 1.0, for any client of it. `Upload-Metadata` carries the members of `POST /api/v1/files` without `data`, and `provider_metadata`; `filetype` is another name of `content_type`, and `share`, `acl` and `provider_metadata` are JSON. The path of the upload is in `Location`. A body is its first bytes.',
+    headers: Type.Object({
+      'tus-resumable': version,
+      'upload-length': Type.String({ description: 'Bytes of the whole file.' }),
+      'upload-metadata': Type.String({ description: 'Pairs of a name and a base64 text, with commas between them.' }),
+      'upload-checksum': checksum,
+    }),
+    rawBody: bodyType,
+    responses: { 201: ref(uploadSchema) },
+    handler: async ({ caller, request, reply }) => {
+      const upload = await receiving(request, async () => {
+        requireVersion(request, true);
+        requireBodyType(request, false);
+        const metadata = oneHeader(request, 'upload-metadata') ?? '';
+        readMetadata(metadata);
+        const length = readByteCount(request, 'upload-length');
+        const body = hasBody(request) ? bodyIn(request) : undefined;
+        return uploads.create(senderOf(caller, request), metadata, length, body);
+      });
+      reply.headers({ ...uploadHeaders(upload), location: `${path}/${formatId('upload', upload.id)}` });
+      return presentUpload(upload);
+    },
+  });
+
+  api.app(everyCaller, {
+    method: 'GET',
+    path,
+    operationId: 'listUploads',
+    tag,
+    summary: 'List unfinished uploads',
+    description: 'Newest first. End users see their own, other callers those of the app.',
+    query: uploadListQuery,
+    responses: { 200: pageOf(ref(uploadSchema)) },
+    handler: async ({ caller, query }) => {
+      const request = pageRequest(query);
+      const [rows, total] = await uploads.list(caller, request);
+      return page(request, rows.map(presentUpload), total);
+    },
+  });
+
+  api.app(everyCaller, {
+    method: 'GET',
+    path: `${path}/:upload`,
+    operationId: 'getUpload',
+    tag,
+    summary: 'Read how much of an upload is stored',
+    description:
+      'Also in the headers `Upload-Offset`, `Upload-Length`, `Upload-Metadata` and `Upload-Expires`, which HEAD returns. Once it is finished, `x-file` is the id of the file.',
+    params,
+    responses: { 200: ref(uploadSchema) },
+    handler: async ({ caller, params: { upload: id }, request, reply }) => {
+      requireVersion(request, false);
+      const upload = await uploads.get(senderOf(caller, request), id);
+      reply.headers(uploadHeaders(upload));
+      return presentUpload(upload);
+    },
+  });
+
+  api.app(everyCaller, {
+    method: 'PATCH',
+    path: `${path}/:upload`,
+    operationId: 'appendToUpload',
+    rateGroup: 'uploads',
+    tag,
+    summary: 'Append bytes to an upload',
+    description:
+      '`Upload-Offset` of the response is how much is durable. 409 at another offset, 423 while another request appends, 460 when the body does not have its `Upload-Checksum`. With the last byte, the upload becomes a file, and `x-file` is its id; the rights of the caller are checked again.',
+    params,
+    headers: Type.Object({
+      'tus-resumable': version,
+      'upload-offset': Type.String({ description: 'Bytes that are stored before this body.' }),
+      'upload-checksum': checksum,
+    }),
+    rawBody: bodyType,
+    responses: { 204: null },
+    handler: async ({ caller, params: { upload: id }, request, reply }) => {
+      const upload = await receiving(request, async () => {
+        requireVersion(request, true);
+        requireBodyType(request, true);
+        const offset = readByteCount(request, 'upload-offset');
+        return uploads.append(senderOf(caller, request), id, offset, bodyIn(request));
+      });
+      reply.headers(uploadHeaders(upload));
+    },
+  });
+
+  api.app(everyCaller, {
+    method: 'DELETE',
+    path: `${path}/:upload`,
+    operationId: 'deleteUpload',
+    tag,
+    summary: 'Delete an upload and its bytes',
+    description: 'The file of a finished upload stays.',
+    params,
+    responses: { 204: null },
+    handler: async ({ caller, params: { upload: id }, request, reply }) => {
+      requireVersion(request, false);
+      await uploads.delete(caller, id);
+      reply.header('tus-resumable', tusVersion);
+    },
+  });
+}

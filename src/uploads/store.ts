@@ -1,0 +1,139 @@
+/*
+ * Triggers of uploads: uploads_reserved, uploads_finished and uploads_ended update the quota of bytes; the last one also
+ * lists the partial blob for deletion.
+ */
+import type { PartialState } from '../blob/blob-store.ts';
+import type { Db } from '../db/database.ts';
+import type { PageRequest } from '../http/pages.ts';
+import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
+import { inScope, type Owned } from '../tenancy/visible.ts';
+
+export type UploadRow = {
+  appId: string;
+  id: string;
+  sandboxId: string;
+  userId: string | null;
+  /** The header Upload-Metadata. */
+  metadata: string;
+  owned: Owned;
+  length: number;
+  received: number;
+  blobKey: string;
+  state: PartialState;
+  holder: string | null;
+  createdAt: Date;
+  expiresAt: Date;
+  finishedAt: Date | null;
+};
+
+type Key = { appId: string; id: string };
+
+const visible = (db: Db, caller: Caller) =>
+  canSeeWholeApp(caller)
+    ? inScope(db, caller, 'u')
+    : db`(${inScope(db, caller, 'u')} and u.user_id = ${caller.kind === 'user' ? caller.userId : null})`;
+
+/** Counts the unfinished uploads of an app, and makes others who count them wait for the end of the transaction. */
+export async function countUnfinished(tx: Db, appId: string): Promise<number> {
+  await tx`select pg_advisory_xact_lock(hashtextextended('uploads ' || ${appId}::text, 0))`;
+  const [row] = await tx<[{ count: number }]>`
+    select count(*) as count from uploads where app_id = ${appId} and finished_at is null`;
+  return row.count;
+}
+
+export async function insertUpload(db: Db, upload: Omit<UploadRow, 'received' | 'finishedAt'>): Promise<UploadRow> {
+  const { owned, state } = upload;
+  const [row] = await db<[UploadRow]>`
+    insert into uploads (app_id, id, sandbox_id, user_id, metadata, owned, length, blob_key, state, holder, created_at,
+      expires_at)
+    values (${upload.appId}, ${upload.id}, ${upload.sandboxId}, ${upload.userId}, ${upload.metadata},
+      ${db.json(owned as never)}, ${upload.length}, ${upload.blobKey}, ${db.json(state as never)}, ${upload.holder},
+      ${upload.createdAt}, ${upload.expiresAt})
+    returning *`;
+  return row;
+}
+
+export async function findVisibleUpload(db: Db, caller: Caller, id: string, now: Date): Promise<UploadRow | undefined> {
+  const [row] = await db<UploadRow[]>`
+    select u.* from uploads u
+    where u.app_id = ${caller.appId} and u.id = ${id} and u.expires_at > ${now} and ${visible(db, caller)}`;
+  return row;
+}
+
+/** A page of the unfinished uploads visible to the caller, newest first, and the total. */
+export async function listVisibleUploads(
+  db: Db,
+  caller: Caller,
+  page: PageRequest,
+  now: Date,
+): Promise<[UploadRow[], number]> {
+  const where = db`u.finished_at is null and u.expires_at > ${now} and ${visible(db, caller)}`;
+  const rows = await db<UploadRow[]>`
+    select u.* from uploads u where ${where}
+    order by u.created_at desc, u.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [count] = await db<[{ total: number }]>`select count(*) as total from uploads u where ${where}`;
+  return [rows, count.total];
+}
+
+/** Records what has become durable. False when the holder lost the upload, or it is gone. */
+export async function saveState(db: Db, { appId, id }: Key, holder: string, state: PartialState): Promise<boolean> {
+  const saved = await db`
+    update uploads set received = ${state.size}, state = ${db.json(state as never)}
+    where app_id = ${appId} and id = ${id} and holder = ${holder} and finished_at is null`;
+  return saved.count > 0;
+}
+
+/** Marks the upload as finished, once. */
+export async function finishUpload(tx: Db, { appId, id }: Key, holder: string, now: Date): Promise<boolean> {
+  const finished = await tx`
+    update uploads set finished_at = ${now}
+    where app_id = ${appId} and id = ${id} and holder = ${holder} and finished_at is null and received = length`;
+  return finished.count > 0;
+}
+
+/** Lists what is stored beside a complete blob for deletion. */
+export async function doomPartial(tx: Db, { appId, blobKey, state }: UploadRow): Promise<void> {
+  await tx`
+    insert into doomed_blobs (app_id, blob_key, partial) values (${appId}, ${blobKey}, ${tx.json(state as never)})
+    on conflict (app_id, blob_key) do update set due_at = now(), partial = excluded.partial`;
+}
+
+export async function releaseUpload(db: Db, { appId, id }: Key, holder: string): Promise<void> {
+  await db`update uploads set holder = null where app_id = ${appId} and id = ${id} and holder = ${holder}`;
+}
+
+export async function deleteUpload(db: Db, { appId, id }: Key): Promise<boolean> {
+  const gone = await db`delete from uploads where app_id = ${appId} and id = ${id}`;
+  return gone.count > 0;
+}
+
+/** Deletes up to `limit` uploads that have expired. Returns how many. */
+export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
+  const gone = await db`
+    delete from uploads where (app_id, id) in (
+      select app_id, id from uploads where expires_at <= ${now} order by expires_at limit ${limit}
+      for update skip locked)`;
+  return gone.count;
+}
+
+/** Half of an advisory lock key; the other half is the hash of a holder's name. */
+const holderLockSpace = 7_130_245;
+
+/**
+ * Holds an upload for this process, unless another one that lives holds it. `session` keeps the lock that shows that
+ * this process lives; it is taken each time, because a lost connection has lost it.
+ */
+export async function holdUpload(session: Db, { appId, id }: Key, holder: string): Promise<UploadRow | undefined> {
+  const [row] = await session<UploadRow[]>`
+    with present as materialized (select pg_try_advisory_lock(${holderLockSpace}, hashtext(${holder})))
+    update uploads set holder = ${holder} from present
+    where app_id = ${appId} and id = ${id}
+      and (holder is null or holder = ${holder} or pg_try_advisory_xact_lock(${holderLockSpace}, hashtext(holder)))
+    returning uploads.*`;
+  return row;
+}
+
+/** Shows that this process lives, before it inserts an upload that it holds. */
+export async function showHolder(session: Db, holder: string): Promise<void> {
+  await session`select pg_try_advisory_lock(${holderLockSpace}, hashtext(${holder}))`;
+}

@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+type BreakingProxy = {
+  url: string;
+  /** Where connections lead from now on. */
+  target: string;
+  /** Breaks each of the next connections that send a PATCH, in order, after so many bytes from its client. */
+  breakAfter: number[];
+  /** Called when a connection is broken. */
+  onBreak: () => void;
+  close(): Promise<void>;
+};
+
+/** A TCP proxy on this machine whose connections break in the middle, as those of mobile clients do. */
+export async function openBreakingProxy(target: string): Promise<BreakingProxy> {
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const { hostname, port } = new URL(proxy.target);
+    const upstream = connect(Number(port), hostname);
+    let left = Number.POSITIVE_INFINITY;
+    let isFirst = true;
+    const end = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on('close', () => {
+        sockets.delete(socket);
+        end();
+      });
+      socket.on('error', end);
+    }
+    client.on('data', (chunk: Buffer) => {
+      if (isFirst && /^PATCH/.test(chunk.toString('latin1', 0, 8))) {
+        left = proxy.breakAfter.shift() ?? left;
+        isFirst = false;
+      }
+      left -= chunk.length;
+      if (left > 0) {
+        if (!upstream.write(chunk)) {
+          client.pause();
+          upstream.once('drain', () => client.resume());
+        }
+        return;
+      }
+      upstream.write(chunk.subarray(0, chunk.length + left), () => {
+        end();
+        proxy.onBreak();
+      });
+    });
+    upstream.on('data', (chunk) => client.write(chunk));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const proxy: BreakingProxy = {
+    url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,
+    target,
+    breakAfter: [],
+    onBreak: () => {},
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return proxy;
+}
