@@ -21,7 +21,7 @@ type SendOptions = {
   body?: unknown;
 };
 
-type ServerEvent = { id: string | undefined; event: string; data: unknown };
+export type ServerEvent = { id: string | undefined; event: string; data: unknown };
 
 /** Where requests go, as whom, and what said so. */
 type Target = {
