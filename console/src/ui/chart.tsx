@@ -20,7 +20,7 @@ export default function Chart({ label, times, series }: { label: string; times: 
       {
         width: box.clientWidth,
         height: 220,
-        scales: { x: { range: (_self, from, to) => widen(from, to) } },
+        scales: { x: { range: () => widen(times[0] ?? 0, times.at(-1) ?? 0) } },
         series: [
           { value: '{YYYY}-{MM}-{DD}' },
           ...series.map(({ name, tone }) => ({ label: name, stroke: colour(tone), width: 2, points: { size: 6 } })),
