@@ -37,9 +37,10 @@ test('text that is not saved survives links, the back button, Escape and the end
   await menu.getByRole('link', { name: 'Files' }).click();
   await page.goBack();
   await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Template').selectOption('approval');
   await page.close({ runBeforeUnload: true });
   await editor.getByText('Typed by hand').waitFor();
-  assert.deepEqual(asked, ['confirm', 'confirm', 'confirm', 'beforeunload']);
+  assert.deepEqual(asked, ['confirm', 'confirm', 'confirm', 'confirm', 'beforeunload']);
 
   // The session ends elsewhere. Signed in again, the text is there, and is saved.
   await db`delete from console_developer_sessions`;
@@ -50,6 +51,14 @@ test('text that is not saved survives links, the back button, Escape and the end
   await page.getByText('Your session has ended').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Create', exact: true }).click();
   await page.getByRole('heading', { name: 'Typed by hand' }).waitFor();
+  await page.getByRole('tab', { name: 'Definition' }).click();
+  await write(definition.replace('result: 1', 'result: 2'));
+  await page.getByText('Not saved').waitFor();
+  await page.getByRole('tab', { name: 'Versions' }).click();
+  await editor.getByText('result: 2').waitFor();
+  assert.equal(asked.length, 6);
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('Not saved').waitFor({ state: 'detached' });
 
   await menu.getByRole('link', { name: 'Users' }).click();
   await page.getByRole('button', { name: 'New user' }).first().click();

@@ -27,6 +27,7 @@ export default function DefinitionEditor({
   onSaved: (saved: Automation) => void;
 }) {
   const [, navigate] = useLocation();
+  const [template, setTemplate] = useState(templates[0]?.id);
   const [language, setLanguage] = useState<Language>('yaml');
   const [saved, setSaved] = useState(() =>
     automation ? writeDefinition(automation, 'yaml') : (templates[0]?.text ?? ''),
@@ -83,9 +84,11 @@ export default function DefinitionEditor({
         {automation ? null : (
           <select
             aria-label="Template"
+            value={template}
             onChange={(event) => {
               const chosen = templates.find(({ id }) => id === event.target.value);
-              if (!chosen) return;
+              if (!chosen || (isChanged && !window.confirm('Replace what you typed with the template?'))) return;
+              setTemplate(chosen.id);
               setLanguage('yaml');
               setText(chosen.text);
               setSaved(chosen.text);

@@ -10,6 +10,7 @@ import { Progress } from '../../ui/progress.tsx';
 import { refresh, useAction, useApi } from '../../ui/query.ts';
 import { requestSnippets, Snippets } from '../../ui/snippets.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
+import { useUnsaved } from '../../ui/unsaved.ts';
 import { plainSite, SiteOptions, siteFields, siteMembers } from './site-options.tsx';
 
 /** Starts an extraction of a file, a page or a site, with every option of the API. */
@@ -26,6 +27,7 @@ export function StartForm() {
   const [path, setPath] = useState('');
   const [agent, setAgent] = useState('');
   const [upload, setUpload] = useState<number>();
+  useUnsaved(site.include !== '' || site.exclude !== '');
   const org = isDeveloper && place.org !== undefined ? { org: place.org } : {};
   const files = useApi('GET /api/v1/files', { query: { page_size: 50, ...org } });
 

@@ -90,6 +90,7 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
       {active && (isActive(active) || active.status === 'failed') ? <Watched ingestion={active} /> : null}
       <Tabs<Tab>
         label="Parts of the source"
+        asks
         value={tab as Tab}
         onChange={(next) => change({ tab: next })}
         tabs={[
