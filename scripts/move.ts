@@ -48,16 +48,16 @@ class Server {
   async call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       const raw = body instanceof Uint8Array;
-      const answer = await fetch(`${this.#base}${path}`, {
+      const response = await fetch(`${this.#base}${path}`, {
         method,
         headers: { 'x-api-key': this.#key, 'content-type': 'application/json', ...headers },
         ...(body === undefined ? {} : { body: raw ? new Uint8Array(body) : JSON.stringify(body) }),
       });
-      if (answer.ok) return (answer.status === 204 ? undefined : await answer.json()) as T;
-      const words = await answer.text();
-      if (![429, 503].includes(answer.status) || attempt > attemptsMax)
-        throw new Error(`${method} ${path}: ${answer.status} ${words}`);
-      const seconds = Number(answer.headers.get('retry-after')) || 1;
+      if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
+      const text = await response.text();
+      if (![429, 503].includes(response.status) || attempt > attemptsMax)
+        throw new Error(`${method} ${path}: ${response.status} ${text}`);
+      const seconds = Number(response.headers.get('retry-after')) || 1;
       await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
     }
   }

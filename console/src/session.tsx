@@ -213,9 +213,9 @@ function PlaceProvider({
       sandboxes: sandboxes.data ?? [],
       orgs: orgs.data ?? [],
       async addApp(name) {
-        const made = await call('POST /protected/api/v1/developer/apps', { body: { name } });
+        const created = await call('POST /protected/api/v1/developer/apps', { body: { name } });
         refresh('GET /protected/api/v1/developer/apps');
-        navigate(`${baseOf({ app: made.id })}/`);
+        navigate(`${baseOf({ app: created.id })}/`);
       },
       async signOut() {
         if (!mayLeave()) return;

@@ -143,7 +143,7 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
   });
 }
 
-/** The graphs that an automation has had: an editor compares them, and a run is drawn from its own. */
+/** The versions of an automation's graph: an editor compares them, and a run is drawn from its own. */
 function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
   api.provisioning(operators, {
     method: 'GET',

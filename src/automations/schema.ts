@@ -161,7 +161,10 @@ export const runPageSchema = Type.Object(
 
 export const workflowVersionSchema = Type.Object(
   { version: Type.Integer(), workflow: graphAnswer, created_at: Type.String() },
-  { $id: 'WorkflowVersion', description: 'A graph that the automation has or had. A run keeps the one it began with.' },
+  {
+    $id: 'WorkflowVersion',
+    description: 'The current or an earlier graph of the automation. A run keeps the one it started with.',
+  },
 );
 
 const entrySchema = Type.Object(

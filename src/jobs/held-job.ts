@@ -65,7 +65,7 @@ export class HeldJob {
     );
   }
 
-  /** Releases the job as if it had not started. It becomes due after `delayMs`. */
+  /** Releases the job, as if it never started. It becomes due after `delayMs`. */
   async release(delayMs = 0): Promise<void> {
     await releaseJobs(this.#pool, this.#poolId, [this.#id], delayMs);
   }
@@ -88,7 +88,7 @@ export const crashColumns = `
   attempts = case when coalesce((flags->>'crashes')::integer, 0) + 1 >= ${crashesMax} then max_attempts else attempts end,
   last_error = $3`;
 
-/** Releases jobs as if they had not started; all jobs of this pool unless some are named. */
+/** Releases jobs, as if they never started: all jobs of this pool unless some are named. */
 export async function releaseJobs(
   pool: pg.Pool,
   poolId: string,

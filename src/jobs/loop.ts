@@ -40,7 +40,7 @@ export class JobLoop {
   #after = '';
   /** There may be due jobs that were not read yet. */
   #isNews = false;
-  /** There are due jobs whose lanes had no free slot. */
+  /** There are due jobs whose lanes have no free slot. */
   #isBlocked = false;
   #filling: Promise<void> | undefined;
   #stopped = false;
@@ -100,7 +100,7 @@ export class JobLoop {
     }
   }
 
-  /** Starts the due jobs whose lanes have a free slot. Returns how many had one. */
+  /** Starts the due jobs whose lanes have a free slot. Returns how many it started. */
   async #claim(due: DueJob[]): Promise<number> {
     const { id, pool, concurrency, workers } = this.#options;
     for (const job of due) this.#lanes.add(job.lane, job);

@@ -120,7 +120,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     tag,
     summary: 'Get the secret URL at which a webhook/inbound source accepts documents',
     description:
-      'Whoever has the URL can add documents: treat it as a secret. 404 for other types of sources, 403 for callers that can only read it.',
+      'Anyone who has the URL can add documents: treat it as a secret. 404 for other types of sources, 403 for callers that can only read it.',
     params: sourceParams,
     responses: { 200: schema.inboundUrlSchema },
     handler: ({ caller, params }) => knowledge.inbound.getUrl(caller, params.source),

@@ -61,8 +61,8 @@ function createServer(context: McpContext): Server {
       if (token === undefined || progress <= reported) return;
       reported = progress;
       const known = total === undefined ? {} : { total };
-      const told = { progressToken: token, progress, message, ...known };
-      await mcpReq.notify({ method: 'notifications/progress', params: told });
+      const params = { progressToken: token, progress, message, ...known };
+      await mcpReq.notify({ method: 'notifications/progress', params });
     };
     try {
       const signal = AbortSignal.any([mcpReq.signal, context.signal]);

@@ -43,8 +43,9 @@ test('text that is not saved survives links, the back button, Escape and the end
   assert.deepEqual(asked, ['confirm', 'confirm', 'confirm', 'confirm', 'beforeunload']);
 
   // The session ends elsewhere. Signed in again, the text is there, and is saved.
-  await db`delete from console_developer_sessions`;
   await write(definition);
+  await db`delete from console_developer_sessions`;
+  await page.keyboard.insertText('# with care\n');
   await page.getByText('Your session has ended').waitFor();
   await page.getByLabel('Developer token', { exact: true }).fill(app.developerToken);
   await page.getByRole('button', { name: 'Sign in' }).click();

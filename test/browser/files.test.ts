@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, afterEach, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { ConsoleTest, pdfShown } from '../support/browser.ts';
 import { chart, loadApp } from '../support/console.ts';
 import { pdf } from '../support/documents.ts';
+import { offsetType, tus } from '../support/uploads.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
@@ -153,4 +157,44 @@ const unavailable = JSON.stringify({
     fields: [],
     details: {},
   },
+});
+
+test('a large upload that a reload of the page broke off is continued', async () => {
+  const path = join(it.server.dataDir, 'survey.bin');
+  writeFileSync(path, Buffer.alloc(33 * 1024 * 1024, 7));
+  const choose = async (page: Page) => {
+    const [chooser] = await Promise.all([
+      page.waitForEvent('filechooser'),
+      page.getByRole('button', { name: 'Choose files' }).click(),
+    ]);
+    await chooser.setFiles(path);
+  };
+  const page = await it.openAsDeveloper(app, '/console/files');
+  // The first part arrives, and the page is gone before the rest.
+  let broken = false;
+  await page.route('**/api/v1/uploads/*', async (route) => {
+    const request = route.request();
+    if (broken || request.method() !== 'PATCH') return route.continue();
+    broken = true;
+    const part = await it.server.api('PATCH', new URL(request.url()).pathname, {
+      key: app.secretKey,
+      headers: { ...tus, ...offsetType, 'upload-offset': '0' },
+      body: Buffer.alloc(20 * 1024 * 1024, 7),
+    });
+    assert.equal(part.status, 204);
+    await route.abort();
+  });
+  page.on('dialog', (dialog) => void dialog.accept());
+  await choose(page);
+  await page.waitForRequest((request) => request.method() === 'PATCH');
+  while (!broken) await new Promise(setImmediate);
+  await page.reload();
+  await choose(page);
+  await page.getByRole('list', { name: 'Uploads' }).getByText('Uploaded', { exact: true }).waitFor();
+  const files = await it.server.db<{ size: number }[]>`select size from files where filename = 'survey.bin'`;
+  assert.deepEqual(
+    files.map(({ size }) => size),
+    [33 * 1024 * 1024],
+  );
+  assert.equal((await it.server.db`select 1 from uploads where finished_at is null`).length, 0);
 });

@@ -42,6 +42,12 @@ test('every operation has one row that says where it is reached', () => {
 /** Requests that are not written as the name of an operation. */
 const otherwise: Record<string, string> = {
   'POST /api/v1/files/uploads': "'/api/v1/files/uploads'",
+  // These are requests of tus.
+  ...Object.fromEntries(
+    ['POST /api/v1/uploads', ...['GET', 'PATCH', 'DELETE'].map((method) => `${method} /api/v1/uploads/{upload}`)].map(
+      (request) => [request, "'/api/v1/uploads'"],
+    ),
+  ),
   'GET /api/v1/automation_runs/{automation_run}/stream': "'/api/v1/automation_runs/{automation_run}/stream'",
   'GET /api/v1/automation_runs/{automation_run}/output_stream':
     "'/api/v1/automation_runs/{automation_run}/output_stream'",

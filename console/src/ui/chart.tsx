@@ -16,7 +16,7 @@ export default function Chart({ label, times, series }: { label: string; times: 
     const styles = getComputedStyle(box);
     const colour = (tone: string) => styles.getPropertyValue(`--chart-${tone}`).trim();
     const axis = { stroke: colour('text'), grid: { stroke: colour('grid'), width: 1 }, ticks: { show: false } };
-    const made = new uPlot(
+    const plot = new uPlot(
       {
         width: box.clientWidth,
         height: 220,
@@ -37,11 +37,11 @@ export default function Chart({ label, times, series }: { label: string; times: 
       [times, ...series.map(({ values }) => values)],
       box,
     );
-    const observer = new ResizeObserver(() => made.setSize({ width: box.clientWidth, height: 220 }));
+    const observer = new ResizeObserver(() => plot.setSize({ width: box.clientWidth, height: 220 }));
     observer.observe(box);
     return () => {
       observer.disconnect();
-      made.destroy();
+      plot.destroy();
     };
   }, [times, series, scheme]);
   return (

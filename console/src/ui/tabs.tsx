@@ -21,6 +21,8 @@ export function Tabs<K extends string>({
   return (
     <RadixTabs.Root
       value={value}
+      // Focus alone does not open a tab that asks: it would ask twice.
+      activationMode={asks ? 'manual' : 'automatic'}
       onValueChange={(next) => {
         if (!asks || mayLeave()) onChange(next as K);
       }}

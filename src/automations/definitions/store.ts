@@ -247,7 +247,7 @@ function matches(db: Db, search: NonNullable<RunFilter['search']>) {
 
 export type GraphRow = { version: number; graph: unknown; createdAt: Date };
 
-/** The graphs that an automation has had, newest first. */
+/** The versions of an automation's graph, newest first. */
 export async function listGraphs(
   db: Db,
   automation: { appId: string; id: string },

@@ -42,10 +42,10 @@ export default function DefinitionEditor({
     async (andRun: boolean) => {
       const { type, ...body } = readDefinition(text) as { name: string; type: Automation['type'] };
       const path = { automation: automation?.id ?? '' };
-      const made = automation
+      const saved = automation
         ? await call('PATCH /api/v1/automations/{automation}', { path, body })
         : await call('POST /api/v1/automations', { body: { ...body, type } });
-      const active = andRun && made.status !== 'running' ? await activate(made.id) : made;
+      const active = andRun && saved.status !== 'running' ? await activate(saved.id) : saved;
       setSaved(text);
       if (andRun) setTesting(active);
       else onSaved(active);

@@ -39,8 +39,8 @@ export function StartForm() {
     ...(agent === '' ? {} : { agent }),
   };
   const start = useAction(async () => {
-    const made = await call('POST /api/v1/extractions', { body });
-    navigate(`/extractions/${made.id}`);
+    const started = await call('POST /api/v1/extractions', { body });
+    navigate(`/extractions/${started.id}`);
   });
   const send = useAction(async (chosen: File) => {
     setUpload(0);

@@ -134,18 +134,18 @@ function Keys() {
 function NewKey({ onClose }: { onClose: () => void }) {
   const [type, setType] = useState<'secret' | 'publishable'>('secret');
   const [name, setName] = useState('');
-  const [made, setMade] = useState<string>();
+  const [fullKey, setFullKey] = useState<string>();
   const create = useAction(async () => {
     const key = await call('POST /api/v1/keys', { body: { type, ...(name === '' ? {} : { name }) } });
-    setMade(key.full_key);
+    setFullKey(key.full_key);
   });
-  if (made !== undefined)
+  if (fullKey !== undefined)
     return (
-      <ShownOnce title="The new key" secret={made} onClose={onClose}>
+      <ShownOnce title="The new key" secret={fullKey} onClose={onClose}>
         {type === 'secret' ? (
           <details>
             <summary>Try it</summary>
-            <Snippets label="Upload a file" snippets={firstSteps(made)} />
+            <Snippets label="Upload a file" snippets={firstSteps(fullKey)} />
           </details>
         ) : null}
       </ShownOnce>

@@ -160,7 +160,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
 
   const create = useAction(
     async () => {
-      const made = await call('POST /api/v1/knowledge_sources', {
+      const source = await call('POST /api/v1/knowledge_sources', {
         body: {
           type,
           ...ownerMember(owner),
@@ -168,7 +168,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
           ...(name === '' ? {} : { metadata: { name } }),
         },
       });
-      navigate(`/knowledge/${made.id}`);
+      navigate(`/knowledge/${source.id}`);
     },
     { say: 'The source was created.', refresh: ['GET /api/v1/knowledge_sources'] },
   );
@@ -233,16 +233,16 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
             />
           )}
         </Field>
-        {isDeveloper && orgs.length === 0 ? <FirstOrg onMade={setOwner} /> : null}
+        {isDeveloper && orgs.length === 0 ? <FirstOrg onCreated={setOwner} /> : null}
       </Form>
     </Dialog>
   );
 }
 
 /** A source needs an owner, and a new app has none yet. */
-function FirstOrg({ onMade }: { onMade: (org: string) => void }) {
+function FirstOrg({ onCreated }: { onCreated: (org: string) => void }) {
   const [name, setName] = useState('');
-  const create = useAction(async () => onMade((await call('POST /api/v1/orgs', { body: { name } })).id), {
+  const create = useAction(async () => onCreated((await call('POST /api/v1/orgs', { body: { name } })).id), {
     say: 'The organisation was created.',
     refresh: ['GET /api/v1/orgs'],
   });
