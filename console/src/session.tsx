@@ -161,7 +161,8 @@ function PlaceProvider({
   const apps = useLoad(
     ['GET /protected/api/v1/developer/apps', 'all'],
     async () => (await call('GET /protected/api/v1/developer/apps', { query: firstPage })).data,
-    { enabled: isDeveloper },
+    // Kept while the place changes: without apps, the pages would be mounted again.
+    { enabled: isDeveloper, keep: true },
   );
   const known = apps.data;
   const place: Place = isDeveloper ? named : { org: session.user?.org };

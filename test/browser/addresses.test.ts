@@ -129,6 +129,13 @@ test('the address holds app, sandbox, organisation, page, filter and query: relo
   await page.getByText('No matching files').waitFor();
 });
 
+test('a page stays mounted while the rest of the console loads', async () => {
+  const page = await it.openAsDeveloper(app, '/console/files');
+  const input = await page.locator('input[type=file]').elementHandle();
+  await page.waitForLoadState('networkidle');
+  assert.equal(await input?.evaluate((element) => element.isConnected), true);
+});
+
 test('the palette finds pages, actions and things by name, tabs obey the arrow keys, and an actor is chosen by e-mail', async () => {
   const page = await it.openAsDeveloper(app, `/console/${app.app.id}/audit`);
   await page.getByRole('tab', { name: 'Changes' }).focus();
