@@ -292,3 +292,33 @@ test('an app has a bounded number of records, and others still have theirs', asy
     await small.close();
   }
 });
+
+test('an app has a bounded number of bytes of responses; what does not fit does not happen', async () => {
+  const small = await startTestServer({ env: { QUARRY_IDEMPOTENCY_MB: '1' } });
+  try {
+    const one = await small.provision.app();
+    const metadata = { text: 'x'.repeat(200_000) };
+    const send = (key: string, name: string) =>
+      small.api<Made>('POST', '/api/v1/teams', { key, body: { name, metadata }, headers: { 'idempotency-key': name } });
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    for (const name of names) {
+      const made = await send(one.secretKey, name);
+      assert.equal(made.status, 201, made.text);
+    }
+    const refused = await send(one.secretKey, 'f');
+    assert.deepEqual([refused.status, refused.body.error.code], [422, 'quota_exceeded']);
+    const [kept] = await small.db`select sum(bytes) as bytes from idempotency_usage`;
+    assert.ok(Number(kept?.bytes) <= 1024 * 1024);
+    const teams = await small.db<
+      { name: string }[]
+    >`select name from teams where app_id = ${one.app.uuid} order by name`;
+    assert.deepEqual(
+      teams.map(({ name }) => name),
+      names,
+    );
+    assert.equal((await send(one.secretKey, 'a')).headers.get('idempotency-replayed'), 'true');
+    assert.equal((await send((await small.provision.app()).secretKey, 'f')).status, 201);
+  } finally {
+    await small.close();
+  }
+});

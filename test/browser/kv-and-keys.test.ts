@@ -101,6 +101,9 @@ test('a key is created and shown once, opens the app, and after it is revoked do
   assert.match(key, /^sk_/);
   await dialog.getByRole('button', { name: 'Copy' }).click();
   await it.picture(page, 'key-once');
+  // Requests to copy have the key in them already.
+  await dialog.getByText('Try it').click();
+  await dialog.getByLabel('Upload a file: curl').getByText(key).waitFor();
   assert.equal((await api('GET', '/api/v1/files', { key })).status, 200);
   await dialog.getByRole('button', { name: 'I have copied it' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Nightly import' });

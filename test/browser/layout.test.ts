@@ -203,7 +203,9 @@ async function findViolations(page: Page, isDark: boolean): Promise<string[]> {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
   const { violations } = await page.evaluate((colourOnly) => {
     const { axe } = globalThis as unknown as { axe: Axe };
-    const runOnly = colourOnly ? { runOnly: ['color-contrast', 'link-in-text-block'] } : {};
+    const runOnly = colourOnly
+      ? { runOnly: ['color-contrast', 'link-in-text-block'] }
+      : { rules: { 'label-content-name-mismatch': { enabled: true } } };
     return axe.run({ exclude: ['iframe'] }, { resultTypes: ['violations'], ...runOnly });
   }, isDark);
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`);

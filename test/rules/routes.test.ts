@@ -184,6 +184,7 @@ test('a route takes bodies of 64 KiB and 2,000 values at most, or is listed here
     ['updateKnowledgeDocument', 'contents'],
     ['searchKnowledgeSource', 'filter'],
     ['searchAgentKnowledge', 'filter'],
+    ['searchKnowledge', 'filter'],
     ['checkAutomation', 'graph'],
     ['createAutomation', 'graph'],
     ['updateAutomation', 'graph'],

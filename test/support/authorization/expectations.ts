@@ -256,6 +256,8 @@ export function expectationsByRoute(
     'DELETE /api/v1/keys/:key': { table: apiKeys, make: make.apiKey, consumes: true },
 
     'GET /api/v1/knowledge_sources/kinds': { table: everybody },
+    'POST /api/v1/knowledge_search': { table: everybody, send: () => ({ body: { query: 'text' } }) },
+    'GET /api/v1/invocable_automations': { table: everybody },
     'GET /api/v1/knowledge_sources': { table: everybody },
     'POST /api/v1/knowledge_sources': {
       table: [...createOwned, ...createOfAgent, ...createOfOrg],
