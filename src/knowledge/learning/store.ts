@@ -16,7 +16,7 @@ export function listDue(db: Db, due: { chunksMin: number; growth: number; count:
 
 /**
  * Takes the training of a source's model for a while, unless another source of the app is being learned. Returns the
- * current version of its model, 0 without one; undefined when it cannot be had.
+ * current version of its model, 0 without one; undefined when it is not available.
  */
 export async function claimModel(
   db: Db,

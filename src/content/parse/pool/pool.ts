@@ -65,7 +65,7 @@ const queueMaxDefault = 512;
 const longDocumentsMax = 2;
 /** A process that stops reading to keep what it has is given this time to write it. */
 const keptGraceMs = 30_000;
-/** Apps that had a document read so recently share the processes of `workers`, at least one each. */
+/** Apps whose last document was read so recently share the processes of `workers`, at least one each. */
 const shareMs = 2_000;
 const startRetryMsMax = 5_000;
 /** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
