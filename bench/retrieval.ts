@@ -8,6 +8,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { testPaired } from '../src/cli/measures.ts';
 import { isStopTerm, readTokens } from '../src/content/terms.ts';
 import { startBenchServer } from './support.ts';
 
@@ -69,31 +70,11 @@ async function score(some: Query[], search: (text: string) => Promise<string[]>)
 
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
 
-/** The probability of a difference as large when each query's two scores are swapped at random. */
-function chance(one: number[], other: number[]): number {
-  const differences = one.map((value, i) => value - (other[i] ?? 0));
-  const observed = Math.abs(mean(differences));
-  const rounds = 10_000;
-  let state = 0x9e3779b9;
-  let asLarge = 0;
-  for (let round = 0; round < rounds; round++) {
-    let sum = 0;
-    for (const difference of differences) {
-      state ^= state << 13;
-      state ^= state >>> 17;
-      state ^= state << 5;
-      sum += state < 0 ? -difference : difference;
-    }
-    if (Math.abs(sum / differences.length) >= observed - 1e-12) asLarge += 1;
-  }
-  return (asLarge + 1) / (rounds + 1);
-}
-
 function print(name: string, scores: Scores, base: Scores): void {
   const gain = mean(scores.ndcg) - mean(base.ndcg);
   const p95 = [...scores.latencyMs].sort((a, b) => a - b)[Math.floor(scores.latencyMs.length * 0.95)] ?? 0;
   console.log(
-    `${name.padEnd(14)} nDCG@10 ${mean(scores.ndcg).toFixed(4)} (${gain < 0 ? '' : '+'}${gain.toFixed(4)}, p ${chance(scores.ndcg, base.ndcg).toFixed(3)})  R@100 ${mean(scores.recall).toFixed(4)}  p95 ${p95.toFixed(1)} ms`,
+    `${name.padEnd(14)} nDCG@10 ${mean(scores.ndcg).toFixed(4)} (${gain < 0 ? '' : '+'}${gain.toFixed(4)}, p ${testPaired(scores.ndcg, base.ndcg).toFixed(3)})  R@100 ${mean(scores.recall).toFixed(4)}  p95 ${p95.toFixed(1)} ms`,
   );
 }
 

@@ -154,6 +154,8 @@ create table knowledge_documents (
   first_ordinal integer not null,
   chunk_count integer not null,
   word_count integer not null,
+  -- The language in which its words are stemmed.
+  language text not null default 'none',
   -- The model whose vectors are stored. Null while they are pending.
   embedding_model text,
   indexed_at timestamptz not null default now(),
@@ -206,7 +208,10 @@ create index knowledge_chunks_document on knowledge_chunks (app_id, document_id,
 create table knowledge_indexes (
   app_id uuid not null,
   source_id uuid not null,
-  language text not null,
+  -- The languages of its documents: a query's words are stemmed in each of them.
+  languages text[] not null default '{}',
+  -- The version of the reading of words that its postings were made by. A job makes those of an older one again.
+  analysis integer not null default 0,
   -- The index holds nothing below this ordinal.
   first_ordinal integer not null default 0,
   next_ordinal integer not null default 0,

@@ -42,7 +42,7 @@ export function consoleTypes({ paths, components }: OpenApi): string {
   return [
     '// Written by scripts/generate-console-types.ts from openapi.json. Do not edit: npm run console:types',
     ...schemas,
-    '/** Every operation by method and path: what goes in and what a success answers. */',
+    '/** Every operation by method and path: what goes in and what a success returns. */',
     'export type Operations = {',
     ...operations,
     '};',
@@ -61,8 +61,8 @@ function operationType({ parameters = [], requestBody, responses }: Operation): 
     .filter(([status]) => status.startsWith('2'))
     .map(([, { content }]) => contentType(content) ?? 'undefined');
   const body = requestBody === undefined ? 'undefined' : (contentType(requestBody.content) ?? 'undefined');
-  const answer = [...new Set(success)].join(' | ') || 'undefined';
-  return `{ path: ${given('path')}; query: ${given('query')}; body: ${body}; answer: ${answer} }`;
+  const result = [...new Set(success)].join(' | ') || 'undefined';
+  return `{ path: ${given('path')}; query: ${given('query')}; body: ${body}; result: ${result} }`;
 }
 
 function contentType(content: Content | undefined): string | undefined {

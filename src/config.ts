@@ -223,7 +223,7 @@ const settings = {
     'QUARRY_SEARCH_LANGUAGE',
     'english',
     stemLanguages,
-    'Language for stemming in sources that set none.',
+    'Language of texts that do not tell their own, in sources that set none.',
   ),
   searchCacheMb: integer(
     'QUARRY_SEARCH_CACHE_MB',

@@ -12,6 +12,7 @@ import { stopOrphan } from '../src/db/postmaster.ts';
 import { migrateJobs } from '../src/jobs/migrate.ts';
 import { createLogger } from '../src/log.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
+import { poolerVariable, startPooler } from './support/pooler.ts';
 
 /*
  * What `npm test` runs: one PostgreSQL and one migrated template database for all test files, then node's own runner.
@@ -20,6 +21,7 @@ import { administrate, runVariable, templateDatabase } from './support/database.
  *   node test/run.ts test/api/kv.test.ts                 one file, or a directory
  *   node test/run.ts test/api --test-name-pattern=quota  options go to `node --test`
  *
+ * QUARRY_TEST_POOLER=1 has the test servers reach the database through PgBouncer in transaction mode.
  * TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases.
  */
 const suites = ['test/rules', 'test/unit', 'test/api', 'test/cli', 'test/browser', 'test/crash', 'test/fuzz'];
@@ -30,6 +32,8 @@ const temporaryPrefix = 'quarry-test-';
 const abandonedAgeMs = 24 * 60 * 60 * 1000;
 
 const root = join(fileURLToPath(import.meta.url), '..', '..');
+/** Saves each test file and each process that it starts half a second of compiling. */
+const compileCache = join(root, 'node_modules', '.cache', 'quarry-tests');
 const log = createLogger('error');
 process.chdir(root);
 process.exitCode = await main(process.argv.slice(2));
@@ -50,15 +54,18 @@ async function main(args: string[]): Promise<number> {
   const external = process.env.TEST_DATABASE_URL;
   const dataDir = mkdtempSync(join(realpathSync(tmpdir()), temporaryPrefix));
   let embedded: EmbeddedPostgres | undefined;
+  let pooler: Awaited<ReturnType<typeof startPooler>> | undefined;
   try {
     if (!external) embedded = await startEmbeddedPostgres({ dataDir, log, settings: fastSettings });
     const target = external || embedded?.address;
     if (target === undefined) throw new Error('There is no database to test on.');
     await createTemplate(target);
+    if (process.env.QUARRY_TEST_POOLER) pooler = await startPooler(target);
     if (interrupted) return 130;
+    const pooled = pooler === undefined ? {} : { [poolerVariable]: String(pooler.port) };
     const child = spawn(process.execPath, testArguments(files, options), {
       stdio: 'inherit',
-      env: { ...process.env, [runVariable]: JSON.stringify(target) },
+      env: { NODE_COMPILE_CACHE: compileCache, ...process.env, ...pooled, [runVariable]: JSON.stringify(target) },
     });
     forward = (signal) => child.kill(signal);
     const code = await new Promise<number>((resolve, reject) => {
@@ -67,13 +74,14 @@ async function main(args: string[]): Promise<number> {
     });
     return interrupted ? 130 : code;
   } finally {
+    await pooler?.close();
     await embedded?.stop();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
 function testArguments(files: string[], options: string[]): string[] {
-  const concurrency = Math.max(2, Math.min(8, availableParallelism()));
+  const concurrency = Math.max(2, Math.min(8, availableParallelism() + 1));
   return ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${testTimeoutMs}`, ...options, ...files];
 }
 

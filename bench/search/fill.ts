@@ -58,10 +58,10 @@ async function addDocuments(db: Database, key: SourceKey, ranks: Uint16Array, wi
     await Promise.all([
       tx`
         insert into knowledge_documents (app_id, id, source_id, bytes_hash, content_hash, total_lines, total_size,
-          first_ordinal, chunk_count, word_count, title, metadata, embedding_model)
+          first_ordinal, chunk_count, word_count, title, metadata, language, embedding_model)
         select ${key.appId}::uuid, d.id, ${key.sourceId}::uuid, '', '', d.count, d.size, d.first, d.count,
           d.count * ${wordsPerChunk}::int, 'Document ' || d.first,
-          jsonb_build_object('shelf', d.first / ${chunksPerDocument}::int % 10), ${model}::text
+          jsonb_build_object('shelf', d.first / ${chunksPerDocument}::int % 10), 'english', ${model}::text
         from unnest(${rows.ids}::uuid[], ${documents.map(({ first }) => next + first)}::int[],
           ${documents.map(({ count }) => count)}::int[], ${documents.map(({ text }) => text.length)}::int[])
           d (id, first, count, size)`,
@@ -78,7 +78,8 @@ async function addDocuments(db: Database, key: SourceKey, ranks: Uint16Array, wi
           ${places.map(({ line }) => line)}::int[]) c (document, ordinal, start_byte, end_byte, line)`,
       tx`
         update knowledge_indexes set next_ordinal = next_ordinal + ${chunks.length},
-          chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${ranks.length}
+          chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${ranks.length},
+          languages = '{english}'
         where app_id = ${key.appId} and source_id = ${key.sourceId}`,
       insertVectors(
         tx,

@@ -82,8 +82,8 @@ function next(): void {
   while (running < concurrentMax && waiting.length > 0) void waiting.shift()?.();
 }
 
-function change(id: number, news: Partial<Upload>): void {
-  set(list.map((upload) => (upload.id === id ? { ...upload, ...news } : upload)));
+function change(id: number, changes: Partial<Upload>): void {
+  set(list.map((upload) => (upload.id === id ? { ...upload, ...changes } : upload)));
 }
 
 function set(uploads: Upload[]): void {

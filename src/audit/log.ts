@@ -310,7 +310,7 @@ function resourceInPath(request: FastifyRequest): string | null {
 /** The id of the resource created or changed, otherwise the one named in the path. */
 function findResourceId(result: unknown, request: FastifyRequest): string | null {
   const { id, user, ingestion } = (result ?? {}) as { id?: unknown; user?: { id?: unknown }; ingestion?: unknown };
-  const made = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;
-  if (typeof made === 'string' && idPattern.test(made)) return made;
+  const resource = id ?? user?.id ?? ingestion ?? request.auditNote?.resource;
+  if (typeof resource === 'string' && idPattern.test(resource)) return resource;
   return resourceInPath(request);
 }

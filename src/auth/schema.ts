@@ -1,13 +1,15 @@
 import { Type } from 'typebox';
 import { ref, strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
+import { passwordCharacters } from '../users/passwords.ts';
 import { userSchema } from '../users/schema.ts';
+import { personalTokenDays } from './service.ts';
 
 const optionalText = Type.Optional(Type.String());
 
 export const loginSchema = strict({
   email: Type.String({ minLength: 1, maxLength: 254 }),
-  password: Type.String({ minLength: 1, maxLength: 1024 }),
+  password: Type.String({ minLength: 1, maxLength: passwordCharacters.max }),
 });
 
 export const refreshSchema = strict({ refresh_token: Type.String({ minLength: 1, maxLength: 500 }) });
@@ -35,7 +37,11 @@ export const tokenCreateSchema = strict({
   ),
   name: Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharactersMax })),
   expires_in_days: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 3650, description: 'For personal tokens. Default 30.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: personalTokenDays.max,
+      description: `For personal tokens. Default ${personalTokenDays.default}.`,
+    }),
   ),
   scopes: Type.Optional(Type.String({ maxLength: 1000, description: 'Only full_access is supported.' })),
 });

@@ -13,7 +13,8 @@ import { createSignInLimiter } from './attempts.ts';
 import * as store from './store.ts';
 
 const refreshTokenMs = 30 * 24 * 3600 * 1000;
-const personalTokenDays = 30;
+/** The lifetime of a personal token. */
+export const personalTokenDays = { default: 30, max: 3_650 } as const;
 const dayMs = 24 * 3600 * 1000;
 const personalTokensMax = 50;
 
@@ -146,7 +147,7 @@ export function createAuthService(deps: AuthDeps) {
         throw new AppError('quota_exceeded', `A user has at most ${personalTokensMax} tokens. Revoke one first.`);
       const now = clock.now();
       const last = shown?.kind === 'personal_token' ? shown.expiresAt : null;
-      const wanted = new Date(now.getTime() + (days ?? personalTokenDays) * dayMs);
+      const wanted = new Date(now.getTime() + (days ?? personalTokenDays.default) * dayMs);
       const isTooLong = last !== null && wanted > last;
       if (isTooLong && days !== undefined)
         throw invalidField('expires_in_days', `must not outlive the token that creates it: ${last.toISOString()}`);

@@ -53,6 +53,17 @@ export const automationSchema = Type.Object(
   { $id: 'Automation', description: 'What runs, when, as whom and in which steps.' },
 );
 
+export const invocableAutomationSchema = Type.Object(
+  {
+    id: Type.String({ description: 'aut_…' }),
+    name: Type.String(),
+    lookup_key: optionalText,
+    description: optionalText,
+    input_schema: schemaAnswer,
+  },
+  { $id: 'InvocableAutomation', description: 'An automation as its invokers see it.' },
+);
+
 const bounded = (maxLength: number, description?: string) =>
   Type.String({ minLength: 1, maxLength, ...(description === undefined ? {} : { description }) });
 
@@ -161,7 +172,10 @@ export const runPageSchema = Type.Object(
 
 export const workflowVersionSchema = Type.Object(
   { version: Type.Integer(), workflow: graphAnswer, created_at: Type.String() },
-  { $id: 'WorkflowVersion', description: 'A graph that the automation has or had. A run keeps the one it began with.' },
+  {
+    $id: 'WorkflowVersion',
+    description: 'The current or an earlier graph of the automation. A run keeps the one it started with.',
+  },
 );
 
 const entrySchema = Type.Object(

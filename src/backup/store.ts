@@ -104,7 +104,7 @@ export function copyIn({ name, columns }: Table): string {
 
 /**
  * Jobs in a format independent of the job library, so that another release of it can load them. A running job is
- * written as if it had not started.
+ * written as if it never started.
  */
 export const jobsTable: Table = {
   name: 'restored_jobs',

@@ -60,11 +60,11 @@ export async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promis
 
 /** Creates the directory and its missing parents, and syncs each new entry. */
 export async function createDirectory(directory: string): Promise<void> {
-  const firstMade = await mkdir(directory, { recursive: true, mode: 0o700 });
-  if (firstMade === undefined) return;
-  for (let made = directory; ; made = dirname(made)) {
-    await syncDirectory(dirname(made));
-    if (made === firstMade || made === dirname(made)) return;
+  const firstCreated = await mkdir(directory, { recursive: true, mode: 0o700 });
+  if (firstCreated === undefined) return;
+  for (let created = directory; ; created = dirname(created)) {
+    await syncDirectory(dirname(created));
+    if (created === firstCreated || created === dirname(created)) return;
   }
 }
 

@@ -12,3 +12,10 @@ export function readShare(text: string): number {
   if (text.trim() === '' || !(share >= 0 && share <= 1)) throw new InvalidArgumentError('It must be from 0 to 1.');
   return share;
 }
+
+export function readNumber(text: string): number {
+  const count = Number(text);
+  if (text.trim() === '' || !Number.isSafeInteger(count) || count < 0)
+    throw new InvalidArgumentError('It must be a whole number.');
+  return count;
+}

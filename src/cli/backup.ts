@@ -58,7 +58,7 @@ export async function take(directory: string | undefined, { to, keep, includeSec
 /** What a restore needs that is not in the backup, and where it is. */
 function describeSecrets({ secret, dataDir }: Config, backup: { includeSecret: boolean; encrypted: boolean }): string {
   const root = backup.includeSecret
-    ? 'The root secret is in this backup: whoever reads it can read every stored credential.'
+    ? 'The root secret is in this backup: anyone who reads it can read every stored credential.'
     : secret === undefined
       ? `The root secret is not in this backup. Without it, a restore is refused: keep a copy of ${dataDir}/secret in another place, such as a password manager.`
       : 'The root secret is not in this backup. Without it, a restore is refused: keep a copy of QUARRY_SECRET in another place, such as a password manager.';

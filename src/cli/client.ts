@@ -21,7 +21,7 @@ type SendOptions = {
   body?: unknown;
 };
 
-type ServerEvent = { id: string | undefined; event: string; data: unknown };
+export type ServerEvent = { id: string | undefined; event: string; data: unknown };
 
 /** Where requests go, as whom, and what said so. */
 type Target = {
@@ -38,6 +38,12 @@ export type Client = {
   send<T>(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: SendOptions): Promise<T>;
   /** Streams a body. `bytes` is its length where that is known. */
   upload<T>(path: string, upload: Upload): Promise<T>;
+  /** One request of a protocol in headers. Throws ApiError. */
+  exchange(
+    method: 'GET' | 'POST' | 'PATCH',
+    path: string,
+    request: { headers: Record<string, string>; body?: AsyncIterable<Uint8Array> },
+  ): Promise<{ headers: Record<string, string | undefined> }>;
   /** The events of a stream until the server ends it; with an id, those after that event. */
   events(path: string, options?: { query?: Query; lastEventId?: string | undefined }): AsyncGenerator<ServerEvent>;
   /** The bytes behind a signed URL, requested without a credential. */
@@ -95,6 +101,13 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
         body: upload.body as never,
       });
       return readResponse<T>(response);
+    },
+
+    async exchange(method, path, request) {
+      const body = request.body === undefined ? {} : { body: request.body as never };
+      const response = await open(method, path, { headers: { ...headers, ...request.headers }, ...body });
+      await readResponse(response);
+      return { headers: response.headers as Record<string, string | undefined> };
     },
 
     async *events(path, { query, lastEventId } = {}) {

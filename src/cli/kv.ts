@@ -1,3 +1,5 @@
+import { UsageError } from './errors.ts';
+import { follow } from './follow.ts';
 import { findLocalFile, readAll } from './local-file.ts';
 import { jsonLine, type Session } from './session.ts';
 
@@ -5,6 +7,7 @@ export type KvOptions = { user?: string };
 export type KvListOptions = KvOptions & { prefix?: string; page?: number };
 
 export type KvPutOptions = KvOptions & { ttl?: number };
+export type KvEntriesOptions = KvOptions & { prefix?: string; cursor?: string; limit?: number };
 export type KvWatchOptions = KvOptions & { prefix?: string; limit?: number };
 
 type Entry = { user: string; key: string; value: string; updated_at: string };
@@ -70,27 +73,42 @@ export async function watch(
   key: string | undefined,
   { user, prefix, limit = Number.POSITIVE_INFINITY }: KvWatchOptions,
 ): Promise<number> {
-  let lastEventId: string | undefined;
   let seen = 0;
-  // The server ends a stream after a while: the next one continues where it ended.
-  for (;;) {
-    for await (const { id, event, data } of session.client.events('/kv_watch', {
-      query: { user, key, prefix },
-      lastEventId,
-    })) {
-      if (event === 'ready' && lastEventId === undefined) session.say('Watching. Ctrl-C ends it.');
-      lastEventId = id ?? lastEventId;
-      if (event === 'ready') continue;
-      if (event === 'reset') session.say((data as { message: string }).message);
-      else {
-        const { key: changed, value } = data as Partial<Entry>;
-        const line = `${event}  ${changed}${value == null ? '' : `  ${shorten(value)}`}\n`;
-        await session.print(session.json ? jsonLine({ event, ...(data as object) }) : line);
-        seen += 1;
-        if (seen >= limit) return 0;
-      }
-    }
+  for await (const { event, data } of follow(session, '/kv_watch', { user, key, prefix })) {
+    const { key: changed, value } = data as Partial<Entry>;
+    const line = `${event}  ${changed}${value == null ? '' : `  ${shorten(value)}`}\n`;
+    await session.print(session.json ? jsonLine({ event, ...(data as object) }) : line);
+    seen += 1;
+    if (seen >= limit) break;
   }
+  return 0;
+}
+
+/** `quarry kv entries`: keys in their order, with a cursor in place of pages. */
+export async function entries(session: Session, { user, prefix, cursor, limit }: KvEntriesOptions): Promise<number> {
+  const found = await session.client.send<{ data: Entry[]; next_cursor: string | null }>('GET', '/kv_entries', {
+    query: { user, prefix, cursor, limit },
+  });
+  if (session.json) await session.print(jsonLine(found));
+  else for (const { key, value } of found.data) await session.print(`${key}  ${shorten(value)}\n`);
+  if (found.next_cursor != null) session.say(`There are more: --cursor ${found.next_cursor}`);
+  return 0;
+}
+
+/** `quarry kv batch <file>`: all operations or none. */
+export async function batch(session: Session, path: string, { user }: KvOptions): Promise<number> {
+  const text = (await readAll(await findLocalFile(path), valueBytesMax)).toString('utf8');
+  let operations: unknown;
+  try {
+    operations = JSON.parse(text);
+  } catch {
+    throw new UsageError('The operations must be a JSON array.');
+  }
+  const body = { operations, ...(user === undefined ? {} : { user }) };
+  const found = await session.client.send<{ data: Record<string, unknown>[] }>('POST', '/kv_batch', { body });
+  if (session.json) await session.print(jsonLine(found));
+  else session.say(`${found.data.length} operation${found.data.length === 1 ? '' : 's'} done.`);
+  return 0;
 }
 
 export async function remove(session: Session, key: string, { user }: KvOptions): Promise<number> {

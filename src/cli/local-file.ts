@@ -1,8 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { basename, extname } from 'node:path';
+import { basename, extname, resolve } from 'node:path';
 import { UsageError } from './errors.ts';
 import { describeTransfer, formatBytes } from './progress.ts';
+import { uploadResumably } from './resumable.ts';
 import type { Session } from './session.ts';
 
 export type LocalFile = {
@@ -11,8 +12,13 @@ export type LocalFile = {
   /** Undefined for standard input. */
   bytes: number | undefined;
   /** The contents, read on demand. */
-  read(): AsyncIterable<Uint8Array>;
+  read(start?: number): AsyncIterable<Uint8Array>;
+  /** Where it is on disk, and when it was last changed; undefined for standard input. */
+  source: { path: string; modifiedMs: number } | undefined;
 };
+
+/** Larger files are sent so that a broken connection does not begin them again. */
+const resumableBytesMin = 32 * 1024 * 1024;
 
 export type StoredFile = { id: string; filename: string; content_type: string; size: number; url: string };
 
@@ -20,7 +26,8 @@ export type StoredFile = { id: string; filename: string; content_type: string; s
 export async function findLocalFile(path: string, given: { name?: string; type?: string } = {}): Promise<LocalFile> {
   if (path === '-') {
     const name = given.name ?? 'stdin.txt';
-    return { name, contentType: given.type ?? contentTypeOf(name), bytes: undefined, read: () => process.stdin };
+    const contentType = given.type ?? contentTypeOf(name);
+    return { name, contentType, bytes: undefined, read: () => process.stdin, source: undefined };
   }
   const name = given.name ?? basename(path);
   try {
@@ -28,8 +35,9 @@ export async function findLocalFile(path: string, given: { name?: string; type?:
     if (!found.isFile()) throw new UsageError(`${path} is not a file.`);
     // Checked now, as a usage error, and not in the middle of a request.
     await (await open(path)).close();
-    const read = () => createReadStream(path, { highWaterMark: 256 * 1024 });
-    return { name, contentType: given.type ?? contentTypeOf(name), bytes: found.size, read };
+    const read = (start = 0) => createReadStream(path, { start, highWaterMark: 256 * 1024 });
+    const source = { path: resolve(path), modifiedMs: found.mtimeMs };
+    return { name, contentType: given.type ?? contentTypeOf(name), bytes: found.size, read, source };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') throw new UsageError(`The file ${path} does not exist.`);
@@ -40,26 +48,35 @@ export async function findLocalFile(path: string, given: { name?: string; type?:
 
 /** Streams a file from disk, showing progress. */
 export async function uploadLocalFile(
-  { client, progress }: Session,
+  session: Session,
   file: LocalFile,
   query: Record<string, string | undefined> = {},
 ): Promise<StoredFile> {
-  let sent = 0;
+  const { client, progress } = session;
   const started = performance.now();
+  const show = (sent: number) => {
+    const transfer = describeTransfer(sent, file.bytes, performance.now() - started);
+    progress.show(`${file.name} ${transfer}`, file.bytes ? sent / file.bytes : undefined);
+  };
   async function* counted() {
+    let sent = 0;
     for await (const chunk of file.read()) {
       sent += chunk.length;
-      const transfer = describeTransfer(sent, file.bytes, performance.now() - started);
-      progress.show(`${file.name} ${transfer}`, file.bytes ? sent / file.bytes : undefined);
+      show(sent);
       yield chunk;
     }
   }
+  const { source, bytes } = file;
   try {
+    if (source !== undefined && bytes !== undefined && bytes >= resumableBytesMin) {
+      const id = await uploadResumably(session, { ...file, ...source, bytes }, query, show);
+      return await client.send<StoredFile>('GET', `/files/${id}`);
+    }
     return await client.upload<StoredFile>('/files/uploads', {
       query,
       headers: { 'content-type': file.contentType, 'x-filename': encodeURIComponent(file.name) },
       body: counted(),
-      bytes: file.bytes,
+      bytes,
     });
   } finally {
     progress.clear();

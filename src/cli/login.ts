@@ -81,13 +81,13 @@ async function signIn(url: string, email: string, publishableKey: string | undef
   const app = open({ url, key: publishableKey });
   const session = await app.send<Minted>('POST', '/auth/login', { body: { email, password } });
   const user = session.user.id;
-  const made = await open({ url, token: session.access_token }).send<{ id: string; token: string }>(
+  const personal = await open({ url, token: session.access_token }).send<{ id: string; token: string }>(
     'POST',
     `/users/${user}/tokens`,
     { body: { type: 'personal', name: `quarry on ${hostname()}`.slice(0, 100) } },
   );
   await app.send('POST', '/auth/logout', { body: { refresh_token: session.refresh_token } });
-  return { url, token: made.token, created: { user, token: made.id } };
+  return { url, token: personal.token, created: { user, token: personal.id } };
 }
 
 function open(options: ConnectionOptions) {

@@ -6,31 +6,46 @@ type Thing = Record<string, unknown> & { id: string };
 
 /** How each kind is found by what people call it. The first members that match exactly win. */
 const kinds = {
-  user: { path: '/users', searches: true, names: ['email', 'name'] },
-  org: { path: '/orgs', searches: false, names: ['slug', 'name'] },
-  team: { path: '/teams', searches: true, names: ['name'] },
-  agent: { path: '/agents', searches: true, names: ['lookup_key', 'name'] },
-  source: { path: '/knowledge_sources', searches: false, names: ['metadata.name'] },
-  file: { path: '/files', searches: true, names: ['filename'] },
-  automation: { path: '/automations', searches: false, names: ['lookup_key', 'name'] },
-} as const;
+  user: { path: '/users', search: 'search', names: ['email', 'name'] },
+  org: { path: '/orgs', names: ['slug', 'name'] },
+  team: { path: '/teams', search: 'search', names: ['name'] },
+  agent: { path: '/agents', search: 'search', names: ['lookup_key', 'name'] },
+  source: { path: '/knowledge_sources', names: ['metadata.name'] },
+  document: { path: '/knowledge_documents', search: 'q', names: ['title'] },
+  file: { path: '/files', search: 'search', names: ['filename'] },
+  automation: { path: '/automations', names: ['lookup_key', 'name'] },
+  thread: { path: '/threads', names: ['title'] },
+  sandbox: { path: '/sandboxes', names: ['name'] },
+  webhook: { path: '/webhooks', names: ['url', 'description'] },
+  issuer: { path: '/identity_issuers', names: ['issuer'] },
+  app: { path: '/protected/api/v1/developer/apps', names: ['name'] },
+  key: { path: '/keys', names: ['name'] },
+  // In a team or of a user.
+  member: { path: '/members', names: ['user.email', 'agent.lookup_key', 'name'] },
+  token: { path: '/tokens', names: ['name'] },
+} as const satisfies Record<string, { path: string; search?: string; names: readonly string[] }>;
 
 export type NamedKind = keyof typeof kinds;
+
+export function isNamedKind(word: string): word is NamedKind {
+  return Object.hasOwn(kinds, word);
+}
 
 const pagesMax = 50;
 const candidatesMax = 10;
 
 /**
  * The id of what the user named: an id unchanged, otherwise by e-mail, lookup key or name, case ignored. Throws
- * ApiError when nothing has the name, and UsageError with the candidates when several do.
+ * ApiError when nothing has the name, and UsageError with the candidates when several do. `within` is the path of what
+ * contains it.
  */
-export async function findId(client: Client, kind: NamedKind, named: string): Promise<string> {
+export async function findId(client: Client, kind: NamedKind, named: string, within = ''): Promise<string> {
   if (looksLikeId(named)) return named;
-  const { path, searches, names } = kinds[kind];
+  const { path, search, names }: { path: string; search?: string; names: readonly string[] } = kinds[kind];
   const matches: Thing[][] = names.map(() => []);
   for (let page = 1; ; page++) {
-    const found = await client.send<{ data: Thing[]; has_next: boolean }>('GET', path, {
-      query: { page, page_size: 100, ...(searches ? { search: named } : {}) },
+    const found = await client.send<{ data: Thing[]; has_next?: boolean }>('GET', `${within}${path}`, {
+      query: { page, page_size: 100, ...(search === undefined ? {} : { [search]: named }) },
     });
     for (const thing of found.data)
       for (const [at, member] of names.entries()) if (isSame(memberOf(thing, member), named)) matches[at]?.push(thing);
@@ -49,7 +64,7 @@ export async function findId(client: Client, kind: NamedKind, named: string): Pr
 /** Options that name an owner, with ids instead of names. */
 export async function findOwners<T extends object>(client: Client, options: T): Promise<T> {
   const owners: Record<string, string> = {};
-  for (const kind of ['user', 'org', 'team', 'agent'] as const) {
+  for (const kind of ['user', 'org', 'team', 'agent', 'source'] as const) {
     const named = (options as Record<string, unknown>)[kind];
     if (typeof named === 'string') owners[kind] = await findId(client, kind, named);
   }
@@ -66,12 +81,12 @@ function isSame(value: unknown, named: string): boolean {
 }
 
 function wordOf(member: string): string {
-  const words: Record<string, string> = { email: 'e-mail', lookup_key: 'lookup key', 'metadata.name': 'name' };
-  return words[member] ?? member;
+  const word = member.split('.').at(-1) ?? member;
+  return { email: 'e-mail', lookup_key: 'lookup key' }[word] ?? word;
 }
 
 function describe(thing: Thing, names: readonly string[]): string {
-  const org = thing.org_name ?? thing.org;
+  const org = thing.org_name ?? thing.org ?? thing.source;
   const values = [...names.map((name) => memberOf(thing, name)), org].filter((value) => typeof value === 'string');
   return values.join('  ');
 }

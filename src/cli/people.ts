@@ -1,10 +1,14 @@
 import type { Command } from 'commander';
+import { addActionCommands } from './action-commands.ts';
 import { readCount, readShare } from './arguments.ts';
 import { examples, type Run, withConnection } from './command-parts.ts';
+import type { DownloadOptions } from './download.ts';
 import type { EvalOptions } from './eval.ts';
+import type { EventWatchOptions } from './events.ts';
 import type { ExtractOptions } from './extract.ts';
 import type { IngestOptions } from './ingest.ts';
-import type { KvListOptions, KvOptions, KvPutOptions, KvWatchOptions } from './kv.ts';
+import { addKvCommands } from './kv-commands.ts';
+import type { MoveOptions } from './move.ts';
 import { findOwners } from './names.ts';
 import { addResourceCommands } from './resource-commands.ts';
 import { addRunCommands } from './run-commands.ts';
@@ -29,6 +33,52 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addKvCommands(program, run);
   addRunCommands(program, run);
   addTokenCommands(program, run);
+  addActionCommands(program, run);
+  addOtherCommands(program, run);
+}
+
+/** Commands of resources that do more than send one request. */
+function addOtherCommands(program: Command, run: Run): void {
+  const groupOf = (name: string) => program.commands.find((each) => each.name() === name) ?? program.command(name);
+  withConnection(program.command('move'))
+    .description('copy an app from another server to this one; repeat it to copy what is new')
+    .requiredOption('--from <url>', 'the server to copy from')
+    .option('--from-key <file>', 'file with a secret key of that server; default: standard input', '-')
+    .option('--only <kinds>', 'only these, with commas: orgs, users, teams, agents, files, kv, sources, automations')
+    .option('--map <file>', 'records which id became which', 'moved.json')
+    .addHelpText('after', examples(['quarry move --from https://api.example.com < old-key.txt']))
+    .action(async (options: ClientOptions & MoveOptions) => {
+      const { move } = await import('./move.ts');
+      await run(options, (session) => move(session, options));
+    });
+  withConnection(groupOf('documents').command('read <document>'))
+    .description('print the text of a document')
+    .action(async (document: string, options: ClientOptions) => {
+      const { read } = await import('./documents.ts');
+      await run(options, (session) => read(session, document));
+    });
+  withConnection(groupOf('files').command('download <file>'))
+    .description('write the bytes of a file to a new file of its name')
+    .option('--out <path>', 'write them to this new file instead; - is standard output')
+    .action(async (file: string, options: ClientOptions & DownloadOptions) => {
+      const { download } = await import('./download.ts');
+      await run(options, (session) => download(session, file, options));
+    });
+  withConnection(groupOf('secrets').command('set <name>'))
+    .description('create or replace a secret; its value is the first line of standard input')
+    .option('--from <file>', 'read it from this file instead')
+    .action(async (name: string, options: ClientOptions & { from?: string }) => {
+      const { set } = await import('./secrets.ts');
+      await run(options, (session) => set(session, name, options));
+    });
+  withConnection(groupOf('events').command('watch'))
+    .description('print events as they happen')
+    .option('--type <event>', 'only events of this name')
+    .option('--limit <number>', 'end after so many events', readCount)
+    .action(async (options: ClientOptions & EventWatchOptions) => {
+      const { watch } = await import('./events.ts');
+      await run(options, (session) => watch(session, options));
+    });
 }
 
 function addFileCommands(program: Command, run: Run): void {
@@ -126,65 +176,6 @@ function addKnowledgeCommands(program: Command, run: Run): void {
     .action(async (target: string, options: ClientOptions & EvalOptions) => {
       const { evaluate } = await import('./eval.ts');
       await run(options, (session) => evaluate(session, target, options));
-    });
-}
-
-function addKvCommands(program: Command, run: Run): void {
-  const kv = program.command('kv').description("read and write users' key-value entries");
-  const userOption = 'owner of the entry, by id, e-mail or name; required with a secret key or developer token';
-  withConnection(kv.command('get <key>'))
-    .description('print the value, byte for byte')
-    .option('--user <user>', userOption)
-    .action(async (key: string, options: ClientOptions & KvOptions) => {
-      const { get } = await import('./kv.ts');
-      await run(options, async (session) => get(session, key, await findOwners(session.client, options)));
-    });
-  withConnection(kv.command('put <key> [value]'))
-    .description('create or overwrite an entry; without a value (or with -), read it from standard input')
-    .option('--user <user>', userOption)
-    .option('--ttl <seconds>', 'the entry ceases to exist after this many seconds', readCount)
-    .addHelpText(
-      'after',
-      examples(['quarry kv put theme dark --user usr_…', 'quarry kv put notes --user usr_… < notes.txt']),
-    )
-    .action(async (key: string, value: string | undefined, options: ClientOptions & KvPutOptions) => {
-      const { put } = await import('./kv.ts');
-      await run(options, async (session) => put(session, key, value, await findOwners(session.client, options)));
-    });
-  withConnection(kv.command('list'))
-    .description('list entries, 100 per page')
-    .option('--user <user>', 'only entries of this user')
-    .option('--prefix <prefix>', 'only keys with this prefix')
-    .option('--page <number>', 'page number, from 1', readCount)
-    .action(async (options: ClientOptions & KvListOptions) => {
-      const { list } = await import('./kv.ts');
-      await run(options, async (session) => list(session, await findOwners(session.client, options)));
-    });
-  withConnection(kv.command('increment <key> [by]'))
-    .description('add to a number (by default 1) and print the sum')
-    .option('--user <user>', userOption)
-    .addHelpText('after', examples(['quarry kv increment visits --user usr_…', 'quarry kv increment stock -- -3']))
-    .action(async (key: string, by: string | undefined, options: ClientOptions & KvOptions) => {
-      const { increment } = await import('./kv.ts');
-      await run(options, async (session) =>
-        increment(session, key, Number(by ?? 1), await findOwners(session.client, options)),
-      );
-    });
-  withConnection(kv.command('watch [key]'))
-    .description('print changes of one entry, or of all, as they happen')
-    .option('--user <user>', userOption)
-    .option('--prefix <prefix>', 'only keys with this prefix')
-    .option('--limit <number>', 'end after this many changes', readCount)
-    .action(async (key: string | undefined, options: ClientOptions & KvWatchOptions) => {
-      const { watch } = await import('./kv.ts');
-      await run(options, async (session) => watch(session, key, await findOwners(session.client, options)));
-    });
-  withConnection(kv.command('delete <key>'))
-    .description('delete an entry')
-    .option('--user <user>', userOption)
-    .action(async (key: string, options: ClientOptions & KvOptions) => {
-      const { remove } = await import('./kv.ts');
-      await run(options, async (session) => remove(session, key, await findOwners(session.client, options)));
     });
 }
 

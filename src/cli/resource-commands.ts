@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { readCount } from './arguments.ts';
 import { examples, type Run, withConnection } from './command-parts.ts';
 import { findOwners } from './names.ts';
-import { type Resource, resources } from './resource-kinds.ts';
+import { type Resource, resources, type Verb } from './resource-kinds.ts';
 import type { CreateOptions, ListOptions } from './resources.ts';
 import type { ClientOptions } from './session.ts';
 import type { UploadOptions } from './upload.ts';
@@ -12,29 +12,46 @@ const ownerWords = {
   org: 'organisation, by id, slug or name',
   team: 'team, by id or name',
   agent: 'agent, by id, lookup key or name',
+  source: 'source, by id or name',
 };
 
-/** `list`, `get`, `create`, `update` and `delete` for every kind of resource in the table. */
+/** The commands for every kind of resource in the table. */
 export function addResourceCommands(program: Command, run: Run): void {
   for (const [kind, resource] of Object.entries(resources)) {
+    const verbs = allVerbs.filter((verb) => !resource.without?.includes(verb));
     const present = program.commands.find((each) => each.name() === kind);
-    const parent = present ?? program.command(kind).description(`list, get, create, update and delete ${kind}`);
-    addList(parent, kind, resource, run);
-    withConnection(parent.command('get <name>'))
-      .description(`show one of the ${kind}`)
-      .action(async (named: string, options: ClientOptions) => {
-        const { get } = await import('./resources.ts');
-        await run(options, (session) => get(session, resource, named));
-      });
-    addCreate(parent, kind, resource, run);
-    if (resource.changes !== false) addUpdate(parent, kind, resource, run);
-    withConnection(parent.command('delete <names...>'))
-      .description(`delete ${kind}`)
-      .action(async (names: string[], options: ClientOptions) => {
-        const { remove } = await import('./resources.ts');
-        await run(options, (session) => remove(session, resource, names));
-      });
+    const parent =
+      present ?? program.command(kind).description(`${verbs.join(', ').replace(/, (\w+)$/, ' and $1')} ${kind}`);
+    for (const verb of verbs) adders[verb](parent, kind, resource, run);
   }
+}
+
+type Add = (parent: Command, kind: string, resource: Resource, run: Run) => void;
+const adders: Record<Verb, Add> = {
+  list: addList,
+  get: addGet,
+  create: addCreate,
+  update: addUpdate,
+  delete: addDelete,
+};
+const allVerbs = Object.keys(adders) as Verb[];
+
+function addGet(parent: Command, kind: string, resource: Resource, run: Run): void {
+  withConnection(parent.command('get <name>'))
+    .description(`show one of the ${kind}`)
+    .action(async (named: string, options: ClientOptions) => {
+      const { get } = await import('./resources.ts');
+      await run(options, (session) => get(session, resource, named));
+    });
+}
+
+function addDelete(parent: Command, kind: string, resource: Resource, run: Run): void {
+  withConnection(parent.command('delete <names...>'))
+    .description(`delete ${kind}`)
+    .action(async (names: string[], options: ClientOptions) => {
+      const { remove } = await import('./resources.ts');
+      await run(options, (session) => remove(session, resource, names));
+    });
 }
 
 function addList(parent: Command, kind: string, resource: Resource, run: Run): void {
@@ -42,7 +59,7 @@ function addList(parent: Command, kind: string, resource: Resource, run: Run): v
     .description(`list ${kind}`)
     .option('--page <number>', 'page number, from 1', readCount)
     .option('--limit <number>', 'entries per page (default 25, at most 100)', readCount);
-  if (resource.searches) command.option('--search <text>', `only ${kind} whose name has this part`);
+  if (resource.search !== undefined) command.option('--search <text>', `only ${kind} whose name has this part`);
   for (const owner of resource.filters) command.option(`--${owner} <${owner}>`, `only of this ${ownerWords[owner]}`);
   command.action(async (options: ClientOptions & ListOptions) => {
     const { list } = await import('./resources.ts');
@@ -51,6 +68,7 @@ function addList(parent: Command, kind: string, resource: Resource, run: Run): v
 }
 
 function addCreate(parent: Command, kind: string, resource: Resource, run: Run): void {
+  if (resource.create === undefined) return;
   const { member, example, owners } = resource.create;
   const command = withConnection(parent.command(`create <${member}>`))
     .description(kind === 'files' ? 'upload a file' : `create one of the ${kind} and print its id`)

@@ -1,6 +1,7 @@
 import type { NamedKind } from './names.ts';
 
-export type Owner = 'user' | 'org' | 'team' | 'agent';
+export type Owner = 'user' | 'org' | 'team' | 'agent' | 'source';
+export type Verb = 'list' | 'get' | 'create' | 'update' | 'delete';
 
 /** What the commands of one kind of resource need to know about it. */
 export type Resource = {
@@ -8,12 +9,13 @@ export type Resource = {
   /** Absent: it has no name, only an id. */
   named?: NamedKind;
   columns: readonly string[];
-  searches?: boolean;
+  /** The parameter that searches the list. */
+  search?: 'search' | 'q';
   filters: readonly Owner[];
-  /** False: nothing of it can be changed. */
-  changes?: false;
+  /** What the API does not offer, or another command does. */
+  without?: readonly Verb[];
   /** The member that `create` takes as its argument, and the members that it adds. */
-  create: { member: string; example: string; owners: readonly Owner[]; defaults?: Record<string, unknown> };
+  create?: { member: string; example: string; owners: readonly Owner[]; defaults?: Record<string, unknown> };
 };
 
 export const resources: Record<string, Resource> = {
@@ -32,7 +34,7 @@ export const resources: Record<string, Resource> = {
     path: '/users',
     named: 'user',
     columns: ['id', 'email', 'name', 'org_name', 'org_role', 'created_at'],
-    searches: true,
+    search: 'search',
     filters: ['org'],
     create: { member: 'email', example: 'ada@example.com --org "My org" --set name=Ada', owners: ['org'] },
   },
@@ -40,7 +42,7 @@ export const resources: Record<string, Resource> = {
     path: '/orgs',
     named: 'org',
     columns: ['id', 'name', 'slug', 'created_at'],
-    searches: true,
+    search: 'search',
     filters: [],
     create: { member: 'name', example: '"My org" --set slug=my-org', owners: [] },
   },
@@ -48,7 +50,7 @@ export const resources: Record<string, Resource> = {
     path: '/teams',
     named: 'team',
     columns: ['id', 'name', 'org', 'created_at'],
-    searches: true,
+    search: 'search',
     filters: [],
     create: { member: 'name', example: 'Support --org "My org"', owners: ['org'] },
   },
@@ -56,7 +58,7 @@ export const resources: Record<string, Resource> = {
     path: '/agents',
     named: 'agent',
     columns: ['id', 'name', 'lookup_key', 'org', 'created_at'],
-    searches: true,
+    search: 'search',
     filters: ['user', 'org'],
     create: {
       member: 'name',
@@ -68,7 +70,7 @@ export const resources: Record<string, Resource> = {
     path: '/files',
     named: 'file',
     columns: ['id', 'filename', 'content_type', 'size', 'created_at'],
-    searches: true,
+    search: 'search',
     filters: ['user', 'org', 'team', 'agent'],
     create: { member: 'file', example: 'report.pdf --org "My org"', owners: ['user', 'org', 'team', 'agent'] },
   },
@@ -82,7 +84,7 @@ export const resources: Record<string, Resource> = {
   extractions: {
     path: '/extractions',
     columns: ['id', 'state', 'kind', 'url', 'output_count', 'created_at'],
-    changes: false,
+    without: ['update'],
     filters: ['agent'],
     create: {
       member: 'url',
@@ -91,8 +93,25 @@ export const resources: Record<string, Resource> = {
       defaults: { mode: 'link', destination_kind: 'storage' },
     },
   },
+  documents: {
+    path: '/knowledge_documents',
+    named: 'document',
+    columns: ['id', 'title', 'source', 'total_size', 'updated_at'],
+    search: 'q',
+    filters: ['source', 'agent'],
+    without: ['create'],
+  },
+  apps: {
+    path: '/protected/api/v1/developer/apps',
+    named: 'app',
+    columns: ['id', 'name', 'created_at'],
+    filters: [],
+    without: ['delete'],
+    create: { member: 'name', example: 'Shop', owners: [] },
+  },
   threads: {
     path: '/threads',
+    named: 'thread',
     columns: ['id', 'title', 'agent', 'user', 'created_at'],
     filters: ['user', 'agent'],
     create: { member: 'title', example: '"Night watch" --agent Helper', owners: ['user', 'org', 'team', 'agent'] },
@@ -100,24 +119,27 @@ export const resources: Record<string, Resource> = {
   installations: {
     path: '/installations',
     columns: ['id', 'kind', 'agent', 'state', 'created_at'],
-    changes: false,
+    without: ['update'],
     filters: ['agent'],
     create: { member: 'kind', example: 'webhook/inbound --agent Helper', owners: ['agent'] },
   },
   sandboxes: {
     path: '/sandboxes',
+    named: 'sandbox',
     columns: ['id', 'name', 'created_at'],
     filters: [],
     create: { member: 'name', example: 'Rehearsal', owners: [] },
   },
   webhooks: {
     path: '/webhooks',
+    named: 'webhook',
     columns: ['id', 'url', 'status', 'created_at'],
     filters: [],
     create: { member: 'url', example: `https://example.com/hook --set events='["file.created"]'`, owners: [] },
   },
   issuers: {
     path: '/identity_issuers',
+    named: 'issuer',
     columns: ['id', 'issuer', 'audience', 'create_users', 'created_at'],
     filters: [],
     create: {

@@ -16,14 +16,26 @@ export async function list(session: Session, resource: Resource, options: ListOp
   const { search, page, limit, ...rest } = options;
   const owners = pick(await findOwners(session.client, rest), resource.filters);
   const found = await session.client.send<{ data: Thing[]; page: number; total_pages: number }>('GET', resource.path, {
-    query: { ...owners, search, page, page_size: limit },
+    query: {
+      ...owners,
+      ...(resource.search === undefined ? {} : { [resource.search]: search }),
+      page,
+      page_size: limit,
+    },
   });
   if (session.json) await session.print(jsonLine(found));
   else if (found.data.length > 0) await session.print(formatTable(found.data, resource.columns, lookOfOutput()));
   else session.say('None.');
-  if (found.page < found.total_pages)
-    session.say(`Page ${found.page} of ${found.total_pages}: see the next with --page ${found.page + 1}.`);
+  sayPage(session, found);
   return 0;
+}
+
+/** Tells people that a list has more pages. */
+export function sayPage(
+  session: Session,
+  { page = 1, total_pages: pages = 1 }: { page?: number; total_pages?: number },
+) {
+  if (page < pages) session.say(`Page ${page} of ${pages}: see the next with --page ${page + 1}.`);
 }
 
 /** `quarry <kind> get <name>`. */
@@ -36,11 +48,12 @@ export async function get(session: Session, resource: Resource, named: string): 
 /** `quarry <kind> create <argument>`: members come from the argument, the owner, `--set` and `--data`. */
 export async function create(
   session: Session,
-  resource: Resource,
+  { path, create: how }: Resource,
   argument: string,
   options: CreateOptions,
 ): Promise<number> {
-  const { member, owners, defaults } = resource.create;
+  if (how === undefined) throw new Error('It cannot be created.');
+  const { member, owners, defaults } = how;
   const body = {
     ...defaults,
     ...(options.data === undefined ? {} : await readData(options.data)),
@@ -48,7 +61,7 @@ export async function create(
     ...pick(await findOwners(session.client, options), owners),
     [member]: argument,
   };
-  const thing = await session.client.send<Thing>('POST', resource.path, { body });
+  const thing = await session.client.send<Thing>('POST', path, { body });
   await session.print(session.json ? jsonLine(thing) : `${thing.id}\n`);
   if (!session.json && typeof thing.secret === 'string') session.say(`Its secret, shown only now: ${thing.secret}`);
   return 0;

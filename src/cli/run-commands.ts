@@ -12,6 +12,12 @@ export function addRunCommands(program: Command, run: Run): void {
       const { watch } = await import('./runs.ts');
       await run(options, (session) => watch(session, id));
     });
+  withConnection(runs.command('output <run>'))
+    .description('print what the language model writes for a run, as it writes it')
+    .action(async (id: string, options: ClientOptions) => {
+      const { output } = await import('./runs.ts');
+      await run(options, (session) => output(session, id));
+    });
   withConnection(runs.command('invoke <automation>'))
     .description('start a run of an automation (its id or lookup key) and watch it')
     .option('--payload <json>', 'payload: JSON, @file, or - for standard input')

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { looksLikeId } from '../ids.ts';
 import type { Client } from './client.ts';
 import { ApiError } from './errors.ts';
+import { follow } from './follow.ts';
 import { findId } from './names.ts';
 import { readData } from './resources.ts';
 import { jsonLine, type Session } from './session.ts';
@@ -115,6 +116,18 @@ export async function retry(session: Session, id: string, { wait }: { wait: bool
   return wait ? watch(session, run.id) : 0;
 }
 
+/** `quarry runs output <run>`: prints what the language model writes, as it writes it. */
+export async function output(session: Session, id: string): Promise<number> {
+  const path = `/automation_runs/${encodeURIComponent(id)}`;
+  const isOver = async () => isEnded(await session.client.send<Run>('GET', path));
+  for await (const { event, data } of follow(session, `${path}/output_stream`, {}, isOver)) {
+    if (session.json) await session.print(jsonLine({ event, ...(data as object) }));
+    else if (event === 'generation_text') await session.print((data as { text: string }).text);
+    else if (event === 'generation_ended') await session.print('\n');
+  }
+  return 0;
+}
+
 /** Passes on each journal entry once, in order, until the run ends. Returns the final run. */
 export async function followRun(
   client: Client,
@@ -134,10 +147,14 @@ export async function followRun(
     for (const entry of page.data) await onEntry(entry);
     if (page.resume_cursor !== undefined) cursor = page.resume_cursor;
     if (page.has_more) continue;
-    if (['completed', 'failed', 'cancelled'].includes(run.status)) return run;
+    if (isEnded(run)) return run;
     pauseMs = page.data.length > 0 ? firstPauseMs : Math.min(pauseMs * 1.5, lastPauseMs);
     await sleep(pauseMs, undefined, signal === undefined ? {} : { signal });
   }
+}
+
+function isEnded({ status }: Run): boolean {
+  return ['completed', 'failed', 'cancelled'].includes(status);
 }
 
 export function describeEntry(entry: Entry): string {

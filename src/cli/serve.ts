@@ -31,7 +31,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   try {
     const { url } = running.started;
     process.stdout.write(config.role === 'worker' ? workerGreeting(url) : greeting(running.started));
-    const reason = await Promise.race([stop.asked, running.databaseEnded.then(() => 'database' as const)]);
+    const reason = await Promise.race([stop.requested, running.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
     return reason === 'database' ? 1 : 0;
   } finally {
@@ -68,7 +68,7 @@ async function startSupervisor(config: Config, log: Logger, plan: Plan): Promise
 async function runSupervised(): Promise<number> {
   const stop = listenForStop(() => process.exit(1));
   const { runChild } = await import('../supervisor/child.ts');
-  await runChild(stop.asked, collectGarbage);
+  await runChild(stop.requested, collectGarbage);
   return 0;
 }
 
@@ -88,8 +88,8 @@ type Collection = { type: 'major'; execution: 'sync'; flavor: 'last-resort' };
 const stopTimeoutMs = 9_500;
 const sameSignalMs = 500;
 
-function listenForStop(force: () => void): { asked: Promise<NodeJS.Signals> } {
-  const asked = new Promise<NodeJS.Signals>((resolve) => {
+function listenForStop(force: () => void): { requested: Promise<NodeJS.Signals> } {
+  const requested = new Promise<NodeJS.Signals>((resolve) => {
     let firstAt: number | undefined;
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
       process.on(signal, () => {
@@ -99,7 +99,7 @@ function listenForStop(force: () => void): { asked: Promise<NodeJS.Signals> } {
         resolve(signal);
       });
   });
-  return { asked };
+  return { requested };
 }
 
 /** Exits immediately. The embedded database recovers at the next start. */

@@ -5,7 +5,8 @@ import { type Api, strict } from '../http/route.ts';
 import { type ExternalSignIn, pendingSeconds } from '../identity/sign-in.ts';
 import { formatId } from '../ids.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
-import { type ConsoleService, sessionSeconds } from './service.ts';
+import { sessionSeconds } from '../tenancy/sessions.ts';
+import type { ConsoleService } from './service.ts';
 
 const tag = 'Console';
 const path = '/console/oidc';

@@ -2,11 +2,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Api, ref } from '../http/route.ts';
 import type { ExternalSignIn } from '../identity/sign-in.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
-import { readSessionCookie, sessionCookie } from '../tenancy/sessions.ts';
+import { readSessionCookie, sessionCookie, sessionSeconds } from '../tenancy/sessions.ts';
 import { registerExternalSignInRoutes } from './external-routes.ts';
 import { presentConsoleSession } from './present.ts';
 import { consoleSessionSchema, signInSchema } from './schema.ts';
-import { type ConsoleService, sessionSeconds } from './service.ts';
+import type { ConsoleService } from './service.ts';
 
 const tag = 'Console';
 const path = '/console/session';

@@ -1,13 +1,14 @@
 import { Type } from 'typebox';
 import { appSchema } from '../apps/schema.ts';
 import { ref, strict } from '../http/route.ts';
+import { passwordCharacters } from '../users/passwords.ts';
 import { userSchema } from '../users/schema.ts';
 
 /** An end user's e-mail and password in the app of the key, a developer token, or the code of a sign-in link. */
 export const signInSchema = strict({
   publishable_key: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
   email: Type.Optional(Type.String({ minLength: 1, maxLength: 254 })),
-  password: Type.Optional(Type.String({ minLength: 1, maxLength: 1024 })),
+  password: Type.Optional(Type.String({ minLength: 1, maxLength: passwordCharacters.max })),
   developer_token: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
   sign_in_code: Type.Optional(
     Type.String({ minLength: 1, maxLength: 300, description: 'From the link that the server prints when it starts.' }),

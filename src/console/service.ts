@@ -7,14 +7,11 @@ import { AppError, type FieldError } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
-import { generateSessionValue, type Session, type Sessions } from '../tenancy/sessions.ts';
+import { generateSessionValue, type Session, type Sessions, sessionSeconds } from '../tenancy/sessions.ts';
 import type { UserService } from '../users/service.ts';
 import type { signInSchema } from './schema.ts';
 import { createSignInLinks } from './sign-in-links.ts';
 import * as store from './store.ts';
-
-/** A working day. */
-export const sessionSeconds = 12 * 3_600;
 
 export type ConsoleService = ReturnType<typeof createConsoleService>;
 

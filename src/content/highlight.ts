@@ -3,11 +3,16 @@ import { parseQuery, readTokens, type StemLanguage } from './terms.ts';
 /** A range of a text in UTF-16 units, the end not included. */
 type TextRange = { start: number; end: number };
 
+/** A query to texts in several languages, one of which is the text's. */
+type HighlightQuery = { query: string; languages: readonly StemLanguage[]; language: StemLanguage };
+
 /** The ranges of `text` that match words or prefixes of the query; in order, overlapping ones joined, at most `rangesMax`. */
-export function findHighlights(text: string, query: string, language: StemLanguage, rangesMax: number): TextRange[] {
-  const { terms, prefixes } = parseQuery(query, language);
+export function findHighlights(text: string, query: HighlightQuery, rangesMax: number): TextRange[] {
+  const { language } = query;
+  const { terms: words, prefixes } = parseQuery(query.query, query.languages);
+  const terms = new Set(words.map(({ label, byLanguage }) => byLanguage.get(language) ?? label));
   // The index contains stems: `retrieval*` matches `retriev` too.
-  for (const prefix of prefixes) for (const term of parseQuery(prefix, language).terms.keys()) terms.set(term, 1);
+  for (const prefix of prefixes) for (const { label } of parseQuery(prefix, [language]).terms) terms.add(label);
   const sourceRange = mapToSource(text);
   const ranges: TextRange[] = [];
   for (const { term, start, end } of readTokens(text, language)) {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Chunk, chunkMarkdown } from './chunk.ts';
 import { packVector } from './embed/codes.ts';
 import { embedLexically } from './embed/lexical.ts';
+import { detectLanguage } from './language.ts';
 import { PostingsBuilder, packBundle } from './postings.ts';
 import { readTokens, type StemLanguage } from './terms.ts';
 
@@ -9,7 +10,10 @@ import { readTokens, type StemLanguage } from './terms.ts';
 export type PrepareInput = {
   text: string;
   title: string | undefined;
-  language: StemLanguage;
+  /** Undefined: the text's own. */
+  language: StemLanguage | undefined;
+  /** For a text that does not tell its own. */
+  otherwise: StemLanguage;
   /** The language of the built-in embedder, when it is in use. */
   embedIn: StemLanguage | undefined;
   /** Hashes (hex) of the chunks that already have a vector. */
@@ -29,6 +33,8 @@ type PreparedChunk = Omit<Chunk, 'text'> & {
 
 export type PreparedText = {
   lines: number;
+  /** In which its words are stemmed. */
+  language: StemLanguage;
   chunks: PreparedChunk[];
   /** The postings of groups of consecutive chunks; in each group the ordinals count from 0. */
   bundles: { chunkCount: number; content: Buffer }[];
@@ -40,7 +46,8 @@ export type PreparedText = {
 const bundleChunksMax = 256;
 
 /** Cuts a text into chunks, indexes their words and, with the built-in embedder, embeds chunks without a vector. */
-export function prepareText({ text, title, language, embedIn, embedded }: PrepareInput): PreparedText {
+export function prepareText({ text, title, embedIn, embedded, ...input }: PrepareInput): PreparedText {
+  const language = input.language ?? detectLanguage(text, input.otherwise);
   const bundles: PreparedText['bundles'] = [];
   let postings = new PostingsBuilder();
   let gathered = 0;
@@ -76,7 +83,7 @@ export function prepareText({ text, title, language, embedIn, embedded }: Prepar
     return { ...place, hash, words };
   });
   pack();
-  return { lines: countLines(text), chunks, bundles, vectors };
+  return { lines: countLines(text), language, chunks, bundles, vectors };
 }
 
 /** Reads the terms of a chunk's title, of the headings above it and of those in it. */

@@ -12,7 +12,10 @@ type Token = {
   term: string;
   /** Its index among the words of the text, from 0. */
   position: number;
-  /** True for a whole identifier (`max_pages`), in addition to its parts, at the position of the first part. */
+  /**
+   * True for a whole identifier (`max_pages`), in addition to its parts, and for a word in addition to its pairs of
+   * characters; at the position of the first of them.
+   */
   whole: boolean;
   /** Where it stands in the text after NFKC, in UTF-16 units. */
   start: number;
@@ -25,8 +28,8 @@ export function isStemLanguage(name: string): name is StemLanguage {
 
 /**
  * The words of a text in order. Case, accents and width are folded and words stemmed. Identifiers (`getUserName`,
- * `max_pages`, `node.js`, `v1.2`) yield their parts and, as a further token, the whole. Scripts without spaces yield
- * pairs of neighbouring characters.
+ * `max_pages`, `node.js`, `v1.2`) yield their parts and, as a further token, the whole. Chinese, Japanese, Korean, Thai,
+ * Lao and Khmer yield pairs of neighbouring characters and, as further tokens, the words that the Unicode segmenter finds.
  */
 export function readTokens(text: string, language: StemLanguage): Token[] {
   const tokens: Token[] = [];
@@ -46,7 +49,13 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
       const terms = unspaced ? pairs(fold(part)) : [stem(fold(part), language)];
       // Folding rarely changes the length of a run; then each of its pairs stands for the whole run.
       const placed = unspaced && terms.length === Math.max(1, part.length - 1);
+      const words = unspaced ? segment(part) : [];
       for (const [i, term] of terms.entries()) {
+        for (const word of words) {
+          if ((placed ? word.index : 0) !== i) continue;
+          const from = start + word.index;
+          tokens.push({ term: cut(fold(word.text)), position, whole: true, start: from, end: from + word.text.length });
+        }
         // A word of combining marks only folds to nothing.
         if (term === '') continue;
         const from = placed ? start + i : start;
@@ -59,11 +68,20 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
   return tokens;
 }
 
-export type ParsedQuery = {
-  /** Each distinct term to rank by and how often it occurs in the query. */
-  terms: Map<string, number>;
-  /** Term sequences that a hit must contain. */
-  phrases: string[][];
+/** A word of a query: one term in each language. */
+type QueryTerm = {
+  /** The term in the query's own language. */
+  label: string;
+  /** How often the query has it. */
+  count: number;
+  byLanguage: ReadonlyMap<StemLanguage, string>;
+};
+
+type ParsedQuery = {
+  /** Each distinct word to rank by. */
+  terms: QueryTerm[];
+  /** Words that a hit must contain one after another. */
+  phrases: QueryTerm[][];
   /** Word prefixes; any word with such a prefix counts as one term. */
   prefixes: string[];
 };
@@ -73,16 +91,20 @@ const queryPartsMax = 16;
 /** In a longer text, such as a pasted paragraph, quotation marks are only punctuation. */
 const wordsBesidePhrasesMax = 12;
 
-/** Parses a query: words, "phrases in quotes" and prefixes*. Stop words count only when there is nothing else. */
-export function parseQuery(query: string, language: StemLanguage): ParsedQuery {
-  let phrases: string[][] = [];
+/**
+ * Parses a query for texts in these languages: words, "phrases in quotes" and prefixes*. Stop words count only when there
+ * is nothing else.
+ */
+export function parseQuery(query: string, languages: readonly StemLanguage[]): ParsedQuery {
+  let phrases: QueryTerm[][] = [];
   const prefixes: string[] = [];
   const quoted = /["“”„«]([^"“”„»]+)["“”»]/g;
-  const outside = readTokens(query.replace(quoted, ' '), language).length;
+  const outside = readTokens(query.replace(quoted, ' '), 'none').length;
+  const own = queryLanguage(query, languages);
   const plain = query
     .replace(quoted, (_all, words: string) => {
-      const phrase = readTokens(words, language).filter((token) => !token.whole);
-      if (phrase.length > 1 && phrases.length < queryPartsMax) phrases.push(phrase.map((token) => token.term));
+      const phrase = readWords(words, languages, own).filter((word) => !word.whole);
+      if (phrase.length > 1 && phrases.length < queryPartsMax) phrases.push(phrase);
       return ` ${words} `;
     })
     .replace(/([\p{L}\p{N}_]{2,})\*(?![\p{L}\p{N}_])/gu, (_all, word: string) => {
@@ -90,14 +112,40 @@ export function parseQuery(query: string, language: StemLanguage): ParsedQuery {
       return ' ';
     });
   if (outside > wordsBesidePhrasesMax) phrases = [];
-  const tokens = readTokens(plain, language);
-  const meaningful = tokens.filter((token) => !isStopTerm(token.term, language));
-  const terms = new Map<string, number>();
-  for (const { term } of meaningful.length > 0 || prefixes.length > 0 ? meaningful : tokens) {
-    if (terms.size >= queryTermsMax && !terms.has(term)) continue;
-    terms.set(term, (terms.get(term) ?? 0) + 1);
+  const words = readWords(plain, languages, own);
+  const meaningful = words.filter((word) => !isStopTerm(word.label, own));
+  const terms = new Map<string, QueryTerm>();
+  let before: string | undefined;
+  for (const { label, byLanguage, whole } of meaningful.length > 0 || prefixes.length > 0 ? meaningful : words) {
+    const key = [...byLanguage.values()].join(' ');
+    const known = terms.get(key);
+    // A word of two characters is its own pair.
+    if (known && key !== before) known.count += 1;
+    else if (!known && terms.size < queryTermsMax) terms.set(key, { label, count: 1, byLanguage });
+    before = whole ? key : undefined;
   }
-  return { terms, phrases, prefixes };
+  return { terms: [...terms.values()], phrases, prefixes };
+}
+
+/** The words of a query in each language: languages differ in their stems alone, so the same words are in the same places. */
+function readWords(text: string, languages: readonly StemLanguage[], own: StemLanguage) {
+  const byLanguage = languages.map((language) => ({ language, tokens: readTokens(text, language) }));
+  return readTokens(text, own).map(({ term, whole }, i) => ({
+    ...{ label: term, count: 1, whole },
+    byLanguage: new Map(byLanguage.map(({ language, tokens }) => [language, tokens[i]?.term ?? term])),
+  }));
+}
+
+/** Which of these languages a query is written in: the one with the most of its stop words; the first when none has any. */
+function queryLanguage(query: string, languages: readonly StemLanguage[]): StemLanguage {
+  const [first = 'none'] = languages;
+  if (languages.length < 2) return first;
+  let best = { language: first, stopWords: 0 };
+  for (const language of languages) {
+    const stopWords = readTokens(query, language).filter(({ term }) => isStopTerm(term, language)).length;
+    if (stopWords > best.stopWords) best = { language, stopWords };
+  }
+  return best.language;
 }
 
 /** Whether a term is the stem of a stop word. */
@@ -114,11 +162,12 @@ const stopTerms = new Map<StemLanguage, Set<string>>();
 
 /** Letters, digits and marks, with the characters that join identifiers; C++ and C# keep their signs. */
 const wordPattern = /[\p{L}\p{N}\p{M}_]+(?:[.'’][\p{L}\p{N}\p{M}_]+)*(?:\+\+|#(?![\p{L}\p{N}]))?/gu;
+/** Scripts that write words without spaces, and Korean, which joins particles to them. */
 const unspacedPattern =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
 const plainPattern = /^(?:\p{Lu}?[\p{Ll}\p{M}\p{Lo}]+|\p{Lu}+|\p{N}+)$/u;
 const partPattern =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}ー]+|\p{Lu}+(?!\p{Ll})|\p{Lu}?(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}])[\p{Ll}\p{M}\p{Lo}\p{Lm}\p{Lt}])+|\p{Lu}|\p{N}+/gu;
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}ー]+|\p{Lu}+(?!\p{Ll})|\p{Lu}?(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}])[\p{Ll}\p{M}\p{Lo}\p{Lm}\p{Lt}])+|\p{Lu}|\p{N}+/gu;
 const termCharactersMax = 64;
 
 function splitWord(word: string): string[] {
@@ -165,6 +214,17 @@ const foldedLetters: Record<string, string> = {
 function isAscii(word: string): boolean {
   for (let i = 0; i < word.length; i++) if (word.charCodeAt(i) > 127) return false;
   return true;
+}
+
+let segmenter: Intl.Segmenter | undefined;
+
+/** The words of two characters and more in a run without spaces. Words of one character are in most pairs. */
+function segment(run: string): { text: string; index: number }[] {
+  // Opened when a text needs it: its dictionaries take memory.
+  segmenter ??= new Intl.Segmenter('und', { granularity: 'word' });
+  return [...segmenter.segment(run)].flatMap(({ segment: text, index }) =>
+    text.length < 2 || fold(text) === '' ? [] : [{ text, index }],
+  );
 }
 
 function pairs(run: string): string[] {

@@ -12,7 +12,7 @@ export class MemoryCrowded extends Error {}
 /**
  * The memory for fetched bodies until a parser has read them: at most `bytesMax`, and one body more. An app may use as
  * much as remains free, so a single app gets half. A body that finds no room is not read on, which holds its sender
- * back. One of them at a time may always go on, so that bodies that are half read never wait for each other.
+ * back. One of them at a time may always continue, so that bodies that are half read never wait for each other.
  */
 export class BodyMemory {
   readonly #bytesMax: number;

@@ -159,10 +159,10 @@ class Turn {
     const late = new Promise<'late'>((resolve) => {
       timer = setTimeout(() => resolve('late'), lookEveryMs);
     });
-    const news = await Promise.race([...this.#inFlight.values(), this.#hasRoom.promise, late]).finally(() =>
+    const event = await Promise.race([...this.#inFlight.values(), this.#hasRoom.promise, late]).finally(() =>
       clearTimeout(timer),
     );
-    if (news === 'late' && !(await store.isCrawlHeld(this.#deps.db, this.#crawl)))
+    if (event === 'late' && !(await store.isCrawlHeld(this.#deps.db, this.#crawl)))
       throw new CrawlLost('The crawl is gone.');
   }
 
@@ -366,7 +366,7 @@ class Turn {
         else states.push(outcome.state);
         follow(outcome.state.links, queued.depth);
       }
-      // At the page limit, order matters: the result is as if each page had been committed alone.
+      // At the page limit, order matters: the result is the same as when each page is committed alone.
       if (found.length > pagesLeft(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
     }
     await Promise.all([

@@ -16,7 +16,7 @@ type App = {
   running: number;
   /** When it may be served next; an app that has requests in several processes counts each of its turns as many. */
   turn: number;
-  /** It had requests since the last claim. */
+  /** It received requests since the last claim. */
   isActive: boolean;
 };
 
@@ -235,7 +235,7 @@ function turnOf(host: Host, { turn }: App): number {
   return Math.max(host.turn, turn);
 }
 
-/** The apps that have requests or had some since the last call. */
+/** The apps that have requests now or have sent some since the last call. */
 function takeActiveApps(host: Host): AppCounts {
   const waiting = new Set(host.waiting.map(({ app }) => app));
   const active = [...host.apps].filter(([, { isActive }]) => isActive);

@@ -10,7 +10,7 @@ type CrawlPayload = { app_id: string; crawl_id: string };
 
 /** How long a crawl runs before it makes room for others, when the maximum number of crawls is active. */
 const turnMs = 3_000;
-/** Single links and the first turn of a site run before sites that have had a turn. */
+/** Single links and the first turn of a site run before the later turns of other sites. */
 const priorities = { link: 0, site: 5, again: 10, againMax: 90 };
 const attemptsMax = 12;
 

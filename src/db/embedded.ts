@@ -201,11 +201,11 @@ function createPrivateDirectory(directory: string, account: Account | undefined)
 }
 
 function checkCluster(cluster: string, binaries: PostgresBinaries, account: Account | undefined): void {
-  const made = Number.parseInt(readFileSync(join(cluster, 'PG_VERSION'), 'utf8'), 10);
-  if (made !== binaries.majorVersion)
+  const version = Number.parseInt(readFileSync(join(cluster, 'PG_VERSION'), 'utf8'), 10);
+  if (version !== binaries.majorVersion)
     throw new EmbeddedPostgresError(
-      `The database in ${cluster} was created by PostgreSQL ${made}, but this version of Quarry includes ${binaries.majorVersion}. ` +
-        `Dump it with the Quarry version that created it and restore it into an empty data directory, or run your own PostgreSQL ${made} on it and set DATABASE_URL.`,
+      `The database in ${cluster} was created by PostgreSQL ${version}, but this version of Quarry includes ${binaries.majorVersion}. ` +
+        `Dump it with the Quarry version that created it and restore it into an empty data directory, or run your own PostgreSQL ${version} on it and set DATABASE_URL.`,
     );
   const owner = statSync(cluster).uid;
   const expected = account?.uid ?? process.getuid?.();

@@ -102,7 +102,7 @@ export function findMismatch(
   known: readonly AppliedMigration[],
 ): string | undefined {
   if (hasOldNumbering(applied))
-    return 'The database was created by a pre-release version of Quarry, whose migrations had other numbers. Nothing was changed. To keep its data, run `quarry backup DIRECTORY --include-secret` with the version that created it, then `quarry restore DIRECTORY` with this one into a new database and a new data directory or bucket. See docs/upgrading.md.';
+    return 'The database was created by a pre-release version of Quarry, whose migrations have other numbers. Nothing was changed. To keep its data, run `quarry backup DIRECTORY --include-secret` with the version that created it, then `quarry restore DIRECTORY` with this one into a new database and a new data directory or bucket. See docs/upgrading.md.';
   for (const row of applied) {
     const same = known.find(({ version }) => version === row.version);
     if (same === undefined) return `The database is newer than this release: it has migration ${row.name}.`;

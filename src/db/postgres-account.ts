@@ -33,8 +33,8 @@ export function getPostgresAccount(): Account {
     } catch (error) {
       errors.push(error);
     }
-    const made = findAccount('postgres');
-    if (made) return made;
+    const account = findAccount('postgres');
+    if (account) return account;
   }
   throw new EmbeddedPostgresError(
     'PostgreSQL refuses to run as root, and the user "postgres" could not be created. ' +

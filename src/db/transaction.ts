@@ -31,7 +31,8 @@ export async function runTransaction<T>(
   try {
     const result = await scope.run(work);
     await begun;
-    if ((await connection.runScript('commit')) !== 'COMMIT') throw new Error('The transaction had failed before.');
+    if ((await connection.runScript('commit')) !== 'COMMIT')
+      throw new Error('A statement of the transaction failed before the commit.');
     return result;
   } catch (error) {
     await connection.runScript('rollback').catch(() => {});

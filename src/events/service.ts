@@ -23,7 +23,7 @@ export function createEventService({ db, streamSecondsMax }: { db: Database; str
     const deadline = AbortSignal.timeout(writersWaitMs);
     for (let open = await listOpenWriters(db); open.length > 0; open = await listOpenWriters(db, open)) {
       if (deadline.aborted)
-        throw new AppError('unavailable', 'A long change is under way: try again.', {
+        throw new AppError('unavailable', 'A long change is in progress: try again.', {
           headers: { 'retry-after': '5' },
         });
       await wait(writersPollMs);

@@ -185,7 +185,7 @@ function count(stream: Readable, meter: Meter): Promise<never> {
 }
 
 function cutShort(): AppError {
-  return new AppError('invalid_json', 'The connection closed before the whole body had arrived.');
+  return new AppError('invalid_json', 'The connection closed before the whole body arrived.');
 }
 
 function tooLarge(bytesMax: number): AppError {

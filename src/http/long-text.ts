@@ -4,7 +4,7 @@ import { parseJson } from './json.ts';
 import { turns } from './turns.ts';
 
 /**
- * Long strings of a JSON body, kept as they arrived: parsing a body of 40 MB at once would hold up every other request
+ * Long strings of a JSON body, kept as they arrived: parsing a body of 40 MB in one step would hold up every other request
  * for hundreds of milliseconds. They are decoded in pieces when they are used.
  */
 class LongText {

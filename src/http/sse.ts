@@ -456,15 +456,15 @@ function rightsOf({ orgId, orgRole, teams }: UserCaller): string {
 
 /** The versions to send to a stream now, and a comment before them. A new stream always gets the current state. */
 function updatesFor(stream: Stream, snapshot: Snapshot): { updates: Version[]; note: string } {
-  const { version: had, fresh } = stream;
-  if (had !== undefined && snapshot.version > had + 1 && snapshot.since) {
-    const updates = snapshot.since(had);
+  const { version: sent, fresh } = stream;
+  if (sent !== undefined && snapshot.version > sent + 1 && snapshot.since) {
+    const updates = snapshot.since(sent);
     return updates
       ? { updates, note: '' }
-      : { updates: [snapshot], note: `: the changes after ${had} are not kept\n\n` };
+      : { updates: [snapshot], note: `: the changes after ${sent} are not kept\n\n` };
   }
-  const news = fresh || had === undefined || snapshot.version > had;
-  return { updates: news ? [snapshot] : [], note: '' };
+  const isNewer = fresh || sent === undefined || snapshot.version > sent;
+  return { updates: isNewer ? [snapshot] : [], note: '' };
 }
 
 /** The last version of a reconnecting client; anything but a number counts as none. */

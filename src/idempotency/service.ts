@@ -99,11 +99,11 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     }, renewEveryMs).unref();
     let response: Response | undefined;
     try {
-      const answer = await db.combine(change, async (tx, result) => {
-        response = responseOf(reply, result);
+      const result = await db.combine(change, async (tx, changed) => {
+        response = responseOf(reply, changed);
         await complete(tx, held, response);
       });
-      return { answer, response };
+      return { result, response };
     } catch (error) {
       // An error of `complete` itself says nothing about the change.
       await (response === undefined && mayKeep(error, request)
@@ -155,7 +155,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       await wrap(async () => {
         const first = await runFirst({ request, place, claim, digestOf }, reply, change);
         response = first.response;
-        return first.answer;
+        return first.result;
       });
       return send(reply, response as unknown as Response);
     },
@@ -213,9 +213,9 @@ async function hashStream(request: FastifyRequest, bytesMax: number): Promise<Bu
   return digestOfStream(request);
 }
 
-function responseOf(reply: FastifyReply, answer: unknown): Response {
-  if (reply.sent || answer === reply) throw new Error('A response that is already sent cannot be stored.');
-  const text = answer === undefined || answer === null ? null : String(reply.serialize(answer as object));
+function responseOf(reply: FastifyReply, result: unknown): Response {
+  if (reply.sent || result === reply) throw new Error('A response that is already sent cannot be stored.');
+  const text = result === undefined || result === null ? null : String(reply.serialize(result as object));
   return { status: reply.statusCode, headers: pick(reply.getHeaders()), text };
 }
 

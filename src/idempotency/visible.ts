@@ -33,10 +33,10 @@ export async function requireStillVisible(request: FastifyRequest, body: unknown
   const paths = new Set([...Object.values(params), id, ingestion].flatMap((named) => pathOf(named) ?? []));
   const headers = { ...ownHeaders(request), ...scopeHeaders(request) };
   for (const url of paths) {
-    const answer = await request.server.inject({ method: 'GET', url, headers, remoteAddress: request.ip });
-    if (answer.statusCode < 400 || answer.statusCode === 403) continue;
-    const { code, message } = (answer.json() as { error: { code: ErrorCode; message: string } }).error;
-    if (!(code in errorCodes)) throw new Error(`Reading ${url} failed with ${answer.statusCode}.`);
+    const response = await request.server.inject({ method: 'GET', url, headers, remoteAddress: request.ip });
+    if (response.statusCode < 400 || response.statusCode === 403) continue;
+    const { code, message } = (response.json() as { error: { code: ErrorCode; message: string } }).error;
+    if (!(code in errorCodes)) throw new Error(`Reading ${url} failed with ${response.statusCode}.`);
     throw new AppError(code, message);
   }
 }

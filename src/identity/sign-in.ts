@@ -46,7 +46,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       const text = cookie === undefined ? undefined : secrets.unwrap(Buffer.from(cookie, 'base64url')).plain.toString();
       pending = text === undefined ? undefined : (JSON.parse(text) as Pending);
     } catch {
-      // Not a cookie of ours.
+      // Not a cookie that this server set.
     }
     const isOver = pending === undefined || pending.until < clock.now().getTime();
     if (pending === undefined || isOver || typeof state !== 'string' || !isEqual(state, pending.state))

@@ -65,7 +65,7 @@ export class HeldJob {
     );
   }
 
-  /** Releases the job as if it had not started. It becomes due after `delayMs`. */
+  /** Releases the job, as if it never started. It becomes due after `delayMs`. */
   async release(delayMs = 0): Promise<void> {
     await releaseJobs(this.#pool, this.#poolId, [this.#id], delayMs);
   }
@@ -88,7 +88,7 @@ export const crashColumns = `
   attempts = case when coalesce((flags->>'crashes')::integer, 0) + 1 >= ${crashesMax} then max_attempts else attempts end,
   last_error = $3`;
 
-/** Releases jobs as if they had not started; all jobs of this pool unless some are named. */
+/** Releases jobs, as if they never started: all jobs of this pool unless some are named. */
 export async function releaseJobs(
   pool: pg.Pool,
   poolId: string,
@@ -105,6 +105,21 @@ export async function releaseJobs(
     [poolId, jobIds ?? null, delayMs],
   );
   if (delayMs === 0) await pool.query(announceJobs);
+}
+
+/** Releases jobs that were locked for this pool by a claim whose response was lost: all but those that it knows. */
+export async function releaseOtherJobs(pool: pg.Pool, poolId: string, knownIds: string[]): Promise<void> {
+  const { rows } = await pool.query<{ id: string }>(
+    `select id from graphile_worker._private_jobs
+     where locked_by = $1 and not coalesce(flags ? 'waits', false) and id <> all ($2::bigint[])`,
+    [poolId, knownIds],
+  );
+  if (rows.length > 0)
+    await releaseJobs(
+      pool,
+      poolId,
+      rows.map(({ id }) => id),
+    );
 }
 
 /** Wakes idle workers, as the library does when a job is added. */

@@ -53,13 +53,13 @@ export type Knowledge = ReturnType<typeof createKnowledge>['service'];
 
 /** Everything about sources, ingestion, documents and search. */
 export function createKnowledge(deps: KnowledgeDeps) {
-  const { db, clock, log, embedder, language, fetcher } = deps;
+  const { db, clock, log, embedder, fetcher } = deps;
   const checkUrl = (url: string) => {
     const checked = fetcher.check(url);
     return checked.ok ? undefined : checked.problem;
   };
   const work = createKnowledgeWork({ ...deps, addJob });
-  const sources = createSourceService({ db, clock, language, checkUrl });
+  const sources = createSourceService({ db, clock, checkUrl });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
   const ingestions = createIngestService({ db, sources, work, onError });
   const index = openSearchIndex(db, embedder, deps);

@@ -120,7 +120,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     tag,
     summary: 'Get the secret URL at which a webhook/inbound source accepts documents',
     description:
-      'Whoever has the URL can add documents: treat it as a secret. 404 for other types of sources, 403 for callers that can only read it.',
+      'Anyone who has the URL can add documents: treat it as a secret. 404 for other types of sources, 403 for callers that can only read it.',
     params: sourceParams,
     responses: { 200: schema.inboundUrlSchema },
     handler: ({ caller, params }) => knowledge.inbound.getUrl(caller, params.source),
@@ -357,6 +357,21 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     responses: { 200: schema.searchResultSchema },
     handler: async ({ caller, params, body }) =>
       presentSearch(await knowledge.search.searchSource(caller, params.source, body), body.explain === true),
+  });
+
+  api.app(everyCaller, {
+    method: 'POST',
+    path: '/api/v1/knowledge_search',
+    operationId: 'searchKnowledge',
+    rateGroup: 'search',
+    tag,
+    summary: 'Search everything visible',
+    description: 'Like the search of one source, over all sources that the caller can see. `source_types` limits them.',
+    body: schema.agentSearchSchema,
+    budget: bodyBudgets.map,
+    responses: { 200: schema.searchResultSchema },
+    handler: async ({ caller, body }) =>
+      presentSearch(await knowledge.search.searchVisible(caller, body), body.explain === true),
   });
 
   api.app(everyCaller, {

@@ -67,7 +67,7 @@ export function registerKvCollectionRoutes(
     operationId: 'batchKvEntries',
     audit: 'data',
     tag,
-    summary: 'Change several entries at once',
+    summary: 'Change several entries in one request',
     description:
       'Up to 100 operations on the entries of one user, in order and all or nothing: a condition that fails (412), a wrong member (422) or the quota leaves everything as it was. Errors name the operation, such as `operations.3.key`.',
     body: kvBatchBody,

@@ -100,7 +100,7 @@ export function createLlm({ config, log, checkSchema }: LlmDeps) {
   }
 
   /** One request. Whatever becomes of it, its tokens are settled. */
-  async function ask(
+  async function complete(
     model: LlmClient,
     messages: readonly ChatMessage[],
     input: GenerationInput,
@@ -133,7 +133,7 @@ export function createLlm({ config, log, checkSchema }: LlmDeps) {
     let usage: GenerationUsage = { ...noUsage, requests: 0 };
     const count = (more: TokenUsage) => ({ ...addUsage(usage, more), requests: usage.requests + 1 });
     for (let repairs = 0; ; repairs++) {
-      const completed = await ask(model, messages, input, of).catch((error: unknown) => {
+      const completed = await complete(model, messages, input, of).catch((error: unknown) => {
         if (!(error instanceof LlmError)) throw error;
         log.warn({ err: error, cause: error.cause }, 'The language model failed');
         throw new GenerationError(error.code, error.message, count(error.usage));
@@ -180,10 +180,10 @@ function openClient({ llmUrl, llmKey, llmModel }: LlmSettings): LlmClient | unde
   return openAiChat({ baseUrl: llmUrl, apiKey: llmKey, model: llmModel });
 }
 
-/** Servers that cannot constrain the output are told in words. Many models know one system message only. */
+/** A server that cannot constrain the output gets an instruction in words. Many models know one system message only. */
 function withSchema(messages: readonly ChatMessage[], schema: unknown): ChatMessage[] {
-  const told = `Write one JSON value that validates against this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
+  const instruction = `Write one JSON value that validates against this JSON Schema, and nothing else:\n${JSON.stringify(schema)}`;
   const [first, ...rest] = messages;
-  if (first?.role === 'system') return [{ role: 'system', content: `${first.content}\n\n${told}` }, ...rest];
-  return [{ role: 'system', content: told }, ...messages];
+  if (first?.role === 'system') return [{ role: 'system', content: `${first.content}\n\n${instruction}` }, ...rest];
+  return [{ role: 'system', content: instruction }, ...messages];
 }

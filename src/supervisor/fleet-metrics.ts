@@ -4,7 +4,7 @@ import { AggregatorRegistry, type MetricObject, type Registry } from 'prom-clien
 export type Snapshot = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
 /**
- * Adds up the metrics of several processes. Counters never fall: what a process had counted at its last snapshot stays
+ * Adds up the metrics of several processes. Counters never fall: what a process counted until its last snapshot stays
  * in the sum after its end.
  */
 export class FleetMetrics {

@@ -13,7 +13,7 @@ import { closeWithProcess } from './passed-connections.ts';
 import type { Plan } from './plan.ts';
 
 export type Supervised = {
-  /** What the first process that serves requests, or else the first worker, told when it had started. */
+  /** The start message of the first process that serves requests, or else of the first worker. */
   started: Started;
   /** Resolves when the embedded database has exited. */
   databaseEnded: Promise<void>;
@@ -224,7 +224,7 @@ class Supervisor {
 }
 
 const kinds: Kind[] = ['http', 'worker'];
-const restartsHelp = 'Processes that the supervisor started again after they had ended';
+const restartsHelp = 'Processes that the supervisor restarted';
 const processesHelp = 'Processes of this server by kind';
 
 function tell(worker: Worker, message: FromSupervisor): void {

@@ -25,7 +25,7 @@ export function unknownReference(field: string): AppError {
 
 /**
  * For a write whose owner, or whatever else it names, was deleted at the same moment: 404 when the path names it, else
- * 422 on its member of the body, as if it had been gone before.
+ * 422 on its member of the body, as if it were already deleted.
  * @param pathNames the parameters of the request's path.
  */
 export function missingReference(error: unknown, pathNames: readonly string[] = []): AppError | undefined {

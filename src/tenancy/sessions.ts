@@ -12,6 +12,9 @@ import { digest, type Secrets } from './secrets.ts';
 /** The cookie that carries the value of a session. */
 export const sessionCookie = 'quarry_session';
 
+/** A session of the console ends after this time. */
+export const sessionSeconds = 12 * 3_600;
+
 /** The owner of a session. */
 export type Session = { expiresAt: Date } & (
   | (Scope & { kind: 'user'; userId: string; epoch: number })

@@ -2,6 +2,9 @@ import { lazyPackage } from '../lazy-package.ts';
 
 const argon2 = lazyPackage<typeof import('@node-rs/argon2')>('@node-rs/argon2');
 
+/** The length of a password when it is set, in characters. */
+export const passwordCharacters = { min: 8, max: 1_024 } as const;
+
 /** Argon2id at OWASP's 2024 minimum: 19 MiB, 2 passes, 1 lane. The library's default algorithm is Argon2id. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { freeMap, strict } from '../http/route.ts';
 import { limits } from '../limits.ts';
+import { passwordCharacters } from './passwords.ts';
 
 const optionalText = Type.Optional(Type.String());
 
@@ -24,7 +25,7 @@ export const userSchema = Type.Object(
 
 const email = Type.String({ format: 'email', maxLength: 254, description: 'Unique in the app or sandbox.' });
 const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
-const password = Type.String({ minLength: 8, maxLength: 1024 });
+const password = Type.String({ minLength: passwordCharacters.min, maxLength: passwordCharacters.max });
 const orgRole = Type.Enum(['admin', 'member', 'viewer']);
 
 export const userCreateSchema = strict({

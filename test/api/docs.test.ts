@@ -70,7 +70,7 @@ for (const page of pages)
       const steps = stepsOf(readPage(page)).filter(isRun(page)).map(here);
       assert.ok(steps.length > 0, 'A guide shows something that can be run.');
       const before = withoutOpening.includes(page) ? [] : opening;
-      const { code, errors, outputs } = await runSteps(directory, before, steps);
+      const { code, errors, outputs } = await runSteps(directory, before, steps, { realNpx: page === 'README.md' });
       const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
       assert.equal(code, 0, `${page}:${steps[failed]?.line ?? ' the opening'}: ${errors}\n${outputs[failed] ?? ''}`);
       for (const [at, step] of steps.entries())
@@ -100,7 +100,7 @@ test('the guides work one after the other in one shell, and leave nothing that g
     const steps = ['docs/quickstart.md', ...pages.filter((page) => !withoutOpening.includes(page))].flatMap((page) =>
       stepsOf(readPage(page)).map(here),
     );
-    const { code, errors, outputs } = await runSteps(directory, [], steps, 280_000);
+    const { code, errors, outputs } = await runSteps(directory, [], steps, { timeoutMs: 280_000 });
     const failed = code === 0 ? -1 : outputs.findLastIndex((output) => output !== undefined);
     assert.equal(code, 0, `${steps[failed]?.heading}: ${errors}\n${outputs[failed] ?? ''}`);
     const left = readdirSync(directory).filter(

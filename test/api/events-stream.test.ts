@@ -77,19 +77,18 @@ test('nothing is missed by a stream that opens while changes are being written',
   const writers = [write(), write(), write()];
   const stream = await open(app);
   await stream.take();
-  const before = await server.api<{ data: { filename: string }[]; total_entries: number }>(
-    'GET',
-    '/api/v1/files?page_size=100',
-    { key: app.secretKey },
-  );
+  const before = await server.api<{ data: { filename: string }[] }>('GET', '/api/v1/files?page_size=100', {
+    key: app.secretKey,
+  });
   isReady.resolve();
   await Promise.all(writers);
   const seen = new Set(before.body.data.map(({ filename }) => filename));
-  assert.equal(seen.size, before.body.total_entries);
+  // All are on this page. `total_entries` is counted later, and files are added in between.
+  assert.ok(seen.size < 100);
   while (seen.size < names) seen.add((await stream.take()).data.data.filename);
 });
 
-test('a change that is under way when the stream opens is shown, or the stream waits for it', async () => {
+test('a change in progress when the stream opens is shown, or the stream waits for it', async () => {
   const app = await server.provision.app();
   const appId = parseId('app', app.app.id) ?? '';
   const writer = await server.db.reserve();
@@ -156,7 +155,7 @@ test('production and sandboxes do not see each other', async () => {
   assert.equal((await inside.take()).data.type, 'inside');
 });
 
-test('a stream that asks for what is no longer kept is told so', async () => {
+test('a stream that asks for deleted events gets a note', async () => {
   const app = await server.provision.app();
   const client = new WebhooksClient(server, app.secretKey);
   const stream = await open(app);

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, afterEach, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { ConsoleTest, pdfShown } from '../support/browser.ts';
 import { chart, loadApp } from '../support/console.ts';
 import { pdf } from '../support/documents.ts';
+import { offsetType, tus } from '../support/uploads.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
@@ -65,7 +69,7 @@ test('files are uploaded, found, read, shared, transferred and deleted', async (
   await pdfShown(page);
 });
 
-test('files that are dropped on the page are uploaded, and an upload that is refused says why', async () => {
+test('files that are dropped on the page are uploaded, and a refused upload shows the reason', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   const dropped = await page.evaluateHandle(`(() => {
     const data = new DataTransfer();
@@ -118,9 +122,9 @@ test('an upload that ends while another page is open is shown there, and in the 
   await page.locator('table.list').getByRole('link', { name: 'slow.txt' }).waitFor();
 });
 
-test('an upload shows how much has gone out, and can be stopped', async () => {
+test('an upload shows its progress and can be stopped', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
-  // The server is not asked: what is under way stays under way until it is stopped.
+  // The server is not called: an active upload stays active until it is stopped.
   await page.route('**/api/v1/files/uploads', () => undefined);
   await page.locator('input[type=file]').setInputFiles({
     name: 'large.bin',
@@ -132,7 +136,7 @@ test('an upload shows how much has gone out, and can be stopped', async () => {
   await page.getByText('large.bin').waitFor({ state: 'detached' });
 });
 
-test('a server that cannot be reached is said, with a way to try again that works', async () => {
+test('an unreachable server is reported, with a retry that works', async () => {
   const page = await it.openAsDeveloper(app, '/console/kv');
   await page.route('**/api/v1/files?**', (route) =>
     route.fulfill({ status: 503, contentType: 'application/json', body: unavailable }),
@@ -149,8 +153,48 @@ const unavailable = JSON.stringify({
   error: {
     type: 'server_error',
     code: 'unavailable',
-    message: 'The database cannot be reached just now.',
+    message: 'The database cannot be reached at the moment.',
     fields: [],
     details: {},
   },
+});
+
+test('a large upload that a reload of the page broke off is continued', async () => {
+  const path = join(it.server.dataDir, 'survey.bin');
+  writeFileSync(path, Buffer.alloc(33 * 1024 * 1024, 7));
+  const choose = async (page: Page) => {
+    const [chooser] = await Promise.all([
+      page.waitForEvent('filechooser'),
+      page.getByRole('button', { name: 'Choose files' }).click(),
+    ]);
+    await chooser.setFiles(path);
+  };
+  const page = await it.openAsDeveloper(app, '/console/files');
+  // The first part arrives, and the page is gone before the rest.
+  let broken = false;
+  await page.route('**/api/v1/uploads/*', async (route) => {
+    const request = route.request();
+    if (broken || request.method() !== 'PATCH') return route.continue();
+    broken = true;
+    const part = await it.server.api('PATCH', new URL(request.url()).pathname, {
+      key: app.secretKey,
+      headers: { ...tus, ...offsetType, 'upload-offset': '0' },
+      body: Buffer.alloc(20 * 1024 * 1024, 7),
+    });
+    assert.equal(part.status, 204);
+    await route.abort();
+  });
+  page.on('dialog', (dialog) => void dialog.accept());
+  await choose(page);
+  await page.waitForRequest((request) => request.method() === 'PATCH');
+  while (!broken) await new Promise(setImmediate);
+  await page.reload();
+  await choose(page);
+  await page.getByRole('list', { name: 'Uploads' }).getByText('Uploaded', { exact: true }).waitFor();
+  const files = await it.server.db<{ size: number }[]>`select size from files where filename = 'survey.bin'`;
+  assert.deepEqual(
+    files.map(({ size }) => size),
+    [33 * 1024 * 1024],
+  );
+  assert.equal((await it.server.db`select 1 from uploads where finished_at is null`).length, 0);
 });

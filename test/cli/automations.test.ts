@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { runQuarry } from '../support/command.ts';
 import type { TestApp } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
-
-const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 let server: TestServer;
 let app: TestApp;
@@ -24,21 +21,8 @@ after(async () => {
   await server.close();
 });
 
-async function quarry(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const child = spawn(process.execPath, [mainFile, 'automations', ...args], {
-    env: { PATH: process.env.PATH, QUARRY_DATA_DIR: join(directory, 'none') },
-  });
-  let out = '';
-  let err = '';
-  child.stdout.on('data', (chunk) => {
-    out += String(chunk);
-  });
-  child.stderr.on('data', (chunk) => {
-    err += String(chunk);
-  });
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  return { code, out, err };
-}
+const quarry = (...args: string[]) =>
+  runQuarry(['automations', ...args], { env: { QUARRY_DATA_DIR: join(directory, 'none') } });
 
 function write(name: string, text: string): string {
   const path = join(directory, name);
@@ -63,17 +47,17 @@ test('validate points at line and node, and needs no server', async () => {
   const bad = write('bad.yaml', text.replace('kind: complete', 'kind: finish'));
   const refused = await quarry('validate', bad);
   assert.equal(refused.code, 1);
-  assert.match(refused.err, /bad\.yaml:10:7: node "hello": kind must be one of/);
+  assert.match(refused.stderr, /bad\.yaml:10:7: node "hello": kind must be one of/);
   const good = await quarry('validate', write('good.yaml', text));
-  assert.deepEqual([good.code, good.err], [0, '']);
+  assert.deepEqual([good.code, good.stderr], [0, '']);
 });
 
 test('apply creates and then updates by the lookup key; run prints the journal and the result', async () => {
   const target = ['--url', server.baseUrl, '--key', app.secretKey];
   const file = write('greet.yaml', text);
   const created = await quarry('apply', file, ...target);
-  assert.equal(created.code, 0, created.err);
-  assert.match(created.out, /created aut_\w+ \(running\)/);
+  assert.equal(created.code, 0, created.stderr);
+  assert.match(created.stdout, /created aut_\w+ \(running\)/);
   const ran = await quarry(
     'run',
     write('greet.yaml', text.replace('Hello', 'Bye')),
@@ -81,11 +65,11 @@ test('apply creates and then updates by the lookup key; run prints the journal a
     '{"name":"Ada"}',
     ...target,
   );
-  assert.equal(ran.code, 0, ran.err);
-  assert.match(ran.out, /run atr_/);
-  assert.match(ran.out, /node_completed hello "Bye Ada"/);
-  assert.match(ran.out, /completed "Bye Ada"\n$/);
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.match(ran.stdout, /run atr_/);
+  assert.match(ran.stdout, /node_completed hello "Bye Ada"/);
+  assert.match(ran.stdout, /completed "Bye Ada"\n$/);
   const refused = await quarry('apply', file, '--url', server.baseUrl, '--key', 'sk_wrong_wrong');
   assert.equal(refused.code, 1);
-  assert.match(refused.err, /401/);
+  assert.match(refused.stderr, /401/);
 });

@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
+import { basicEnvironment } from '../support/command.ts';
 import { type FixtureSite, startSite } from '../support/fixture-site.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
@@ -33,7 +34,7 @@ async function startWorker(): Promise<ChildProcess> {
   const worker = spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
-      PATH: process.env.PATH,
+      ...basicEnvironment(),
       PORT: '0',
       QUARRY_DATA_DIR: server.dataDir,
       QUARRY_PARSE_WORKERS: '1',
@@ -54,7 +55,7 @@ function waitForRequests(count: number): Promise<void> {
   });
 }
 
-test('requests that wait in a process that is killed are made again elsewhere, under the same key', async () => {
+test('requests that wait in a killed process are repeated by another one, under the same key', async () => {
   const client = new AutomationsClient(server, await server.provision.app());
   const call = { id: 'call', kind: 'http_request', method: 'POST', url: `${site.origin}/`, timeout_seconds: 3_600 };
   const { id } = await client.createAutomation({ workflow: graphOf(call) });

@@ -8,11 +8,12 @@ import { readGraph } from '../../src/automations/definitions/graph.ts';
 import { foldJournal } from '../../src/automations/engine/fold.ts';
 import { readEntry } from '../../src/automations/runs/store.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
+import { basicEnvironment } from '../support/command.ts';
 import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 /*
- * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are under way.
+ * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are in progress.
  * `npm run crash` makes it 50 kills and 500 runs; npm test a short round.
  */
 const kills = Number(process.env.CRASH_KILLS ?? 2);
@@ -78,7 +79,7 @@ async function startWorker(): Promise<ChildProcess> {
   const worker = spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
-      PATH: process.env.PATH,
+      ...basicEnvironment(),
       PORT: '0',
       QUARRY_DATA_DIR: server.dataDir,
       QUARRY_PARSE_WORKERS: '1',

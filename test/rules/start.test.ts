@@ -12,7 +12,7 @@ const loadedLater = [
     '@modelcontextprotocol/server',
     '@node-rs/argon2',
   ],
-  ...['graphile-worker', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'postal-mime', 'snowball-stemmers'],
+  ...['graphile-worker', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'postal-mime', 'snowball-stemmers', 'tinyld'],
   ...['typebox/value', 'undici', 'yaml', 'yauzl'],
 ];
 /** Its import also loads Node's client for fetch and WebSocket. */

@@ -5,7 +5,7 @@ type BreakingProxy = {
   url: string;
   /** Where connections lead from now on. */
   target: string;
-  /** Breaks each of the next connections that send a PATCH, in order, after so many bytes from its client. */
+  /** The next connections that send so many bytes from a PATCH on break there, one for each number, in order. */
   breakAfter: number[];
   /** Called when a connection is broken. */
   onBreak: () => void;
@@ -34,7 +34,7 @@ export async function openBreakingProxy(target: string): Promise<BreakingProxy> 
     }
     client.on('data', (chunk: Buffer) => {
       if (isFirst && /^PATCH/.test(chunk.toString('latin1', 0, 8))) {
-        left = proxy.breakAfter.shift() ?? left;
+        left = proxy.breakAfter[0] ?? left;
         isFirst = false;
       }
       left -= chunk.length;
@@ -45,10 +45,10 @@ export async function openBreakingProxy(target: string): Promise<BreakingProxy> 
         }
         return;
       }
-      upstream.write(chunk.subarray(0, chunk.length + left), () => {
-        end();
-        proxy.onBreak();
-      });
+      client.pause();
+      proxy.breakAfter.shift();
+      upstream.write(chunk.subarray(0, chunk.length + left), end);
+      proxy.onBreak();
     });
     upstream.on('data', (chunk) => client.write(chunk));
   });

@@ -8,7 +8,7 @@ const noProfile = fileURLToPath(new URL('no-profile.json', import.meta.url));
 export type CommandResult = { code: number | null; stdout: string; stderr: string };
 
 export type CommandOptions = {
-  /** Settings, on top of nothing but PATH and HOME: what the tests' own environment holds must not leak in. */
+  /** Settings, in addition to the basic environment. */
   env?: Record<string, string>;
   /** Standard input; none unless given, and one that never ends when it is null. */
   input?: string | Uint8Array | null;
@@ -17,11 +17,17 @@ export type CommandOptions = {
   signal?: AbortSignal;
 };
 
+/** What every process needs. Nothing else of the tests' own environment may leak into one. */
+export function basicEnvironment() {
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE };
+}
+
 /** Starts one `quarry` command as a process of its own. */
 export function startQuarry(args: string[], { env = {}, input, cwd, signal }: CommandOptions = {}) {
   const child = spawn(process.execPath, [mainFile, ...args], {
     // The person who runs the tests may be logged in somewhere.
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, QUARRY_PROFILE: noProfile, ...env },
+    env: { ...basicEnvironment(), QUARRY_PROFILE: noProfile, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(cwd === undefined ? {} : { cwd }),
   });

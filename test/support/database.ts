@@ -9,15 +9,20 @@ export type TestDatabase = {
   target: DatabaseTarget;
   /** A small pool for the test itself. */
   db: Database;
-  /** Closes the pool and removes the database, whoever is still connected. */
+  /** Closes the pool and removes the database with any open connections. */
   drop(): Promise<void>;
 };
 
 /** A new database with every migration applied and no rows. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+export const createTestDatabase = () => createDatabase(templateDatabase);
+
+/** A new database without any table. */
+export const createEmptyDatabase = () => createDatabase('template1');
+
+async function createDatabase(template: string): Promise<TestDatabase> {
   const server = serverOfRun();
   const name = `quarry_test_${randomBytes(6).toString('hex')}`;
-  await administrate(server, (sql) => sql`create database ${sql(name)} template ${sql(templateDatabase)}`);
+  await administrate(server, (sql) => sql`create database ${sql(name)} template ${sql(template)}`);
   const target = withDatabase(server, name);
   const db = openDatabase(target, { poolSize: 4, applicationName: 'quarry-test' });
   return {

@@ -1,28 +1,28 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { basicEnvironment } from './command.ts';
 
 export type ServedProcess = {
   baseUrl: string;
   pid: number;
   /** Everything it printed so far, both streams. */
   output(): string;
-  /** Ends it at once, as a crash would, and waits until it is gone. */
+  /** Ends it immediately, as a crash would, and waits until it is gone. */
   kill(): Promise<void>;
-  /** Asks it to drain and answers its exit code. */
+  /** Asks it to drain and returns its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 };
 
 /**
- * Starts `quarry serve` as a process of its own and waits until `/readyz` answers 200.
- * @param env settings, on top of nothing but PATH and HOME: what the tests' own environment holds must not leak in.
+ * Starts `quarry serve` as a process of its own and waits until `/readyz` returns 200.
+ * @param env settings, in addition to the basic environment.
  * @param args what follows `serve`.
  */
 export async function startServe(env: Record<string, string>, args: string[] = []): Promise<ServedProcess> {
   const child = spawn(process.execPath, ['--max-semi-space-size=8', mainFile, 'serve', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH: process.env.PATH,
-      HOME: process.env.HOME,
+      ...basicEnvironment(),
       HOST: '127.0.0.1',
       PORT: '0',
       QUARRY_WORKER_PORT: '0',

@@ -74,7 +74,12 @@ test('words of one subject come together, also when no chunk contains both', () 
   const builder = new PostingsBuilder();
   for (const [ordinal, words] of texts.entries())
     builder.add({ ordinal, length: 3, terms: new Map(words.map((word, i) => [word, [i]])) });
-  const sample = { language: 'english' as const, dimensions: 16, firstOrdinal: 0, taken: new Uint8Array(80).fill(1) };
+  const sample = {
+    languages: ['english' as const],
+    dimensions: 16,
+    firstOrdinal: 0,
+    taken: new Uint8Array(80).fill(1),
+  };
   const trainer = new Trainer(sample);
   for (const { term, postings } of builder.finish()) trainer.addPostings(term, postings);
   assert.equal(trainer.train(), 8);

@@ -54,14 +54,16 @@ test('work that exceeds its timeout fails', async () => {
 
 test('a timeout of 30 days does not overflow to zero', async () => {
   const { work } = createWork();
-  const answers = () => new Promise<string>((resolve) => setTimeout(() => resolve('late'), 50));
-  work.launch({ ...task(answers), timeoutSeconds: 30 * 24 * 3_600 });
+  const finish = () => new Promise<string>((resolve) => setTimeout(() => resolve('late'), 50));
+  work.launch({ ...task(finish), timeoutSeconds: 30 * 24 * 3_600 });
   await work.wait(undefined);
   assert.deepEqual(work.next?.outcome, { output: 'late' });
 });
 
-test('closing breaks work off and gives every claim back', async () => {
+test('closing aborts the work, releases every claim and leaves no timer', async () => {
   const { work, held } = createWork();
+  const countTimers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const timers = countTimers();
   let aborted = false;
   assert.equal(await work.take('c'), true);
   assert.equal(await work.take('c'), false);
@@ -78,4 +80,5 @@ test('closing breaks work off and gives every claim back', async () => {
   await work.close();
   assert.ok(aborted);
   assert.equal(held.size, 0);
+  assert.equal(countTimers(), timers);
 });

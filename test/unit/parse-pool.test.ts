@@ -159,7 +159,14 @@ test('a long text whose words are all different is prepared within the memory of
   const small = new ParserPool({ workers: 1, memoryMb: 512, deadlineMs: 30_000, log });
   try {
     const text = Buffer.from(Array.from({ length: 400_000 }, (_, i) => `w${i * 7919} `).join(''));
-    const input = { text, title: undefined, language: 'none', embedIn: undefined, embedded: [] } as const;
+    const input = {
+      text,
+      title: undefined,
+      language: 'none',
+      otherwise: 'none',
+      embedIn: undefined,
+      embedded: [],
+    } as const;
     const { chunks, bundles } = await small.prepare(input);
     assert.equal(
       bundles.reduce((sum, { chunkCount }) => sum + chunkCount, 0),

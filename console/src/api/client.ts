@@ -2,8 +2,8 @@ import type { Operations } from './generated.ts';
 
 /** An operation by method and path, as openapi.json has it. */
 export type OperationName = keyof Operations;
-export type Answer<K extends OperationName> = Operations[K]['answer'];
-export type Item<K extends OperationName> = Answer<K> extends { data: (infer T)[] } ? T : never;
+export type Result<K extends OperationName> = Operations[K]['result'];
+export type Item<K extends OperationName> = Result<K> extends { data: (infer T)[] } ? T : never;
 type Part<K extends OperationName, P extends 'path' | 'query' | 'body'> = Operations[K][P];
 type Nothing = Record<never, never>;
 type Optional<T> = undefined extends T ? true : Nothing extends T ? true : false;
@@ -63,7 +63,7 @@ export function sessionHeaders(path: string): Record<string, string> {
 }
 
 /** Calls an operation and returns its body. Throws ApiError for everything else. */
-export async function call<K extends OperationName>(operation: K, ...[input]: Arguments<K>): Promise<Answer<K>> {
+export async function call<K extends OperationName>(operation: K, ...[input]: Arguments<K>): Promise<Result<K>> {
   return (await exchange(operation, ...([input] as Arguments<K>))).data;
 }
 
@@ -71,7 +71,7 @@ export async function call<K extends OperationName>(operation: K, ...[input]: Ar
 export async function exchange<K extends OperationName>(
   operation: K,
   ...[input]: Arguments<K>
-): Promise<{ data: Answer<K>; etag: string | undefined }> {
+): Promise<{ data: Result<K>; etag: string | undefined }> {
   const { path, query, body, headers, signal } = (input ?? {}) as {
     path?: Record<string, string>;
     query?: Record<string, unknown>;
@@ -92,7 +92,7 @@ export async function exchange<K extends OperationName>(
   });
   const text = await response.text();
   const etag = response.headers.get('etag') ?? undefined;
-  if (response.ok) return { data: (text === '' ? undefined : JSON.parse(text)) as Answer<K>, etag };
+  if (response.ok) return { data: (text === '' ? undefined : JSON.parse(text)) as Result<K>, etag };
   throw readError(response.status, text, response.headers.get('x-request-id') ?? undefined);
 }
 

@@ -1,11 +1,69 @@
-import { readError, sessionHeaders, unreachable, urlOf } from './client.ts';
+import type { HttpResponse } from 'tus-js-client';
+import { call, readError, sessionHeaders, unreachable, urlOf } from './client.ts';
 import type { File as StoredFile } from './generated.ts';
 
+/** Larger files are sent so that a broken connection does not begin them again. */
+const resumableBytesMin = 32 * 1024 * 1024;
+/** Waits before the next attempts, while no byte arrives. */
+const retryMs = [0, 1_000, 3_000, 5_000, 10_000, 20_000, 30_000];
+
 /**
- * Sends a file with XMLHttpRequest, because only that reports upload progress.
+ * Sends a file.
  * @param onProgress the part that was sent, from 0 to 1
  */
 export function uploadFile(
+  file: File,
+  query: Record<string, string | undefined>,
+  onProgress: (part: number) => void,
+  signal: AbortSignal,
+): Promise<StoredFile> {
+  const upload = file.size < resumableBytesMin ? uploadWhole : uploadResumably;
+  return upload(file, query, onProgress, signal);
+}
+
+/** By tus. An upload of the same file that was left unfinished, even in a page that was closed, is continued. */
+async function uploadResumably(
+  file: File,
+  query: Record<string, string | undefined>,
+  onProgress: (part: number) => void,
+  signal: AbortSignal,
+): Promise<StoredFile> {
+  const { DetailedError, Upload } = await import('tus-js-client');
+  const metadata = { filename: file.name, content_type: file.type || guessType(file.name) };
+  const last = await new Promise<HttpResponse>((resolve, reject) => {
+    const upload = new Upload(file, {
+      endpoint: urlOf('/api/v1/uploads', {}, {}),
+      headers: sessionHeaders('/api/v1/uploads'),
+      metadata: { ...metadata, ...(query.org === undefined ? {} : { org: query.org }) },
+      retryDelays: retryMs,
+      removeFingerprintOnSuccess: true,
+      onProgress: (sent, total) => onProgress(total === null ? 0 : sent / total),
+      onSuccess: ({ lastResponse }) => resolve(lastResponse),
+      onError(error) {
+        const response = error instanceof DetailedError ? error.originalResponse : null;
+        reject(response ? readError(response.getStatus(), response.getBody()) : unreachable());
+      },
+    });
+    signal.addEventListener(
+      'abort',
+      () => {
+        // Its bytes are deleted; if that fails, they expire.
+        void upload.abort(true).catch(() => {});
+        reject(new DOMException('The upload was cancelled.', 'AbortError'));
+      },
+      { once: true },
+    );
+    void upload.findPreviousUploads().then(([previous]) => {
+      if (signal.aborted) return;
+      if (previous) upload.resumeFromPreviousUpload(previous);
+      upload.start();
+    }, reject);
+  });
+  return call('GET /api/v1/files/{file}', { path: { file: last.getHeader('x-file') ?? '' } });
+}
+
+/** With XMLHttpRequest, because only that reports upload progress. */
+function uploadWhole(
   file: File,
   query: Record<string, string | undefined>,
   onProgress: (part: number) => void,

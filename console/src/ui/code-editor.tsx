@@ -41,7 +41,7 @@ export default function CodeEditor({
     if (!host.current) return;
     const parses = language === 'json' ? [json()] : language === 'yaml' ? [yaml()] : [];
     const jsonMistakes = jsonParseLinter();
-    const made = new EditorView({
+    const editor = new EditorView({
       parent: host.current,
       state: EditorState.create({
         doc: value,
@@ -70,8 +70,8 @@ export default function CodeEditor({
         ],
       }),
     });
-    view.current = made;
-    return () => made.destroy();
+    view.current = editor;
+    return () => editor.destroy();
   }, [language]);
 
   useEffect(() => {

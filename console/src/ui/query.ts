@@ -1,6 +1,6 @@
 import { keepPreviousData, QueryClient, useQuery } from '@tanstack/react-query';
 import { useCallback, useRef, useState } from 'react';
-import { type Answer, ApiError, type Arguments, call, connection, type OperationName } from '../api/client.ts';
+import { ApiError, type Arguments, call, connection, type OperationName, type Result } from '../api/client.ts';
 import { toast } from './toast.tsx';
 
 /** Loading, caching and refetching of the whole console. */
@@ -34,13 +34,13 @@ type Options<T> = {
 /** Loads one operation of the API, and again after `refresh` of that operation. */
 export function useApi<K extends OperationName>(
   operation: K,
-  ...[input, options = {}]: [...Arguments<K>, Options<Answer<K>>?]
-): Loaded<Answer<K>> {
+  ...[input, options = {}]: [...Arguments<K>, Options<Result<K>>?]
+): Loaded<Result<K>> {
   const given = input as Parameters<typeof call<K>>[1];
   return useLoad(
     [operation, given],
     () => call(operation, ...([given] as Arguments<K>)),
-    options as Options<Answer<K>>,
+    options as Options<Result<K>>,
   );
 }
 

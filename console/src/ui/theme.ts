@@ -5,7 +5,7 @@ const storageKey = 'quarry.theme';
 
 /** Light, dark or the system's theme; stored in this browser. */
 export function useTheme(): [Theme, (theme: Theme) => void] {
-  const [theme, setTheme] = useState<Theme>(remembered);
+  const [theme, setTheme] = useState<Theme>(readStoredTheme);
   useEffect(() => {
     localStorage.setItem(storageKey, theme);
     apply(theme);
@@ -13,7 +13,7 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
   return [theme, setTheme];
 }
 
-function remembered(): Theme {
+function readStoredTheme(): Theme {
   const theme = localStorage.getItem(storageKey);
   return theme === 'light' || theme === 'dark' ? theme : 'auto';
 }
@@ -24,4 +24,4 @@ function apply(theme: Theme): void {
 }
 
 // Before the first paint, to avoid a flash.
-apply(remembered());
+apply(readStoredTheme());

@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
-import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { RunRow } from '../runs/store.ts';
@@ -167,6 +167,22 @@ export async function listAutomations(
   return [rows, total];
 }
 
+/** The automations that the caller may invoke now. */
+export async function listInvocable(db: Db, caller: Caller, page: PageRequest): Promise<[AutomationRow[], number]> {
+  const isWhole = canSeeWholeApp(caller);
+  const auth = ['any', ...(isWhole ? ['secret_key'] : []), ...(caller.kind === 'user' ? ['user'] : [])];
+  const seen = isWhole
+    ? db`true`
+    : db`(${ownedVisible(db, caller, 'a')} or num_nonnulls(a.org_id, a.team_id, a.user_id) = 0)`;
+  const where = db`${inScope(db, caller, 'a')} and a.type = 'invoked' and a.status = 'running'
+    and a.invoke_auth = any(${auth}::text[]) and ${seen}`;
+  const rows = await db<AutomationRow[]>`
+    select a.* from automations a where ${where}
+    order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automations a where ${where}`;
+  return [rows, total];
+}
+
 export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
   const [row] = await db<RunRow[]>`
     select r.* from automation_runs r where r.id = ${id} and ${runVisible(db, caller)}`;
@@ -247,7 +263,7 @@ function matches(db: Db, search: NonNullable<RunFilter['search']>) {
 
 export type GraphRow = { version: number; graph: unknown; createdAt: Date };
 
-/** The graphs that an automation has had, newest first. */
+/** The versions of an automation's graph, newest first. */
 export async function listGraphs(
   db: Db,
   automation: { appId: string; id: string },

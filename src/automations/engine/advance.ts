@@ -102,7 +102,7 @@ class Advance {
       } else if (command) {
         if (this.#waitOutside === undefined && isOutside(command)) return store.queueAdvance(this.#deps.db, this.#row);
         if (!(await this.#execute(command))) return;
-      } else if (this.#outside.isUnderWay) {
+      } else if (this.#outside.isActive) {
         if (!(await this.#waitForResult(decision.wakeAtMs))) return;
       } else {
         await this.#journal.sleep(this.#wakeAt(decision.wakeAtMs));
@@ -199,9 +199,9 @@ class Advance {
           // Nothing requests a second connection while it holds one; otherwise all could wait for each other.
           const prepared = await work.prepare<Db>(members, nodeContext);
           return await this.#deps.db.begin(async (tx) => {
-            const made = await prepared.commit(tx);
-            if (!('child' in made)) throw new Error('A node that waits for a child did not create one.');
-            await this.#journal.append([started, await this.#childEntry(tx, attempt, made.child)], tx);
+            const committed = await prepared.commit(tx);
+            if (!('child' in committed)) throw new Error('A node that waits for a child did not create one.');
+            await this.#journal.append([started, await this.#childEntry(tx, attempt, committed.child)], tx);
             return true;
           });
         }
@@ -315,11 +315,11 @@ class Advance {
     const before = this.#journal.state.sequence;
     try {
       await this.#deps.db.begin(async (tx) => {
-        const made = await prepared.commit(tx);
+        const committed = await prepared.commit(tx);
         const entries =
-          'child' in made
-            ? [await this.#childEntry(tx, execution, made.child)]
-            : this.#endOfEffect(node, execution, made.output);
+          'child' in committed
+            ? [await this.#childEntry(tx, execution, committed.child)]
+            : this.#endOfEffect(node, execution, committed.output);
         await this.#journal.append(entries, tx);
       });
       return true;

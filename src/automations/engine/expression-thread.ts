@@ -21,7 +21,7 @@ const compiledMax = 500;
 const guardrails = { timeout: expressionDeadlineMs, stack: 1_000, sequence: 1_000_000 };
 /** JSONata's codes for errors raised by its guardrails. */
 const limitCodes = new Set(['D1011', 'D1012', 'D2014']);
-/** The guardrails use the wall clock: on a busy machine the deadline may pass before the thread has had its time. */
+/** The guardrails use the wall clock: on a busy machine the deadline may pass before the thread has used its time. */
 const triesMax = 5;
 const compiled = new Map<string, jsonata.Expression>();
 
@@ -49,7 +49,7 @@ async function evaluate(request: Extract<ExpressionRequest, { kind: 'expression'
   return { json };
 }
 
-/** Repeats an evaluation that the wall clock ended before this thread had used its deadline's processor time. */
+/** Repeats an evaluation that the wall clock ended before this thread used its deadline's processor time. */
 async function evaluateInTime(expression: jsonata.Expression, request: { input: string; bindings: string }) {
   for (let tries = 1; ; tries++) {
     const before = process.threadCpuUsage?.();

@@ -254,7 +254,7 @@ function failExecution(graph: Graph, state: RunState, execution: Execution, erro
   else state.ending = { status: 'failed', error: { ...error, node_id: execution.nodeId } };
 }
 
-/** Drops the executions that an ended node had started. */
+/** Drops the executions that a node started before it ended. */
 function endDescendants(state: RunState, commandId: string): void {
   for (const execution of [...state.active.values()]) {
     if (execution.parent !== commandId || !state.active.has(execution.commandId)) continue;

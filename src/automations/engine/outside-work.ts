@@ -22,7 +22,7 @@ type OutsideTask<Output> = {
 export class OutsideWork<Output> {
   readonly #claims: RunClaims;
   readonly #stopping: AbortSignal;
-  readonly #underWay = new Map<string, AbortController>();
+  readonly #active = new Map<string, AbortController>();
   readonly #finished: FinishedWork<Output>[] = [];
   #wake: () => void = () => {};
 
@@ -44,12 +44,14 @@ export class OutsideWork<Output> {
   launch(task: OutsideTask<Output>): void {
     const { commandId, attempt, timeoutSeconds } = task;
     const controller = new AbortController();
-    this.#underWay.set(commandId, controller);
+    this.#active.set(commandId, controller);
     let isLate = false;
     const endTimer = callAfter(timeoutSeconds * 1_000, () => {
       isLate = true;
       controller.abort();
     });
+    // Work that does not heed its signal must not keep a closed process alive until its timeout.
+    controller.signal.addEventListener('abort', endTimer, { once: true });
     const timedOut = { code: 'timeout', message: `The node took longer than ${timeoutSeconds} seconds.` };
     const describe = (error: unknown) => (isLate ? timedOut : task.describe(error));
     void task
@@ -61,7 +63,7 @@ export class OutsideWork<Output> {
       .catch((fault: unknown): Outcome<Output> => ({ fault }))
       .then((outcome) => {
         endTimer();
-        this.#underWay.delete(commandId);
+        this.#active.delete(commandId);
         if (this.#stopping.aborted) this.#wake();
         else this.finish({ commandId, attempt, outcome });
       });
@@ -74,15 +76,15 @@ export class OutsideWork<Output> {
 
   /** Whether any work is active, or done and not yet taken. */
   get isBusy(): boolean {
-    return this.#underWay.size > 0 || this.#finished.length > 0;
+    return this.#active.size > 0 || this.#finished.length > 0;
   }
 
-  get isUnderWay(): boolean {
-    return this.#underWay.size > 0;
+  get isActive(): boolean {
+    return this.#active.size > 0;
   }
 
   has(commandId: string): boolean {
-    return this.#underWay.has(commandId);
+    return this.#active.has(commandId);
   }
 
   /** The oldest result, kept until it is dropped. */
@@ -97,7 +99,7 @@ export class OutsideWork<Output> {
 
   /** Aborts the work of commands that are no longer wanted. */
   abortExcept(isWanted: (commandId: string) => boolean): void {
-    for (const [commandId, controller] of this.#underWay) if (!isWanted(commandId)) controller.abort();
+    for (const [commandId, controller] of this.#active) if (!isWanted(commandId)) controller.abort();
   }
 
   /** Ends the current wait. */
@@ -120,7 +122,7 @@ export class OutsideWork<Output> {
 
   /** Aborts everything and releases its claims. */
   async close(): Promise<void> {
-    for (const [commandId, controller] of this.#underWay) {
+    for (const [commandId, controller] of this.#active) {
       controller.abort();
       await this.#claims.release(commandId);
     }

@@ -13,7 +13,7 @@ const gramLengths = [4, 5] as const;
  */
 export function lexicalEmbedder(language: StemLanguage = 'english'): Embedder {
   return {
-    model: `lexical-1-${language}`,
+    model: `lexical-2-${language}`,
     dimensions,
     local: true,
     fusionWeight: 0.2,

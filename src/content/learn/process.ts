@@ -25,7 +25,7 @@ export class LearningProcess {
 
   /** Reads the sample's postings. `taken` has one byte per ordinal from the first: 1 for a chunk of the sample. */
   async read(
-    { taken, ...fields }: { language: StemLanguage; dimensions: number; firstOrdinal: number; taken: Uint8Array },
+    { taken, ...fields }: { languages: StemLanguage[]; dimensions: number; firstOrdinal: number; taken: Uint8Array },
     postings: AsyncIterable<readonly TermBytes[]>,
   ): Promise<void> {
     await this.#process.ready;

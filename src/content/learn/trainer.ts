@@ -6,7 +6,7 @@ import { rightSingularVectors } from './svd.ts';
 
 /** What the model is trained on: the source's chunks by their ordinals. */
 type Sample = {
-  language: StemLanguage;
+  languages: StemLanguage[];
   dimensions: number;
   firstOrdinal: number;
   /** One byte per ordinal from the first: 1 for a chunk of the sample. */
@@ -48,7 +48,7 @@ export class Trainer {
 
   /** Adds a word's postings, or some of them. */
   addPostings(term: string, postings: Uint8Array): void {
-    if (isStopTerm(term, this.#sample.language)) return;
+    if (this.#sample.languages.some((language) => isStopTerm(term, language))) return;
     const { ordinals, tallies } = unpackPostings(postings);
     let word = this.#words.get(term);
     for (let i = 0; i < ordinals.length; i++) {

@@ -15,7 +15,7 @@ function started<T>(part: T | undefined): T {
 const tasks: Record<string, Task> = {
   start: (taken, fields) => {
     trainer = new Trainer({
-      language: fields.language as StemLanguage,
+      languages: fields.languages as StemLanguage[],
       dimensions: Number(fields.dimensions),
       firstOrdinal: Number(fields.firstOrdinal),
       taken: Uint8Array.from(taken),

@@ -2,6 +2,7 @@
  * Triggers of knowledge_documents: knowledge_documents_placed sets the sandbox; knowledge_documents_counted and
  * knowledge_documents_given_back keep the quota of documents.
  */
+import type { StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -25,6 +26,7 @@ export type DocumentRow = {
   firstOrdinal: number;
   chunkCount: number;
   wordCount: number;
+  language: StemLanguage;
   embeddingModel: string | null;
   createdAt: Date;
   updatedAt: Date;
@@ -39,18 +41,19 @@ export type DocumentWrite = Omit<DocumentRow, 'createdAt' | 'updatedAt'>;
 export async function upsertDocument(db: Db, document: DocumentWrite, text: Buffer): Promise<void> {
   const row = db`
     insert into knowledge_documents (app_id, id, source_id, title, file_id, metadata, content_type, bytes_hash,
-      content_hash, total_lines, total_size, source_url, seen_by, first_ordinal, chunk_count, word_count,
+      content_hash, total_lines, total_size, source_url, seen_by, first_ordinal, chunk_count, word_count, language,
       embedding_model)
     values (${document.appId}, ${document.id}, ${document.sourceId}, ${document.title}, ${document.fileId},
       ${JSON.stringify(document.metadata)}::text::jsonb, ${document.contentType}, ${document.bytesHash},
       ${document.contentHash}, ${document.totalLines}, ${document.totalSize}, ${document.sourceUrl},
       ${document.seenBy}, ${document.firstOrdinal}, ${document.chunkCount},
-      ${document.wordCount}, ${document.embeddingModel})
+      ${document.wordCount}, ${document.language}, ${document.embeddingModel})
     on conflict (app_id, id) do update set title = excluded.title, file_id = excluded.file_id,
       metadata = excluded.metadata, content_type = excluded.content_type, bytes_hash = excluded.bytes_hash,
       content_hash = excluded.content_hash, total_lines = excluded.total_lines, total_size = excluded.total_size,
       source_url = excluded.source_url, seen_by = excluded.seen_by, first_ordinal = excluded.first_ordinal,
-      chunk_count = excluded.chunk_count, word_count = excluded.word_count, embedding_model = excluded.embedding_model,
+      chunk_count = excluded.chunk_count, word_count = excluded.word_count, language = excluded.language,
+      embedding_model = excluded.embedding_model,
       indexed_at = now(), updated_at = now()`;
   const content = db`
     insert into knowledge_texts (app_id, document_id, content) values (${document.appId}, ${document.id}, ${text})
@@ -204,11 +207,11 @@ export async function moveDocument(
   db: Db,
   appId: string,
   id: string,
-  place: Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'embeddingModel'>,
+  place: Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'language' | 'embeddingModel'>,
 ): Promise<void> {
   await db`
     update knowledge_documents set first_ordinal = ${place.firstOrdinal}, chunk_count = ${place.chunkCount},
-      word_count = ${place.wordCount}, embedding_model = ${place.embeddingModel}
+      word_count = ${place.wordCount}, language = ${place.language}, embedding_model = ${place.embeddingModel}
     where app_id = ${appId} and id = ${id}`;
 }
 

@@ -4,9 +4,11 @@ import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import * as documents from '../documents/store.ts';
+import { payloadLanguage } from '../kinds/payload.ts';
 import { foldIn } from '../learning/fold-in.ts';
 import { deleteCodesBelow } from '../learning/store.ts';
-import { prepareDocument, readKnownVectors } from './indexing.ts';
+import { findSourceById } from '../sources/store.ts';
+import { prepareDocument, readKnownVectors, type TextLanguage } from './indexing.ts';
 import {
   appendChunks,
   bundleChunksMax,
@@ -19,11 +21,11 @@ import {
   type SourceKey,
 } from './store.ts';
 
-type CompactDeps = { db: Database; embedder: SharedEmbedder; parser: ParserPool };
+type CompactDeps = { db: Database; embedder: SharedEmbedder; parser: ParserPool; language: StemLanguage };
 
 /**
  * Removes replaced and deleted chunks from a source's index: moves every live document behind the current end of the
- * index, one transaction each, and drops everything before. Searches see each document once throughout. Safe to repeat
+ * index, its words read again, one transaction each, and drops everything before. Searches see each document once throughout. Safe to repeat
  * and to interrupt.
  */
 export async function compactSource(deps: CompactDeps, key: SourceKey, signal: AbortSignal | undefined): Promise<void> {
@@ -35,12 +37,14 @@ export async function compactSource(deps: CompactDeps, key: SourceKey, signal: A
   });
   if (start === undefined) return;
   const boundary = start.nextOrdinal;
+  const source = await findSourceById(db, key.appId, key.sourceId);
+  const language = { language: payloadLanguage(source?.payload ?? null), otherwise: deps.language };
   for (;;) {
     const ids = await documents.listDocumentsBelow(db, key.appId, key.sourceId, boundary, 50);
     if (ids.length === 0) break;
     for (const id of ids) {
       if (signal?.aborted) return;
-      await moveDocument(deps, key, id, boundary, start.language, signal);
+      await moveDocument(deps, key, id, boundary, language, signal);
     }
   }
   await db.begin(async (tx) => {
@@ -55,7 +59,7 @@ async function moveDocument(
   key: SourceKey,
   id: string,
   boundary: number,
-  language: StemLanguage,
+  language: TextLanguage,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { db, embedder } = deps;
@@ -84,6 +88,7 @@ async function moveDocument(
       firstOrdinal,
       chunkCount: prepared.chunks.length,
       wordCount: prepared.words,
+      language: prepared.language,
       embeddingModel: vectors.length === prepared.chunks.length ? embedder.model : null,
     });
     if (state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax)

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { packVector, signCode, unpackVector } from '../../content/embed/codes.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
-import { type PreparedText, withContext } from '../../content/prepare.ts';
-import type { StemLanguage } from '../../content/terms.ts';
+import { type PreparedText, type PrepareInput, withContext } from '../../content/prepare.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import * as documents from '../documents/store.ts';
 import {
@@ -34,6 +33,9 @@ export type DocumentFacts = Pick<
   'id' | 'title' | 'fileId' | 'metadata' | 'contentType' | 'bytesHash' | 'sourceUrl' | 'seenBy'
 >;
 
+/** The language of a source's texts when it is given, and the language of a text that does not tell its own. */
+export type TextLanguage = Pick<PrepareInput, 'language' | 'otherwise'>;
+
 /** A document's text, cut and indexed, but not yet stored. */
 export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; textHash: Buffer; words: number };
 
@@ -44,7 +46,7 @@ export type PreparedDocument = Omit<PreparedText, 'vectors'> & { text: Buffer; t
  */
 export async function prepareDocument(
   { parser, embedder }: { parser: ParserPool; embedder: SharedEmbedder },
-  input: { text: string; title: string | undefined; language: StemLanguage; known: KnownVectors; lane: string },
+  input: { text: string; title: string | undefined; language: TextLanguage; known: KnownVectors; lane: string },
   signal: AbortSignal | undefined,
 ): Promise<PreparedDocument & { embedded: number }> {
   const text = Buffer.from(input.text.replaceAll('\0', '\uFFFD').toWellFormed());
@@ -52,7 +54,7 @@ export async function prepareDocument(
     {
       text,
       title: input.title,
-      language: input.language,
+      ...input.language,
       embedIn: embedder.builtIn,
       embedded: embedder.builtIn === undefined ? [] : [...input.known.keys()],
     },
@@ -152,6 +154,7 @@ export async function writeDocument(
       firstOrdinal: state.nextOrdinal,
       chunkCount: prepared.chunks.length,
       wordCount: prepared.words,
+      language: prepared.language,
       embeddingModel: embedded ? model : null,
     },
     prepared.text,

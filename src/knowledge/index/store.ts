@@ -8,7 +8,7 @@ import { newUuid } from '../../ids.ts';
 export type SourceKey = { appId: string; sourceId: string };
 
 type IndexState = {
-  language: StemLanguage;
+  languages: StemLanguage[];
   firstOrdinal: number;
   nextOrdinal: number;
   chunkCount: number;
@@ -27,8 +27,15 @@ export const bundleChunksMax = 1_024;
 /** This many segments of one level are merged into one of the next. */
 const segmentsPerLevel = 8;
 
-export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage): Promise<void> {
-  await db`insert into knowledge_indexes (app_id, source_id, language) values (${key.appId}, ${key.sourceId}, ${language})`;
+/**
+ * Counts changes to how texts become terms (`content/terms.ts`, `content/language.ts`). A job reads the texts of indexes
+ * with another version again.
+ */
+const analysisVersion = 1;
+
+export async function insertIndex(db: Db, key: SourceKey): Promise<void> {
+  await db`
+    insert into knowledge_indexes (app_id, source_id, analysis) values (${key.appId}, ${key.sourceId}, ${analysisVersion})`;
 }
 
 /**
@@ -38,7 +45,7 @@ export async function insertIndex(db: Db, key: SourceKey, language: StemLanguage
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
   await lockSource(tx, key);
   const [row] = await tx<IndexState[]>`
-    select i.language, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.bundled_documents,
+    select i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.bundled_documents,
       i.bundled_chunks, i.vector_version, coalesce(m.version, 0) as model_version,
       coalesce(m.dimensions, 0) as model_dimensions
     from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
@@ -74,7 +81,7 @@ export async function appendChunks(
   key: SourceKey,
   state: IndexState,
   documentId: string,
-  { chunks, bundles }: Pick<PreparedText, 'chunks' | 'bundles'>,
+  { chunks, bundles, language }: Pick<PreparedText, 'chunks' | 'bundles' | 'language'>,
 ): Promise<number> {
   const first = state.nextOrdinal;
   if (chunks.length === 0) return first;
@@ -100,7 +107,8 @@ export async function appendChunks(
   const statistics = tx`
     update knowledge_indexes set next_ordinal = next_ordinal + ${chunks.length},
       chunk_count = chunk_count + ${chunks.length}, word_count = word_count + ${words},
-      bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length}
+      bundled_documents = bundled_documents + 1, bundled_chunks = bundled_chunks + ${chunks.length},
+      languages = case when ${language} = any(languages) then languages else languages || ${language}::text end
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
   // Sent together: the connection runs them in order, and only the last response is awaited.
   await Promise.all([chunkRows, ...bundleRows, statistics]);
@@ -248,14 +256,22 @@ export async function deleteIndexBelow(tx: Transaction, key: SourceKey, ordinal:
   await tx`delete from knowledge_dead_ranges where ${of} and first_ordinal < ${ordinal}`;
   await tx`delete from knowledge_vectors where ${of} and ordinal < ${ordinal}`;
   await tx`delete from knowledge_codes where ${of} and first_ordinal < ${ordinal}`;
-  await tx`update knowledge_indexes set first_ordinal = ${ordinal} where ${of}`;
+  await tx`
+    update knowledge_indexes set first_ordinal = ${ordinal}, analysis = ${analysisVersion}, languages = array(
+      select distinct language from knowledge_documents
+      where app_id = ${key.appId} and source_id = ${key.sourceId} and chunk_count > 0 order by language)
+    where ${of}`;
 }
 
-/** Sources with more dead than live chunks in the index, and at least `deadMin` dead ones. */
+/**
+ * Sources with more dead than live chunks in the index, and at least `deadMin` dead ones, and sources whose words were
+ * read by another version.
+ */
 export function listSourcesToCompact(db: Db, deadMin: number, count: number) {
   return db<SourceKey[]>`
     select app_id, source_id from knowledge_indexes
-    where next_ordinal - first_ordinal - chunk_count > greatest(chunk_count, ${deadMin}) limit ${count}`;
+    where next_ordinal - first_ordinal - chunk_count > greatest(chunk_count, ${deadMin})
+      or analysis <> ${analysisVersion} limit ${count}`;
 }
 
 /** A chunk's packed vector, with its sign code. */

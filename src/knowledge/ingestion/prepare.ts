@@ -68,20 +68,20 @@ export async function prepareInput(
   const { db, embedder } = deps;
   const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
   const vectors = old ? await readKnownVectors(db, old, embedder.model) : new Map<string, Buffer>();
-  const { embedded: made, ...prepared } = await prepareDocument(
+  const { embedded: tokens, ...prepared } = await prepareDocument(
     deps,
     {
       text: input.text,
       title: input.title ?? undefined,
-      language: payloadLanguage(source.payload, deps.language),
+      language: { language: payloadLanguage(source.payload), otherwise: deps.language },
       known: vectors,
       lane: source.appId,
     },
     input.signal,
   );
   const embedded = embedder.local
-    ? made + (await embedChunks(embedder, source.appId, prepared, vectors, input.signal))
-    : made;
+    ? tokens + (await embedChunks(embedder, source.appId, prepared, vectors, input.signal))
+    : tokens;
   return {
     facts: {
       id: input.documentId ?? newUuid(),

@@ -65,7 +65,8 @@ export function nextRun(cron: unknown, after: Date): Date | undefined {
   }
 }
 
-export function payloadLanguage(payload: Payload | null, otherwise: StemLanguage): StemLanguage {
+/** The language that a source names for its texts. */
+export function payloadLanguage(payload: Payload | null): StemLanguage | undefined {
   const named = payload?.language;
-  return typeof named === 'string' && isStemLanguage(named) ? named : otherwise;
+  return typeof named === 'string' && isStemLanguage(named) ? named : undefined;
 }

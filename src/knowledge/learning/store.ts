@@ -16,7 +16,7 @@ export function listDue(db: Db, due: { chunksMin: number; growth: number; count:
 
 /**
  * Takes the training of a source's model for a while, unless another source of the app is being learned. Returns the
- * current version of its model, 0 without one; undefined when it cannot be had.
+ * current version of its model, 0 without one; undefined when it is not available.
  */
 export async function claimModel(
   db: Db,
@@ -57,7 +57,7 @@ export async function releaseClaim(db: Db, key: SourceKey, holder: string, pause
 
 /** What a training reads of the source's index. */
 export type IndexFacts = {
-  language: StemLanguage;
+  languages: StemLanguage[];
   firstOrdinal: number;
   nextOrdinal: number;
   chunkCount: number;
@@ -66,7 +66,7 @@ export type IndexFacts = {
 
 export async function readIndexFacts(db: Db, key: SourceKey): Promise<IndexFacts | undefined> {
   const [row] = await db<IndexFacts[]>`
-    select language, first_ordinal, next_ordinal, chunk_count, word_count
+    select languages, first_ordinal, next_ordinal, chunk_count, word_count
     from knowledge_indexes where app_id = ${key.appId} and source_id = ${key.sourceId}`;
   return row;
 }

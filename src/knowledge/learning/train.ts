@@ -92,10 +92,10 @@ async function trainModel(
   const trained = await db.begin('isolation level repeatable read read only', async (tx) => {
     const facts = await store.readIndexFacts(tx, key);
     if (!facts || facts.chunkCount < chunksMin) return undefined;
-    const { language, firstOrdinal, nextOrdinal, chunkCount } = facts;
+    const { languages, firstOrdinal, nextOrdinal, chunkCount } = facts;
     const dimensions = Math.min(dimensionsMax, Math.floor(chunkCount / chunksMin) * dimensionsStep);
     const taken = takeSample(facts, await store.listDeadRanges(tx, key));
-    const sample = { language, dimensions, firstOrdinal, taken };
+    const sample = { languages, dimensions, firstOrdinal, taken };
     await learner.read(sample, store.readRange(tx, key, firstOrdinal, nextOrdinal));
     return { dimensions, chunkCount, nextOrdinal, firstOrdinal };
   });

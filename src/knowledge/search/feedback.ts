@@ -1,11 +1,11 @@
 import { withContext } from '../../content/prepare.ts';
 import { isStopTerm, readTokens, type StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
-import type { WantedTerm } from './fulltext.ts';
 import { type Models, wordKey } from './learned.ts';
 import type { Ranked } from './rank.ts';
 import { placeOfRow, type Scope } from './scope.ts';
 import { listPassages } from './store.ts';
+import type { WantedTerm } from './wanted.ts';
 
 /**
  * Pseudo-relevance feedback: the words that the best passages of a first ranking have in common, and the collection has
@@ -54,8 +54,7 @@ export async function askBestPassages(
   const passages = await listPassages(db, appId, chunks);
   const weights = new Map(chunks.map((chunk) => [`${chunk.sourceId}/${chunk.ordinal}`, chunk.weight]));
   const met = new Map<string, { occurrences: number; passages: number; languages: Set<StemLanguage> }>();
-  for (const { sourceId, ordinal, title, headingPath, content } of passages) {
-    const language = sources.get(sourceId)?.language ?? 'none';
+  for (const { sourceId, ordinal, language, title, headingPath, content } of passages) {
     const weight = weights.get(`${sourceId}/${ordinal}`) ?? 0;
     for (const [term, frequency] of countTerms(
       withContext(content.toString(), title ?? undefined, headingPath),

@@ -2,10 +2,10 @@ import { codeHeaderBytes, unpackWord } from '../../content/learn/codes.ts';
 import { dotProducts } from '../../content/learn/dots.ts';
 import type { Transaction } from '../../db/database.ts';
 import type { Cache } from '../index/cache.ts';
-import type { WantedTerm } from './fulltext.ts';
 import { allowedBit } from './rank.ts';
 import { type Scope, sourceOfRow } from './scope.ts';
 import { listModelWords, readModelCodes } from './store.ts';
+import { termsIn, type WantedTerm } from './wanted.ts';
 
 type PlacedSource = Scope['sources'][number];
 
@@ -65,11 +65,10 @@ export async function openModels(tx: Transaction, appId: string, scope: Scope, c
     /** The direction of a query in each source's model; none where the model knows no word of it. */
     async directQuery(wanted: readonly WantedTerm[]): Promise<Map<string, Float32Array>> {
       const pairs = sources.flatMap((source) =>
-        wanted.flatMap(({ count, byLanguage }) => {
-          const terms = byLanguage.get(source.language) ?? [];
+        wanted.flatMap((item) =>
           // A prefix stands for many words, which need not belong together.
-          return terms.length === 1 ? terms.map((term) => ({ source, term, count })) : [];
-        }),
+          item.isPrefix ? [] : termsIn(source.languages, item).map((term) => ({ source, term, count: item.count })),
+        ),
       );
       const words = await readWords(pairs);
       const directions = new Map<string, Float32Array>();

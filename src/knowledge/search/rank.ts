@@ -4,24 +4,47 @@ import type { PostingColumns } from '../../content/postings.ts';
 export const liveBit = 1;
 export const allowedBit = 2;
 
-/** Merges several lists of the same source, in ascending order: a prefix's words count together, as one word. */
+/** Merges several lists of the same source, in ascending order: their words count together, as one word. */
 export function joinColumns(parts: PostingColumns[]): PostingColumns {
-  if (parts.length === 1 && parts[0]) return parts[0];
-  const byOrdinal = new Map<number, { tally: number; length: number }>();
-  for (const part of parts)
-    for (let i = 0; i < part.ordinals.length; i++) {
-      const ordinal = part.ordinals[i] ?? 0;
-      const known = byOrdinal.get(ordinal);
-      const tally = part.tallies[i] ?? 0;
-      if (known) known.tally = (((known.tally >>> 1) + (tally >>> 1)) << 1) | ((known.tally | tally) & 1);
-      else byOrdinal.set(ordinal, { tally, length: part.lengths[i] ?? 0 });
-    }
-  const entries = [...byOrdinal].sort(([one], [other]) => one - other);
+  let lists = parts;
+  // By halves, so that each posting is copied as often as the number of lists can be halved.
+  while (lists.length > 1)
+    lists = Array.from({ length: Math.ceil(lists.length / 2) }, (_pair, i) => {
+      const [one, other] = lists.slice(i * 2, i * 2 + 2);
+      return one && other ? joinTwo(one, other) : (one as PostingColumns);
+    });
+  return lists[0] ?? { ordinals: new Int32Array(), tallies: new Uint16Array(), lengths: new Uint16Array() };
+}
+
+function joinTwo(one: PostingColumns, other: PostingColumns): PostingColumns {
+  const size = one.ordinals.length + other.ordinals.length;
+  const ordinals = new Int32Array(size);
+  const tallies = new Uint16Array(size);
+  const lengths = new Uint16Array(size);
+  let i = 0;
+  let j = 0;
+  let count = 0;
+  while (i < one.ordinals.length || j < other.ordinals.length) {
+    const a = one.ordinals[i] ?? Number.POSITIVE_INFINITY;
+    const b = other.ordinals[j] ?? Number.POSITIVE_INFINITY;
+    ordinals[count] = Math.min(a, b);
+    lengths[count] = (a <= b ? one.lengths[i] : other.lengths[j]) as number;
+    tallies[count] = addTallies(a <= b ? (one.tallies[i] as number) : 0, b <= a ? (other.tallies[j] as number) : 0);
+    if (a <= b) i += 1;
+    if (b <= a) j += 1;
+    count += 1;
+  }
   return {
-    ordinals: Int32Array.from(entries, ([ordinal]) => ordinal),
-    tallies: Uint16Array.from(entries, ([, entry]) => Math.min(entry.tally, 65_534 + (entry.tally & 1))),
-    lengths: Uint16Array.from(entries, ([, entry]) => entry.length),
+    ordinals: ordinals.subarray(0, count),
+    tallies: tallies.subarray(0, count),
+    lengths: lengths.subarray(0, count),
   };
+}
+
+/** Adds frequencies that are stored doubled, plus one for a term of the title. */
+function addTallies(one: number, other: number): number {
+  const titled = (one | other) & 1;
+  return Math.min((((one >>> 1) + (other >>> 1)) << 1) | titled, 65_534 | titled);
 }
 
 /** Whether the words of a phrase follow one another somewhere, given each word's positions in the chunk. */

@@ -9,8 +9,9 @@ import { parseQuery, type StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
 import type { Cache } from '../index/cache.ts';
 import { joinColumns } from './rank.ts';
-import type { Scope } from './scope.ts';
+import { languagesOf, type Scope } from './scope.ts';
 import { listBundles, listPostings, listTermsByPrefix } from './store.ts';
+import { termsIn, type WantedTerm } from './wanted.ts';
 
 /** A cached value: unpacked postings (null: the segment lacks the term) or a bundle. */
 export type IndexCache = Cache<PostingColumns | Buffer | null>;
@@ -23,7 +24,7 @@ type PlacedSource = Scope['sources'][number];
 
 /** Reads postings of the scope's sources, through the cache. */
 export async function openReader(db: Db, appId: string, scope: Scope, cache: IndexCache) {
-  const languages = [...new Set(scope.sources.map((source) => source.language))];
+  const languages = languagesOf(scope);
   const bundles = await loadBundles(db, appId, scope, cache);
 
   /** Loads the postings of these terms that are not cached, with one query. */
@@ -53,30 +54,32 @@ export async function openReader(db: Db, appId: string, scope: Scope, cache: Ind
     languages,
 
     /** The postings of each query item in every source. */
-    async columns(wanted: Map<StemLanguage, string[]>[]) {
+    async columns(wanted: readonly Pick<WantedTerm, 'byLanguage'>[]) {
       const needed = new Map<string, { segment: number; term: string }>();
-      for (const byLanguage of wanted)
+      for (const item of wanted)
         for (const source of scope.sources)
-          for (const term of byLanguage.get(source.language) ?? [])
+          for (const term of termsIn(source.languages, item))
             for (const segment of source.segments) needed.set(postingsKey(segment, term), { segment, term });
       const found = await load([...needed.values()]);
-      return wanted.map((byLanguage) =>
+      return wanted.map((item) =>
         scope.sources.flatMap((source) => {
-          const terms = byLanguage.get(source.language) ?? [];
-          const parts = terms.flatMap((term) => [
-            ...source.segments.map((segment) => found.get(postingsKey(segment, term)) ?? undefined),
-            ...source.bundles.map((first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
-          ]);
-          const lists = parts.filter((part) => part !== undefined);
-          // A chunk may contain several words of a prefix; a term has one posting for each chunk.
-          const joined = terms.length > 1 && lists.length > 1 ? [joinColumns(lists)] : lists;
+          const byTerm = termsIn(source.languages, item).map((term) => {
+            const parts = [
+              ...source.segments.map((segment) => found.get(postingsKey(segment, term)) ?? undefined),
+              ...source.bundles.map((first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
+            ];
+            return parts.filter((part) => part !== undefined);
+          });
+          const occurring = byTerm.filter((lists) => lists.length > 0);
+          // A term has one posting for each chunk; a chunk may contain several words of a prefix.
+          const joined = occurring.length > 1 ? [joinColumns(occurring.flat())] : occurring.flat();
           return joined.map((columns) => ({ base: source.base, columns }));
         }),
       );
     },
 
     async termsByPrefix(language: StemLanguage, prefix: string): Promise<string[]> {
-      const sources = scope.sources.filter((source) => source.language === language);
+      const sources = scope.sources.filter((source) => source.languages.includes(language));
       const segments = sources.flatMap((source) => source.segments);
       const terms = new Set(await listTermsByPrefix(db, appId, segments, prefix, prefixTermsMax));
       for (const source of sources)
@@ -86,7 +89,7 @@ export async function openReader(db: Db, appId: string, scope: Scope, cache: Ind
             if (entry.term.startsWith(prefix)) terms.add(entry.term);
         }
       // The index contains stems: `retrieval*` must find `retriev` too.
-      for (const term of parseQuery(prefix, language).terms.keys()) terms.add(term);
+      for (const { label } of parseQuery(prefix, [language]).terms) terms.add(label);
       return [...terms].sort().slice(0, prefixTermsMax);
     },
 

@@ -1,3 +1,4 @@
+import type { StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
 
 type Place = { sourceId: string; ordinal: number };
@@ -18,6 +19,7 @@ export type HitRow = {
   sourceType: string;
   title: string | null;
   contentType: string | null;
+  language: StemLanguage;
   metadata: Record<string, unknown>;
   sourceUrl: string | null;
   createdAt: Date;
@@ -30,7 +32,7 @@ export async function listHits(db: Db, appId: string, places: Place[]): Promise<
     select c.source_id, c.ordinal, c.id, c.document_id, c.start_byte, c.end_byte, c.start_line, c.end_line,
       c.start_page, c.end_page, c.heading_path,
       substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content,
-      s.type as source_type, d.title, d.content_type, d.metadata, d.source_url, d.indexed_at as created_at
+      s.type as source_type, d.title, d.content_type, d.language, d.metadata, d.source_url, d.indexed_at as created_at
     from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
       w (source_id, ordinal)
     join knowledge_chunks c on c.app_id = ${appId} and c.source_id = w.source_id and c.ordinal = w.ordinal

@@ -10,7 +10,7 @@ import {
   listDocumentsAt,
   listHits,
 } from './results-store.ts';
-import { placeOfRow, type Scope } from './scope.ts';
+import { languagesOf, placeOfRow, type Scope } from './scope.ts';
 
 /** What a search returns of the passages that it found. */
 export type ResultShape = {
@@ -73,14 +73,13 @@ export async function readResults(
   const places = best.map(place);
   const rows = byPlace(await listHits(tx, appId, places));
   const contexts = byPlace(shape.contextChunks > 0 ? await listContexts(tx, appId, places, shape.contextChunks) : []);
-  const languageOf = new Map(scope.sources.map(({ sourceId, language }) => [sourceId, language]));
+  const languages = languagesOf(scope);
   const hits = best.flatMap((one): SearchHit[] => {
     const key = keyOf(place(one));
     const row = rows.get(key);
     if (!row) return [];
     const context = contexts.get(key);
-    const language = languageOf.get(row.sourceId) ?? 'none';
-    const highlights = shape.highlights && { highlights: highlight(row, search.query, language) };
+    const highlights = shape.highlights && { highlights: highlight(row, search.query, languages) };
     return [{ ...one, row, ...(context && { context }), ...highlights }];
   });
   return { hits, ...(facets && { facets }) };
@@ -101,7 +100,7 @@ async function readFacets(tx: Transaction, appId: string, documentIds: string[],
   return facets;
 }
 
-function highlight({ content, startByte }: HitRow, query: string, language: StemLanguage): Highlight[] {
+function highlight({ content, startByte, language }: HitRow, query: string, languages: StemLanguage[]): Highlight[] {
   const text = content.toString();
   let seen = 0;
   let bytes = startByte;
@@ -110,7 +109,7 @@ function highlight({ content, startByte }: HitRow, query: string, language: Stem
     seen = offset;
     return bytes;
   };
-  return findHighlights(text, query, language, highlightsMax).map(({ start, end }) => ({
+  return findHighlights(text, { query, languages, language }, highlightsMax).map(({ start, end }) => ({
     ...{ start, end },
     ...{ startByte: byteAt(start), endByte: byteAt(end) },
   }));

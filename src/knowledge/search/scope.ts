@@ -1,3 +1,4 @@
+import type { StemLanguage } from '../../content/terms.ts';
 import { allowedBit, liveBit } from './rank.ts';
 import type { ScopeStatistics } from './score.ts';
 import type { AllowedRanges, ScopeSource } from './store.ts';
@@ -40,6 +41,11 @@ export function layOutScope(sources: ScopeSource[], allowed: AllowedRanges[] | u
     }
   const hasDead = placed.some((source) => source.deadFirst.length > 0);
   return { sources: placed, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead } };
+}
+
+/** The languages of the scope's texts. */
+export function languagesOf({ sources }: Pick<Scope, 'sources'>): StemLanguage[] {
+  return [...new Set(sources.flatMap((source) => source.languages))];
 }
 
 /** The source and ordinal of a row. */

@@ -5,7 +5,7 @@ import type { Database, Transaction } from '../../db/database.ts';
 import { openCaches } from '../index/cache.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
 import { askBestPassages, type Feedback } from './feedback.ts';
-import { rankText, readQuery, restrictToPhrases, type TextRanking, type WantedTerm } from './fulltext.ts';
+import { rankText, readQuery, restrictToPhrases, type TextRanking } from './fulltext.ts';
 import { addLearned, candidatesPerLeg, fuseRankings } from './fuse.ts';
 import { type ModelCache, openModels } from './learned.ts';
 import type { Ranked } from './rank.ts';
@@ -15,6 +15,7 @@ import { type Combined, type Facets, type ResultShape, readResults, type SearchH
 import { layOutScope, type Scope } from './scope.ts';
 import { titleWeight } from './score.ts';
 import { type Fragment, listAllowed, listScope } from './store.ts';
+import type { WantedTerm } from './wanted.ts';
 
 type SearchMode = 'hybrid' | 'vector' | 'fulltext';
 

@@ -6,7 +6,7 @@ export type Fragment = Statement;
 /** A source in the search's scope with the current state of its index. */
 export type ScopeSource = {
   sourceId: string;
-  language: StemLanguage;
+  languages: StemLanguage[];
   firstOrdinal: number;
   nextOrdinal: number;
   chunkCount: number;
@@ -25,7 +25,7 @@ export type ScopeSource = {
 /** `sources` is a condition on `s`, a row of knowledge_sources: it includes visibility. */
 export async function listScope(db: Db, appId: string, sources: Fragment): Promise<ScopeSource[]> {
   return db<ScopeSource[]>`
-    select i.source_id, i.language, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.vector_version,
+    select i.source_id, i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count, i.word_count, i.vector_version,
       coalesce(m.version, 0) as model_version, coalesce(m.dimensions, 0) as model_dimensions,
       coalesce(m.code_version, 0) as code_version,
       coalesce((select array_agg(g.segment::int8::float8) from knowledge_segments g
@@ -159,11 +159,20 @@ export async function listModelWords(
       and t.term = w.term`;
 }
 
+type Passage = {
+  sourceId: string;
+  ordinal: number;
+  language: StemLanguage;
+  title: string | null;
+  headingPath: string[];
+  content: Buffer;
+};
+
 /** The texts of the chunks at these ordinals with what stands above them, unordered. */
 export async function listPassages(db: Db, appId: string, places: { sourceId: string; ordinal: number }[]) {
   if (places.length === 0) return [];
-  return db<{ sourceId: string; ordinal: number; title: string | null; headingPath: string[]; content: Buffer }[]>`
-    select c.source_id, c.ordinal, d.title, c.heading_path,
+  return db<Passage[]>`
+    select c.source_id, c.ordinal, d.language, d.title, c.heading_path,
       substring(t.content from c.start_byte + 1 for c.end_byte - c.start_byte) as content
     from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
       w (source_id, ordinal)

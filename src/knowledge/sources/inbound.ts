@@ -2,7 +2,6 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
-import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Transaction } from '../../db/database.ts';
 import { AppError, found, invalidField, notFound } from '../../errors.ts';
 import { isMediaType } from '../../files/media-types.ts';
@@ -29,7 +28,6 @@ type InboundDeps = {
   clock: Clock;
   secrets: Secrets;
   baseUrl: () => string;
-  language: StemLanguage;
   sources: SourceService;
   ingestions: IngestService;
   /** Largest body that an inbound URL accepts. */
@@ -89,7 +87,7 @@ export function createInboundService(deps: InboundDeps) {
         nextPullAt: null,
         ...(type === 'webhook/inbound' ? { inbound: newInbound(secrets, installation.appId) } : {}),
       });
-      await insertIndex(tx, { appId: installation.appId, sourceId: id }, deps.language);
+      await insertIndex(tx, { appId: installation.appId, sourceId: id });
     },
 
     /** The secret URL of an installation's source; undefined when it has none. */

@@ -1,6 +1,5 @@
 import type { Static } from 'typebox';
 import type { Clock } from '../../clock.ts';
-import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db } from '../../db/database.ts';
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { findVisibleFile } from '../../files/store.ts';
@@ -13,18 +12,18 @@ import { type AgentOwners, administersOrgOf, type Change, mayChangeOwned, type O
 import { insertIndex } from '../index/store.ts';
 import { fileDocument, payloadFile } from '../kinds/file-document.ts';
 import { checkPayload, creatableKinds, findCreatableKind } from '../kinds/index.ts';
-import { nextRun, type Payload, payloadLanguage, type UrlCheck } from '../kinds/payload.ts';
+import { nextRun, type Payload, type UrlCheck } from '../kinds/payload.ts';
 import type { sourceCreateSchema, sourceListQuery } from '../schema.ts';
 import * as store from './store.ts';
 
-type SourceDeps = { db: Database; clock: Clock; language: StemLanguage; checkUrl: UrlCheck };
+type SourceDeps = { db: Database; clock: Clock; checkUrl: UrlCheck };
 
 /** A source with the owners that decide who may change it. */
 export type VisibleSource = store.SourceRow & { agent: AgentOwners | undefined };
 
 export type SourceService = ReturnType<typeof createSourceService>;
 
-export function createSourceService({ db, clock, language, checkUrl }: SourceDeps) {
+export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
   async function get(db: Db, caller: Caller, id: string): Promise<VisibleSource> {
     const source = await store.findSource(db, caller, pathId('source', id));
     if (!source) throw notFound();
@@ -115,7 +114,7 @@ export function createSourceService({ db, clock, language, checkUrl }: SourceDep
           installationId: null,
           nextPullAt: dueAt(input.type, state, payload, clock.now()),
         });
-        await insertIndex(tx, { appId: row.appId, sourceId: row.id }, payloadLanguage(payload, language));
+        await insertIndex(tx, { appId: row.appId, sourceId: row.id });
         return row;
       });
     },

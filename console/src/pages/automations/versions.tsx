@@ -11,7 +11,7 @@ import { writeText } from './definition.ts';
 import { diffLines } from './diff.ts';
 import './editor.css';
 
-/** The graphs that the automation has had, and what each changed. */
+/** The versions of the automation's graph, and what each changed. */
 export default function Versions({
   automation,
   onRestored,

@@ -31,8 +31,8 @@ export function ExtractionPage({ id }: { id: string }) {
   const [, navigate] = useLocation();
   const [showing, setShowing] = useState(false);
   const again = useAction(async (extraction: Extraction) => {
-    const made = await call('POST /api/v1/extractions', { body: bodyOf(extraction) });
-    navigate(`/extractions/${made.id}`);
+    const repeated = await call('POST /api/v1/extractions', { body: bodyOf(extraction) });
+    navigate(`/extractions/${repeated.id}`);
   });
   return (
     <>

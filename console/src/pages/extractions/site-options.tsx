@@ -46,7 +46,7 @@ export function SiteOptions({
   mayIgnoreRobots: boolean;
   onChange: (value: Site) => void;
 }) {
-  const set = (news: Partial<Site>) => onChange({ ...value, ...news });
+  const set = (changes: Partial<Site>) => onChange({ ...value, ...changes });
   return (
     <>
       <div className="row">

@@ -19,6 +19,7 @@ import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { startUploads } from '../../uploads.ts';
 import { ownerMember } from '../people/agents-page.tsx';
+import { FileThumb, FileType } from './file-type.tsx';
 
 const types: [value: string, name: string][] = [
   ['', 'All types'],
@@ -133,6 +134,7 @@ function Folder({ path, onChange }: { path: string; onChange: (path: string) => 
 
 function columnsOf(folder: string, onFolder: (path: string) => void): Column<StoredFile>[] {
   return [
+    { id: 'look', name: 'Preview', look: 'thumb', cell: (file) => <FileThumb of={file.content_type} /> },
     {
       id: 'filename',
       name: 'Name',
@@ -158,7 +160,7 @@ function columnsOf(folder: string, onFolder: (path: string) => void): Column<Sto
         );
       },
     },
-    { id: 'type', name: 'Type', cell: (file) => <span className="faint">{file.content_type.split(';')[0]}</span> },
+    { id: 'type', name: 'Type', look: 'wide', cell: (file) => <FileType of={file.content_type} /> },
     { id: 'owner', name: 'Owner', cell: (file) => <Owner of={file} /> },
     { id: 'size', name: 'Size', look: 'number', sort: ({ size }) => size, cell: ({ size }) => bytes(size) },
     { id: 'created_at', name: 'Added', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },

@@ -84,9 +84,9 @@ function PdfPreview({ file }: { file: StoredFile }) {
   const { data } = loaded;
   useEffect(() => {
     if (!data) return;
-    const made = URL.createObjectURL(data);
-    setUrl(made);
-    return () => URL.revokeObjectURL(made);
+    const objectUrl = URL.createObjectURL(data);
+    setUrl(objectUrl);
+    return () => URL.revokeObjectURL(objectUrl);
   }, [data]);
   if (!small) return <Empty title="Too large for a preview">Download it to read it.</Empty>;
   return (

@@ -104,15 +104,15 @@ export function Tokens({ user }: { user: string }) {
 function NewToken({ user, onClose }: { user: string; onClose: () => void }) {
   const [name, setName] = useState('');
   const [days, setDays] = useState('30');
-  const [made, setMade] = useState<string>();
+  const [token, setToken] = useState<string>();
   const create = useAction(async () => {
     const body = {
       ...{ type: 'personal' as const, expires_in_days: Number(days) },
       ...(name === '' ? {} : { name }),
     };
-    setMade((await call('POST /api/v1/users/{user}/tokens', { path: { user }, body })).token);
+    setToken((await call('POST /api/v1/users/{user}/tokens', { path: { user }, body })).token);
   });
-  if (made !== undefined) return <ShownOnce title="The new token" secret={made} onClose={onClose} />;
+  if (token !== undefined) return <ShownOnce title="The new token" secret={token} onClose={onClose} />;
   return (
     <Dialog title="New personal token" onClose={onClose}>
       <Form

@@ -26,10 +26,10 @@ export function SearchPlayground(target: Target) {
   const [second, setSecond] = useState<Setting>();
   const [found, setFound] = useState<Found[]>([]);
   const [saved, setSaved] = useState(() => readSaved(id));
-  const search = useAction(async (asked: string) => {
-    change({ query: asked });
+  const search = useAction(async (query: string) => {
+    change({ query });
     const settings = second ? [first, second] : [first];
-    setFound(await Promise.all(settings.map((setting) => searchOnce(target, asked, setting))));
+    setFound(await Promise.all(settings.map((setting) => searchOnce(target, query, setting))));
   });
   // A link with a question shows its hits.
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, for the question of the address
@@ -177,11 +177,11 @@ async function searchOnce(target: Target, query: string, { mode, filter, results
     ...{ query, mode, max_results: Number(results), explain: true },
     ...(filter.trim() === '' ? {} : { filter: parseObject(filter) }),
   };
-  const answer =
+  const response =
     target.source === undefined
       ? await call('POST /api/v1/agents/{agent}/search', { path: { agent: target.agent }, body })
       : await call('POST /api/v1/knowledge_sources/{source}/search', { path: { source: target.source }, body });
-  return { hits: answer.data, explain: answer.explain as Explained, mode };
+  return { hits: response.data, explain: response.explain as Explained, mode };
 }
 
 function readSaved(id: string): string[] {

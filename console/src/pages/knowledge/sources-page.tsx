@@ -51,10 +51,12 @@ export function SourcesPage() {
     {
       id: 'kind',
       name: 'Kind',
+      look: 'wide',
       sort: ({ type: kind }) => kind,
       cell: (one) => <span className="faint">{labelOf(one.type)}</span>,
     },
     { id: 'owner', name: 'Owner', cell: (source) => <Owner of={source} /> },
+    { id: 'documents', name: 'Documents', look: 'number', cell: ({ id }) => <DocumentCount source={id} /> },
     { id: 'ingestion', name: 'Last ingestion', cell: ({ id }) => <LastIngestion source={id} /> },
     { id: 'state', name: 'State', sort: ({ state }) => state, cell: ({ state }) => <State value={state} /> },
     {
@@ -120,6 +122,11 @@ export function SourcesPage() {
   );
 }
 
+function DocumentCount({ source }: { source: string }) {
+  const found = useApi('GET /api/v1/knowledge_documents', { query: { source: [source], page_size: 1 } });
+  return <span className="faint">{found.data?.total_entries.toLocaleString('en') ?? '…'}</span>;
+}
+
 /** Of a source in view: how its last ingestion ended, with what it found. */
 function LastIngestion({ source }: { source: string }) {
   const path = { source };
@@ -136,10 +143,10 @@ function LastIngestion({ source }: { source: string }) {
   );
 }
 
-/** A source has no name: shows the name in its metadata, what it reads, or its id. */
+/** A source has no name: shows the name in its metadata, what it reads, or its kind with the end of its id. */
 export function sourceName(source: KnowledgeSource): string {
   const name = source.metadata?.name ?? source.payload?.url ?? source.payload?.file;
-  return typeof name === 'string' ? name : source.id;
+  return typeof name === 'string' ? name : `${source.type} …${source.id.slice(-6)}`;
 }
 
 function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
@@ -153,7 +160,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
 
   const create = useAction(
     async () => {
-      const made = await call('POST /api/v1/knowledge_sources', {
+      const source = await call('POST /api/v1/knowledge_sources', {
         body: {
           type,
           ...ownerMember(owner),
@@ -161,7 +168,7 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
           ...(name === '' ? {} : { metadata: { name } }),
         },
       });
-      navigate(`/knowledge/${made.id}`);
+      navigate(`/knowledge/${source.id}`);
     },
     { say: 'The source was created.', refresh: ['GET /api/v1/knowledge_sources'] },
   );
@@ -226,16 +233,16 @@ function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {
             />
           )}
         </Field>
-        {isDeveloper && orgs.length === 0 ? <FirstOrg onMade={setOwner} /> : null}
+        {isDeveloper && orgs.length === 0 ? <FirstOrg onCreated={setOwner} /> : null}
       </Form>
     </Dialog>
   );
 }
 
 /** A source needs an owner, and a new app has none yet. */
-function FirstOrg({ onMade }: { onMade: (org: string) => void }) {
+function FirstOrg({ onCreated }: { onCreated: (org: string) => void }) {
   const [name, setName] = useState('');
-  const create = useAction(async () => onMade((await call('POST /api/v1/orgs', { body: { name } })).id), {
+  const create = useAction(async () => onCreated((await call('POST /api/v1/orgs', { body: { name } })).id), {
     say: 'The organisation was created.',
     refresh: ['GET /api/v1/orgs'],
   });

@@ -108,12 +108,12 @@ function WebhookBody({ webhook, onChange }: { webhook: Webhook; onChange: (webho
           initial={{ overlap: overlaps[0]?.[0] }}
           onSubmit={async ({ overlap }) => {
             const body = { overlap_seconds: Number(overlap) };
-            const { secret: made, ...rotated } = await call('POST /api/v1/webhooks/{webhook}/rotate_secret', {
+            const { secret: next, ...rotated } = await call('POST /api/v1/webhooks/{webhook}/rotate_secret', {
               path,
               body,
             });
             onChange(rotated);
-            setSecret(made);
+            setSecret(next);
           }}
           onClose={() => setAsking(undefined)}
         />

@@ -39,9 +39,9 @@ function collectRuns(
     for (const [from, to] of runsOf(line, length, runMin, isDark)) {
       const bar = open.find((one) => from < one.to && to > one.from);
       if (!bar) {
-        const made = { from, to, first: line, last: line };
-        bars.push(made);
-        next.push(made);
+        const bar = { from, to, first: line, last: line };
+        bars.push(bar);
+        next.push(bar);
         continue;
       }
       bar.from = Math.min(bar.from, from);

@@ -65,7 +65,7 @@ const queueMaxDefault = 512;
 const longDocumentsMax = 2;
 /** A process that stops reading to keep what it has is given this time to write it. */
 const keptGraceMs = 30_000;
-/** Apps that had a document read so recently share the processes of `workers`, at least one each. */
+/** Apps whose last document was read so recently share the processes of `workers`, at least one each. */
 const shareMs = 2_000;
 const startRetryMsMax = 5_000;
 /** After so many failed starts in a row, waiting documents are refused instead of waiting longer. */
@@ -178,7 +178,7 @@ export class ParserPool {
   ): Promise<PreparedText> {
     const deadlineMs = this.#options.deadlineMs + (text.length / preparedBytesPerSecond) * 1_000;
     const reply = await this.#execute('prepare', { bytes: text, ...fields }, { ...options, deadlineMs });
-    type Value = Pick<PreparedText, 'lines' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
+    type Value = Pick<PreparedText, 'lines' | 'language' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
     const { hashes, bundleChunks, ...value } = reply.value as Value;
     const blobs = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
     if (blobs.length !== bundleChunks.length + hashes.length)

@@ -1,0 +1,86 @@
+import { lazyPackage } from '../lazy-package.ts';
+import { isStopTerm, readTokens, type StemLanguage } from './terms.ts';
+
+const tinyld = lazyPackage<typeof import('tinyld')>('tinyld');
+
+/** Languages that are told apart: those with a stemmer, and others that would be taken for one of them. */
+const stemmed: Record<string, StemLanguage> = {
+  ar: 'arabic',
+  ca: 'catalan',
+  cs: 'czech',
+  da: 'danish',
+  de: 'german',
+  en: 'english',
+  es: 'spanish',
+  eu: 'basque',
+  fi: 'finnish',
+  fr: 'french',
+  ga: 'irish',
+  hu: 'hungarian',
+  it: 'italian',
+  nl: 'dutch',
+  no: 'norwegian',
+  pt: 'portuguese',
+  ro: 'romanian',
+  ru: 'russian',
+  sl: 'slovene',
+  sv: 'swedish',
+  ta: 'tamil',
+  tr: 'turkish',
+};
+const others = [
+  'bg',
+  'el',
+  'et',
+  'fa',
+  'he',
+  'hi',
+  'hr',
+  'is',
+  'ja',
+  'ko',
+  'lt',
+  'lv',
+  'pl',
+  'sk',
+  'th',
+  'uk',
+  'vi',
+  'zh',
+];
+const toldApart = [...Object.keys(stemmed), ...others];
+
+const charactersMax = 4_000;
+const lettersMin = 20;
+/** How sure the detector must be, from 0 to 1. Titles and lists of names stay below. */
+const accuracyMin = 0.5;
+/** In a text of another language at most this part of the words looks like stop words of the usual one. */
+const stopWordsMax = 0.2;
+
+/**
+ * The language of a text as it is stemmed: `none` where it has no stemmer, `otherwise` where the text does not tell. A
+ * single accent misleads the detector in a short text, so its stop words have to agree.
+ */
+export function detectLanguage(text: string, otherwise: StemLanguage): StemLanguage {
+  const sample = takeSample(text);
+  if ((sample.match(/\p{L}/gu)?.length ?? 0) < lettersMin) return otherwise;
+  const [best] = tinyld().detectAll(sample, { only: toldApart });
+  if (best === undefined || best.accuracy < accuracyMin) return otherwise;
+  const found = stemmed[best.lang] ?? 'none';
+  const usual = shareOfStopWords(sample, otherwise);
+  return usual < stopWordsMax || shareOfStopWords(sample, found) >= usual ? found : otherwise;
+}
+
+/** 0 for a language without a list of them. */
+function shareOfStopWords(text: string, language: StemLanguage): number {
+  const tokens = readTokens(text, language);
+  return tokens.filter(({ term }) => isStopTerm(term, language)).length / Math.max(1, tokens.length);
+}
+
+/** The text, or parts of it from the beginning, the middle and the end. */
+function takeSample(text: string): string {
+  if (text.length <= charactersMax) return text;
+  const part = Math.floor(charactersMax / 3);
+  const middle = Math.floor((text.length - part) / 2);
+  return [text.slice(0, part), text.slice(middle, middle + part), text.slice(-part)].join('\n').toWellFormed();
+}
