@@ -9,7 +9,7 @@ import { type SnippetScore, scoreShingles, scoreSnippets, scoreWords, type WordS
 export const halves = ['tuned', 'untouched', 'all'] as const;
 export type Half = (typeof halves)[number];
 
-type WcxbPage = { id: string; type: string; url: string; text: string; bytes: Uint8Array };
+export type WcxbPage = { id: string; type: string; url: string; text: string; bytes: Uint8Array };
 
 /** The pages of WCXB's development split in DIRECTORY (`dev/html`, `dev/ground-truth`). */
 export function* readWcxb(directory: string, half: Half, type?: string): Generator<WcxbPage> {

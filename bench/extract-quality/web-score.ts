@@ -5,12 +5,12 @@ export type WordScore = { precision: number; recall: number; f1: number };
 
 /** F1 over the multiset of words (`\w+`, lower case), as WCXB scores it. */
 export function scoreWords(reference: string, markdown: string): WordScore {
-  return compare(words(reference.toLowerCase()), words(stripMarkdown(markdown).toLowerCase()));
+  return scoreWordLists(wordsOf(reference.toLowerCase()), wordsOf(stripMarkdown(markdown).toLowerCase()));
 }
 
 /** Precision and recall of runs of four words, as the article-extraction-benchmark scores them. */
 export function scoreShingles(reference: string, markdown: string): WordScore {
-  return compare(shingles(words(reference)), shingles(words(stripMarkdown(markdown))));
+  return scoreWordLists(shingles(wordsOf(reference)), shingles(wordsOf(stripMarkdown(markdown))));
 }
 
 export type SnippetScore = { found: number; missed: number; wrong: number };
@@ -28,7 +28,7 @@ function oneSpace(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim();
 }
 
-function words(text: string): string[] {
+export function wordsOf(text: string): string[] {
   return text.match(/[\p{L}\p{N}_]+/gu) ?? [];
 }
 
@@ -41,7 +41,7 @@ function shingles(list: string[]): string[] {
   );
 }
 
-function compare(truth: string[], given: string[]): WordScore {
+export function scoreWordLists(truth: string[], given: string[]): WordScore {
   if (truth.length === 0 && given.length === 0) return { precision: 1, recall: 1, f1: 1 };
   const left = new Map<string, number>();
   for (const one of truth) left.set(one, (left.get(one) ?? 0) + 1);

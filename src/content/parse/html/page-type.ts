@@ -6,15 +6,32 @@ import { type PageType, pageTypes } from './page-types.ts';
 const signsMin = 10;
 const statement = /^(?:schema:|items:|generator:|og:products?$)/;
 
-/** Classifies a page: the type to which its signals give the most points. A bare page is an article. */
-export function pageTypeOf(facts: PageFacts): PageType {
+/** How probable each type is for a page, from the points of its signals. A bare page is an article. */
+export function typeShares(facts: PageFacts): Record<PageType, number> {
   const signs = pageSignals(facts);
-  if (signs.size < signsMin && ![...signs].some((sign) => statement.test(sign))) return 'article';
+  const bare = signs.size < signsMin && ![...signs].some((sign) => statement.test(sign));
+  return bare ? sharesOf(pageTypes.map((type) => (type === 'article' ? 10 : 0))) : weighSigns(signs);
+}
+
+export function weighSigns(
+  signs: Set<string>,
+  weights: Record<string, readonly number[]> = typeWeights,
+): Record<PageType, number> {
   const points = pageTypes.map(() => 0);
   for (const sign of ['base', ...signs])
-    typeWeights[sign]?.forEach((weight, at) => {
+    weights[sign]?.forEach((weight, at) => {
       points[at] = (points[at] ?? 0) + weight;
     });
-  const best = points.indexOf(Math.max(...points));
-  return pageTypes[best] ?? 'article';
+  return sharesOf(points);
+}
+
+function sharesOf(points: number[]): Record<PageType, number> {
+  const highest = Math.max(...points);
+  const odds = points.map((one) => Math.exp(one - highest));
+  const total = odds.reduce((sum, one) => sum + one, 0);
+  return Object.fromEntries(pageTypes.map((type, at) => [type, (odds[at] ?? 0) / total])) as Record<PageType, number>;
+}
+
+export function likeliestType(shares: Record<PageType, number>): PageType {
+  return pageTypes.reduce((best, type) => (shares[type] > shares[best] ? type : best));
 }

@@ -5,7 +5,7 @@ import { decodeHtml } from './charset.ts';
 import { linkedThings } from './linked-data.ts';
 import { mainContent } from './main/content.ts';
 import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
-import { pageTypeOf } from './page-type.ts';
+import { likeliestType, typeShares } from './page-type.ts';
 import type { PageType } from './page-types.ts';
 import { readStructured, type Structured } from './structured.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits } from './tree.ts';
@@ -54,9 +54,10 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
     missing.add(`links after the first ${pageLimits.linksMax}`);
   }
   const facts = { tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title: metadata.title };
-  const pageType = pageTypeOf(facts);
+  const types = typeShares(facts);
+  const pageType = likeliestType(types);
   const structured = readStructured(root, facts, pageType);
-  const content = mainContent(facts, pageType, metadata.description, structured);
+  const content = mainContent(facts, types, metadata.description, structured);
   const blocks = htmlBlocks(content, { baseUrl: base, keepHidden: true, onCut: (what) => missing.add(what) });
   const markdown = writeMarkdown(blocks).trimEnd();
   return {

@@ -1,27 +1,50 @@
 import type { PageFacts } from '../page-signals.ts';
+import { likeliestType } from '../page-type.ts';
 import type { PageType } from '../page-types.ts';
 import type { Structured } from '../structured.ts';
 import { findFirst, type HtmlElement, type HtmlNode, type HtmlTree, textLength } from '../tree.ts';
 import { articleContent } from './article.ts';
 import { cardsContent } from './cards.ts';
 import { embeddedContent } from './embedded.ts';
-import { productContent } from './product.ts';
+import { type LearnedInput, learnedContent } from './learned.ts';
+import { clone } from './measure.ts';
+import { addStated, productContent } from './product.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
 import { wholePage } from './whole-page.ts';
 
-/** The main content of a page, chosen by the type of the page. */
+/** The main content of a page: what the rules of its type keep and, of a product, the fitted trees keep too. */
 export function mainContent(
-  { tree, title, things }: PageFacts,
-  type: PageType,
+  facts: PageFacts,
+  types: Record<PageType, number>,
   description: string | undefined,
   stated: Structured,
 ): HtmlElement {
+  const { tree, title, things } = facts;
+  const type = likeliestType(types);
   const body = pageBody(tree);
-  const article = (): HtmlElement => articleContent(body, title, description);
-  const content = extract(type, body, article, stated);
+  const ruled = ruledContent(type, body, facts, description, stated);
+  const content = type === 'product' ? chosenContent({ body, title, types, ruled }, stated) : ruled;
   if (textLength(content) >= enoughCharacters) return content;
   // A page rendered by a script may contain its text as data.
   return embeddedContent(tree.embedded, things) ?? content;
+}
+
+function chosenContent(input: LearnedInput, stated: Structured): HtmlElement {
+  const content = learnedContent(input);
+  if (textLength(content) < enoughCharacters) return input.ruled;
+  addStated(content, stated);
+  return content;
+}
+
+/** What the rules of a type keep. */
+export function ruledContent(
+  type: PageType,
+  body: HtmlElement,
+  { title }: PageFacts,
+  description: string | undefined,
+  stated: Structured,
+): HtmlElement {
+  return extract(type, body, () => articleContent(body, title, description), stated);
 }
 
 function extract(type: PageType, body: HtmlElement, article: () => HtmlElement, stated: Structured): HtmlElement {
@@ -63,7 +86,7 @@ function thread(body: HtmlElement): HtmlElement | undefined {
 }
 
 /** The page's content; or its content without scripts, when that is longer. */
-function pageBody({ root, noscript }: HtmlTree): HtmlElement {
+export function pageBody({ root, noscript }: HtmlTree): HtmlElement {
   const body = completeBody(root);
   let best = body;
   let length = textLength(body);
@@ -82,5 +105,5 @@ function completeBody(root: HtmlElement): HtmlElement {
   for (let at = body; at.parent !== undefined; at = at.parent)
     after.push(...at.parent.children.slice(at.parent.children.indexOf(at) + 1));
   if (after.reduce((sum, node) => sum + textLength(node), 0) < enoughCharacters) return body;
-  return { ...body, children: [...body.children, ...after] };
+  return clone({ ...body, children: [...body.children, ...after] }, undefined);
 }

@@ -21,7 +21,7 @@ export function productContent(body: HtmlElement, stated: Structured): HtmlEleme
 }
 
 /** Facts that the page states only in its metadata: name, price and description. */
-function addStated(content: HtmlElement, { name, price, currency, description }: Structured): void {
+export function addStated(content: HtmlElement, { name, price, currency, description }: Structured): void {
   const shown = simplify(textOf(content));
   const lines: [string, string][] = [];
   const add = (tag: string, text: string | undefined, told: string | undefined): void => {
