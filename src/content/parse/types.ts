@@ -38,6 +38,10 @@ export type OcrReport = { pages: number[]; confidence: number };
 
 export type ImageSize = { width: number; height: number };
 
+/** The formats that small pictures are written in. */
+export const pictureFormats = ['webp', 'jpeg', 'png'] as const;
+export type PictureFormat = (typeof pictureFormats)[number];
+
 export type ParseFailure = 'unsupported_content' | 'extraction_failed' | 'timeout';
 
 /** A document that cannot be converted to Markdown. The message is for the sender. */

@@ -19,6 +19,7 @@ import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { startUploads } from '../../uploads.ts';
 import { ownerMember } from '../people/agents-page.tsx';
+import { Thumbnail } from './preview.tsx';
 
 const types: [value: string, name: string][] = [
   ['', 'All types'],
@@ -40,6 +41,7 @@ export function FilesPage() {
   const { page, q, type, owner, sort, folder } = filters;
   const query = {
     page: pageNumber(page),
+    width: 64 as const,
     ...(q === '' ? {} : { search: q }),
     ...(type === '' ? {} : { content_type: type }),
     ...(sort === '' ? {} : { sort: sort as Order }),
@@ -138,11 +140,12 @@ function columnsOf(folder: string, onFolder: (path: string) => void): Column<Sto
       name: 'Name',
       look: 'main',
       sort: ({ filename }) => filename,
-      cell: ({ id, filename, shared }) => {
+      cell: ({ id, filename, shared, picture_url }) => {
         const rest = filename.startsWith(folder) ? filename.slice(folder.length) : filename;
         const slash = rest.indexOf('/', 1);
         return (
           <>
+            <Thumbnail url={picture_url} />
             {slash > 0 ? (
               <button
                 type="button"

@@ -29,10 +29,20 @@ function NoPreview() {
   );
 }
 
+/** The small picture, or the file itself where none can be made. */
 function ImagePreview({ file }: { file: StoredFile }) {
-  const [failed, setFailed] = useState(false);
-  if (failed) return <NoPreview />;
-  return <img className="preview-image" src={file.url} alt={file.filename} onError={() => setFailed(true)} />;
+  const sources = [file.picture_url, file.url].filter((url) => url !== undefined);
+  const [failed, setFailed] = useState(0);
+  const source = sources[failed];
+  if (source === undefined) return <NoPreview />;
+  return <img className="preview-image" src={source} alt={file.filename} onError={() => setFailed(failed + 1)} />;
+}
+
+/** A small picture beside the name of a file, which says what it is. */
+export function Thumbnail({ url }: { url: string | undefined }) {
+  const [failed, setFailed] = useState<string>();
+  if (url === undefined || url === failed) return null;
+  return <img className="thumbnail" src={url} alt="" loading="lazy" onError={() => setFailed(url)} />;
 }
 
 function isText(type: string): boolean {
@@ -88,7 +98,13 @@ function PdfPreview({ file }: { file: StoredFile }) {
     setUrl(objectUrl);
     return () => URL.revokeObjectURL(objectUrl);
   }, [data]);
-  if (!small) return <Empty title="Too large for a preview">Download it to read it.</Empty>;
+  if (!small)
+    return (
+      <>
+        <Thumbnail url={file.picture_url} />
+        <Empty title="Too large for a preview">Download it to read it.</Empty>
+      </>
+    );
   return (
     <Shown loaded={loaded}>
       {() =>
