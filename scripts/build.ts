@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 /*
@@ -18,3 +18,8 @@ for (const name of readdirSync(output, { recursive: true, encoding: 'utf8' }))
   if (name.endsWith('.d.ts') && name !== 'index.d.ts') rmSync(join(output, name));
 // The compiler copies no data.
 copyFileSync(join(root, 'src/http/openapi-examples.json'), join(output, 'http/openapi-examples.json'));
+// Of Swagger UI, the reference needs only these files, not the package with its dependencies.
+const reference = join(output, 'http/reference');
+mkdirSync(reference);
+for (const name of ['swagger-ui-bundle.js', 'swagger-ui-standalone-preset.js', 'swagger-ui.css'])
+  copyFileSync(join(root, 'node_modules/@fastify/swagger-ui/static', name), join(reference, name));

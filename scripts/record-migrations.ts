@@ -20,7 +20,7 @@ const directory = fileURLToPath(new URL('../migrations/', import.meta.url));
 const checksums = join(directory, 'checksums.json');
 const recorded: Record<string, string> = existsSync(checksums) ? JSON.parse(readFileSync(checksums, 'utf8')) : {};
 const again = process.argv[2] === '--again' ? process.argv.slice(3) : [];
-// Set `released` to true in the commit of the release: from then on, no recorded file can be recorded again.
+// The commit of the release sets `released` to true: from then on, no recorded file can be recorded again.
 const release = JSON.parse(readFileSync(join(directory, 'release.json'), 'utf8')) as {
   version: string;
   released: boolean;

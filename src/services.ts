@@ -79,6 +79,8 @@ export type Services = {
 export type ServicesOptions = {
   /** A running database. Default: the configured or the embedded one. */
   database?: DatabaseTarget;
+  /** The same database without a pooler, if `database` is behind one. */
+  directDatabase?: DatabaseTarget | undefined;
   /** The embedded database, if it is starting already. It is stopped with the services. */
   embedded?: Promise<EmbeddedPostgres> | undefined;
   clock?: Clock;
@@ -109,7 +111,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   if (stopTracing !== undefined) started.add('tracing', stopTracing);
   const target = embedded?.address ?? options.database ?? config.databaseUrl;
   if (target === undefined) throw new Error('No database is configured.');
-  const directTarget = (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
+  const directTarget =
+    options.directDatabase ?? (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
   const prepare = config.prepare === 'on';
   const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry', prepare });

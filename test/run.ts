@@ -12,6 +12,7 @@ import { stopOrphan } from '../src/db/postmaster.ts';
 import { migrateJobs } from '../src/jobs/migrate.ts';
 import { createLogger } from '../src/log.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
+import { poolerVariable, startPooler } from './support/pooler.ts';
 
 /*
  * What `npm test` runs: one PostgreSQL and one migrated template database for all test files, then node's own runner.
@@ -20,6 +21,7 @@ import { administrate, runVariable, templateDatabase } from './support/database.
  *   node test/run.ts test/api/kv.test.ts                 one file, or a directory
  *   node test/run.ts test/api --test-name-pattern=quota  options go to `node --test`
  *
+ * QUARRY_TEST_POOLER=1 has the test servers reach the database through PgBouncer in transaction mode.
  * TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases.
  */
 const suites = ['test/rules', 'test/unit', 'test/api', 'test/cli', 'test/browser', 'test/crash', 'test/fuzz'];
@@ -52,15 +54,18 @@ async function main(args: string[]): Promise<number> {
   const external = process.env.TEST_DATABASE_URL;
   const dataDir = mkdtempSync(join(realpathSync(tmpdir()), temporaryPrefix));
   let embedded: EmbeddedPostgres | undefined;
+  let pooler: Awaited<ReturnType<typeof startPooler>> | undefined;
   try {
     if (!external) embedded = await startEmbeddedPostgres({ dataDir, log, settings: fastSettings });
     const target = external || embedded?.address;
     if (target === undefined) throw new Error('There is no database to test on.');
     await createTemplate(target);
+    if (process.env.QUARRY_TEST_POOLER) pooler = await startPooler(target);
     if (interrupted) return 130;
+    const pooled = pooler === undefined ? {} : { [poolerVariable]: String(pooler.port) };
     const child = spawn(process.execPath, testArguments(files, options), {
       stdio: 'inherit',
-      env: { NODE_COMPILE_CACHE: compileCache, ...process.env, [runVariable]: JSON.stringify(target) },
+      env: { NODE_COMPILE_CACHE: compileCache, ...process.env, ...pooled, [runVariable]: JSON.stringify(target) },
     });
     forward = (signal) => child.kill(signal);
     const code = await new Promise<number>((resolve, reject) => {
@@ -69,6 +74,7 @@ async function main(args: string[]): Promise<number> {
     });
     return interrupted ? 130 : code;
   } finally {
+    await pooler?.close();
     await embedded?.stop();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   }

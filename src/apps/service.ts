@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { type Database, production } from '../db/database.ts';
+import { type Database, isForeignKeyViolation, production } from '../db/database.ts';
 import { AppError, found, notFound } from '../errors.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid } from '../ids.ts';
@@ -76,7 +76,7 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
     ): Promise<store.KeyRow & { fullKey: string }> {
       const sandboxId = await chooseKeySandbox(caller, input.sandbox);
       const fullKey = generateCredential(input.type === 'secret' ? 'sk' : 'pk');
-      const row = await store.insertKey(db, {
+      const key = {
         appId: caller.appId,
         id: newUuid(),
         sandboxId,
@@ -84,8 +84,14 @@ export function createAppService({ db, secrets }: { db: Database; secrets: Secre
         name: input.name ?? null,
         hint: fullKey.slice(0, 8),
         digest: digest(fullKey),
-      });
-      return { ...row, fullKey };
+      };
+      try {
+        return { ...(await store.insertKey(db, key)), fullKey };
+      } catch (error) {
+        // The body names the sandbox; elsewhere it is that of the credential.
+        if (input.sandbox !== undefined && isForeignKeyViolation(error)) throw unknownReference('sandbox');
+        throw error;
+      }
     },
 
     listKeys: (caller: Caller, page: PageRequest) => store.listKeys(db, caller, page),

@@ -75,6 +75,11 @@ export function referencePlugin({ React }: System) {
 }
 
 export const referenceStyles = `
+html { box-sizing: border-box; overflow-y: scroll; }
+*, *:before, *:after { box-sizing: inherit; }
+body { margin: 0; background: #fafafa; }
+.topbar .topbar-wrapper > a.link > * { display: none; }
+.topbar .topbar-wrapper > a.link::before { content: ''; width: 40px; height: 40px; background: url('icon.svg') no-repeat; }
 /* Hides the input for another document's address: this page shows only one. */
 .topbar .download-url-wrapper { visibility: hidden; }
 .reference-examples, .reference-search { font-family: sans-serif; color: #3b4151; }
@@ -85,4 +90,46 @@ export const referenceStyles = `
 .reference-examples pre { margin: 0; padding: 12px; overflow-x: auto; background: #1f2733; color: #eef1f5; font-size: 13px; line-height: 1.5; }
 .reference-search { display: block; margin: 20px auto 0; font-size: 14px; font-weight: 600; }
 .swagger-ui .reference-search input { display: block; width: 100%; margin-top: 6px; padding: 10px; border: 1px solid #5f6b7a; border-radius: 4px; font-size: 15px; }
+`;
+
+type SwaggerUi = {
+  SwaggerUIBundle: { (options: object): void; presets: { apis: unknown } };
+  SwaggerUIStandalonePreset: unknown;
+};
+
+/** Starts Swagger UI, in the browser: like the plugin, it can use nothing of this module. */
+export function referenceStart(plugin: unknown, examples: unknown, page: unknown): void {
+  const { SwaggerUIBundle, SwaggerUIStandalonePreset } = page as SwaggerUi;
+  SwaggerUIBundle({
+    url: '/openapi.json',
+    dom_id: '#swagger-ui',
+    presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
+    layout: 'StandaloneLayout',
+    docExpansion: 'none',
+    deepLinking: true,
+    persistAuthorization: false,
+    validatorUrl: null,
+    filter: true,
+    // Swagger UI passes on to its plugins what it does not know.
+    plugins: [plugin],
+    referenceExamples: examples,
+  });
+}
+
+export const referencePage = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Quarry API</title>
+<link rel="icon" type="image/svg+xml" href="/docs/static/icon.svg">
+<link rel="stylesheet" href="/docs/static/swagger-ui.css">
+<link rel="stylesheet" href="/docs/static/reference.css">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="/docs/static/swagger-ui-bundle.js"></script>
+<script src="/docs/static/swagger-ui-standalone-preset.js"></script>
+<script src="/docs/static/reference.js"></script>
+</body>
+</html>
 `;

@@ -1,40 +1,72 @@
-import swaggerUi from '@fastify/swagger-ui';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
+import { notFound } from '../errors.ts';
 import { referenceExamples } from './docs-examples.ts';
-import { referencePlugin, referenceStyles } from './docs-page.ts';
+import { referencePage, referencePlugin, referenceStart, referenceStyles } from './docs-page.ts';
+
+/** In the package, where `scripts/build.ts` copies the files; in a clone, the package that they come from. */
+const places = ['./reference/', '../../node_modules/@fastify/swagger-ui/static/'];
+const copiedTypes: Record<string, string> = {
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'swagger-ui-standalone-preset.js': 'text/javascript; charset=utf-8',
+  'swagger-ui.css': 'text/css; charset=utf-8',
+};
 
 /**
  * The reference at /docs: everything is served from here, with no inline script and no request to another host. Styles
- * stay inline, because the library sets them on its elements.
+ * stay inline, because Swagger UI sets them on its elements. Files are read when they are first requested.
  */
 export async function registerDocs(fastify: FastifyInstance): Promise<void> {
+  const directory = places
+    .map((place) => fileURLToPath(new URL(place, import.meta.url)))
+    .find((place) => existsSync(place));
+  const assets = new Map<string, Asset>();
   await fastify.register(async (scope) => {
     scope.addHook('onRequest', async (_request, reply) => {
       reply.header('content-security-policy', contentSecurityPolicy);
     });
-    await scope.register(swaggerUi, {
-      routePrefix: '/docs',
-      staticCSP: false,
-      logo: { type: 'image/svg+xml', content: icon, href: '/docs' },
-      theme: {
-        title: 'Quarry API',
-        favicon: [{ filename: 'icon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: icon }],
-        css: [{ filename: 'reference.css', content: referenceStyles }],
-      },
-      uiConfig,
+    const schema = { hide: true };
+    for (const path of ['/docs', '/docs/'])
+      scope.get(path, { schema }, (_request, reply) => reply.type('text/html; charset=utf-8').send(referencePage));
+    scope.get('/docs/static/:name', { schema }, (request, reply) => {
+      const { name } = request.params as { name: string };
+      const asset = assets.get(name) ?? createAsset(name, directory);
+      if (asset === undefined) throw notFound();
+      assets.set(name, asset);
+      reply.headers({ etag: asset.tag, 'cache-control': 'no-cache' });
+      if (request.headers['if-none-match'] === asset.tag) return reply.code(304).send();
+      return reply.type(asset.type).send(asset.bytes);
     });
   });
 }
 
-/** Configures the page: Swagger UI passes on what it does not know to its plugins. */
-const uiConfig = {
-  ...{ docExpansion: 'none' as const, deepLinking: true, persistAuthorization: false, validatorUrl: null },
-  ...{ filter: true, plugins: [referencePlugin], referenceExamples },
-};
+type Asset = { type: string; bytes: Buffer; tag: string };
 
-/** The console's icon, for installations without the console. */
-const icon =
-  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Quarry</title><rect width="32" height="32" rx="7" fill="#0f6b5c"/><path d="M7 22h18M10 17h12M13 12h6" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>';
+function createAsset(name: string, directory: string | undefined): Asset | undefined {
+  const own = ownAssets[name];
+  const type = own?.type ?? copiedTypes[name];
+  if (type === undefined || (own === undefined && directory === undefined)) return undefined;
+  const bytes = own === undefined ? readFileSync(join(directory ?? '', name)) : Buffer.from(own.text());
+  return { type, bytes, tag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
+}
+
+const ownAssets: Record<string, { type: string; text: () => string }> = {
+  'reference.css': { type: 'text/css; charset=utf-8', text: () => referenceStyles },
+  'reference.js': {
+    type: 'text/javascript; charset=utf-8',
+    text: () =>
+      `window.onload = () => (${String(referenceStart)})(${String(referencePlugin)}, ${JSON.stringify(referenceExamples)}, window);\n`,
+  },
+  // The console's icon, for installations without the console.
+  'icon.svg': {
+    type: 'image/svg+xml',
+    text: () =>
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Quarry</title><rect width="32" height="32" rx="7" fill="#0f6b5c"/><path d="M7 22h18M10 17h12M13 12h6" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>',
+  },
+};
 
 const contentSecurityPolicy = [
   "default-src 'none'",

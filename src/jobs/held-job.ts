@@ -107,5 +107,20 @@ export async function releaseJobs(
   if (delayMs === 0) await pool.query(announceJobs);
 }
 
+/** Releases jobs that were locked for this pool by a claim whose response was lost: all but those that it knows. */
+export async function releaseOtherJobs(pool: pg.Pool, poolId: string, knownIds: string[]): Promise<void> {
+  const { rows } = await pool.query<{ id: string }>(
+    `select id from graphile_worker._private_jobs
+     where locked_by = $1 and not coalesce(flags ? 'waits', false) and id <> all ($2::bigint[])`,
+    [poolId, knownIds],
+  );
+  if (rows.length > 0)
+    await releaseJobs(
+      pool,
+      poolId,
+      rows.map(({ id }) => id),
+    );
+}
+
 /** Wakes idle workers, as the library does when a job is added. */
 export const announceJobs = `select pg_notify('jobs:insert', '{"r":' || random()::text || ',"count":100}')`;

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { type DatabaseTarget, pgConnection } from '../db/address.ts';
 import { Lanes } from '../lanes.ts';
 import type { Logger } from '../log.ts';
-import { HeldJob } from './held-job.ts';
+import { HeldJob, releaseOtherJobs } from './held-job.ts';
 import { claimJobs, type DueJob, findDueJobs, findTaskIds, lockJobs } from './lane-queue.ts';
 
 type LoopOptions = {
@@ -40,6 +40,9 @@ export class JobLoop {
   #after = '';
   /** There may be due jobs that were not read yet. */
   #isNews = false;
+  /** A claim failed, perhaps after the database had carried it out. */
+  #isUnsure = false;
+  readonly #jobIds = new Set<string>();
   /** There are due jobs whose lanes have no free slot. */
   #isBlocked = false;
   #filling: Promise<void> | undefined;
@@ -71,6 +74,7 @@ export class JobLoop {
     if (this.#stopped) return;
     this.#filling ??= this.#takeDueJobs()
       .catch((error: unknown) => {
+        this.#isUnsure = true;
         if (!this.#stopped) this.#options.log.warn({ err: error }, 'Could not take due jobs');
       })
       .finally(() => {
@@ -81,9 +85,11 @@ export class JobLoop {
 
   /** Takes jobs until none is due or no lane with due jobs has a free slot; then the end of a job starts the next read. */
   async #takeDueJobs(): Promise<void> {
-    const { pool, tasks, concurrency } = this.#options;
+    const { id, pool, tasks, concurrency } = this.#options;
     this.#isNews = false;
     this.#isBlocked = false;
+    if (this.#isUnsure) await releaseOtherJobs(pool, id, [...this.#jobIds]);
+    this.#isUnsure = false;
     this.#tasks ??= await findTaskIds(pool, tasks);
     for (let idlePages = 0; !this.#stopped; ) {
       const from = this.#after;
@@ -140,11 +146,13 @@ export class JobLoop {
   async #run(job: Job, lane: string): Promise<void> {
     const held = new HeldJob(this.#options.pool, this.#options.id, job);
     const startedMs = performance.now();
+    this.#jobIds.add(job.id);
     const failure = await this.#options.run(job).then(
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
     await this.#untilWritten(() => (failure === undefined ? held.complete() : held.fail(failure)));
+    this.#jobIds.delete(job.id);
     this.#lanes.release(lane, performance.now() - startedMs);
     if (this.#isBlocked) this.#fill();
   }

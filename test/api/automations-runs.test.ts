@@ -175,6 +175,26 @@ test('a failed node is named, with its code', async () => {
   assert.equal(bad.error?.code, 'expression_failed');
 });
 
+test('a run says which user invoked it, and nothing when a key or an event did', async () => {
+  const workflow = graphOf({ id: 'start', kind: 'trigger' });
+  const invoked = await client.createAutomation({ workflow, user: world.member.id });
+  const byUser = await server.api<Run>('POST', `/api/v1/automations/${invoked.id}/invoke`, {
+    ...{ key: world.app.publishableKey, token: world.member.token, body: {} },
+  });
+  assert.equal(byUser.body.invoked_by, world.member.id, byUser.text);
+  assert.equal((await client.run(byUser.body.id)).invoked_by, world.member.id);
+  const byKey = await client.invoke(invoked.id);
+  assert.equal('invoked_by' in byKey, false);
+  await client.createAutomation({ workflow, type: 'trigger', trigger: 'bell.rung' });
+  await client.call('POST', '/events', { name: 'bell.rung' });
+  let runs: Run[] = [];
+  while (runs.length === 0) {
+    const listed = await client.call<{ data: Run[] }>('GET', '/automation_runs');
+    runs = listed.body.data.filter((run) => run.event_id !== undefined);
+  }
+  assert.equal(runs[0]?.invoked_by, undefined);
+});
+
 test('a node of kind fail is journalled as one that failed', async () => {
   const run = await client.runGraph(graphOf({ id: 'a', kind: 'fail', message: 'no', code: 'nope' }));
   assert.deepEqual(run.error, { code: 'nope', message: 'no', node_id: 'a' });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import type { Transaction } from '../../src/db/database.ts';
+import { parseId } from '../../src/ids.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import type { TestResource } from '../support/provisioner.ts';
 import { startTestServer } from '../support/server.ts';
@@ -61,6 +62,7 @@ async function createAutomation(): Promise<TestResource> {
 
 const makeOrgSource = async () => createSource({ org: (await makeOrg()).id });
 const makeUser = () => server.provision.user(app);
+const makeSandbox = async () => (await server.provision.sandbox(app)).sandbox;
 const makeOrg = () => server.provision.org(app);
 const cases: Case[] = [
   {
@@ -102,6 +104,10 @@ const cases: Case[] = [
   {
     ...{ what: 'a member, when the team goes', table: 'teams', gone: createTeam, expected: { status: 404 } },
     request: ({ id }) => ['POST', `/teams/${id}/members`, { user: member.id }],
+  },
+  {
+    ...{ what: 'a key', table: 'sandboxes', gone: makeSandbox, expected: { status: 422, field: 'sandbox' } },
+    request: ({ id }) => ['POST', '/keys', { type: 'secret', sandbox: id }],
   },
   {
     ...{ what: 'a personal token', table: 'users', gone: makeUser, expected: { status: 404 } },
@@ -152,6 +158,38 @@ async function pidOf(tx: Transaction): Promise<number> {
   const [row] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
   return row?.pid ?? 0;
 }
+
+test('a file that is deleted while a large PATCH of it is under way stays deleted', async () => {
+  const key = app.secretKey;
+  const person = await server.provision.user(app);
+  const grants = Array.from({ length: 500 }, () => ({
+    ...{ principal_type: 'user', principal: person.id, actions: ['read'] },
+  }));
+  const body = { provider_metadata: { note: 'x'.repeat(200_000) }, acl: { grants } };
+  const create = async () => {
+    const data = { filename: 'a.txt', content_type: 'text/plain', data: 'VGV4dC4=' };
+    return (await server.api<{ id: string }>('POST', '/api/v1/files', { key, body: data })).body.id;
+  };
+  for (let round = 0; round < 10; round++) {
+    const path = `/api/v1/files/${await create()}`;
+    const [changed, deleted] = await Promise.all([
+      server.api('PATCH', path, { key, body }),
+      server.api('DELETE', path, { key }),
+    ]);
+    assert.ok([200, 404].includes(changed.status), changed.text);
+    assert.equal(deleted.status, 204);
+    assert.equal((await server.api('GET', path, { key })).status, 404);
+  }
+  const id = await create();
+  let changed: ReturnType<typeof server.api> | undefined;
+  await server.db.begin(async (tx) => {
+    await tx`delete from files where app_id = ${app.app.uuid} and id = ${parseId('file', id) ?? ''}`;
+    changed = server.api('PATCH', `/api/v1/files/${id}`, { key, body });
+    await waitForLock(tx, changed);
+  });
+  assert.equal((await changed)?.status, 404);
+  assert.equal((await server.api('GET', `/api/v1/files/${id}`, { key })).status, 404);
+});
 
 test('a source or its owner is deleted while contents are pushed, without a deadlock', async () => {
   // Longer than the test may take: a deadlock would show as its timeout.

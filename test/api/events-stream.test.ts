@@ -77,15 +77,14 @@ test('nothing is missed by a stream that opens while changes are being written',
   const writers = [write(), write(), write()];
   const stream = await open(app);
   await stream.take();
-  const before = await server.api<{ data: { filename: string }[]; total_entries: number }>(
-    'GET',
-    '/api/v1/files?page_size=100',
-    { key: app.secretKey },
-  );
+  const before = await server.api<{ data: { filename: string }[] }>('GET', '/api/v1/files?page_size=100', {
+    key: app.secretKey,
+  });
   isReady.resolve();
   await Promise.all(writers);
   const seen = new Set(before.body.data.map(({ filename }) => filename));
-  assert.equal(seen.size, before.body.total_entries);
+  // All are on this page. `total_entries` is counted later, and files are added in between.
+  assert.ok(seen.size < 100);
   while (seen.size < names) seen.add((await stream.take()).data.data.filename);
 });
 

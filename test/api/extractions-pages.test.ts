@@ -31,6 +31,7 @@ before(async () => {
       'Many',
       Array.from({ length: 5_001 }, (_unused, at) => `/page-${at}`),
     ),
+    '/huge': hugePage(),
   });
 });
 after(async () => {
@@ -41,6 +42,20 @@ after(async () => {
 function extract(path: string, mode = 'link') {
   return extractUrl(server, app.secretKey, { url: `${site.origin}${path}`, mode });
 }
+
+/** 5 MB of text. */
+function hugePage(): string {
+  const paragraph = (at: number) => `<p>Paragraph ${at}. ${'Words of one syllable each. '.repeat(160)}</p>`;
+  const paragraphs = Array.from({ length: 1_000 }, (_unused, at) => paragraph(at));
+  return `<html><head><title>Huge</title></head><body><main><h1>Huge</h1>${paragraphs.join('')}</main></body></html>`;
+}
+
+test('a page of 5 MB is read whole and not called damaged', async () => {
+  const { state, outputs } = await extract('/huge');
+  assert.equal(state, 'done', JSON.stringify(outputs));
+  assert.equal(outputs[0]?.truncated, false);
+  assert.match(await outputText(outputs[0]), /Paragraph 999\./);
+});
 
 test('an output of a page has its type and the facts in its metadata', async () => {
   const { outputs } = await extract('/products/sea-anchor');

@@ -45,6 +45,16 @@ test('jobs show how many wait, run, are for later and were given up, and for how
   assert.deepEqual(stuck.sort(), [0, 1]);
 });
 
+test('a job that was active when its process died is counted as crashed', async () => {
+  await addJob(db, 'orphaned_task', {});
+  await db`update graphile_worker._private_jobs j set locked_at = now(), locked_by = 'worker-dead'
+    from graphile_worker._private_tasks t where t.id = j.task_id and t.identifier = 'orphaned_task'`;
+  const name = 'quarry_jobs_crashed_total{task="orphaned_task"}';
+  // The second check that misses the process releases its jobs.
+  while (readSeries((await api('GET', '/metrics')).text).get(name) !== 1)
+    await new Promise((resolve) => setTimeout(resolve, 100));
+});
+
 test('active work is shown by state, with the age of the oldest', async () => {
   const before = await measure();
   assert.equal(before.get('quarry_work{kind="extraction",state="running"}'), undefined);

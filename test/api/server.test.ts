@@ -51,8 +51,13 @@ test('the reference at /docs is served completely by this server, without inline
   for (const source of sources) {
     const { origin, pathname } = new URL(source, `${server.baseUrl}/docs/`);
     assert.equal(origin, server.baseUrl);
-    assert.equal((await server.api('GET', pathname)).status, 200, pathname);
+    const file = await server.api('GET', pathname);
+    assert.equal(file.status, 200, pathname);
+    const headers = { 'if-none-match': file.headers.get('etag') ?? '' };
+    assert.equal((await server.api('GET', pathname, { headers })).status, 304, pathname);
   }
+  for (const path of ['/docs/static/swagger-ui.js', '/docs/static/..%2f..%2fpackage.json', '/docs/other'])
+    assert.equal((await server.api('GET', path)).status, 404, path);
   assert.doesNotMatch(page.text, /<script(?![^>]*\bsrc=)[^>]*>\s*\S/);
 });
 

@@ -79,6 +79,7 @@ test('`npx quarry serve` serves the console, reads documents and computes expres
     assert.equal((await fetch(`${server.url}/readyz`)).status, 200);
     const page = await fetch(`${server.url}/console/`);
     assert.match(await page.text(), /<script type="module"/);
+    assert.equal((await fetch(`${server.url}/docs/static/swagger-ui-bundle.js`)).status, 200);
 
     writeFileSync(join(project, 'report.html'), '<h1>Report</h1><p>All is well.</p>');
     const { stdout } = await quarry('extract', 'report.html');

@@ -69,6 +69,40 @@ test('a live worker keeps its job, however long it takes', async () => {
   finish.resolve();
 });
 
+test('a job that was locked by a claim whose response was lost is taken again', async () => {
+  const began = Promise.withResolvers<string>();
+  const finish = Promise.withResolvers<void>();
+  const ran = Promise.withResolvers<void>();
+  let runs = 0;
+  await start({
+    async first() {
+      runs += 1;
+      const [row] = await database.db<{ lockedBy: string }[]>`
+        select locked_by from graphile_worker._private_jobs where locked_by is not null`;
+      began.resolve(row?.lockedBy ?? '');
+      await finish.promise;
+    },
+    lost: async () => ran.resolve(),
+  });
+  await addJob(database.db, 'first', {});
+  const worker = await began.promise;
+  // What is left behind when the connection breaks after the commit, and before the response.
+  await database.db.begin(async (tx) => {
+    await addJob(tx, 'lost', {}, { key: 'lost' });
+    await tx`update graphile_worker._private_jobs set locked_by = ${worker}, locked_at = now(), attempts = 1 where key = 'lost'`;
+  });
+  await database.db.begin(async (tx) => {
+    await tx`lock table graphile_worker._private_jobs in access exclusive mode`;
+    const end = () => tx`
+      select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'quarry-jobs'
+        and datname = current_database() and wait_event_type = 'Lock'`;
+    while ((await end()).length === 0);
+  });
+  await ran.promise;
+  assert.equal(runs, 1);
+  finish.resolve();
+});
+
 test('a job that is running when its process stops is given back and not counted as failed', async () => {
   const begun = Promise.withResolvers<void>();
   const first = await start({

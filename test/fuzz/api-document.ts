@@ -1,5 +1,5 @@
 /** The parts of openapi.json that the sweep reads. */
-type JsonSchema = {
+export type JsonSchema = {
   $ref?: string;
   type?: string | string[];
   properties?: Record<string, JsonSchema>;

@@ -1,7 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import { actionOf } from '../../src/audit/log.ts';
-import { hashPassword } from '../../src/users/passwords.ts';
 import type { TestServer } from '../support/server.ts';
 import {
   type ApiDocument,
@@ -12,10 +11,13 @@ import {
   sample,
   withValue,
 } from './api-document.ts';
+import { createResources, type Outside, type Resources } from './api-resources.ts';
 import { awkwardJson, awkwardTexts, RawJson } from './awkward-values.ts';
+import { createMcpCheck, list, type McpTool, mcpCases, repliesOf, revision } from './mcp-cases.ts';
 
 type SweepOptions = {
   server: TestServer;
+  outside: Outside;
   /** Sends one of every so many requests; 1 sends all. */
   oneOf: number;
 };
@@ -24,14 +26,23 @@ type SweepReport = {
   requests: number;
   /** The number of responses by status. */
   statuses: Record<string, number>;
-  /** Operations for which no request succeeded. */
+  /** Operations and MCP tools for which no request succeeded. Deletions have no content that could be checked. */
   neverSucceeded: string[];
   slowestMs: number;
   slowest: string;
   problems: string[];
 };
 
-type Case = { name: string; operation: ApiOperation; method: string; template: string; send: Sent };
+type Case = {
+  name: string;
+  isPlain: boolean;
+  operation: ApiOperation;
+  method: string;
+  template: string;
+  /** Built when it is sent: bodies are large. */
+  send(): Sent;
+  tool?: McpTool;
+};
 type Sent = { path: string; headers: Record<string, string>; body?: string };
 
 const parallel = 8;
@@ -39,10 +50,12 @@ const hangMs = 20_000;
 const problemsMax = 200;
 
 /** Sends every parameter and member of every operation with every awkward value. */
-export async function sweepApi({ server, oneOf }: SweepOptions): Promise<SweepReport> {
+export async function sweepApi({ server, outside, oneOf }: SweepOptions): Promise<SweepReport> {
   const document = (await server.api<ApiDocument>('GET', '/openapi.json')).body;
   const fits = createFit(document);
-  const things = await createResources(server);
+  const checkMcp = createMcpCheck();
+  const things = await createResources(server, outside);
+  const tools = await listTools(server, things);
   const report: SweepReport = {
     requests: 0,
     statuses: {},
@@ -52,7 +65,7 @@ export async function sweepApi({ server, oneOf }: SweepOptions): Promise<SweepRe
     problems: [],
   };
   const succeeded = new Set<string>();
-  const cases = everyNth(casesOf(document, things), oneOf);
+  const cases = choose(() => casesOf(document, things, tools), oneOf);
   const work = async () => {
     for (const each of cases) {
       if (report.problems.length >= problemsMax) return;
@@ -63,28 +76,41 @@ export async function sweepApi({ server, oneOf }: SweepOptions): Promise<SweepRe
       report.requests += 1;
       report.statuses[status] = (report.statuses[status] ?? 0) + 1;
       if (tookMs > report.slowestMs) Object.assign(report, { slowestMs: tookMs, slowest: each.name });
-      if (/^2/.test(status)) succeeded.add(each.operation.operationId);
-      const problem = typeof outcome === 'string' ? outcome : problemOf(outcome, each, fits);
+      if (/^[23]/.test(status)) succeeded.add(each.operation.operationId);
+      let problem = typeof outcome === 'string' ? outcome : problemOf(outcome, each, fits);
+      if (
+        problem === undefined &&
+        typeof outcome === 'object' &&
+        each.template.startsWith('/mcp') &&
+        status === '200'
+      ) {
+        const called = checkMcp(outcome.type, outcome.text, each.tool);
+        problem = called.problem;
+        if (called.succeeded && each.tool !== undefined) succeeded.add(each.tool.name);
+      }
       if (problem !== undefined) report.problems.push(`${each.name}: ${problem}`);
     }
   };
   await Promise.all(Array.from({ length: parallel }, work));
   for (const methods of Object.values(document.paths))
-    for (const { operationId } of Object.values(methods))
-      if (!succeeded.has(operationId) && !/^(developer)?(delete|remove|revoke)/i.test(operationId))
-        report.neverSucceeded.push(operationId);
+    for (const [method, { operationId }] of Object.entries(methods))
+      if (!succeeded.has(operationId) && method !== 'delete') report.neverSucceeded.push(operationId);
+  for (const { name } of tools) if (!succeeded.has(name)) report.neverSucceeded.push(name);
   return report;
 }
 
-function* everyNth(cases: Generator<Case>, oneOf: number): Generator<Case> {
+/** The plain request of each operation, while nothing has changed, and then one of every so many awkward ones. */
+function* choose(list: () => Generator<Case>, oneOf: number): Generator<Case> {
+  for (const each of list()) if (each.isPlain) yield each;
   let index = 0;
-  // The first case of each operation is its plain request, which every run sends.
-  for (const each of cases) if (each.name.endsWith(' plain') || index++ % oneOf === 0) yield each;
+  for (const each of list()) if (!each.isPlain && index++ % oneOf === 0) yield each;
 }
 
 type Outcome = { status: number; type: string; text: string };
 
-async function send(server: TestServer, { method, send: { path, headers, body } }: Case): Promise<Outcome | string> {
+async function send(server: TestServer, each: Case): Promise<Outcome | string> {
+  const { method } = each;
+  const { path, headers, body } = each.send();
   const timeout = AbortSignal.timeout(hangMs);
   try {
     const response = await fetch(`${server.baseUrl}${path}`, {
@@ -95,7 +121,7 @@ async function send(server: TestServer, { method, send: { path, headers, body } 
       ...(body === undefined ? {} : { body }),
     });
     const type = response.headers.get('content-type') ?? '';
-    if (type.startsWith('text/event-stream')) {
+    if (type.startsWith('text/event-stream') && !path.startsWith('/mcp')) {
       await response.body?.cancel();
       return { status: response.status, type, text: '' };
     }
@@ -110,7 +136,11 @@ type Fit = (template: string, method: string, status: number, value: unknown) =>
 function problemOf({ status, type, text }: Outcome, { template, method }: Case, fits: Fit): string | undefined {
   if (status >= 500 && status !== 501) return `${status} ${text.slice(0, 200)}`;
   if (!/^application\/json/.test(type)) return status >= 400 ? `${status} is not JSON: ${type}` : undefined;
-  return fits(template, method, status, JSON.parse(text));
+  const value: unknown = JSON.parse(text);
+  // Errors of the protocol are of its own shape.
+  if (template.startsWith('/mcp') && (Array.isArray(value) || Object.hasOwn(value as object, 'jsonrpc')))
+    return undefined;
+  return fits(template, method, status, value);
 }
 
 function createFit(document: ApiDocument): Fit {
@@ -146,148 +176,64 @@ function describe({ instancePath, message }: ErrorObject): string {
   return `${instancePath} ${message}`;
 }
 
-type Resources = {
-  known: Known;
-  /** Resources that some operations use instead, so that they do not change the shared ones. */
-  others: Record<string, Known>;
-  /** Each is sent alone: operations for a secret key, and those for an end user. */
-  headersFor(template: string, callers: string[]): Record<string, string>[];
-  /** Query parameters that an operation needs, although they are not required of every caller. */
-  queries: Record<string, string[]>;
-  /** Members that a body needs in addition to those that its schema requires. */
-  bodies: Record<string, object>;
-};
-
-/** One resource of each kind, so that a request with one awkward value is otherwise valid. */
-async function createResources({ api, provision, db }: TestServer): Promise<Resources> {
-  const app = await provision.app();
-  const user = await provision.user(app);
-  const spareUser = await provision.user(app);
-  const password = 'long enough';
-  const passwordHash = await hashPassword(password);
-  await db`update users set password_hash = ${passwordHash} where app_id = ${app.app.uuid} and id = ${user.uuid}`;
-  const key = app.secretKey;
-  const post = async (path: string, body: object): Promise<string> => {
-    const made = await api<{ id?: string }>('POST', `/api/v1${path}`, { key, body });
-    if (made.status >= 300) throw new Error(`${path}: ${made.text}`);
-    return made.body.id ?? '';
-  };
-  const org = await post('/orgs', { name: 'Org' });
-  await api('PATCH', `/api/v1/users/${user.id}`, { key, body: { org, org_role: 'admin' } });
-  const team = await post('/teams', { name: 'Team', org });
-  const agent = await post('/agents', { name: 'Agent', user: user.id });
-  const file = await post('/files', { filename: 'a.txt', content_type: 'text/plain', data: 'VGV4dC4=', user: user.id });
-  const source = await post('/knowledge_sources', { type: 'knowledge/documents', user: user.id });
-  const invoked = { name: 'A', type: 'invoked', workflow: null, user: user.id };
-  const [automation = '', spare = ''] = await Promise.all([1, 2].map(() => post('/automations', invoked)));
-  for (const each of [automation, spare]) await api('POST', `/api/v1/automations/${each}/activate`, { key });
-  await api('PUT', '/api/v1/secrets/NAME', { key, body: { value: 'x' } });
-  const invoke = async (of: string) =>
-    (await api<{ id: string }>('POST', `/api/v1/automations/${of}/invoke`, { key, body: {} })).body.id;
-  const ingestion = await post(`/knowledge_sources/${source}/ingest`, { content: { data: 'Text.' } });
-  await waitUntil(async () => {
-    const { body } = await api<{ status: string }>('GET', `/api/v1/knowledge_ingestions/${ingestion}`, { key });
-    return body.status === 'succeeded';
+async function listTools({ api }: TestServer, { headersFor }: Resources): Promise<McpTool[]> {
+  const [headers = {}] = headersFor('callMcp', '/mcp', []);
+  const listed = await api('POST', '/mcp', {
+    ...{ headers: { ...headers, ...revision }, body: list },
   });
-  await post('/installations', { agent, kind: 'thread/messages' });
-  const inbound = await api<{ inbound_url: string }>('POST', '/api/v1/installations', {
-    key,
-    body: { agent, kind: 'webhook/inbound' },
-  });
-  await post(`/teams/${team}/members`, { user: user.id, role: 'owner' });
-  const documents = await api<{ data: { id: string }[] }>('GET', '/api/v1/knowledge_documents', { key });
-  const known: Known = {
-    app: app.app.id,
-    user: user.id,
-    org,
-    team,
-    agent,
-    file,
-    source,
-    automation,
-    automation_run: await invoke(automation),
-    thread: await post('/threads', { title: 'Thread', agent }),
-    installation: await post('/installations', { agent, kind: 'thread/messages' }),
-    token: inbound.body.inbound_url.split('/').at(-1),
-    sandbox: (await provision.sandbox(app)).sandbox.id,
-    extraction: await post('/extractions', { file, agent, destination_kind: 'config', destination_path: 'a' }),
-    content_type: 'text/plain',
-    mime_type: 'image/png',
-    data: 'VGV4dC4=',
-    key: 'key',
-    path: 'a/a.md',
-    document: documents.body.data[0]?.id,
-    ingestion,
-    member: user.id,
-    destination_kind: 'storage',
-    query: 'text',
-    slug: 'slug',
-    name: 'NAME',
-    password,
-    nodes: [{ id: 'a', kind: 'complete' }],
-  };
-  return {
-    known,
-    others: {
-      // Both end the sessions of the user whose token the other requests use.
-      updateUser: { user: spareUser.id },
-      revokeUserSessions: { user: spareUser.id },
-      // Another `lookup_key` would make the agent match a path that deletes it.
-      updateAgent: { agent: await post('/agents', { name: 'Spare', user: user.id }) },
-      updateAutomation: { automation: spare },
-      pauseAutomation: { automation: spare },
-      cancelAutomationRun: { automation_run: await invoke(spare) },
-      getKey: { key: await post('/keys', { type: 'publishable' }) },
-      getConfig: { agent },
-    },
-    queries: { getKvEntry: ['user'], getConfig: ['agent'] },
-    headersFor(template, callers) {
-      if (template.startsWith('/protected/')) return [{ authorization: `Bearer ${app.developerToken}` }];
-      if (template.startsWith('/api/v1/auth/')) return [{ 'x-api-key': app.publishableKey }];
-      const asUser = callers.includes('user') ? [{ authorization: `Bearer ${user.token}` }] : [];
-      return [{ 'x-api-key': key }, ...asUser];
-    },
-    bodies: {
-      login: { email: user.email, password },
-      openConsoleSession: { developer_token: app.developerToken },
-      addTeamMember: { agent },
-      removeNamedTeamMember: { agent },
-      createKvEntry: { user: user.id },
-      putKvEntry: { user: user.id },
-      createAgent: { user: user.id },
-      createThread: { user: user.id },
-      createKnowledgeSource: { user: user.id, type: 'knowledge/documents' },
-      ingestBatchIntoKnowledgeSource: { items: [{ content: { data: 'Text.' } }] },
-      ingestIntoKnowledgeSource: { content: { data: 'Text.' } },
-      updateKnowledgeDocument: { content: { data: 'Other text.' } },
-      createExtraction: { file },
-      createAutomation: { user: user.id, type: 'invoked' },
-    },
-  };
+  return repliesOf(listed.headers.get('content-type') ?? '', listed.text)[0]?.result?.tools ?? [];
 }
 
-function* casesOf(document: ApiDocument, { known, others, queries, headersFor, bodies }: Resources): Generator<Case> {
+function* casesOf(document: ApiDocument, resources: Resources, tools: McpTool[]): Generator<Case> {
+  const { known, others, queries, headersFor, bodies } = resources;
   for (const [template, methods] of Object.entries(document.paths))
     for (const [lower, operation] of Object.entries(methods)) {
-      // It speaks JSON-RPC, errors included: test/api/mcp.test.ts.
-      if (template.startsWith('/mcp')) continue;
+      const { operationId } = operation;
       const method = lower.toUpperCase();
+      const action = actionOf(operationId);
+      const all = headersFor(operationId, template, operation['x-callers']);
+      if (template === '/mcp')
+        for (const [index, headers] of all.entries())
+          yield* casesOfMcp(document, resources, tools, { template, operation, headers, isFirst: index === 0 });
       // Deletions name nothing that exists, so that resources stay; only their own parameters are awkward.
-      const action = actionOf(operation.operationId);
       const things =
-        method === 'DELETE' ? { app: known.app, key: 'key', name: 'NAME' } : { ...known, ...others[action] };
-      const body = bodies[action] ?? {};
-      for (const headers of headersFor(template, operation['x-callers']))
+        method === 'DELETE'
+          ? { app: known.app, key: 'key', name: 'NAME' }
+          : { ...known, ...others[action], ...others[operationId] };
+      const body = { ...bodies[action], ...bodies[operationId] };
+      for (const headers of all)
         yield* casesOfOperation(document, {
-          method,
-          template,
-          operation,
-          known: things,
-          headers,
-          body,
+          ...{ method, template, operation, known: things, headers, body },
           queries: queries[action] ?? [],
         });
     }
+}
+
+/** What differs from the plain request: a parameter, or the member of the body at this path. */
+type Change = { parameter?: Parameter; at?: (string | number)[]; value?: unknown };
+
+type McpPlan = { template: string; operation: ApiOperation; headers: Record<string, string>; isFirst: boolean };
+
+function* casesOfMcp(
+  document: ApiDocument,
+  { known, others }: Resources,
+  tools: McpTool[],
+  { template, operation, headers, isFirst }: McpPlan,
+): Generator<Case> {
+  for (const { what, isPlain = false, body, headers: own, tool } of mcpCases(document, tools, known, others)) {
+    // Callers differ in what they may do, not in how arguments are read.
+    if (!isFirst && !isPlain) continue;
+    const texts = Object.entries(own).map(([name, value]) => [name, headerText(value)]);
+    yield {
+      ...{ name: `POST ${template} ${what}`, isPlain, operation, method: 'POST', template },
+      send: () => ({
+        path: template,
+        headers: { ...headers, 'content-type': 'application/json', ...Object.fromEntries(texts) },
+        body: writeJson(body),
+      }),
+      ...(tool === undefined ? {} : { tool }),
+    };
+  }
 }
 
 type Plan = {
@@ -304,27 +250,32 @@ function* casesOfOperation(document: ApiDocument, plan: Plan): Generator<Case> {
   const { method, template, operation, known, headers } = plan;
   const { parameters = [], requestBody } = operation;
   const [[mediaType, content] = []] = Object.entries(requestBody?.content ?? {});
+  const isMcp = template.startsWith('/mcp');
   const isJson = mediaType === 'application/json' && content !== undefined;
-  const plainBody = isJson ? { ...(sample(document, content.schema, known) as object), ...plan.body } : undefined;
-  const build = (change: { parameter?: Parameter; value?: string; body?: string }, what: string): Case => {
-    const name = `${method} ${template} ${what}`;
-    const body = change.body ?? (isJson ? JSON.stringify(plainBody) : mediaType === undefined ? undefined : 'bytes');
-    const path = pathOf(template, parameters, known, change, plan.queries);
-    const type = isJson
-      ? { 'content-type': 'application/json' }
-      : mediaType === undefined
-        ? {}
-        : { 'content-type': 'text/plain', 'x-filename': 'a.txt' };
-    const given: Record<string, string> = { ...headers, ...type };
-    if (change.parameter?.in === 'header') given[change.parameter.name] = headerText(change.value ?? '');
-    return {
-      name,
-      operation,
-      method,
-      template,
-      send: { path, headers: given, ...(body === undefined ? {} : { body }) },
-    };
-  };
+  const plainBody = isMcp
+    ? list
+    : isJson
+      ? { ...(sample(document, content.schema, known) as object), ...plan.body }
+      : undefined;
+  const sendsJson = isJson || isMcp;
+  const type: Record<string, string> = sendsJson
+    ? { 'content-type': 'application/json', ...(isMcp ? revision : {}) }
+    : mediaType === undefined
+      ? {}
+      : { 'content-type': 'text/plain', 'x-filename': 'a.txt' };
+  const build = (change: Change, what: string): Case => ({
+    ...{ name: `${method} ${template} ${what}`, isPlain: what === 'plain', operation, method, template },
+    send: () => {
+      const { parameter, value = '', at } = change;
+      const given = { ...headers, ...type };
+      if (parameter?.in === 'header') given[parameter.name] = headerText(String(value));
+      const json = () => (at === undefined ? JSON.stringify(plainBody) : writeJson(withValue(plainBody, at, value)));
+      return {
+        ...{ path: pathOf(template, parameters, known, change, plan.queries), headers: given },
+        ...(sendsJson ? { body: json() } : mediaType === undefined ? {} : { body: 'bytes' }),
+      };
+    },
+  });
   yield build({}, 'plain');
   for (const parameter of parameters)
     for (const [index, value] of awkwardTexts.entries())
@@ -332,24 +283,24 @@ function* casesOfOperation(document: ApiDocument, plan: Plan): Generator<Case> {
   if (!isJson) return;
   for (const path of memberPaths(document, content.schema))
     for (const [index, value] of [...awkwardTexts, ...awkwardJson].entries())
-      yield build({ body: writeJson(withValue(plainBody, path, value)) }, `body ${path.join('.')} = value ${index}`);
+      yield build({ at: path, value }, `body ${path.join('.')} = value ${index}`);
 }
 
 function pathOf(
   template: string,
   parameters: Parameter[],
   known: Known,
-  change: { parameter?: Parameter; value?: string },
+  { parameter: changed, value }: Change,
   queries: string[],
 ): string {
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
-    const awkward = change.parameter?.in === 'path' && change.parameter.name === name;
-    return percentEncode(awkward ? (change.value ?? '') : String(known[name] ?? 'nothing'));
+    const awkward = changed?.in === 'path' && changed.name === name;
+    return percentEncode(String(awkward ? value : (known[name] ?? 'nothing')));
   });
   const query = parameters
     .filter((parameter) => parameter.in === 'query')
     .flatMap((parameter) => {
-      if (parameter === change.parameter) return [[parameter.name, change.value ?? '']];
+      if (parameter === changed) return [[parameter.name, String(value)]];
       return parameter.required || queries.includes(parameter.name)
         ? [[parameter.name, String(known[parameter.name] ?? 'text')]]
         : [];
@@ -379,9 +330,4 @@ function writeJson(value: unknown): string {
     each instanceof RawJson ? `raw-json-${raw.push(each.text) - 1}` : each,
   );
   return text.replace(/"raw-json-(\d+)"/g, (_, index: string) => raw[Number(index)] ?? '');
-}
-
-async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + hangMs;
-  while (!(await holds())) if (Date.now() > deadline) throw new Error('The document was not indexed in time.');
 }

@@ -14,10 +14,15 @@ export type TestDatabase = {
 };
 
 /** A new database with every migration applied and no rows. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+export const createTestDatabase = () => createDatabase(templateDatabase);
+
+/** A new database without any table. */
+export const createEmptyDatabase = () => createDatabase('template1');
+
+async function createDatabase(template: string): Promise<TestDatabase> {
   const server = serverOfRun();
   const name = `quarry_test_${randomBytes(6).toString('hex')}`;
-  await administrate(server, (sql) => sql`create database ${sql(name)} template ${sql(templateDatabase)}`);
+  await administrate(server, (sql) => sql`create database ${sql(name)} template ${sql(template)}`);
   const target = withDatabase(server, name);
   const db = openDatabase(target, { poolSize: 4, applicationName: 'quarry-test' });
   return {

@@ -6,12 +6,14 @@ import { join } from 'node:path';
 import { type Dispatcher, request as send } from 'undici';
 import type { Clock } from '../../src/clock.ts';
 import { readConfig } from '../../src/config.ts';
+import type { DatabaseTarget } from '../../src/db/address.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createLogger, type LogLevel } from '../../src/log.ts';
 import { createServer, type QuarryServer } from '../../src/server.ts';
 import { createServices, type Services } from '../../src/services.ts';
 import { traceIds } from '../../src/tracing/trace.ts';
 import { createTestDatabase } from './database.ts';
+import { behindPooler } from './pooler.ts';
 import { Provisioner } from './provisioner.ts';
 
 export type TestServerOptions = {
@@ -22,6 +24,8 @@ export type TestServerOptions = {
   logLevel?: LogLevel;
   /** A running server. The new one acts as a second process of the same installation, with its database and secret. */
   beside?: TestServer;
+  /** An installation that exists: its database, data directory and root secret, which the caller removes. */
+  installed?: { target: DatabaseTarget; db: Database; dataDir: string; secret: string };
 };
 
 export type ApiOptions = {
@@ -74,29 +78,38 @@ export type TestServer = {
  */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const { beside } = options;
-  const database = beside
-    ? { target: beside.services.target, db: beside.db, drop: async () => {} }
-    : await createTestDatabase();
+  const installed = beside
+    ? {
+        target: beside.services.directTarget,
+        db: beside.db,
+        dataDir: beside.dataDir,
+        secret: beside.services.config.secret,
+      }
+    : options.installed;
+  const database = installed ? { ...installed, drop: async () => {} } : await createTestDatabase();
   // Processes on one database share one blob store.
-  const dataDir = beside?.dataDir ?? mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
+  const dataDir = installed?.dataDir ?? mkdtempSync(join(tmpdir(), 'quarry-server-test-'));
   const removeAll = async () => {
-    if (beside) return;
+    if (installed) return;
     await database.drop();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   };
+  const pooled = behindPooler(database.target);
   let services: Services | undefined;
   try {
     const config = readConfig({
       PORT: '0',
       QUARRY_DATA_DIR: dataDir,
-      QUARRY_SECRET: beside?.services.config.secret ?? randomBytes(32).toString('hex'),
+      QUARRY_SECRET: installed?.secret ?? randomBytes(32).toString('hex'),
       QUARRY_PARSE_WORKERS: '1',
       QUARRY_DB_POOL: '6',
+      ...(pooled === undefined ? {} : { QUARRY_PREPARE: 'off' }),
       ...options.env,
     });
     const log = createLogger(options.logLevel ?? 'error', config.otlpEndpoint === undefined ? undefined : traceIds);
     services = await createServices(config, log, {
-      database: database.target,
+      database: pooled ?? database.target,
+      directDatabase: database.target,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
     });
     const server = await createServer(services);

@@ -131,7 +131,13 @@ test('a page that is too large to be read whole says what is missing', () => {
   assert.deepEqual(missing(wide), ['columns of a table after the first 500']);
   const spans = `<table><tr><th>Name</th></tr>${'<tr><td rowspan="100" colspan="100">x</td></tr>'.repeat(120)}</table>`;
   assert.match(String(missing(spans)), /spanning cells/);
-  assert.deepEqual(missing('<i>x</i>'.repeat(400_000)), ['everything after the first 400000 elements']);
+});
+
+test('of a page with more than 400,000 elements the first are read, and the rest is said to be missing', () => {
+  const page = parse(article(`<p>The first words. ${'<i>x</i>'.repeat(400_000)}</p><p>The last words.</p>`));
+  assert.deepEqual(page.truncated, ['everything after the first 400000 elements']);
+  assert.match(page.markdown, /The first words/);
+  assert.doesNotMatch(page.markdown, /The last words/);
 });
 
 test('a table of more than 50,000 cells is whole', () => {

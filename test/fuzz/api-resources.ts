@@ -1,0 +1,317 @@
+import { parseId } from '../../src/ids.ts';
+import { hashPassword } from '../../src/users/passwords.ts';
+import { AutomationsClient, graphOf } from '../support/automations.ts';
+import type { startProvider } from '../support/oidc-provider.ts';
+import type { TestApp, TestUser } from '../support/provisioner.ts';
+import { pixel } from '../support/reference/tenants.ts';
+import type { TestServer } from '../support/server.ts';
+import { setJobAside } from '../support/set-aside-job.ts';
+import type { Known } from './api-document.ts';
+
+/** What requests name, so that each operation can succeed. Keys are operations, of both kinds unless one is named. */
+export type Resources = {
+  known: Known;
+  /** Resources that some operations use instead, so that they do not change the shared ones. */
+  others: Record<string, Known>;
+  /** Each is sent alone: operations for a secret key, and those for an end user. */
+  headersFor(operationId: string, template: string, callers: string[]): Record<string, string>[];
+  /** Query parameters that an operation needs, although they are not required of every caller. */
+  queries: Record<string, string[]>;
+  /** Members that a body needs in addition to those that its schema requires. */
+  bodies: Record<string, object>;
+};
+
+/** A server of the world outside: a page to send webhooks to, and an issuer of identities. */
+export type Outside = { origin: string; provider: Awaited<ReturnType<typeof startProvider>> };
+
+type World = { server: TestServer; outside: Outside; app: TestApp; user: TestUser; password: string };
+type Made = { id: string };
+/** The body that creating a resource returns. */
+type Create = <Body = Made>(path: string, body?: object) => Promise<Body>;
+
+/** One resource of each kind, so that a request with one awkward value is otherwise valid. */
+export async function createResources(server: TestServer, outside: Outside): Promise<Resources> {
+  const { api, provision, db } = server;
+  const app = await provision.app();
+  const user = await provision.user(app);
+  const password = 'long enough';
+  const passwordHash = await hashPassword(password);
+  await db`update users set password_hash = ${passwordHash} where app_id = ${app.app.uuid} and id = ${user.uuid}`;
+  const key = app.secretKey;
+  const create: Create = async <Body>(path: string, body?: object) => {
+    const made = await api<Body>('POST', `/api/v1${path}`, { key, ...(body === undefined ? {} : { body }) });
+    if (made.status >= 300) throw new Error(`${path}: ${made.text}`);
+    return made.body;
+  };
+  const post = async (path: string, body?: object): Promise<string> => (await create(path, body)).id;
+  const world = { server, outside, app, user, password };
+
+  const org = await post('/orgs', { name: 'Org' });
+  await api('PATCH', `/api/v1/users/${user.id}`, { key, body: { org, org_role: 'admin' } });
+  const team = await post('/teams', { name: 'Team', org });
+  const agent = await post('/agents', { name: 'Agent', user: user.id });
+  const file = await post('/files', { filename: 'a.txt', content_type: 'text/plain', data: 'VGV4dC4=', user: user.id });
+  await api('PUT', '/api/v1/secrets/NAME', { key, body: { value: 'x' } });
+  await api('PUT', '/api/v1/kv/kept', { key, body: { value: 'x', user: user.id } });
+  await create(`/teams/${team}/members`, { user: user.id, role: 'owner' });
+  const knowledge = await createKnowledge(server, create, key, user.id);
+  const automations = await createAutomations(world, create);
+  const webhooks = await createWebhooks(outside, create);
+  const installations = await createInstallations(server, create, key, agent);
+  const signIn = await createSignIn(world, create);
+  const jobs = await setJobsAside(world);
+
+  const known: Known = {
+    app: app.app.id,
+    user: user.id,
+    ...{ org, team, agent, file, ...knowledge, automation: automations.automation, automation_run: automations.run },
+    thread: await post('/threads', { title: 'Thread', agent }),
+    installation: await post('/installations', { agent, kind: 'thread/messages' }),
+    token: installations.token,
+    sandbox: (await provision.sandbox(app)).sandbox.id,
+    extraction: await post('/extractions', { file, agent, destination_kind: 'config', destination_path: 'a' }),
+    webhook: webhooks.webhook,
+    identity_issuer: signIn.issuer,
+    content_type: 'text/plain',
+    mime_type: 'image/png',
+    data: 'VGV4dC4=',
+    key: 'key',
+    path: 'a/a.md',
+    member: user.id,
+    destination_kind: 'storage',
+    query: 'text',
+    slug: 'slug',
+    name: 'NAME',
+    password,
+    nodes: [{ id: 'a', kind: 'complete' }],
+  };
+  const spareUser = await provision.user(app);
+  const spareAgent = async (name: string) => post('/agents', { name, user: user.id });
+  const hook = { url: `${outside.origin}/hook`, events: ['order.paid'] };
+  return {
+    known,
+    others: {
+      // Both end the sessions of the user whose token the other requests use.
+      updateUser: { user: spareUser.id },
+      revokeUserSessions: { user: spareUser.id },
+      // Another `lookup_key` would make the agent match a path that deletes it.
+      updateAgent: { agent: await spareAgent('Spare') },
+      developerUpdateAgent: { agent: await spareAgent('Another') },
+      getKey: { key: await post('/keys', { type: 'publishable' }) },
+      getConfig: { agent },
+      ...(await createFileUrls(create, file, user.id)),
+      ...automations.others,
+      ...webhooks.others,
+      ...installations.others,
+      ...signIn.others,
+      ...jobs,
+    },
+    queries: {
+      getKvEntry: ['user'],
+      listKvEntriesByKey: ['user'],
+      watchKvEntries: ['user'],
+      getConfig: ['agent'],
+      finishExternalSignIn: ['code', 'state'],
+    },
+    headersFor(operationId, template, callers) {
+      if (operationId in signIn.headers) return [signIn.headers[operationId] ?? {}];
+      if (template.startsWith('/protected/')) return [{ authorization: `Bearer ${app.developerToken}` }];
+      if (template.startsWith('/api/v1/auth/')) return [{ 'x-api-key': app.publishableKey }];
+      const asUser = callers.includes('user') ? [{ authorization: `Bearer ${user.token}` }] : [];
+      return [{ 'x-api-key': key }, ...asUser];
+    },
+    bodies: {
+      ...signIn.bodies,
+      openConsoleSession: { developer_token: app.developerToken },
+      developerCreateUser: { email: 'another@example.test' },
+      addTeamMember: { agent },
+      developerAddTeamMember: { agent: await spareAgent('Other') },
+      removeNamedTeamMember: { agent },
+      createKvEntry: { user: user.id },
+      putKvEntry: { user: user.id },
+      incrementKvEntry: { key: 'count', user: user.id },
+      batchKvEntries: { user: user.id },
+      createAgent: { user: user.id },
+      createThread: { user: user.id },
+      createKnowledgeSource: { user: user.id, type: 'knowledge/documents' },
+      ingestBatchIntoKnowledgeSource: { items: [{ content: { data: 'Text.' } }] },
+      ingestIntoKnowledgeSource: { content: { data: 'Text.' } },
+      updateKnowledgeDocument: { content: { data: 'Other text.' } },
+      createExtraction: { file },
+      createAutomation: { user: user.id, type: 'invoked' },
+      createWebhook: hook,
+    },
+  };
+}
+
+async function createKnowledge({ api }: TestServer, create: Create, key: string, user: string) {
+  const source = (await create('/knowledge_sources', { type: 'knowledge/documents', user })).id;
+  const ingestion = (await create(`/knowledge_sources/${source}/ingest`, { content: { data: 'Text.' } })).id;
+  await waitUntil(async () => {
+    const { body } = await api<{ status: string }>('GET', `/api/v1/knowledge_ingestions/${ingestion}`, { key });
+    return body.status === 'succeeded';
+  });
+  const documents = await api<{ data: Made[] }>('GET', '/api/v1/knowledge_documents', { key });
+  return { source, ingestion, document: documents.body.data[0]?.id };
+}
+
+/** Runs that wait for a worker, that wait for a signal, and that have ended: what each operation needs. */
+async function createAutomations({ server, app, user }: World, create: Create) {
+  const client = new AutomationsClient(server, app);
+  const [automation, spare] = await Promise.all([1, 2].map(() => client.createAutomation({ user: user.id })));
+  const run = async (of = spare) => (await client.invoke(of?.id ?? '')).id;
+  const ended = async () => {
+    const id = await run(automation);
+    await create(`/automation_runs/${id}/cancel`);
+    return id;
+  };
+  const { id: waiting } = await client.createAutomation({
+    workflow: graphOf(
+      { id: 'start', kind: 'trigger', on_success: 'wait' },
+      { id: 'wait', kind: 'wait_for_signal', name: 'NAME' },
+    ),
+  });
+  const signalled = async () => {
+    const { id } = await client.invoke(waiting);
+    await client.waitUntilWaiting(id);
+    return id;
+  };
+  return {
+    automation: automation?.id ?? '',
+    run: await run(automation),
+    others: {
+      updateAutomation: { automation: spare?.id },
+      pauseAutomation: { automation: spare?.id },
+      getAutomationVersion: { automation: waiting, version: '1' },
+      cancelAutomationRun: { automation_run: await run() },
+      developerCancelAutomationRun: { automation_run: await run() },
+      retryAutomationRun: { automation_run: await ended() },
+      developerRetryAutomationRun: { automation_run: await ended() },
+      signalAutomationRun: { automation_run: await signalled(), name: 'NAME' },
+      developerSignalAutomationRun: { automation_run: await signalled(), name: 'NAME' },
+      cancel_run: { run: await run() },
+      retry_run: { run: await ended() },
+      signal_run: { run: await signalled(), name: 'NAME' },
+    },
+  };
+}
+
+async function createWebhooks({ origin }: Outside, create: Create) {
+  const webhook = async () => (await create('/webhooks', { url: `${origin}/hook`, events: ['order.paid'] })).id;
+  const [shared, paused, changed] = [await webhook(), await webhook(), await webhook()];
+  const { id: delivery } = await create(`/webhooks/${shared}/test`);
+  return {
+    webhook: shared,
+    others: {
+      pauseWebhook: { webhook: paused },
+      updateWebhook: { webhook: changed },
+      redeliverWebhookDelivery: { webhook: shared, delivery },
+    },
+  };
+}
+
+/** Installations that receive posts: one for them, the others to rotate its address and set its secret. */
+async function createInstallations({ api }: TestServer, create: Create, key: string, agent: string) {
+  const inbound = async () => {
+    const { id, inbound_url: url } = await create<Made & { inbound_url: string }>('/installations', {
+      ...{ agent, kind: 'webhook/inbound' },
+    });
+    const found = await api<{ data: Made[] }>('GET', `/api/v1/knowledge_sources?installation=${id}`, { key });
+    return { token: url.split('/').at(-1), source: found.body.data[0]?.id };
+  };
+  const { token, source } = await inbound();
+  return {
+    token,
+    others: {
+      getInboundUrl: { source },
+      rotateInboundUrl: { source: (await inbound()).source },
+      setInboundSecret: { source: (await inbound()).source },
+    },
+  };
+}
+
+/** Addresses that open a file without another credential. */
+async function createFileUrls(create: Create, file: string, user: string): Promise<Record<string, Known>> {
+  const picture = { filename: 'a.png', mime_type: 'image/png', data: pixel };
+  const agent = await create<{ profile_picture: { url: string } }>('/agents', {
+    ...{ name: 'Pictured', user, profile_picture: picture },
+  });
+  const org = await create<{ logo: { url: string } }>('/orgs', { name: 'Pictured', logo: picture });
+  const image = { filename: 'b.png', content_type: 'image/png', data: pixel };
+  const shared = await create<{ share_url: string; url: string }>('/files', { ...image, share: true });
+  const link = await create<{ url: string }>('/files/upload_urls', {
+    filename: 'c.txt',
+    content_type: 'text/plain',
+    user,
+  });
+  const of = (url: string): Known => {
+    const { pathname, searchParams } = new URL(url);
+    return { file: pathname.split('/').at(-2) ?? file, ...Object.fromEntries(searchParams) };
+  };
+  return {
+    fetchFileAvatar: of(agent.profile_picture.url),
+    fetchFileOrgLogo: of(org.logo.url),
+    fetchSharedFile: of(shared.share_url),
+    downloadFile: of(shared.url),
+    uploadFileByUrl: of(link.url),
+  };
+}
+
+/** A session to refresh, one of the console, and a sign-in at an issuer that is almost complete. */
+async function createSignIn({ server: { api }, outside, app, user, password }: World, create: Create) {
+  const client = { client_id: 'console', client_secret: 'console-secret' };
+  const audience = 'https://quarry.example';
+  const { id: issuer } = await create('/identity_issuers', {
+    ...{ issuer: outside.provider.issuer, audience, create_users: true, console: client },
+  });
+  const publishable = { publishable_key: app.publishableKey };
+  const login = { email: user.email, password };
+  const session = await api<{ refresh_token: string }>('POST', '/api/v1/auth/login', {
+    ...{ key: app.publishableKey, body: login },
+  });
+  const opened = await api<{ csrf_token: string }>('POST', '/console/session', {
+    body: { developer_token: app.developerToken },
+  });
+  const started = await api<{ url: string }>('POST', '/console/oidc/start', {
+    body: { ...publishable, identity_issuer: issuer },
+  });
+  const callback = new URL(await outside.provider.signIn(started.body.url, 'ada'));
+  return {
+    issuer,
+    headers: {
+      getConsoleSession: { cookie: cookieOf(opened.headers) },
+      finishExternalSignIn: { cookie: cookieOf(started.headers) },
+      getMcpResourceMetadata: {},
+    } as Record<string, Record<string, string>>,
+    others: {
+      listSignInIssuers: publishable,
+      startExternalSignIn: publishable,
+      finishExternalSignIn: Object.fromEntries(callback.searchParams),
+      getMcpResourceMetadata: { key: app.publishableKey },
+      callAppMcp: { key: app.publishableKey },
+    },
+    bodies: {
+      login,
+      refreshSession: { refresh_token: session.body.refresh_token },
+      createIdentityIssuer: { issuer: 'https://one.example.com', audience },
+      developerCreateIdentityIssuer: { issuer: 'https://two.example.com', audience },
+      startExternalSignIn: { ...publishable, identity_issuer: issuer },
+    },
+  };
+}
+
+function cookieOf(headers: Headers): string {
+  return (headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+}
+
+async function setJobsAside({ server: { api, services }, app }: World): Promise<Record<string, Known>> {
+  const appId = parseId('app', app.app.id) ?? '';
+  for (const number of [1, 2]) await setJobAside(services.db, 'embed_documents', { appId, number });
+  const { body } = await api<{ data: Made[] }>('GET', '/api/v1/jobs', { key: app.secretKey });
+  return { retrySetAsideJob: { job: body.data[0]?.id }, developerRetrySetAsideJob: { job: body.data[1]?.id } };
+}
+
+async function waitUntil(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (!(await holds())) if (Date.now() > deadline) throw new Error('The document was not indexed in time.');
+}
