@@ -26,8 +26,8 @@ async function readPixels(bytes: Uint8Array, width: number): Promise<RgbaImage> 
   if (kind === 'pdf') return readPage(bytes, width);
   const size = imageSize(bytes);
   if (!size) throw failed('The picture is damaged or truncated.');
-  if (size.width * size.height > parseLimits.imagePixelsMax)
-    throw failed(`The picture has more than ${parseLimits.imagePixelsMax / 1_000_000} million pixels.`);
+  if (size.width * size.height > parseLimits.smallPicturePixelsMax)
+    throw failed(`The picture has more than ${parseLimits.smallPicturePixelsMax / 1_000_000} million pixels.`);
   let picture: RgbaImage;
   try {
     picture = await decodePicture(kind, bytes);
