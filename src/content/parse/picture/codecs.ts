@@ -1,3 +1,4 @@
+/// <reference path="./omggif.d.ts" />
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { GifReader } from 'omggif';
