@@ -1,8 +1,9 @@
 /**
  * Key-value storage against bare routes on the same PostgreSQL, and lists over a million entries against a thousand.
- *   node bench/kv.ts [--seconds 5] [--rounds 3] [--entries 1000000] [--only requests|lists]
- * Requests: GET and PUT at 64 connections as one end user and as a secret key, each beside a bare Fastify + postgres.js
- * route that does the same point select or durable upsert. Servers run as processes of their own, in turns.
+ *   node bench/kv.ts [--seconds 5] [--rounds 3] [--entries 1000000] [--only requests|lists] [--load increment]
+ * Requests at 64 connections as one end user, GET and PUT also as a secret key: GET, GET of what has not changed (304),
+ * PUT, increments, batches and pages of kv_entries, each beside a bare Fastify + postgres.js route with the statement that
+ * does the same. Servers run as processes of their own, in turns. bench/streams.ts measures watches.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -17,6 +18,7 @@ import { migrate } from '../src/db/migrate.ts';
 import { createLogger } from '../src/log.ts';
 import { benchSecret, createFixture, type Fixture } from './kv/fixture.ts';
 import { measureLists } from './kv/lists.ts';
+import { createLoads, type Load, readTags } from './kv/loads.ts';
 
 const { values } = parseArgs({
   options: {
@@ -24,6 +26,7 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '3' },
     entries: { type: 'string', default: '1000000' },
     only: { type: 'string' },
+    load: { type: 'string' },
   },
 });
 const connections = 64;
@@ -53,17 +56,18 @@ try {
 
 /** `cpu`: microseconds of the server process per request, which is more reliable than the rate on a shared machine. */
 type Result = { rate: number; p99: number; cpu: number; errors: number };
-type Load = { name: string; server: 'bare' | 'quarry'; against?: string; request: autocannon.Request; varied: boolean };
-
 async function measureRequests(fixture: Fixture): Promise<void> {
   const running = { bare: await startServer('bare'), quarry: await startServer('quarry') };
   try {
-    for (const method of ['GET', 'PUT'] as const) {
+    const kinds = Object.keys(createLoads(fixture, new Map())).filter((kind) => kind === (values.load ?? kind));
+    for (const kind of kinds) {
+      // Earlier loads have changed entries, and with them their tags.
+      const tags = kind === 'GET, unchanged' ? await readTags(running.quarry.url, fixture) : new Map<string, string>();
+      const loads = createLoads(fixture, tags)[kind] ?? [];
       const results = new Map<string, Result[]>();
-      const loads = loadsOf(method, fixture);
       for (let round = 0; round <= Number(values.rounds); round++)
         for (const load of loads) {
-          const result = await run(running[load.server], load, fixture, round === 0 ? 2 : Number(values.seconds));
+          const result = await run(running[load.server], load, round === 0 ? 2 : Number(values.seconds));
           // The first round only warms up.
           if (round > 0) results.set(load.name, [...(results.get(load.name) ?? []), result]);
         }
@@ -71,7 +75,7 @@ async function measureRequests(fixture: Fixture): Promise<void> {
         const own = median(results.get(load.name) ?? []);
         const base = load.against === undefined ? undefined : median(results.get(load.against) ?? []);
         console.log(
-          `${method} ${load.name.padEnd(26)} ${own.rate.toFixed(0).padStart(7)}/s  p99 ${own.p99.toFixed(1).padStart(6)} ms  cpu ${own.cpu.toFixed(0).padStart(4)} µs` +
+          `${kind} ${load.name.padEnd(26)} ${own.rate.toFixed(0).padStart(7)}/s  p99 ${own.p99.toFixed(1).padStart(6)} ms  cpu ${own.cpu.toFixed(0).padStart(4)} µs` +
             `${own.errors > 0 ? `  ${own.errors} ERRORS` : ''}` +
             (base
               ? `  ratio ${(own.rate / base.rate).toFixed(2)}, p99 ${(own.p99 / base.p99).toFixed(2)}, cpu ${(own.cpu / base.cpu).toFixed(2)}`
@@ -84,66 +88,13 @@ async function measureRequests(fixture: Fixture): Promise<void> {
   }
 }
 
-function loadsOf(method: 'GET' | 'PUT', { user, secretKey }: Fixture): Load[] {
-  const json = { 'content-type': 'application/json' };
-  const path = method === 'GET' ? '/kv/{key}' : '/kv/{key}';
-  const asUser = { ...json, authorization: `Bearer ${user.token}` };
-  const asServer = { ...json, 'x-api-key': secretKey };
-  const query = method === 'GET' ? `?user=${user.id}` : '';
-  const loads: Load[] = [
-    { name: 'bare', server: 'bare', request: { method, path, headers: json }, varied: false },
-    {
-      name: 'as a user',
-      server: 'quarry',
-      against: 'bare',
-      request: { method, path: `/api/v1${path}`, headers: asUser },
-      varied: false,
-    },
-    {
-      name: 'as a server',
-      server: 'quarry',
-      against: 'bare',
-      request: { method, path: `/api/v1${path}${query}`, headers: asServer },
-      varied: false,
-    },
-  ];
-  if (method === 'GET') return loads;
-  return [
-    ...loads,
-    ...loads.map((load) => ({
-      ...load,
-      name: `${load.name}, other sizes`,
-      varied: true,
-      ...(load.against ? { against: 'bare, other sizes' } : {}),
-    })),
-  ];
-}
-
-async function run(server: BenchServer, load: Load, fixture: Fixture, seconds: number): Promise<Result> {
-  const { method, path = '', headers = {} } = load.request;
-  const asServer = 'x-api-key' in headers;
-  const requests = Array.from({ length: 2_000 }, (_, i) => ({
-    method,
-    path: path.replace('{key}', fixture.keys[(i * 7919) % fixture.keys.length] ?? ''),
-    headers,
-    ...(method === 'PUT'
-      ? {
-          body: JSON.stringify({
-            value: 'v'.repeat(load.varied ? 80 + ((i * 31) % 41) : 100),
-            ...(asServer ? { user: fixture.user.id } : {}),
-          }),
-        }
-      : {}),
-  }));
+async function run(server: BenchServer, { requests, status }: Load, seconds: number): Promise<Result> {
   const cpuBefore = cpuSeconds(server);
-  const result = await autocannon({
-    url: server.url,
-    connections,
-    duration: seconds,
-    requests: requests as autocannon.Request[],
-  });
+  const result = await autocannon({ url: server.url, connections, duration: seconds, requests });
   const cpu = ((cpuSeconds(server) - cpuBefore) / result.requests.total) * 1_000_000;
-  return { rate: result['2xx'] / result.duration, p99: result.latency.p99, cpu, errors: result.non2xx + result.errors };
+  const good = status === 304 ? result['3xx'] : result['2xx'];
+  const total = result['1xx'] + result['2xx'] + result['3xx'] + result['4xx'] + result['5xx'];
+  return { rate: good / result.duration, p99: result.latency.p99, cpu, errors: total - good + result.errors };
 }
 
 function median(results: Result[]): Result {

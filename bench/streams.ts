@@ -1,7 +1,8 @@
 /**
- * Many open event streams in one server process, each of a run of its own: memory, and how long an update takes to
- * reach one of them and all of them; beside it a bare node:http server that holds as many idle streams.
- *   node bench/streams.ts [--streams 10000] [--updates 300]
+ * Many open event streams in one server process, each of a run of its own, then each of the entries of a user of its own:
+ * memory, and how long a change takes to reach one of them and all of them; beside them a bare node:http server that holds
+ * as many idle streams.
+ *   node bench/streams.ts [--streams 10000] [--updates 300] [--only runs|watches]
  * Needs as many open files as streams, in the server and here (ulimit -n).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -10,14 +11,18 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { openDatabase, production } from '../src/db/database.ts';
+import { openDatabase } from '../src/db/database.ts';
 import { findEmbeddedPostgres } from '../src/db/embedded.ts';
-import { announceChange } from '../src/http/sse.ts';
-import { formatId, newUuid, parseId } from '../src/ids.ts';
+import { newUuid, parseId } from '../src/ids.ts';
 import { startServe } from '../test/support/serve.ts';
+import { type Kind, runs, watches } from './streams/kinds.ts';
 
 const { values } = parseArgs({
-  options: { streams: { type: 'string', default: '10000' }, updates: { type: 'string', default: '300' } },
+  options: {
+    streams: { type: 'string', default: '10000' },
+    updates: { type: 'string', default: '300' },
+    only: { type: 'string' },
+  },
 });
 const streamCount = Number(values.streams);
 const openAtOnce = 50;
@@ -34,77 +39,65 @@ const bareMb = residentMb(bareChild);
 for (const stream of bareStreams) stream.socket.destroy();
 bareChild.kill();
 
-const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
-const server = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error' });
-try {
-  const credentials = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Record<string, string>;
-  const address = findEmbeddedPostgres(dataDir);
-  if (!address) throw new Error('The embedded database does not run.');
-  const db = openDatabase(address, { poolSize: 2, applicationName: 'bench' });
-  const appId = parseId('app', credentials.app ?? '') ?? '';
-  const automationId = newUuid();
-  const runs = Array.from({ length: streamCount }, newUuid);
-  await db`insert into automations (app_id, id, sandbox_id, name, type) values (${appId}, ${automationId}, ${production}, 'b', 'invoked')`;
-  await db`insert into automation_runs (app_id, id, sandbox_id, automation_id, type, status, payload)
-    select ${appId}, id, ${production}, ${automationId}, 'invoked', 'running', '{}' from unnest(${runs}::uuid[]) id`;
+for (const kind of [runs, watches]) if (values.only === undefined || values.only === kind.name) await measure(kind);
 
-  const idleMb = residentMb(server);
-  const openedAt = performance.now();
-  const path = (n: number) => `/api/v1/automation_runs/${formatId('automationRun', runs[n] ?? '')}/stream`;
-  const streams = await openAll(Number(new URL(server.baseUrl).port), path, {
-    'x-api-key': credentials.secret_key ?? '',
-  });
-  const openMs = performance.now() - openedAt;
-  const fullMb = residentMb(server);
-  print(`${streamCount} streams opened`, `${openMs.toFixed(0)} ms`);
-  print(
-    'memory of the server',
-    `${fullMb} MB in all, ${fullMb - idleMb} MB for the streams; bare node:http ${bareMb} MB`,
-  );
+/** Opens the streams of a kind at a server of its own, and changes what they show. */
+async function measure(kind: Kind): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
+  const server = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error' });
+  try {
+    const credentials = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Record<string, string>;
+    const address = findEmbeddedPostgres(dataDir);
+    if (!address) throw new Error('The embedded database does not run.');
+    const db = openDatabase(address, { poolSize: 2, applicationName: 'bench' });
+    const appId = parseId('app', credentials.app ?? '') ?? '';
+    const ids = Array.from({ length: streamCount }, newUuid);
+    await kind.prepare(db, appId, ids);
 
-  const delays: number[] = [];
-  for (let update = 0; update < Number(values.updates); update++) {
-    const n = (update * 7_919) % streamCount;
-    const stream = streams[n];
-    const run = runs[n];
-    if (!stream || run === undefined) continue;
-    const arrived = stream.next();
-    const start = performance.now();
-    await db.begin(async (tx) => {
-      await tx`update automation_runs
-        set version = version + 1,
-        changes = note_change(changes, version + 1, status, now(), null)
-        where app_id = ${appId} and id = ${run}`;
-      await announceChange(tx, 'run', appId, run);
+    const idleMb = residentMb(server);
+    const openedAt = performance.now();
+    const streams = await openAll(Number(new URL(server.baseUrl).port), (n) => kind.path(ids[n] ?? ''), {
+      'x-api-key': credentials.secret_key ?? '',
     });
-    await arrived;
-    delays.push(performance.now() - start);
-  }
-  delays.sort((a, b) => a - b);
-  const at = (share: number) => (delays[Math.floor(delays.length * share)] ?? Number.NaN).toFixed(1);
-  print('an update to one stream, commit included', `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`);
+    const openMs = performance.now() - openedAt;
+    const fullMb = residentMb(server);
+    print(`${streamCount} ${kind.name} opened`, `${openMs.toFixed(0)} ms`);
+    const perStream = (((fullMb - idleMb) * 1_024) / streamCount).toFixed(1);
+    print(
+      'memory of the server',
+      `${fullMb} MB in all, ${fullMb - idleMb} MB for the streams (${perStream} KiB each); bare node:http ${bareMb} MB`,
+    );
 
-  const all = Promise.all(streams.map((stream) => stream.next()));
-  const start = performance.now();
-  await db.begin(async (tx) => {
-    await tx`update automation_runs
-      set version = version + 1,
-      changes = note_change(changes, version + 1, status, now(), null)
-      where app_id = ${appId} and automation_id = ${automationId}`;
-    await tx`select pg_notify('quarry_changes', 'run/' || app_id || '/' || id) from automation_runs
-      where app_id = ${appId} and automation_id = ${automationId}`;
-  });
-  const committed = performance.now();
-  await all;
-  print(
-    'an update to all streams',
-    `${(performance.now() - committed).toFixed(0)} ms after its commit (${(committed - start).toFixed(0)} ms)`,
-  );
-  for (const stream of streams) stream.socket.destroy();
-  await db.end();
-} finally {
-  await server.stop();
-  rmSync(dataDir, { recursive: true, force: true });
+    const delays: number[] = [];
+    for (let update = 0; update < Number(values.updates); update++) {
+      const n = (update * 7_919) % streamCount;
+      const [stream, id] = [streams[n], ids[n]];
+      if (!stream || id === undefined) continue;
+      const arrived = stream.next();
+      const start = performance.now();
+      await kind.changeOne(db, appId, id);
+      await arrived;
+      delays.push(performance.now() - start);
+    }
+    delays.sort((a, b) => a - b);
+    const at = (share: number) => (delays[Math.floor(delays.length * share)] ?? Number.NaN).toFixed(1);
+    print('a change for one stream, commit included', `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`);
+
+    const all = Promise.all(streams.map((stream) => stream.next()));
+    const start = performance.now();
+    await kind.changeAll(db, appId);
+    const committed = performance.now();
+    await all;
+    print(
+      'a change for all streams',
+      `${(performance.now() - committed).toFixed(0)} ms after its commit (${(committed - start).toFixed(0)} ms)`,
+    );
+    for (const stream of streams) stream.socket.destroy();
+    await db.end();
+  } finally {
+    await server.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
 }
 
 type OpenStream = { socket: Socket; next(): Promise<void> };

@@ -16,7 +16,7 @@ export async function createFixture(db: Database): Promise<Fixture> {
   await db`insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
     select ${appId}, ${production}, ${userId}, 'key-' || i, gen_random_uuid(), repeat('v', 100)
     from generate_series(1, ${entriesOfUser}::int) i`;
-  await db`create table bare_entries (key text primary key, value text not null) with (fillfactor = 85)`;
+  await db`create table bare_entries (key text collate "C" primary key, value text not null) with (fillfactor = 85)`;
   await db`insert into bare_entries select key, value from kv_entries where app_id = ${appId}`;
   await db`vacuum analyze`;
   const secretKey = generateCredential('sk');

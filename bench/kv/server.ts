@@ -8,9 +8,11 @@ import { openDatabase } from '../../src/db/database.ts';
 import { Intake } from '../../src/http/intake.ts';
 import { Metrics } from '../../src/http/metrics.ts';
 import { createHttpServer } from '../../src/http/server.ts';
+import { StreamHub } from '../../src/http/sse.ts';
+import { registerKvCollectionRoutes } from '../../src/kv/collection-routes.ts';
+import { createKv } from '../../src/kv/domain.ts';
 import { rewriteKvUrl } from '../../src/kv/paths.ts';
 import { registerKvRoutes } from '../../src/kv/routes.ts';
-import { createKvService } from '../../src/kv/service.ts';
 import { createLogger } from '../../src/log.ts';
 import { Credentials } from '../../src/tenancy/credentials.ts';
 import { Secrets } from '../../src/tenancy/secrets.ts';
@@ -38,6 +40,28 @@ function bare() {
     const [row] = await db`insert into bare_entries (key, value) values (${key}, ${value})
       on conflict (key) do update set value = excluded.value returning key, value`;
     return row;
+  });
+  app.post('/increment', { schema: { response } }, async (request) => {
+    const { key } = request.body as { key: string };
+    const [row] = await db`insert into bare_entries (key, value) values (${key}, '1')
+      on conflict (key) do update set value = (bare_entries.value::bigint + 1)::text returning key, value`;
+    return row;
+  });
+  app.post('/batch', async (request) => {
+    const { entries } = request.body as { entries: { key: string; value: string }[] };
+    // In the order of their keys: batches that overlap would deadlock otherwise.
+    const sorted = entries.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+    await db`insert into bare_entries (key, value)
+      select * from unnest(${sorted.map(({ key }) => key)}::text[], ${sorted.map(({ value }) => value)}::text[])
+      on conflict (key) do update set value = excluded.value`;
+    return { data: sorted.length };
+  });
+  const list = { type: 'object', properties: { data: { type: 'array', items: entry } } };
+  app.get('/entries', { schema: { response: { 200: list } } }, async (request) => {
+    const { prefix, limit } = request.query as { prefix: string; limit: string };
+    const data = await db`select key, value from bare_entries
+      where key >= ${prefix} and key < ${`${prefix}\u{10ffff}`} order by key limit ${Number(limit) + 1}`;
+    return { data: data.slice(0, Number(limit)) };
   });
   return app;
 }
@@ -67,6 +91,9 @@ async function quarry(secret: string) {
     rewriteUrl: rewriteKvUrl,
   });
   const limits = { keyBytesMax: 1024, valueBytesMax: 1024 * 1024, userBytesMax: 64 * 1024 * 1024 };
-  registerKvRoutes(api, { db, kv: createKvService({ limits }) });
+  const { service: kv, watch: kvWatch } = createKv({ db, limits, streamSecondsMax: 3_600 });
+  registerKvRoutes(api, { db, kv });
+  const streams = new StreamHub({ listenDatabase: db, log, streamSecondsMax: 3_600 });
+  registerKvCollectionRoutes(api, { db, kv, kvWatch, streams });
   return app;
 }

@@ -171,5 +171,5 @@ if (parentPort !== null) {
   // An attacker's own work is done on other machines: here it must not take the processors from the server.
   setPriority(0, getPriority() + attackerNiceness);
   await attacks[attack]();
-  parentPort.postMessage('under way');
+  parentPort.postMessage('started');
 }

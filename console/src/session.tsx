@@ -1,3 +1,4 @@
+import * as RadixDialog from '@radix-ui/react-dialog';
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
 import { Router } from 'wouter';
 import { navigate, useBrowserLocation } from 'wouter/use-browser-location';
@@ -5,7 +6,7 @@ import { ApiError, call, connection } from './api/client.ts';
 import type { App, ConsoleSession, Org, Sandbox } from './api/generated.ts';
 import { baseOf, listOf, type Place, readPlace, root } from './place.ts';
 import { queries, refresh, useLoad } from './ui/query.ts';
-import { mayLeave } from './ui/unsaved.ts';
+import { hasUnsaved, mayLeave } from './ui/unsaved.ts';
 
 type SessionState = {
   session: ConsoleSession;
@@ -40,17 +41,23 @@ export function SessionProvider({
   const [notice, setNotice] = useState<string>();
   const [failure, setFailure] = useState<ApiError>();
 
+  const [isAsking, setAsking] = useState(false);
+
   const open = useCallback((opened: ConsoleSession | null) => {
     connection.csrf = opened?.csrf_token;
     queries.clear();
     setSession(opened);
+    setAsking(false);
     if (opened) setNotice(undefined);
   }, []);
 
   useEffect(() => {
     connection.onSignedOut = () => {
       setNotice('Your session has ended. Sign in again to continue.');
-      open(null);
+      // What was typed stays beneath the sign-in.
+      if (!hasUnsaved()) return open(null);
+      connection.csrf = undefined;
+      setAsking(true);
     };
     const code = takeSignInCode();
     const session = code === undefined ? call('GET /console/session') : signInByLink(code);
@@ -75,9 +82,42 @@ export function SessionProvider({
   if (session === undefined) return null;
   if (session === null) return <>{signIn(open, notice)}</>;
   return (
-    <PlaceProvider key={session.user?.id ?? session.developer?.id} session={session} onSignedOut={() => open(null)}>
-      {children}
-    </PlaceProvider>
+    <>
+      <PlaceProvider key={principalOf(session)} session={session} onSignedOut={() => open(null)}>
+        {children}
+      </PlaceProvider>
+      {isAsking ? (
+        <SignInAgain>
+          {signIn((opened) => {
+            if (principalOf(opened) !== principalOf(session)) return open(opened);
+            connection.csrf = opened.csrf_token;
+            setSession(opened);
+            setAsking(false);
+            void queries.invalidateQueries();
+          }, notice)}
+        </SignInAgain>
+      ) : null}
+    </>
+  );
+}
+
+const principalOf = ({ user, developer }: ConsoleSession) => user?.id ?? developer?.id;
+
+/** Covers the page and its dialogs, which keep what was typed in them. */
+function SignInAgain({ children }: { children: ReactNode }) {
+  return (
+    <RadixDialog.Root open>
+      <RadixDialog.Portal>
+        <RadixDialog.Content
+          className="sign-in-again"
+          aria-describedby={undefined}
+          onEscapeKeyDown={(event) => event.preventDefault()}
+        >
+          <RadixDialog.Title className="hidden">Sign in again</RadixDialog.Title>
+          {children}
+        </RadixDialog.Content>
+      </RadixDialog.Portal>
+    </RadixDialog.Root>
   );
 }
 
@@ -121,7 +161,8 @@ function PlaceProvider({
   const apps = useLoad(
     ['GET /protected/api/v1/developer/apps', 'all'],
     async () => (await call('GET /protected/api/v1/developer/apps', { query: firstPage })).data,
-    { enabled: isDeveloper },
+    // Kept while the place changes: without apps, the pages would be mounted again.
+    { enabled: isDeveloper, keep: true },
   );
   const known = apps.data;
   const place: Place = isDeveloper ? named : { org: session.user?.org };
@@ -178,6 +219,7 @@ function PlaceProvider({
         navigate(`${baseOf({ app: created.id })}/`);
       },
       async signOut() {
+        if (!mayLeave()) return;
         await call('DELETE /console/session').catch(() => undefined);
         onSignedOut();
       },

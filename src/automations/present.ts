@@ -1,10 +1,19 @@
 import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId } from '../ids.ts';
 import { pausedReason } from './definitions/service.ts';
-import type { FullAutomation, GraphRow, RunSummaryRow, SecretRow } from './definitions/store.ts';
+import type { AutomationRow, FullAutomation, GraphRow, RunSummaryRow, SecretRow } from './definitions/store.ts';
 import type { EntryRow, RunRow } from './runs/store.ts';
 
 /** Rows as responses show them. */
+
+/** What someone who may only invoke it sees. */
+export function presentInvocable(row: AutomationRow) {
+  const { id, name, lookupKey, description, inputSchema } = row;
+  return {
+    ...compact({ id: formatId('automation', id), name, lookup_key: lookupKey, description }),
+    input_schema: inputSchema ?? null,
+  };
+}
 
 export function presentAutomation(row: FullAutomation) {
   return {

@@ -11,6 +11,7 @@ import type { AutomationService } from './definitions/service.ts';
 import {
   presentAutomation,
   presentEntry,
+  presentInvocable,
   presentJournal,
   presentRun,
   presentRunSummary,
@@ -28,6 +29,7 @@ import {
   claimSchema,
   eventResponseSchema,
   eventSchema,
+  invocableAutomationSchema,
   invokeSchema,
   journalPageSchema,
   journalQuery,
@@ -52,6 +54,7 @@ type AutomationRouteDeps = { automations: AutomationService; runs: RunService; s
 export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): void {
   registerDefinitions(api, deps);
   registerVersions(api, deps);
+  registerInvocable(api, deps);
   registerRunReading(api, deps);
   registerRunChanges(api, deps);
   registerWorkRoutes(api, deps);
@@ -176,6 +179,24 @@ function registerVersions(api: Api, { runs }: AutomationRouteDeps): void {
     responses: { 200: ref(workflowVersionSchema) },
     handler: async ({ caller, params }) =>
       presentVersion(await runs.getVersion(caller, params.automation, params.version)),
+  });
+}
+
+function registerInvocable(api: Api, { automations }: AutomationRouteDeps): void {
+  api.app(everyCaller, {
+    method: 'GET',
+    path: '/api/v1/invocable_automations',
+    operationId: 'listInvocableAutomations',
+    tag,
+    summary: 'List the automations that the caller may invoke now',
+    description: 'Newest first. Those of type `invoked` that run, whose `invoke_auth` and owner admit the caller.',
+    query: Type.Object(pageQuery),
+    responses: { 200: pageOf(ref(invocableAutomationSchema)) },
+    async handler({ caller, query }) {
+      const request = pageRequest(query);
+      const [rows, total] = await automations.listInvocable(caller, request);
+      return page(request, rows.map(presentInvocable), total);
+    },
   });
 }
 

@@ -53,6 +53,17 @@ export const automationSchema = Type.Object(
   { $id: 'Automation', description: 'What runs, when, as whom and in which steps.' },
 );
 
+export const invocableAutomationSchema = Type.Object(
+  {
+    id: Type.String({ description: 'aut_…' }),
+    name: Type.String(),
+    lookup_key: optionalText,
+    description: optionalText,
+    input_schema: schemaAnswer,
+  },
+  { $id: 'InvocableAutomation', description: 'An automation as its invokers see it.' },
+);
+
 const bounded = (maxLength: number, description?: string) =>
   Type.String({ minLength: 1, maxLength, ...(description === undefined ? {} : { description }) });
 

@@ -202,6 +202,12 @@ export const actions: Record<string, readonly Action[]> = {
   ],
   automations: [
     {
+      usage: 'invocable',
+      about: 'list the automations that you may invoke now',
+      request: 'GET /invocable_automations',
+      ...pagedList(['id', 'name', 'lookup_key', 'description']),
+    },
+    {
       usage: 'activate <automation>',
       about: 'let it start runs',
       request: 'POST /automations/:automation/activate',

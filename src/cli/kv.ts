@@ -86,12 +86,12 @@ export async function watch(
 
 /** `quarry kv entries`: keys in their order, with a cursor in place of pages. */
 export async function entries(session: Session, { user, prefix, cursor, limit }: KvEntriesOptions): Promise<number> {
-  const found = await session.client.send<{ data: Entry[]; next_cursor?: string }>('GET', '/kv_entries', {
+  const found = await session.client.send<{ data: Entry[]; next_cursor: string | null }>('GET', '/kv_entries', {
     query: { user, prefix, cursor, limit },
   });
   if (session.json) await session.print(jsonLine(found));
   else for (const { key, value } of found.data) await session.print(`${key}  ${shorten(value)}\n`);
-  if (found.next_cursor !== undefined) session.say(`There are more: --cursor ${found.next_cursor}`);
+  if (found.next_cursor != null) session.say(`There are more: --cursor ${found.next_cursor}`);
   return 0;
 }
 

@@ -8,6 +8,7 @@ import type { EventWatchOptions } from './events.ts';
 import type { ExtractOptions } from './extract.ts';
 import type { IngestOptions } from './ingest.ts';
 import { addKvCommands } from './kv-commands.ts';
+import type { MoveOptions } from './move.ts';
 import { findOwners } from './names.ts';
 import { addResourceCommands } from './resource-commands.ts';
 import { addRunCommands } from './run-commands.ts';
@@ -39,6 +40,17 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
 /** Commands of resources that do more than send one request. */
 function addOtherCommands(program: Command, run: Run): void {
   const groupOf = (name: string) => program.commands.find((each) => each.name() === name) ?? program.command(name);
+  withConnection(program.command('move'))
+    .description('copy an app from another server to this one; repeat it to copy what is new')
+    .requiredOption('--from <url>', 'the server to copy from')
+    .option('--from-key <file>', 'file with a secret key of that server; default: standard input', '-')
+    .option('--only <kinds>', 'only these, with commas: orgs, users, teams, agents, files, kv, sources, automations')
+    .option('--map <file>', 'records which id became which', 'moved.json')
+    .addHelpText('after', examples(['quarry move --from https://api.example.com < old-key.txt']))
+    .action(async (options: ClientOptions & MoveOptions) => {
+      const { move } = await import('./move.ts');
+      await run(options, (session) => move(session, options));
+    });
   withConnection(groupOf('documents').command('read <document>'))
     .description('print the text of a document')
     .action(async (document: string, options: ClientOptions) => {

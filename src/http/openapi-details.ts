@@ -1,5 +1,6 @@
 import { type OperationExample, readExamples } from './openapi-examples.ts';
 import type { Protocol } from './protocols.ts';
+import { exampleOfQuery } from './query-examples.ts';
 import type { RouteInfo } from './route.ts';
 
 type Schema = Record<string, unknown>;
@@ -21,7 +22,7 @@ type Parameter = {
 type Operation = {
   operationId: string;
   parameters?: Parameter[];
-  requestBody?: { content: Record<string, Media> };
+  requestBody?: { required?: boolean; content: Record<string, Media> };
   responses: Record<string, Response>;
 };
 type Document = {
@@ -61,7 +62,25 @@ const parameters: Record<string, string> = {
 const binary: Record<string, { schema: Schema }> = { '*/*': { schema: { type: 'string', format: 'binary' } } };
 const events = { 'text/event-stream': { schema: text } };
 
-type Details = { content?: Record<string, { schema: Schema }>; responseHeaders?: string[]; requestHeaders?: string[] };
+/** A message of JSON-RPC, or several: their contents are for the protocol's own library to judge. */
+const rpcMessage: Schema = {
+  type: 'object',
+  required: ['jsonrpc'],
+  properties: {
+    jsonrpc: { type: 'string', enum: ['2.0'] },
+    id: { type: ['string', 'integer'], description: 'Absent for notifications.' },
+    method: { type: 'string', description: 'Such as tools/list or tools/call. Absent in responses.' },
+    params: { type: 'object', additionalProperties: true },
+  },
+};
+const rpcBody: Schema = { anyOf: [rpcMessage, { type: 'array', items: rpcMessage, maxItems: 20 }] };
+
+type Details = {
+  requestContent?: Record<string, { schema: Schema }>;
+  content?: Record<string, { schema: Schema }>;
+  responseHeaders?: string[];
+  requestHeaders?: string[];
+};
 
 const protocols: Record<Protocol, Details> = {
   bytes: {
@@ -71,7 +90,10 @@ const protocols: Record<Protocol, Details> = {
   },
   events: { content: events, requestHeaders: ['Last-Event-ID'] },
   metrics: { content: { 'text/plain': { schema: text } } },
-  'json-or-events': { content: { 'application/json': { schema: { type: 'object' } }, ...events } },
+  'json-or-events': {
+    requestContent: { 'application/json': { schema: rpcBody } },
+    content: { 'application/json': { schema: { type: 'object' } }, ...events },
+  },
   cached: { responseHeaders: ['ETag'], requestHeaders: ['If-None-Match'] },
   tagged: { responseHeaders: ['ETag'] },
   conditional: { responseHeaders: ['ETag'], requestHeaders: ['If-Match', 'If-None-Match'] },
@@ -110,7 +132,14 @@ function declarePathParameters(path: string, operation: Operation): void {
 }
 
 function describeSuccess(operation: Operation, route: RouteInfo): void {
-  const { content, responseHeaders = [], requestHeaders = [] } = route.protocol ? protocols[route.protocol] : {};
+  const {
+    requestContent,
+    content,
+    responseHeaders = [],
+    requestHeaders = [],
+  } = route.protocol ? protocols[route.protocol] : {};
+  if (requestContent !== undefined)
+    operation.requestBody = { required: true, content: structuredClone(requestContent) };
   const names = ['X-Request-Id', ...responseHeaders, ...(route.idempotency === 'kept' ? ['Idempotency-Replayed'] : [])];
   for (const [status, response] of Object.entries(operation.responses)) {
     if (!status.startsWith('2')) continue;
@@ -214,8 +243,11 @@ function addExamples(
 ): void {
   const twin = operation.operationId.replace(/^developer([A-Z])/, (_, letter: string) => letter.toLowerCase());
   const { path = {}, request, responses = {} } = examples[twin] ?? {};
-  for (const parameter of operation.parameters ?? [])
-    if (parameter.in === 'path' && parameter.name in path) parameter.example = path[parameter.name];
+  for (const parameter of operation.parameters ?? []) {
+    const { in: place, name, schema } = parameter;
+    if (place === 'path' && name in path) parameter.example = path[name];
+    if (place === 'query') parameter.example = exampleOfQuery(twin, name, schema);
+  }
   const refer = (media: Media | undefined, name: string, value: unknown) => {
     if (media === undefined || value === undefined) return;
     components[name] = { value };

@@ -75,6 +75,7 @@ export function presentDocument(row: DocumentView) {
     content_hash: row.contentHash.toString('hex'),
     total_lines: row.totalLines,
     total_size: row.totalSize,
+    total_chunks: row.chunkCount,
     source_url: row.sourceUrl,
     created_at: iso(row.createdAt),
     updated_at: iso(row.updatedAt),

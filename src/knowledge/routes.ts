@@ -361,6 +361,21 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
 
   api.app(everyCaller, {
     method: 'POST',
+    path: '/api/v1/knowledge_search',
+    operationId: 'searchKnowledge',
+    rateGroup: 'search',
+    tag,
+    summary: 'Search everything visible',
+    description: 'Like the search of one source, over all sources that the caller can see. `source_types` limits them.',
+    body: schema.agentSearchSchema,
+    budget: bodyBudgets.map,
+    responses: { 200: schema.searchResultSchema },
+    handler: async ({ caller, body }) =>
+      presentSearch(await knowledge.search.searchVisible(caller, body), body.explain === true),
+  });
+
+  api.app(everyCaller, {
+    method: 'POST',
     path: '/api/v1/agents/:agent/search',
     operationId: 'searchAgentKnowledge',
     rateGroup: 'search',

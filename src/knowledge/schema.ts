@@ -158,6 +158,7 @@ export const documentSchema = Type.Object(
     content_hash: text,
     total_lines: Type.Integer(),
     total_size: Type.Integer(),
+    total_chunks: Type.Integer({ description: 'The parts that searches find.' }),
     source_url: optionalText,
     created_at: text,
     updated_at: text,

@@ -8,6 +8,8 @@ import {
 import { AppError, errorCodes } from '../errors.ts';
 import { version } from '../version.ts';
 import { ApiError, type ErrorMember } from './api-client.ts';
+import { getPrompt, listPrompts } from './prompts.ts';
+import { listResources, readResource, resourceTemplates } from './resources.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import { automationTools } from './tools/automations.ts';
 import { extractionTools } from './tools/extractions.ts';
@@ -47,9 +49,14 @@ export function handleMcpRequest(request: Request, parsedBody: unknown, context:
 function createServer(context: McpContext): Server {
   const server = new Server(
     { name: 'quarry', title: 'Quarry', version },
-    { capabilities: { tools: {} }, instructions },
+    { capabilities: { tools: {}, resources: {}, prompts: {} }, instructions },
   );
   server.setRequestHandler('tools/list', () => ({ tools: tools.map(({ definition }) => definition) }));
+  server.setRequestHandler('resources/list', ({ params }) => listResources(context.api, params?.cursor));
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }));
+  server.setRequestHandler('resources/read', ({ params }) => readResource(context, params.uri));
+  server.setRequestHandler('prompts/list', () => listPrompts());
+  server.setRequestHandler('prompts/get', ({ params }) => getPrompt(params.name, params.arguments));
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }): Promise<CallToolResult> => {
     const tool = byName.get(params.name);
     if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The tool ${params.name} does not exist.`);

@@ -21,7 +21,7 @@ type Id = { id: string };
 const as = (user: TestUser, method: string, path: string, body?: unknown) =>
   server.api<Id & ErrorBody>(method, `/api/v1${path}`, { token: user.token, ...(body === undefined ? {} : { body }) });
 
-test('a team admin can neither make anyone an owner nor change or remove one', async () => {
+test('a team admin cannot appoint, change or remove an owner', async () => {
   const { member, viewer, loner, admin } = world;
   const { id } = await server.provision.team(world.app, {
     org: world.org,
@@ -120,7 +120,7 @@ test('a lookup key that looks like an id is 422, on create and on update', async
   }
 });
 
-test('an end user who makes a token for another user gets 403 for every name', async () => {
+test('an end user who creates a token for another user gets 403 for every name', async () => {
   const { member, admin, stranger } = world;
   for (const other of [admin.id, stranger.id, formatId('user', newUuid()), 'usr_x', 'nobody']) {
     const answer = await as(member, 'POST', `/users/${other}/tokens`, {});

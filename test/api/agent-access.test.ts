@@ -26,7 +26,7 @@ const kvNodes: Record<string, Record<string, unknown>> = {
 };
 
 for (const [kind, members] of Object.entries(kvNodes))
-  test(`a ${kind} node of a run that acts as an agent fails with not_found, whoever it names`, async () => {
+  test(`a ${kind} node of a run that acts as an agent fails with not_found for every user that it names`, async () => {
     const path = `/api/v1/kv/diary?user=${world.member.id}`;
     const key = world.app.secretKey;
     await server.api('PUT', '/api/v1/kv/diary', { key, body: { user: world.member.id, value: 'private' } });

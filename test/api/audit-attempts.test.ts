@@ -183,7 +183,7 @@ test('failed attempts are counted in one entry, not written one by one: sign-out
   }
   assert.equal(await rowsOf(app), 9);
   assert.ok(attempts('login').every(({ status, actor }) => status === 401 && actor.kind === 'publishable_key'));
-  // The entries go on counting, also after they were written.
+  // The entries continue to count after they were written.
   await junk('logout', 3);
   await auditOf(app);
   assert.equal(await rowsOf(app), 9);

@@ -16,13 +16,13 @@ import { type CallerName, callerNames, createTenants, type Ownership } from '../
 import { type ApiOptions, type ErrorBody, startTestServer } from '../support/server.ts';
 
 /*
- * Who may call what: every route × every kind of caller × whose the thing in its path is. What bodies and filters name
- * is in authorization-references.test.ts, nodes of workflows in authorization-nodes.test.ts, MCP tools in
- * authorization-tools.test.ts. A new route fails the first test until it has its line in
+ * Who may call what: every route × every kind of caller × every owner of the resource in its path. Resources named in
+ * bodies and filters are in authorization-references.test.ts, workflow nodes in authorization-nodes.test.ts, MCP tools
+ * in authorization-tools.test.ts. A new route fails the first test until it has a line in
  * test/support/authorization/expectations.ts, which names its table in tables.ts; tenants.ts has the people.
  *
- * Two rules hold everywhere and so have no table: credentials that open nothing are 401, and a developer is answered
- * like the secret key of the scope that they choose (by the path, or by `x-app` and `x-sandbox`).
+ * Two rules hold for all routes and have no table: invalid credentials are 401, and a developer gets the response of
+ * the secret key of the scope that they choose (by the path, or by `x-app` and `x-sandbox`).
  */
 
 const server = await startTestServer({ env: { QUARRY_DB_POOL: '10' } });
@@ -30,22 +30,22 @@ after(() => server.close());
 const { api, provision } = server;
 const tenants = await createTenants(server);
 const { app, sandbox, otherApp, people, team, callers } = tenants;
-const things = createFixtures(server, tenants);
-const { make } = things;
-const expected = expectationsByRoute(server, tenants, things);
+const fixtures = createFixtures(server, tenants);
+const { make } = fixtures;
+const expected = expectationsByRoute(server, tenants, fixtures);
 
-/** Routes for developers that need no app, and those for one app of theirs that have no twin under /api/v1. */
+/** Developer routes without an app, and those of one app that have no twin under /api/v1. */
 const forDevelopers = [
   'POST /protected/api/v1/developer/apps',
   'GET /protected/api/v1/developer/apps',
   'GET /protected/api/v1/developer/apps/:app',
   'PATCH /protected/api/v1/developer/apps/:app',
 ];
-/** Routes that look at the API key alone. */
+/** Routes that check only the API key. */
 const forKeys = ['POST /api/v1/auth/login', 'POST /api/v1/auth/refresh', 'POST /api/v1/auth/logout'];
-/** Routes that look at no credential, and what they answer when nothing else is sent. */
-const forEverybody: Record<string, number> = {
-  // They look at the cookie alone: test/api/console-session.test.ts.
+/** Public routes, and their status for an empty request. */
+const publicRoutes: Record<string, number> = {
+  // They check only the cookie: test/api/console-session.test.ts.
   'POST /console/session': 422,
   'GET /console/session': 401,
   'DELETE /console/session': 401,
@@ -72,7 +72,7 @@ const twinOf = (name: string) =>
 const hasTwin = (name: string) => name.includes(developerPrefix) && !forDevelopers.includes(name);
 
 test('every route and every operation of openapi.json has its place in the matrix, and every place its route', () => {
-  const placed = new Set([...Object.keys(expected), ...forDevelopers, ...forKeys, ...Object.keys(forEverybody)]);
+  const placed = new Set([...Object.keys(expected), ...forDevelopers, ...forKeys, ...Object.keys(publicRoutes)]);
   const documented = operations.map(({ name }) => name.replace('/config/:path', '/config/*'));
   const all = new Set([...documented, ...routes.map(({ name }) => name)]);
   const unplaced = [...all].filter((name) => !placed.has(hasTwin(name) ? twinOf(name) : name));
@@ -81,11 +81,11 @@ test('every route and every operation of openapi.json has its place in the matri
   assert.deepEqual(
     [...placed].filter((name) => !known.has(name)),
     [],
-    'There are no such routes any more.',
+    'These routes do not exist.',
   );
 });
 
-/** Who is answered like which caller: developers like the key of the scope that they choose. */
+/** A caller who gets the responses of another one: a developer those of the key of the chosen scope. */
 type Guise = { name: string; as: CallerName | number; options: ApiOptions };
 const developer = { token: app.developerToken };
 const xApp = { 'x-app': app.app.id };
@@ -114,14 +114,14 @@ for (const [part, isIn, guises] of [
   ['under /api/v1', (name: string) => name in expected, guisesHere],
   ['under the developer path', hasTwin, guisesOnDeveloperPath],
 ] as const)
-  test(`each route ${part} opens to whom the matrix says`, async () => {
+  test(`each route ${part} admits exactly the callers that the matrix names`, async () => {
     const checks: (() => Promise<string | undefined>)[] = [];
     for (const { name, method, path } of routes.filter((route) => isIn(route.name))) {
       const expectation = expected[hasTwin(name) ? twinOf(name) : name];
       if (!expectation) continue;
       for (const [row, { whose, outcomes }] of expectation.table.entries()) {
         const standing = standingTarget(expectation, whose);
-        // Whoever is refused whatever they name needs asking once.
+        // A caller who is refused for every resource is tried once.
         for (const { name: guise, as, options } of guises.filter((each) => row === 0 || typeof each.as !== 'number'))
           checks.push(async () => {
             const outcome = typeof as === 'number' ? as : (outcomes.get(as) ?? 0);
@@ -130,27 +130,29 @@ for (const [part, isIn, guises] of [
             const given = target ?? { id: '', whose };
             // The body and query are those of the key's twin, so that only the credential differs.
             const sent = (await expectation.send?.(given, typeof as === 'number' ? 'key' : as)) ?? {};
-            const answer = await request(
+            const response = await request(
               unending.has(twinOf(name)) ? 'HEAD' : method,
               filled(path, given, sent),
               options,
               sent,
             );
-            const { admitted = Math.min(299, Math.max(200, answer.status)) } = expectation;
-            const right = answer.status === (outcome === 'ok' ? admitted : outcome);
-            return right ? undefined : `${name} · ${whose} · ${guise}: ${answer.status}, not ${outcome} ${answer.text}`;
+            const { admitted = Math.min(299, Math.max(200, response.status)) } = expectation;
+            const right = response.status === (outcome === 'ok' ? admitted : outcome);
+            return right
+              ? undefined
+              : `${name} · ${whose} · ${guise}: ${response.status}, not ${outcome} ${response.text}`;
           });
       }
     }
     assert.deepEqual(await runChecks(checks), []);
   });
 
-/** One thing per row that nobody ends. */
+/** One resource per row, which no request deletes. */
 function standingTarget({ make: makeOne }: Expectation, whose: Ownership): () => Promise<Target | undefined> {
-  let made: Promise<Target> | undefined;
+  let created: Promise<Target> | undefined;
   return async () => {
-    made ??= makeOne?.(whose);
-    return made;
+    created ??= makeOne?.(whose);
+    return created;
   };
 }
 
@@ -199,23 +201,24 @@ test('credentials that open nothing are 401 on every route but the public ones, 
     'a good key beside a bad token': { key: app.secretKey, token: 'garbage-garbage' },
     'two keys that differ': { key: app.secretKey, headers: { 'x-archastro-api-key': otherApp.secretKey } },
   };
-  const keyRouteAnswers: Record<string, number> = { 'a publishable key': 422, 'a good key beside a bad token': 422 };
-  // A key route looks at the key alone.
+  const keyRouteStatuses: Record<string, number> = { 'a publishable key': 422, 'a good key beside a bad token': 422 };
+  // A key route checks only the key.
   for (const name of [
     "a user's token beside another app's key",
     "a user's token beside a sandbox's key",
     'a secret key beside a developer token',
   ])
-    keyRouteAnswers[name] = 422;
+    keyRouteStatuses[name] = 422;
   const checks: (() => Promise<string | undefined>)[] = [];
-  for (const { name, method, path } of routes.filter(({ name: each }) => !(each in forEverybody)))
+  for (const { name, method, path } of routes.filter(({ name: each }) => !(each in publicRoutes)))
     for (const [credential, options] of Object.entries(closed))
       checks.push(async () => {
-        const status = forKeys.includes(name) ? (keyRouteAnswers[credential] ?? 401) : 401;
+        const status = forKeys.includes(name) ? (keyRouteStatuses[credential] ?? 401) : 401;
         const target = { id: 'x', parent: 'x', whose: 'mine' } as const;
-        const answer = await request(method, filled(path, target, {}).replace('*', 'x'), options);
-        if (answer.status === status && (status !== 401 || answer.body.error.type === 'authentication_error')) return;
-        return `${name} · ${credential}: ${answer.status}, not ${status} ${answer.text}`;
+        const response = await request(method, filled(path, target, {}).replace('*', 'x'), options);
+        if (response.status === status && (status !== 401 || response.body.error.type === 'authentication_error'))
+          return;
+        return `${name} · ${credential}: ${response.status}, not ${status} ${response.text}`;
       });
   assert.deepEqual(await runChecks(checks), []);
 });
@@ -236,12 +239,12 @@ test('developers alone manage apps, and each their own', async () => {
 });
 
 test('public routes return the same with any credential', async () => {
-  for (const [name, status] of Object.entries(forEverybody)) {
+  for (const [name, status] of Object.entries(publicRoutes)) {
     const [method = '', path = ''] = name.split(' ');
     const at = path.replace(':file', (await make.file('mine')).id).replace(':token', 'x');
     for (const options of [{}, callers.key, { key: 'garbage' }, { token: 'garbage-garbage' }]) {
-      const answer = await api(method, at, options);
-      assert.equal(answer.status, status, `${name}: ${answer.text}`);
+      const response = await api(method, at, options);
+      assert.equal(response.status, status, `${name}: ${response.text}`);
     }
   }
 });
@@ -275,19 +278,19 @@ test('a list contains exactly the items that each caller can read one by one', a
 async function listAll(path: string, options: ApiOptions): Promise<{ status: number; ids: Set<string> }> {
   const ids = new Set<string>();
   for (let page = 1; page <= 100; page++) {
-    const answer = await api<{ data: { id: string }[]; has_next: boolean }>(
+    const response = await api<{ data: { id: string }[]; has_next: boolean }>(
       'GET',
       `/api/v1${path}?page_size=100&page=${page}`,
       options,
     );
-    if (answer.status !== 200) return { status: answer.status, ids };
-    for (const { id } of answer.body.data) ids.add(id);
-    if (!answer.body.has_next) break;
+    if (response.status !== 200) return { status: response.status, ids };
+    for (const { id } of response.body.data) ids.add(id);
+    if (!response.body.has_next) break;
   }
   return { status: 200, ids };
 }
 
-test('every refusal above left things as they were: the team still has its members', async () => {
+test('the refusals above changed nothing: the team still has its members', async () => {
   const members = await api<{ data: { user: { id: string } }[] }>('GET', `/api/v1/teams/${team.id}/members`, {
     key: app.secretKey,
   });

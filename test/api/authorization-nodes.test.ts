@@ -242,7 +242,7 @@ for (const identity of identities)
       );
       const name = `${kind}.${member} (${named}) ${whose}: ${told}`;
       if (kind.startsWith('kv_')) {
-        // A user has their own entries whoever is named, an agent none.
+        // A user always gets their own entries, an agent none.
         const expected = isAgent ? /^not_found/ : isUser || kind !== 'kv_set' ? /^completed/ : undefined;
         if (expected && !expected.test(told ?? '')) problems.push(name);
         if (isAgent || isUser || kind !== 'kv_set') continue;

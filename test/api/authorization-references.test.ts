@@ -258,7 +258,7 @@ for (const [part, isIn, triedMin] of [
           problems.push(`${name}: what nobody has is taken: ${missing.status}`);
         if (operation.startsWith('GET ') && missing.status === 200 && !ignored && (missing.body?.data?.length ?? 0) > 0)
           problems.push(`${name}: the filter is not looked at`);
-        // Whoever is refused whatever they name needs asking once.
+        // A caller who is refused for every resource is tried once.
         for (const { whose, outcomes } of seen[kind].slice(0, missing.status === 403 ? 1 : undefined)) {
           const answer = await sendReference(operation, caller, member, kind, await targetOf(kind, whose));
           if (answer === undefined) continue;

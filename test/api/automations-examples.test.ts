@@ -47,7 +47,7 @@ after(async () => {
   await server.close();
 });
 
-/** The example with this lookup key, ids of ours in place of its own. */
+/** The example with this lookup key, with ids that exist here. */
 async function install(lookupKey: string, replace: Record<string, string> = {}): Promise<string> {
   let example = examples.find((one) => one.includes(`lookup_key: ${lookupKey}\n`));
   assert.ok(example, lookupKey);

@@ -126,7 +126,7 @@ test('the response of a request is kept when a signal comes meanwhile', async ()
   assert.equal(held.length, 1);
 });
 
-test('a document is read without a transaction, and its extraction is made once', async () => {
+test('a document is read without a transaction, and its extraction is created once', async () => {
   const upload = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Otters.').toString('base64') };
   const file = await client.call<{ id: string }>('POST', '/files', upload);
   const { id } = await client.createAutomation({
@@ -280,7 +280,7 @@ test('many concurrent checks of a due schedule start one run', async () => {
   assert.equal(all.body.data.length, 1);
 });
 
-test('a run that another worker has gone on with is left to it', async () => {
+test('a run that another worker has resumed is left to it', async () => {
   const { id } = await client.createAutomation({ workflow: graphOf({ id: 'w', kind: 'wait_for_signal', name: 'go' }) });
   const { id: run } = await client.invoke(id);
   await client.waitUntilWaiting(run);

@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => server.close());
 
-test('a run goes through its nodes and keeps a journal of them', async () => {
+test('a run executes its nodes and keeps a journal of them', async () => {
   const workflow = graphOf(
     { id: 'start', kind: 'trigger', on_success: 'note' },
     { id: 'note', kind: 'kv_set', user: '{{$.user}}', key: 'bugs/{{$.bug}}', value: 'seen', on_success: 'done' },

@@ -54,7 +54,7 @@ test('a secret cannot be read back', async () => {
   assert.match(listed.text, /TOKEN/);
 });
 
-test('a secret in an output is there for later nodes, and nowhere to be read', async () => {
+test('later nodes can use a secret in an output, and nobody can read it', async () => {
   const run = await client.runGraph(
     graphOf(
       { id: 'a', kind: 'transform', value: { auth: ['Bearer {{$secrets.TOKEN}}'] }, on_success: 'w' },

@@ -176,7 +176,7 @@ test('a run of a graph is also replayed as it was', async () => {
   assert.equal(await stream.event(), undefined);
 });
 
-test('a reader that missed too many changes is told so, and gets the current state', async () => {
+test('a reader that missed too many changes gets a note and the current state', async () => {
   const { id } = await client.createAutomation({ workflow: null });
   const { id: run } = await client.invoke(id);
   const uuid = parseId('automationRun', run) ?? '';
@@ -219,7 +219,7 @@ test('a thousand streams that come and go leave nothing behind', async () => {
   assert.equal(server.services.streams.topicCount, 0);
 });
 
-test('a server that stops tells its streams when to come back', async () => {
+test('a server that stops tells its streams when to reconnect', async () => {
   const other = await startTestServer();
   try {
     const app = await other.provision.app();

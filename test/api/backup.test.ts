@@ -204,7 +204,7 @@ test('files that are deleted while a backup copies are in it, and go when it has
   assert.equal((await empty.db`select 1 from files`).length, filesCount + doomed.length);
 });
 
-test('a file whose contents are gone fails the backup, and nothing is left that looks like one', async () => {
+test('a file whose contents are missing fails the backup, and nothing that looks like a backup is left', async () => {
   const { blobs } = server.services;
   const without: BlobStore = { ...blobs, read: () => blobs.read('none/none') };
   const to = join(directory, 'missing');
@@ -241,7 +241,7 @@ test('S3 to disk and back keeps every byte', async () => {
   }
 });
 
-test('whatever is damaged is found, and a restore writes nothing then', async () => {
+test('any damage is found, and a restore then writes nothing', async () => {
   const files = (from: string) =>
     readdirSync(from, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())

@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => server.close());
 
-test('on an empty database exactly one of many processes makes the first credentials, and they work', async () => {
+test('on an empty database exactly one of many processes creates the first credentials, and they work', async () => {
   const { db, secrets } = server.services;
   const kept: AppCredentials[] = [];
   const made = await Promise.all([1, 2, 3, 4].map(() => bootstrapIfEmpty(db, secrets, (each) => kept.push(each))));
@@ -25,7 +25,7 @@ test('on an empty database exactly one of many processes makes the first credent
   assert.equal((body.data as { id: string }[])[0]?.id, first?.app);
 });
 
-test('credentials that cannot be kept are not made', async () => {
+test('credentials that cannot be stored are not created', async () => {
   const { db, secrets } = server.services;
   await db`delete from sandboxes`;
   await db`delete from apps`;

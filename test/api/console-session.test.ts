@@ -83,7 +83,7 @@ test('a developer who signs in with a token chooses app and sandbox as with the 
   assert.equal(made.body.sandbox, sandbox.sandbox.id, made.text);
 });
 
-test('the cookie alone is no credential: without the CSRF token of its session every route answers 401', async () => {
+test('the cookie alone is no credential: without the CSRF token of its session every route returns 401', async () => {
   const user = await userWithPassword();
   const { cookie, csrf, headers } = await asUser(user);
   const others = await asDeveloper();
@@ -156,7 +156,7 @@ test('signing out ends the session immediately and deletes the cookie', async ()
   }
 });
 
-test('a session ends when its time is over, and its row goes', async () => {
+test('a session ends after its time, and its row is deleted', async () => {
   const { headers } = await asDeveloper();
   now = new Date(now.getTime() + 12 * 3_600_000 - 1_000);
   assert.equal((await api('GET', '/protected/api/v1/developer/apps', { headers })).status, 200);

@@ -28,7 +28,7 @@ async function upload(contentType: string, share: boolean): Promise<File> {
   return made.body;
 }
 
-test('URLs of what users have stored are made with the second origin, and work there', async () => {
+test('URLs of stored content use the second origin, and work there', async () => {
   const file = await upload('image/png', true);
   for (const url of [file.url, file.share_url, file.image_source.url]) {
     assert.ok(url.startsWith(`${contentOrigin}/`), url);
@@ -47,7 +47,7 @@ test('URLs of what users have stored are made with the second origin, and work t
   assert.match(await get(org.body.logo.url), /^HTTP\/1\.1 200 /);
 });
 
-test('the second origin serves nothing else, with whatever credential', async () => {
+test('the second origin serves nothing else, with any credential', async () => {
   const headers = { 'x-api-key': app.secretKey };
   for (const path of [
     '/',

@@ -168,7 +168,7 @@ test('a second crawl of a collection requests only changes, and reports new, cha
   assert.deepEqual(second.verdict, { state: 'done' });
 });
 
-test('pages that a robots.txt keeps out because it cannot be read fail, and are not left out, once they were had', async () => {
+test('pages that a robots.txt keeps out because it cannot be read fail, and are not left out if they were read before', async () => {
   const down = new Set<string>();
   const site = await siteOf({
     '/robots.txt': (request, response) =>
@@ -232,7 +232,7 @@ test('a crawl that another worker took over commits nothing more', async () => {
   assert.equal(sink.verdict, undefined);
 });
 
-test('a crawl whose consumer is gone ends, and what was prepared for it is discarded', async () => {
+test('a crawl whose consumer is deleted ends, and its prepared pages are discarded', async () => {
   const site = await siteOf({ '/': htmlPage('Home') });
   const sink = new Memory();
   sink.wanted = false;

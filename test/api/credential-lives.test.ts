@@ -131,7 +131,7 @@ const ways: [string, (user: TestUser, token: string) => Promise<{ status: number
 ];
 for (const lost of [false, true])
   for (const [way, end, status] of ways)
-    test(`${way} ends every credential of the user in every process${lost ? ', also when the news is lost' : ''}`, async () => {
+    test(`${way} ends every credential of the user in every process${lost ? ', even when the notification is lost' : ''}`, async () => {
       const user = await newUser();
       const bystander = await newUser();
       const { held, session } = await everyCredential(user);
@@ -209,7 +209,7 @@ test('a refresh token that is used twice ends the access tokens of its session',
   assert.equal(await me({ token: session.access_token }), 401);
 });
 
-test('a personal token makes no token that outlives it', async () => {
+test('a personal token creates no token that outlives it', async () => {
   const user = await newUser();
   const { body: parent } = await personalToken({ token: user.token }, { expires_in_days: 2 });
   const longer = await personalToken({ token: parent.token }, { expires_in_days: 3 });
@@ -250,7 +250,7 @@ async function streamEnds(name: string, response: IncomingMessage): Promise<void
   assert.ok(tookMs < endsWithinMs, `${name}: the stream was open for ${Math.round(tookMs)} ms more`);
 }
 
-test('a revoked credential loses its open event streams within two seconds, whatever kind it is', async () => {
+test('a revoked credential of any kind loses its open event streams within two seconds', async () => {
   const client = new AutomationsClient(server, app);
   const { id } = await client.createAutomation({ workflow: waits });
   const user = await newUser();
@@ -342,7 +342,7 @@ test('a reader who no longer sees a run or an extraction loses its open event st
   }
 });
 
-test('an upload link ends with the rights of the one who made it', async () => {
+test('an upload link ends with the rights of its creator', async () => {
   const org = await server.provision.org(app);
   const link = async (options: ApiOptions, owner: object) => {
     const answer = await server.api<{ url: string }>('POST', '/api/v1/files/upload_urls', {

@@ -161,7 +161,7 @@ test('an unreachable database is an error with a code, for all that wait', async
   await nowhere.end();
 });
 
-test('a listener hears again after its connection was lost, and is told so', async () => {
+test('a listener receives notifications again after its connection was lost, and is told that it was', async () => {
   const pool = open(1);
   const events = new EventTarget();
   const heard: string[] = [];

@@ -203,7 +203,7 @@ test('deleting a sandbox deletes everything in it, and nothing in production', a
   assert.equal(await blobsAfterSweep(), before);
 });
 
-test('a source file may go: its extraction and output stay; an output may go: its extraction says so', async () => {
+test('when a source file is deleted, its extraction and output stay; when an output is deleted, its extraction says so', async () => {
   const file = await post('/files', text);
   type Job = Made & { file?: string; outputs: { file?: FileBody; state: string }[] };
   const job = await post<Job>('/extractions', { file: file.id, destination_kind: 'storage' });

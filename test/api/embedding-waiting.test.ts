@@ -36,7 +36,7 @@ after(async () => {
   await service.close();
 });
 
-test('ingestions whose embedding service does not respond keep no other app waiting, and end when their source goes', {
+test('ingestions whose embedding service does not respond keep no other app waiting, and end when their source is deleted', {
   timeout: 60_000,
 }, async () => {
   service.silentOn = 'herons';

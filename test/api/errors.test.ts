@@ -189,7 +189,7 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${path.replaceAll('.', '\\.').replace(/:\w+/g, '[^/]+').replace('*', '.*')}$`);
 }
 
-test('another media type than JSON is 415, whatever the body holds', async () => {
+test('a media type other than JSON is 415 for any body', async () => {
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/xml', 'multipart/form-data'])
     await refused(415, 'unsupported_media_type', 'POST', '/api/v1/orgs', {
       key,
@@ -202,7 +202,7 @@ test('another media type than JSON is 415, whatever the body holds', async () =>
   }
 });
 
-test('a body that Content-Length says is too large is 413 before it comes, and one that grows too large as well', async () => {
+test('a body whose Content-Length is too large is 413 before it arrives, and so is one that grows too large', async () => {
   const { host } = new URL(baseUrl);
   const head = `POST /api/v1/orgs HTTP/1.1\r\nHost: ${host}\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\n`;
   const announced = await raw(`${head}Content-Length: 999999999999\r\n\r\n{`);

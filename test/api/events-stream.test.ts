@@ -88,7 +88,7 @@ test('nothing is missed by a stream that opens while changes are being written',
   while (seen.size < names) seen.add((await stream.take()).data.data.filename);
 });
 
-test('a change that is under way when the stream opens is shown, or the stream waits for it', async () => {
+test('a change in progress when the stream opens is shown, or the stream waits for it', async () => {
   const app = await server.provision.app();
   const appId = parseId('app', app.app.id) ?? '';
   const writer = await server.db.reserve();
@@ -155,7 +155,7 @@ test('production and sandboxes do not see each other', async () => {
   assert.equal((await inside.take()).data.type, 'inside');
 });
 
-test('a stream that asks for what is no longer kept is told so', async () => {
+test('a stream that asks for deleted events gets a note', async () => {
   const app = await server.provision.app();
   const client = new WebhooksClient(server, app.secretKey);
   const stream = await open(app);

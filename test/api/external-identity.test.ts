@@ -144,7 +144,7 @@ test('claims name only mapped organisations, roles and teams, follow the younges
   assert.deepEqual([two.status, two.body.error.fields[0]?.field], [422, 'claims.org.values.x']);
 });
 
-test('ending all sessions also ends tokens that the issuer made before', async () => {
+test('ending all sessions also ends tokens that the issuer created before', async () => {
   const app = await trusting();
   const before = await issuer.sign('ada');
   const { body } = await me(app.publishableKey, before);
@@ -221,7 +221,7 @@ test('a rotated key is found by its unknown kid, and invented ones cost one requ
   assert.equal(issuer.keyRequests(), before + 1);
 });
 
-test('keys are cached: an issuer that is down stops nobody for a day, and an unknown one is 503', async () => {
+test('keys are cached: users of an issuer that is down can sign in for a day, and an unknown issuer is 503', async () => {
   const app = await trusting();
   assert.equal((await me(app.publishableKey, await issuer.sign('ada'))).status, 200);
   issuer.fail(true);

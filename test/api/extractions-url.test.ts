@@ -68,7 +68,7 @@ test('a link is one page as Markdown, accepted immediately and done soon', async
   assert.deepEqual(site.requestedPages(), ['/a/post.html']);
 });
 
-test('a site is read page by page, each once, within its host, whatever spellings its links have', async () => {
+test('a site is read page by page, each once, within its host, with any spelling of its links', async () => {
   const other = await siteOf({ '/': htmlPage('Elsewhere') });
   const site = await siteOf({
     '/': htmlPage('Home', [
@@ -106,7 +106,7 @@ test('a site is read page by page, each once, within its host, whatever spelling
   assert.equal(site.requestCount('/logo.png'), 0);
 });
 
-test('no more than max_pages pages are tried, whatever a site does', async () => {
+test('no more than max_pages pages are tried on any site', async () => {
   const site = await siteOf({ '/': htmlPage('Home', ['/calendar?day=1', '/x/']) }, (request, response, url) =>
     url.pathname === '/calendar'
       ? responses.calendar(request, response, url)
@@ -152,7 +152,7 @@ test('broken pages are outputs that failed, and the job is done', async () => {
   for (const output of done.outputs) assert.equal(output.state === 'failed', output.file === undefined);
 });
 
-test('a start page that fails fails the job, and says why', async () => {
+test('a start page that fails also fails the job, with the reason', async () => {
   const site = await siteOf({
     '/down': responses.status(503),
     '/inside': responses.redirect('http://10.0.0.1/'),

@@ -30,7 +30,7 @@ async function opens(url: string | undefined): Promise<boolean> {
   return answer.status === 200;
 }
 
-test('sharing gives a URL that anybody opens, off ends it, on again brings back the same', async () => {
+test('sharing gives a URL that works without a credential; turning it off disables it, and turning it on restores it', async () => {
   const { body: file } = await upload({ share: true });
   assert.equal(file.shared, true);
   const answer = await fetch(file.share_url ?? '', { headers: { authorization: 'Bearer nonsense' } });

@@ -30,7 +30,7 @@ const upload = <T = FileBody>(body: Uint8Array | string, headers: Record<string,
 const blobFiles = () =>
   readdirSync(join(dataDir, 'blobs'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
 
-test('a raw body becomes a file, whatever its type, JSON too', async () => {
+test('a raw body of any type becomes a file, JSON too', async () => {
   const bytes = bytesOf(1_500_000);
   for (const type of ['application/octet-stream', 'application/json', 'text/plain; charset=utf-8', 'image/png']) {
     const { status, body } = await upload(bytes, { 'content-type': type, 'content-digest': digest('sha256', bytes) });

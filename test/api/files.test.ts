@@ -309,7 +309,7 @@ test('the list shows what the caller sees, newest first, and filters it', async 
   assert.equal((await list('?page_size=1000')).page_size, 100);
 });
 
-test('a signed URL works for everybody until it expires, and for nothing else', async () => {
+test('a signed URL works without a credential until it expires, and only for its file', async () => {
   const { body: file } = await upload(as(member));
   const { body: other } = await upload(as(member), text('other'));
   const url = new URL(file.url);

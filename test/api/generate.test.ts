@@ -182,7 +182,7 @@ test('errors and nonsense of the server fail the node with a code of its own and
   }
 });
 
-test('a call of a tool is not made, and what cannot be stored is replaced', async () => {
+test('a tool call is not executed, and what cannot be stored is replaced', async () => {
   const call = { tool_calls: [{ function: { name: 'kv_set', arguments: '{}' } }], content: 'a\u0000b\ud800' };
   model.script = () => ({
     raw: [

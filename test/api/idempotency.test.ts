@@ -230,7 +230,7 @@ test('invoke: the header and idempotency_key of the body must be equal', async (
   assert.equal((await api<Made>('POST', path, keyed('only-header', { body: {} }))).body.id, alone.body.id);
 });
 
-test('a posted inbound body becomes one document, whatever the number of attempts', async () => {
+test('a posted inbound body becomes one document, after any number of attempts', async () => {
   const agent = await provision.agent(app);
   const body = { agent: agent.id, kind: 'webhook/inbound' };
   const installed = await api<{ inbound_url: string }>('POST', '/api/v1/installations', { key: app.secretKey, body });
@@ -288,6 +288,36 @@ test('an app has a bounded number of records, and others still have theirs', asy
     assert.equal((await send(one.secretKey, 'a')).status, 201);
     assert.equal((await send((await small.provision.app()).secretKey, 'a')).status, 201);
     assert.equal((await small.api('POST', '/api/v1/teams', { key: one.secretKey, body: { name: 'd' } })).status, 201);
+  } finally {
+    await small.close();
+  }
+});
+
+test('an app has a bounded number of bytes of responses; what does not fit does not happen', async () => {
+  const small = await startTestServer({ env: { QUARRY_IDEMPOTENCY_MB: '1' } });
+  try {
+    const one = await small.provision.app();
+    const metadata = { text: 'x'.repeat(200_000) };
+    const send = (key: string, name: string) =>
+      small.api<Made>('POST', '/api/v1/teams', { key, body: { name, metadata }, headers: { 'idempotency-key': name } });
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    for (const name of names) {
+      const made = await send(one.secretKey, name);
+      assert.equal(made.status, 201, made.text);
+    }
+    const refused = await send(one.secretKey, 'f');
+    assert.deepEqual([refused.status, refused.body.error.code], [422, 'quota_exceeded']);
+    const [kept] = await small.db`select sum(bytes) as bytes from idempotency_usage`;
+    assert.ok(Number(kept?.bytes) <= 1024 * 1024);
+    const teams = await small.db<
+      { name: string }[]
+    >`select name from teams where app_id = ${one.app.uuid} order by name`;
+    assert.deepEqual(
+      teams.map(({ name }) => name),
+      names,
+    );
+    assert.equal((await send(one.secretKey, 'a')).headers.get('idempotency-replayed'), 'true');
+    assert.equal((await send((await small.provision.app()).secretKey, 'f')).status, 201);
   } finally {
     await small.close();
   }

@@ -17,7 +17,7 @@ const app = await provision.app();
 const otherApp = await provision.app();
 const mebibyte = 1024 * 1024;
 
-/** Begins a request whose body is still under way; `end` sends the rest and resolves with the whole response. */
+/** Begins a request whose body is incomplete; `end` sends the rest and resolves with the whole response. */
 function begin(path: string, headers: Record<string, string>, length: number, sent: number) {
   const { hostname, port, host } = new URL(baseUrl);
   const socket = connect(Number(port), hostname);

@@ -96,7 +96,7 @@ test('of ten thousand jobs of one app and ten of another the ten are among the f
   assert.ok(order.length <= 60, `${order.length} jobs`);
 });
 
-test('more apps than a look goes through are all served, in every process', async () => {
+test('more apps than one query of the queue covers are all served, in every process', async () => {
   const seen = new Set<string>();
   const ended = Promise.withResolvers<void>();
   await database.db`

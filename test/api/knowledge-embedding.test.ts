@@ -26,7 +26,7 @@ const catchUp = () =>
     signal: new AbortController().signal,
   } as never);
 
-test('a service that speaks /v1/embeddings makes the vectors, and only changed chunks are embedded again', async () => {
+test('a service with /v1/embeddings computes the vectors, and only changed chunks are embedded again', async () => {
   const source = await app.createSource(org);
   const section = (name: string) => `# ${name}\n\n${`A sentence about ${name}. `.repeat(150)}\n\n`;
   const document = await app.push(source, section('Iron') + section('Copper'));

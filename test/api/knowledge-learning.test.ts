@@ -151,7 +151,7 @@ test('a model is trained again when its source has grown by half, and survives a
   assert.ok(data.some((hit) => hit.content.includes('car ') && hit.explain.learned_rank !== undefined));
 });
 
-test('a model belongs to one source and goes with it', async () => {
+test('a model belongs to one source and is deleted with it', async () => {
   const [one, two] = [await app.createSource(org), await app.createSource(org)];
   const small = await uuidOfNewest();
   await fill(one, 300);

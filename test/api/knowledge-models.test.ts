@@ -122,7 +122,7 @@ test('the reranker orders hybrid results, and only those that the search may ret
   assert.equal(contents(text)[0], 'Terns of another shelf: best best.');
 });
 
-test('without the reranker in time the order before is served, and the response says so', async () => {
+test('when the reranker is late, the response has the previous order and says so', async () => {
   const source = await app.createSource(org);
   for (const text of ['Skuas chase skuas.', 'Skuas: best.']) await app.push(source, text);
   const before = contents(await search(source, { query: 'skuas', rerank: false }));

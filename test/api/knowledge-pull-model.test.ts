@@ -104,7 +104,7 @@ function pullModel(known: Known, held: Documents): { known: Known; documents: Do
   return { known: next, documents };
 }
 
-/** Where a page is after redirects, or why it is not to be had. */
+/** Where a page is after redirects, or why it is not available. */
 function follow(at: number, mayVisit: (at: number) => boolean): number | 'fails' | 'gone' | 'left out' {
   for (let redirects = 0; redirects <= 10; redirects++) {
     const kind = site.pages[at]?.kind ?? 'gone';

@@ -226,7 +226,7 @@ test('of a robots.txt of more than 20 MiB the first 512 KiB count', async () => 
   assert.deepEqual(await source.titles(), ['B', 'Home']);
 });
 
-test('a refresh goes first to what the sitemap calls changed and last to what it calls unchanged, and leaves nothing out', async () => {
+test('a refresh reads first what the sitemap calls changed and last what it calls unchanged, and omits nothing', async () => {
   const paths = names(5);
   const pages: Record<string, Page | string> = { '/': home(paths), ...pagesOf(paths) };
   const source = await startSource(pages);

@@ -41,7 +41,7 @@ test('a search finds at the lines and bytes that a hit cites, in every mode', as
   }
 });
 
-test('full text knows word forms, accents, phrases, prefixes, code and scripts without spaces', async () => {
+test('full text finds word forms, accents, phrases, prefixes, code and scripts without spaces', async () => {
   const find = await library([
     'The café serves crêpes.',
     'Information retrieval is a field of study.',

@@ -263,7 +263,7 @@ test('a batch has a result for every item', async () => {
   ]);
 });
 
-test('a document is replaced under its id, and the old text is gone from search', async () => {
+test('a document is replaced under its id, and search no longer finds the old text', async () => {
   const source = await app.createSource(org);
   const document = await app.push(source, 'Penguins waddle over the ice.', { title: 'Birds', metadata: { a: 1 } });
   const answer = await app.send<TestIngestion>('PATCH', `/knowledge_documents/${document}`, {
@@ -304,7 +304,7 @@ test('content is read whole, by lines and by bytes, never cutting a character', 
   ]);
 });
 
-test('documents are listed by beginning of title and by source, several at once', async () => {
+test('documents are listed by the beginning of their title and by one or more sources', async () => {
   const [one, two] = [await app.createSource(org), await app.createSource(org)];
   const first = await app.push(one, 'a', { title: 'Alpha 100%' });
   const second = await app.push(two, 'b', { title: 'alphabet' });

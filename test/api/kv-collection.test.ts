@@ -51,7 +51,7 @@ async function pass(seconds: number): Promise<void> {
     where user_id = ${alice.uuid}`;
 }
 
-test('an entry with a TTL says when it expires and from then on does not exist, swept or not', async () => {
+test('an entry with a TTL shows when it expires, and does not exist after that, swept or not', async () => {
   const written = await put('a', { value: '1', ttl_seconds: 60 });
   const { expires_at = '', updated_at } = written.body;
   assert.equal(Date.parse(expires_at) - Date.parse(updated_at), 60_000);
@@ -73,7 +73,7 @@ test('an entry with a TTL says when it expires and from then on does not exist, 
   assert.equal((await put('a', { value: 'x' }, { ...asAlice, headers: { 'if-match': '*' } })).status, 412);
 });
 
-test('a key that has expired is created as if it had never been there', async () => {
+test('an expired key is created like a new one', async () => {
   const first = await put('a', { value: '1', ttl_seconds: 1 });
   await pass(1);
   const created = await server.api<Entry>('POST', '/api/v1/kv', { ...asAlice, body: { key: 'a', value: '2' } });
@@ -210,7 +210,7 @@ test('a batch with one failing condition, wrong member or too many bytes changes
   assert.equal(passed.status, 200);
 });
 
-test('batches and single writes of the same keys at once keep every increment and never fail', async () => {
+test('concurrent batches and single writes of the same keys keep every increment and never fail', async () => {
   const keys = ['x', 'y', 'z'];
   const work = Array.from({ length: 30 }, (_, n) => {
     const turned = [...keys.slice(n % 3), ...keys.slice(0, n % 3)];

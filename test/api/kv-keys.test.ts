@@ -48,7 +48,7 @@ const keys: [sent: string, key: string][] = [
   ['a\\b', 'a\\b'],
 ];
 
-test('whatever is in the path is the key, never normalised', async () => {
+test('the key is the path exactly as sent, never normalised', async () => {
   for (const [sent, key] of keys) {
     const value = `value of ${key}`;
     const written = await kv.api('PUT', path(sent), { token: user.token, body: { value } });

@@ -109,7 +109,7 @@ test('a refused write does not fail the writes batched with it', async () => {
   for (const user of users) await assertUsageIsExact(user.uuid);
 });
 
-test('a bound that was lowered refuses more, but lets a user shrink', async () => {
+test('a lowered quota refuses growth, but allows a user to shrink', async () => {
   const user = await kv.createUser(app);
   await put(user, 'a', 4_000);
   await put(user, 'b', 4_000);

@@ -92,7 +92,7 @@ test('a watch of a key or a prefix sends only its changes', async () => {
   assert.deepEqual([both.status, both.body.error.fields[0]?.field], [422, 'prefix']);
 });
 
-test('what expires is told once it is swept', async () => {
+test('an expiry is reported when the entry is swept', async () => {
   const stream = await watch();
   await put('a', '1', { ttl_seconds: 60 });
   await server.db`update kv_entries set expires_at = now() where user_id = ${alice.uuid}`;
@@ -102,7 +102,7 @@ test('what expires is told once it is swept', async () => {
   stream.close();
 });
 
-test('with Last-Event-ID a watch continues after that event; what is no longer kept is told by reset', async () => {
+test('with Last-Event-ID a watch continues after that event; events that are no longer kept are reported by reset', async () => {
   const first = await watch();
   await put('a', '1');
   const { id } = await first.take();
@@ -143,7 +143,7 @@ test('a long value comes with its event, or with the later event that has overwr
   resumed.close();
 });
 
-test('from ready on nothing is missed, also of writers that were under way', async () => {
+test('after ready nothing is missed, not even from active writers', async () => {
   let stop = false;
   const writers = Array.from({ length: 6 }, async (_, n) => {
     let last = 0;
@@ -194,7 +194,7 @@ test('a watch ends when its user is deleted, and there is none of a user that th
   assert.equal(gone.status, 404);
 });
 
-test('a log that nobody watches ends, and a later watch begins after its positions', async () => {
+test('a log without watchers ends, and a later watch starts after its positions', async () => {
   const first = await watch();
   await put('a', '1');
   const { id } = await first.take();
@@ -210,7 +210,7 @@ test('a log that nobody watches ends, and a later watch begins after its positio
   second.close();
 });
 
-/* Random operations by several callers at once: a watcher that replays the events has the entries of the list. */
+/* Random operations by several concurrent callers: a watcher that replays the events has the entries of the list. */
 type Step = {
   via: 'put' | 'delete' | 'increment' | 'batch' | 'expire';
   key: string;

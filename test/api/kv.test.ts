@@ -92,7 +92,7 @@ test('a sandbox and production do not see each other', async () => {
   assert.deepEqual([list.body.data, list.body.total_entries], [[], 0]);
 });
 
-test('an end user acts only on their own entries, whatever `user` says', async () => {
+test('an end user acts only on their own entries, for any value of `user`', async () => {
   const other = await kv.createUser(app);
   await put('mine', 'other', { token: other.token });
   for (const named of [other.id, 'nonsense', 7, null, { a: 1 }]) {

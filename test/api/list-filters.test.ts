@@ -100,7 +100,7 @@ test('documents and extractions are filtered by what the caller sees', async () 
   await assertHidden(admin, '/knowledge_documents', 'agent', agent, documents[0] ?? '');
 });
 
-test('a list filter by an id that nobody has gives an empty page', async () => {
+test('a list filter by an unknown id returns an empty page', async () => {
   const nobody = { org: 'org', team: 'tem', user: 'usr', agent: 'agt', thread: 'thr', installation: 'cin' } as const;
   const of = (kind: keyof typeof nobody) => formatId(kind, newUuid());
   const filters: Record<string, (keyof typeof nobody)[]> = {

@@ -115,3 +115,21 @@ test('runs are signalled, cancelled and retried', async () => {
     ] as const)
       await refused(client, name, { run: third.run, ...(name === 'signal_run' ? { name: 'go' } : {}) }, code);
 });
+
+test('a tool that is called again with the same Idempotency-Key takes effect once', async () => {
+  const callOnce = (key: string, name: string, args: Structured) =>
+    api<string>('POST', '/mcp', {
+      token: member.token,
+      headers: { accept: 'application/json, text/event-stream', 'idempotency-key': key },
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } },
+    });
+  const increment = { key: 'tries', by: 5 };
+  for (const key of ['one', 'one', 'two', 'two']) {
+    const called = await callOnce(key, 'kv_increment', increment);
+    assert.equal(called.status, 200, called.text);
+    assert.match(called.text, new RegExp(`"value":"${key === 'one' ? 5 : 10}"`));
+  }
+  const other = await callOnce('one', 'kv_increment', { key: 'tries', by: 6 });
+  assert.match(other.text, /idempotency_key_reused/);
+  assert.deepEqual(await ok(asMember, 'kv_get', { key: 'tries' }).then(({ value }) => value), '10');
+});

@@ -238,7 +238,7 @@ test('knowledge is listed, searched and read by ranges', async () => {
   }
 });
 
-test('a document of one endless line is bounded, and says how to read on', async () => {
+test('a document of one endless line is bounded, and the response says how to read on', async () => {
   const knowledge = knowledgeOf(server, { key: app.secretKey });
   const long = await knowledge.push(source, `${'word '.repeat(40_000)}end`, { title: 'Endless' });
   const line = await ok(asMember, 'read_document', { document: long });
@@ -389,7 +389,7 @@ test('two tenants see nothing of each other through any tool', async () => {
   assert.equal((await ok(asMember, 'kv_get', { key: 'secret' })).value, 'mine');
 });
 
-test('an end user sees only what is theirs, whatever user they name', async () => {
+test('an end user sees only their own resources, even when they name another user', async () => {
   const asAdmin: Client = await connect({ token: (admin as TestUser).token });
   const loner = await connect({ token: world.loner.token });
   assert.deepEqual((await ok(loner, 'list_knowledge_sources', { org: org.id })).sources, []);
@@ -464,7 +464,7 @@ test('a stopping server returns partial results to waiting tools', { timeout: 30
   await closed;
 });
 
-test('tools are limited and audited as the requests that they make', async () => {
+test('tools are limited and audited like the requests that they send', async () => {
   const other = await startTestServer({ env: { QUARRY_RATE_SEARCH: '1' } });
   const tenant = await other.provision.app();
   const user = await other.provision.user(tenant);

@@ -302,7 +302,7 @@ async function runOperations(operations: Operation[]): Promise<void> {
   for (const op of [...uploads, ...operations]) await (step[op.do] as (op: Operation) => Promise<void>)(op);
 }
 
-test('files and key-value entries do what the model of the rules says, whoever does what in whatever order', async () => {
+test('files and key-value entries follow the model of the rules, for any caller and any order of operations', async () => {
   await fc.assert(fc.asyncProperty(fc.array(operation, { minLength: 40, maxLength: 100 }), runOperations), {
     numRuns: 15,
     interruptAfterTimeLimit: 90_000,

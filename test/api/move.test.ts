@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { promisify } from 'node:util';
+import { runQuarry } from '../support/command.ts';
 import type { FileBody } from '../support/files.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import { startTestServer } from '../support/server.ts';
-import { projectRoot } from '../support/source.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'quarry-move-'));
 const [one, other] = await Promise.all([startTestServer(), startTestServer()]);
@@ -25,13 +23,12 @@ async function create<T = { id: string }>(path: string, body: object): Promise<T
 }
 
 const moveOnce = () =>
-  promisify(execFile)(
-    process.execPath,
-    ['scripts/move.ts', '--from', one.baseUrl, '--to', other.baseUrl, '--map', join(directory, 'map.json')],
-    { cwd: projectRoot, env: { PATH: process.env.PATH, FROM_KEY: fromKey, TO_KEY: toKey } },
-  );
+  runQuarry(['move', '--from', one.baseUrl, '--map', join(directory, 'map.json')], {
+    env: { QUARRY_DATA_DIR: join(directory, 'no-data'), QUARRY_API_URL: other.baseUrl, QUARRY_API_KEY: toKey },
+    input: `${fromKey}\n`,
+  });
 
-test('the script moves an app to another server by the public API, and repeats nothing that is already there', async () => {
+test('the command moves an app to another server by the public API, and repeats nothing that is already there', async () => {
   const org = await create('/orgs', { name: 'Org', slug: 'org' });
   const user = await create('/users', { email: 'ada@example.com', name: 'Ada', org: org.id, org_role: 'admin' });
   const team = await create('/teams', { name: 'Team', org: org.id });

@@ -113,7 +113,7 @@ test('an open write of an app keeps its other writes from nothing while no bound
   assert.equal((await usageOf(app.secretKey)).documents.used, 1);
 });
 
-test('documents are bound, the failed ingestion says why, and what goes with its source is given back', async () => {
+test('documents are limited, the failed ingestion says why, and deleting a source returns its share', async () => {
   const app = await bounded({ documents: 3 });
   const knowledge = knowledgeOf(server, { key: app.secretKey });
   const source = await knowledge.createSource({ org: (await provision.org(app)).id });

@@ -50,7 +50,7 @@ test('two processes together let a credential pass as often as the limit says, a
   assert.ok(passed <= perMinute * 1.02 + filled + 2, `${passed} passed while ${filled} filled in`);
 });
 
-test('429 says the group, the limit and when to come back, and the budget fills evenly', async () => {
+test('429 names the group, the limit and when to retry, and the budget fills evenly', async () => {
   const user = await provision.user(app);
   const options = { token: user.token };
   await readMany(2 * perMinute, options);

@@ -224,7 +224,7 @@ test('provisioning: create 201 with the bare object, PATCH 200, DELETE 204 witho
     }
 });
 
-test('an e-mail is unique in production and in each sandbox, whatever its case', async () => {
+test('an e-mail is unique in production and in each sandbox, in upper or lower case', async () => {
   const body = { email: 'Same@Example.test' };
   const sandbox = await provision.sandbox(app);
   await post('/users', body);
@@ -269,7 +269,7 @@ test('a member is one user or one agent; adding it twice is already_exists', asy
   assert.equal((await api('GET', `${members}/${added.body.id}`, { key })).status, 404);
 });
 
-test('minting a session returns 201 with a user; installations know their kinds', async () => {
+test('minting a session returns 201 with a user; installations have only the known kinds', async () => {
   const minted = await post(`/users/${member.id}/tokens`, {});
   assert.deepEqual(Object.keys(minted).sort(), [
     'access_token',

@@ -43,7 +43,7 @@ test('the client signs in, and refreshes by itself when the access token has exp
   assert.equal((await client.users.me()).id, id);
   assert.notEqual(client.refreshToken, first, 'the refresh token was rotated');
 
-  // A token that was used before ends the whole session, for whoever holds it.
+  // A token that was used before ends the whole session, for every holder.
   await assert.rejects(client.auth.refresh(first ?? ''), (error: { status?: number }) => error.status === 401);
   now += 2 * 3600 * 1000;
   await assert.rejects(client.users.me(), (error: { status?: number }) => error.status === 401);
@@ -80,7 +80,7 @@ test('the client reads users and keeps personal tokens', async () => {
   await assert.rejects(other.users.me(), (error: { status?: number }) => error.status === 401);
 });
 
-test('the client makes a team and manages its members', async () => {
+test('the client creates a team and manages its members', async () => {
   const client = PlatformClient.withToken(app.publishableKey, admin.token, baseUrl);
   const friend = await newUser();
   const team = await client.teams.create({ name: 'Research', description: 'Reads papers' });
@@ -103,7 +103,7 @@ test('the client makes a team and manages its members', async () => {
   await assert.rejects(client.teams.get(team.id), (error: { status?: number }) => error.status === 404);
 });
 
-test('the client makes, finds, changes and deletes agents', async () => {
+test('the client creates, finds, changes and deletes agents', async () => {
   const client = PlatformClient.withToken(app.publishableKey, admin.token, baseUrl);
   const key = `helper-${Date.now()}`;
   const agent = await client.agents.create({

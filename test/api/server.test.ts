@@ -61,7 +61,7 @@ test('the reference at /docs is served completely by this server, without inline
   assert.doesNotMatch(page.text, /<script(?![^>]*\bsrc=)[^>]*>\s*\S/);
 });
 
-test('a credential that was revoked elsewhere is refused here as soon as the news comes', async () => {
+test('a credential that another process revoked is refused as soon as the notification arrives', async () => {
   const app = await server.provision.app();
   assert.equal((await server.api('GET', '/api/v1/orgs', { key: app.secretKey })).status, 200);
   const heard = Promise.withResolvers<void>();

@@ -73,7 +73,7 @@ test('five failures a minute for an e-mail from one address, in a window that sl
   assert.equal(await statusOf(email, 'wrong', from), 429);
 });
 
-test('ten failures a minute from one address, whatever the e-mails', async () => {
+test('ten failures a minute from one address, for any e-mails', async () => {
   laterHour();
   const email = await newUser();
   const from = newAddress();

@@ -67,7 +67,7 @@ test('the official client uploads over connections that break, and the upload be
   }
 });
 
-test('HEAD says where to continue, in any process; a PATCH at another offset is 409 and changes nothing', async () => {
+test('HEAD returns where to continue, in any process; a PATCH at another offset is 409 and changes nothing', async () => {
   const second = await startTestServer({ clock, env, beside: server });
   try {
     const there = uploadRequests(second.api);
@@ -154,7 +154,7 @@ test('a body with another checksum than announced is 460, and none of it is kept
   assert.equal(file.checksum, sha256(Buffer.from('abcdef')));
 });
 
-test('an upload is hidden from everybody but its creator and the app, and its sandbox', async () => {
+test('an upload is visible only to its creator and to the app, in its sandbox', async () => {
   const { body: upload } = await create(me, 3);
   const sandbox = await provision.sandbox(app);
   for (const who of [
@@ -204,7 +204,7 @@ test('a grant ends with its principal, and the rest of the list stays', async ()
   assert.deepEqual(file.acl, { grants: [grants[1]] });
 });
 
-test('an end that was interrupted is repeated by the next request, and makes one file', async () => {
+test('an interrupted completion is repeated by the next request, and creates one file', async () => {
   const { body: upload } = await create(me, 3);
   await db`create function fail_once() returns trigger language plpgsql as $$ begin raise exception 'killed'; end $$`;
   await db`create trigger fail_once before insert on files for each row execute function fail_once()`;

@@ -141,7 +141,7 @@ test('bodies that never end or claim to be huge are not read', async () => {
   }
 });
 
-test('what a receiver says is kept nowhere', async () => {
+test('the response of a receiver is not stored', async () => {
   const { id } = await client.create(`${receiver.origin}/secretive`, ['told']);
   await client.emit('told');
   await client.waitForDelivery(id, hasFailed);
@@ -150,7 +150,7 @@ test('what a receiver says is kept nowhere', async () => {
   await client.api('DELETE', `/webhooks/${id}`);
 });
 
-test('a connection that breaks, and one that nobody accepts, are failures that name their cause', async () => {
+test('a broken and a refused connection are failures that name their cause', async () => {
   for (const [url, code] of [
     [`${receiver.origin}/cut`, 'bad_response'],
     ['http://127.0.0.1:2/', 'connect_failed'],

@@ -102,7 +102,7 @@ test('a site is read before one’s eyes, and pages that failed say why', async 
   await browser.getByRole('heading', { name: 'Extractions' }).waitFor();
 });
 
-test('every option of a site is in the form, a mistake stands at its field, and run again repeats them all', async () => {
+test('every option of a site is in the form, an error is shown at its field, and running again repeats them all', async () => {
   const browser = await it.openAsDeveloper(app, '/console/extractions');
   const agent = await it.server.api<{ id: string }>('POST', '/api/v1/agents', {
     key: app.secretKey,

@@ -74,7 +74,7 @@ test('files are uploaded, found, read, shared, transferred and deleted', async (
   await pdfShown(page);
 });
 
-test('files that are dropped on the page are uploaded, and an upload that is refused says why', async () => {
+test('files that are dropped on the page are uploaded, and a refused upload shows the reason', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
   const dropped = await page.evaluateHandle(`(() => {
     const data = new DataTransfer();
@@ -127,9 +127,9 @@ test('an upload that ends while another page is open is shown there, and in the 
   await page.locator('table.list').getByRole('link', { name: 'slow.txt' }).waitFor();
 });
 
-test('an upload shows how much has gone out, and can be stopped', async () => {
+test('an upload shows its progress and can be stopped', async () => {
   const page = await it.openAsDeveloper(app, '/console/files');
-  // The server is not asked: what is under way stays under way until it is stopped.
+  // The server is not called: an active upload stays active until it is stopped.
   await page.route('**/api/v1/files/uploads', () => undefined);
   await page.locator('input[type=file]').setInputFiles({
     name: 'large.bin',
@@ -141,7 +141,7 @@ test('an upload shows how much has gone out, and can be stopped', async () => {
   await page.getByText('large.bin').waitFor({ state: 'detached' });
 });
 
-test('a server that cannot be reached is said, with a way to try again that works', async () => {
+test('an unreachable server is reported, with a retry that works', async () => {
   const page = await it.openAsDeveloper(app, '/console/kv');
   await page.route('**/api/v1/files?**', (route) =>
     route.fulfill({ status: 503, contentType: 'application/json', body: unavailable }),
@@ -158,7 +158,7 @@ const unavailable = JSON.stringify({
   error: {
     type: 'server_error',
     code: 'unavailable',
-    message: 'The database cannot be reached just now.',
+    message: 'The database cannot be reached at the moment.',
     fields: [],
     details: {},
   },

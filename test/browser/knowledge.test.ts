@@ -42,7 +42,7 @@ async function push(pageUrl: string, title: string, data: string): Promise<void>
   await knowledge.push(/cso_\w+/.exec(pageUrl)?.[0] ?? '', data, { title, metadata: { year: 2025 } });
 }
 
-test('a source is made, fed, browsed and searched, and each hit says why it ranked', async () => {
+test('a source is created, filled, browsed and searched, and each hit explains its rank', async () => {
   const page = await it.openAsDeveloper(app, '/console/knowledge');
   await page.getByRole('button', { name: 'Create the first source' }).click();
   const dialog = page.getByRole('dialog');

@@ -91,7 +91,7 @@ test('changes of others appear by themselves, entries expire when they should, a
   await page.getByText('No matching entries').waitFor();
 });
 
-test('a key is made and shown once, opens the app, and after its end does not', async () => {
+test('a key is created and shown once, opens the app, and after it is revoked does not', async () => {
   const page = await it.openAsDeveloper(app, '/console/keys');
   await page.getByRole('button', { name: 'New key' }).click();
   const dialog = page.getByRole('dialog');
@@ -101,6 +101,9 @@ test('a key is made and shown once, opens the app, and after its end does not', 
   assert.match(key, /^sk_/);
   await dialog.getByRole('button', { name: 'Copy' }).click();
   await it.picture(page, 'key-once');
+  // Requests to copy have the key in them already.
+  await dialog.getByText('Try it').click();
+  await dialog.getByLabel('Upload a file: curl').getByText(key).waitFor();
   assert.equal((await api('GET', '/api/v1/files', { key })).status, 200);
   await dialog.getByRole('button', { name: 'I have copied it' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Nightly import' });
@@ -113,7 +116,7 @@ test('a key is made and shown once, opens the app, and after its end does not', 
   assert.equal((await api('GET', '/api/v1/files', { key })).status, 401);
 });
 
-test('a personal token of a user is made, shown once and revoked', async () => {
+test('a personal token of a user is created, shown once and revoked', async () => {
   const page = await it.openAsDeveloper(app, '/console/keys');
   await choosePrincipal(page, page.getByLabel('Whose tokens'), 'ada@harbour.example');
   await page.getByRole('button', { name: 'Create a token' }).click();

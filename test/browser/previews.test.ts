@@ -45,7 +45,7 @@ async function seePicture(it: ConsoleTest, origin = ''): Promise<Page> {
   return page;
 }
 
-test('pictures are shown from the S3 service where they are kept, and from nowhere else', async () => {
+test('pictures are shown from the S3 service that stores them, and from no other host', async () => {
   const page = await seePicture(onS3);
   const policy = (await page.request.get('/console')).headers()['content-security-policy'] ?? '';
   assert.ok(policy.includes(`img-src 'self' blob: data: ${onS3.server.baseUrl} ${endpoint};`), policy);

@@ -39,7 +39,7 @@ const mooring = {
   },
 };
 
-test('an automation is made from the example, run, and its result read', async () => {
+test('an automation is created from the example, run, and its result read', async () => {
   const page = await it.openAsDeveloper(app, '/console/automations');
   await page.getByRole('link', { name: 'New automation' }).first().click();
   await page.getByRole('button', { name: 'Create', exact: true }).click();
@@ -100,7 +100,7 @@ test('a run is watched as it goes: waiting, signalled, completed; another is can
   await page.locator('table.list tbody tr').nth(2).waitFor();
 });
 
-test('a run that failed says at which node and why', async () => {
+test('a failed run shows the node and the reason', async () => {
   const key = app.secretKey;
   const nodes = [
     { id: 'start', kind: 'trigger', on_success: 'sum' },

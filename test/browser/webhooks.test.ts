@@ -12,7 +12,7 @@ after(async () => {
 });
 afterEach(() => it.closePages());
 
-test('a webhook is made with chosen events, tested, its deliveries read and repeated, its secret rotated, and paused', async () => {
+test('a webhook is created with chosen events, tested, its deliveries read and repeated, its secret rotated, and paused', async () => {
   const app = await loadApp(it.server);
   const page = await it.openAsDeveloper(app, '/console/webhooks');
   await page.getByRole('button', { name: 'New webhook' }).first().click();
@@ -64,7 +64,7 @@ test('a webhook is made with chosen events, tested, its deliveries read and repe
   await page.getByText('Old secret valid until').waitFor();
 
   await page.getByRole('button', { name: 'Pause' }).click();
-  await page.getByText('It is paused.').waitFor();
+  await page.getByText('It is paused.', { exact: true }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Send a test event' }).isDisabled(), true);
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByRole('button', { name: 'Pause' }).waitFor();

@@ -150,6 +150,7 @@ test('automations are activated and paused, and their versions printed', async (
   assert.match((await run('automations', 'activate', ['Ends'])).printed, /^status +running$/m);
   const { stdout } = await quarry(['runs', 'invoke', 'Ends', '--no-wait']);
   assert.match((await run('runs', 'get', [stdout.trim()])).printed, /^type +invoked$/m);
+  assert.match((await run('automations', 'invocable')).printed, /\tEnds\t/);
   assert.match((await run('automations', 'pause', ['Ends'])).printed, /^status +paused$/m);
   assert.equal((await run('automations', 'versions', ['Ends'])).rows[0]?.split('\t')[0], '1');
   const graph = JSON.parse((await run('automations', 'version', ['Ends', '1'])).printed) as { kind: string };

@@ -39,7 +39,7 @@ test('few open files, and too few connections of the database, are found', async
   assert.equal((await checkReplicas(server.db)).level, 'ok');
 });
 
-test('a public URL that is not encrypted, not reached or answered by something else is found', async () => {
+test('a public URL that is not encrypted, unreachable or served by another program is reported', async () => {
   const other = createServer((_request, response) => response.writeHead(404).end());
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   after(() => other.close());
@@ -55,7 +55,7 @@ test('a public URL that is not encrypted, not reached or answered by something e
   assert.match(unreachable?.message ?? '', /cannot be reached/);
 });
 
-test('a proxy that is not trusted, and one that anybody can pretend to be, are found', () => {
+test('a proxy that is not trusted, and one that any client can impersonate, are reported', () => {
   const level = (settings: Record<string, string>) => checkProxy(configOf(settings)).level;
   const publicUrl = { QUARRY_PUBLIC_URL: 'https://quarry.example.com' };
   assert.equal(level({}), 'ok');

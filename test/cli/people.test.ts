@@ -63,7 +63,7 @@ test('a closed pipe ends no command with an error', async () => {
   assert.deepEqual([ran.code, ran.stderr], [0, '']);
 });
 
-test('wrong use says where help is', async () => {
+test('wrong use points to the help', async () => {
   const ran = await quarry(['extract']);
   assert.equal(ran.code, 2);
   assert.match(ran.stderr, /^error: missing required argument 'source'\n\n?`quarry --help` lists the commands/);
@@ -271,7 +271,7 @@ test('runs are invoked by lookup key and watched to their end', async () => {
   assert.equal(JSON.parse(watched.stdout.trimEnd().split('\n').at(-1) ?? '').status, 'failed');
 });
 
-test('token mints sessions by e-mail, and makes, lists and revokes keys', async () => {
+test('token creates sessions by e-mail, and creates, lists and revokes keys', async () => {
   const minted = await quarry(['token', 'user', member.email]);
   const token = minted.stdout.trim();
   const me = await server.api<{ id: string }>('GET', '/api/v1/users/me', { token });
@@ -360,7 +360,7 @@ test('an unreachable server is reported in one line, with what to do', async () 
   assert.match(ran.stderr, /^No server responds at http:\/\/127\.0\.0\.1:9 \(ECONNREFUSED\)\. .*npm start.*\n$/);
 });
 
-test('a reader that goes away is no error', async () => {
+test('a reader that closes the pipe is no error', async () => {
   const file = write('long.txt', 'many words and more of them\n'.repeat(60_000));
   const { child, ended } = startQuarry(['extract', file], { env });
   child.stdout.once('data', () => child.stdout.destroy());

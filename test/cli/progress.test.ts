@@ -24,11 +24,11 @@ test('on anything but a terminal it writes nothing', () => {
   assert.equal(written, '');
 });
 
-test('bytes are said for people', () => {
+test('bytes are formatted for people', () => {
   assert.deepEqual([0, 1023, 1536, 9 * 1024 * 1024].map(formatBytes), ['0 B', '1023 B', '1.5 KB', '9.0 MB']);
 });
 
-test('a transfer says its rate and the time that is left, once they mean something', () => {
+test('a transfer shows its rate and the remaining time, once they are meaningful', () => {
   const mib = 1024 * 1024;
   assert.equal(describeTransfer(mib, 10 * mib, 100), '1.0 MB of 10.0 MB');
   assert.equal(describeTransfer(2 * mib, 10 * mib, 1_000), '2.0 MB of 10.0 MB, 2.0 MB/s, 4 s left');

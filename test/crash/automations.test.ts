@@ -13,7 +13,7 @@ import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 /*
- * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are under way.
+ * Workers are killed at random moments while runs with waits, retries, signals, fan-outs and children are in progress.
  * `npm run crash` makes it 50 kills and 500 runs; npm test a short round.
  */
 const kills = Number(process.env.CRASH_KILLS ?? 2);

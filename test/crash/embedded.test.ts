@@ -68,7 +68,7 @@ function kill(child: ChildProcess): Promise<void> {
   });
 }
 
-test('a first start makes a durable UTF-8 database, a later start finds what was written', async () => {
+test('a first start creates a durable UTF-8 database, and a later start finds what was written', async () => {
   const dataDir = join(root, 'plain');
   const first = await startEmbeddedPostgres({ dataDir, log });
   const settings = await query(first.address, async (sql) => {
@@ -187,7 +187,7 @@ test('a cluster whose creation was interrupted is created again', async () => {
   assert.ok(!existsSync(unfinished));
 });
 
-test('a server killed while it makes the database leaves nothing that prevents the next start', async () => {
+test('a server killed while it creates the database leaves nothing that prevents the next start', async () => {
   const dataDir = join(root, 'cut-off');
   const place = join(dataDir, 'postgres');
   const starting = startChild(dataDir);

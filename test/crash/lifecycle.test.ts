@@ -140,7 +140,7 @@ test('a second signal ends the server and its PostgreSQL immediately', async () 
   while (isRunning(postgres)) await new Promise((resolve) => setImmediate(resolve));
 });
 
-test('after kill -9 the next start serves the same data, and knows the same keys', async () => {
+test('after kill -9 the next start serves the same data and accepts the same keys', async () => {
   const dataDir = newDataDir();
   const first = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const before = credentials(dataDir);

@@ -127,7 +127,7 @@ test('a process that would keep files elsewhere than the others does not start',
   assert.match(await refusal(settings({ QUARRY_DATA_DIR: other }), ['--only', 'http']), /in another blob store/);
 });
 
-test('another root secret than the database was made with is refused', async () => {
+test('a root secret other than the one the database was created with is refused', async () => {
   assert.match(await refusal(settings({ QUARRY_SECRET: 'a'.repeat(16) + secret.slice(16) }), []), /root secret is not/);
 });
 

@@ -116,7 +116,7 @@ test('two processes serve requests on one socket and one runs jobs, with one log
   assert.ok(lines.every((line) => typeof JSON.parse(line).pid === 'number'));
 });
 
-test('`quarry doctor` says how many processes start', async () => {
+test('`quarry doctor` shows how many processes start', async () => {
   const { stdout } = await runQuarry(['doctor'], { env: settings });
   assert.match(stdout, /^ok +processes +`quarry serve` starts 2 for requests, 1 for background jobs;/m);
 });

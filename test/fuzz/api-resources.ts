@@ -6,6 +6,7 @@ import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { pixel } from '../support/reference/tenants.ts';
 import type { TestServer } from '../support/server.ts';
 import { setJobAside } from '../support/set-aside-job.ts';
+import { metadataOf, tus } from '../support/uploads.ts';
 import type { Known } from './api-document.ts';
 
 /** What requests name, so that each operation can succeed. Keys are operations, of both kinds unless one is named. */
@@ -28,6 +29,13 @@ type World = { server: TestServer; outside: Outside; app: TestApp; user: TestUse
 type Made = { id: string };
 /** The body that creating a resource returns. */
 type Create = <Body = Made>(path: string, body?: object) => Promise<Body>;
+
+/** As long as the bytes that are sent. */
+const uploadHeaders = {
+  ...tus,
+  'upload-length': '5',
+  'upload-metadata': metadataOf({ filename: 'a.txt', content_type: 'text/plain' }),
+};
 
 /** One resource of each kind, so that a request with one awkward value is otherwise valid. */
 export async function createResources(server: TestServer, outside: Outside): Promise<Resources> {
@@ -59,6 +67,13 @@ export async function createResources(server: TestServer, outside: Outside): Pro
   const webhooks = await createWebhooks(outside, create);
   const installations = await createInstallations(server, create, key, agent);
   const signIn = await createSignIn(world, create);
+  // The first look reads all migrations.
+  await api('GET', '/readyz');
+  const upload = async () => {
+    const made = await api<Made>('POST', '/api/v1/uploads', { key, headers: uploadHeaders });
+    if (made.status !== 201) throw new Error(made.text);
+    return made.body.id;
+  };
   const jobs = await setJobsAside(world);
 
   const known: Known = {
@@ -72,6 +87,9 @@ export async function createResources(server: TestServer, outside: Outside): Pro
     extraction: await post('/extractions', { file, agent, destination_kind: 'config', destination_path: 'a' }),
     webhook: webhooks.webhook,
     identity_issuer: signIn.issuer,
+    upload: await upload(),
+    ...uploadHeaders,
+    'upload-offset': '0',
     content_type: 'text/plain',
     mime_type: 'image/png',
     data: 'VGV4dC4=',
@@ -99,6 +117,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       developerUpdateAgent: { agent: await spareAgent('Another') },
       getKey: { key: await post('/keys', { type: 'publishable' }) },
       getConfig: { agent },
+      appendToUpload: { upload: await upload() },
       ...(await createFileUrls(create, file, user.id)),
       ...automations.others,
       ...webhooks.others,

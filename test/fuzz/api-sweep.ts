@@ -262,7 +262,11 @@ function* casesOfOperation(document: ApiDocument, plan: Plan): Generator<Case> {
     ? { 'content-type': 'application/json', ...(isMcp ? revision : {}) }
     : mediaType === undefined
       ? {}
-      : { 'content-type': 'text/plain', 'x-filename': 'a.txt' };
+      : mediaType === '*/*'
+        ? { 'content-type': 'text/plain', 'x-filename': 'a.txt' }
+        : { 'content-type': mediaType };
+  for (const { name, in: place, required } of parameters)
+    if (place === 'header' && required) type[name] ??= String(known[name] ?? 'text');
   const build = (change: Change, what: string): Case => ({
     ...{ name: `${method} ${template} ${what}`, isPlain: what === 'plain', operation, method, template },
     send: () => {

@@ -22,7 +22,7 @@ after(async () => {
   await provider.close();
 });
 
-test('whatever stands in a parameter or member, no request ends in a 5xx or hangs, and every response fits its schema', async () => {
+test('for any value of a parameter or member, no request ends in a 5xx or hangs, and every response fits its schema', async () => {
   const report = await sweepApi({ server, outside: { origin: site.origin, provider }, oneOf });
   console.log(JSON.stringify(report, undefined, 2));
   assert.deepEqual(report.problems, []);

@@ -28,7 +28,7 @@ const rows = readProjectFile('docs/console-coverage.md')
     return [{ operation, request: request ?? '', console: page ?? '', command: command ?? '', mcp: mcp ?? '' }];
   });
 
-test('every operation has one row that says where it is reached', () => {
+test('every operation has one row that names where it is reached', () => {
   const expected = operations.filter((one) => !isTwin(one)).map(({ operationId, name }) => `${operationId} ${name}`);
   const found = rows.map(({ operation, request }) => `${operation} ${request}`);
   assert.deepEqual(found.toSorted(), expected.toSorted(), 'Add, change or remove its row in docs/console-coverage.md.');
@@ -61,7 +61,7 @@ function isCalled(request: string, text: string): boolean {
   );
 }
 
-test('the console calls what the table says that it reaches, and no more', () => {
+test('the console calls exactly the operations that the table lists for it', () => {
   const text = readSources('console/src')
     .filter(({ name }) => !name.endsWith('generated.ts'))
     .map((source) => source.text)

@@ -53,7 +53,7 @@ test('the manifests of the Helm chart have the form that Kubernetes expects', as
   await assert.rejects(validate({ ...(deployment as Manifest), spec: { replicas: 'many' } }));
 });
 
-test('deploy/kubernetes is what the chart makes of its values', () => {
+test('deploy/kubernetes is what the chart renders from its values', () => {
   const written = readFileSync(manifestsFile, 'utf8').replace(/^#.*\n/, '');
   assert.equal(written, renderChart(), 'Run `npm run manifests`.');
   assert.ok(!written.includes('kind: CronJob'), 'a part that is switched off is left out');

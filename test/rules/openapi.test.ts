@@ -10,7 +10,7 @@ type Response = { content?: Record<string, Media>; headers?: Record<string, unkn
 type Operation = {
   operationId: string;
   description?: string;
-  parameters?: { name: string; in: string; example?: unknown }[];
+  parameters?: { name: string; in: string; schema: object; example?: unknown }[];
   requestBody?: { content: Record<string, Media> };
   responses: Record<string, Response>;
 };
@@ -112,10 +112,16 @@ function checkExamples({ paths, components }: OpenApi): string[] {
   return Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).flatMap(([method, { parameters = [], requestBody, responses }]) => {
       const place = ['paths', path, method];
-      const bare = parameters.filter((parameter) => parameter.in === 'path' && parameter.example === undefined);
+      const bare = parameters.filter(({ in: where, example }) => where !== 'header' && example === undefined);
+      const unfit = parameters.flatMap(({ in: where, name, schema, example }) =>
+        where !== 'query' || example === undefined || ajv.validate(schema, example)
+          ? []
+          : [`${method} ${path}: ${name} ${ajv.errorsText()}`],
+      );
       const success = Object.entries(responses).filter(([status]) => status.startsWith('2'));
       return [
         ...bare.filter(({ name }) => name !== 'app').map(({ name }) => `${method} ${path}: no example of ${name}`),
+        ...unfit,
         ...checkMedia([...place, 'requestBody'], requestBody?.content['application/json']),
         ...success.flatMap(([status, { content }]) =>
           checkMedia([...place, 'responses', status], content?.['application/json']),
@@ -125,12 +131,16 @@ function checkExamples({ paths, components }: OpenApi): string[] {
   );
 }
 
-test('every JSON body, JSON response and path parameter has an example that fits its schema', () => {
+test('every JSON body, JSON response, path and query parameter has an example that fits its schema', () => {
   assert.deepEqual(checkExamples(document), [], 'Record it: see test/api/reference-examples.test.ts.');
 
   const broken = structuredClone(document);
   broken.components.examples.createUserRequest = { value: { email: 7 } };
   delete broken.components.examples.getUsage200;
+  const limit = broken.paths['/api/v1/users']?.get?.parameters?.find(({ name }) => name === 'page');
+  assert.ok(limit);
+  limit.example = 'one';
+  assert.match(checkExamples(broken).join('\n'), /users: page data must be integer/);
   assert.match(
     checkExamples(broken).join('\n'),
     /usage: no example of responses 200\n(?:.*\n)*createUserRequest: data\/email must be string/,

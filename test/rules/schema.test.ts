@@ -11,7 +11,7 @@ const unpartitioned = 'credentials';
 const { db, drop } = await createTestDatabase();
 after(drop);
 
-test('the migrations make the schema in migrations/schema.txt', async () => {
+test('the migrations create the schema in migrations/schema.txt', async () => {
   assert.equal(
     await describeSchema(db),
     readProjectFile('migrations/schema.txt'),

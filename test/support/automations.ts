@@ -43,6 +43,9 @@ export function graphOf(...nodes: Record<string, unknown>[]) {
   return { kind: 'WorkflowGraph', version: 1, start_node: nodes[0]?.id, nodes };
 }
 
+const ends = new Set(['completed', 'failed', 'cancelled']);
+const endTimeoutMs = 60_000;
+
 export class AutomationsClient {
   readonly #server: TestServer;
   readonly #app: Pick<TestApp, 'secretKey'>;
@@ -88,15 +91,22 @@ export class AutomationsClient {
       const journal = await this.journalPage(id);
       const run = await this.run(id);
       if (wanted(run, journal)) return run;
-      if (['completed', 'failed', 'cancelled'].includes(run.status) || look === 599)
+      if (ends.has(run.status) || look === 599)
         throw new Error(`${JSON.stringify(run)}\n${JSON.stringify(journal, null, 1)}`);
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
     throw new Error('unreachable');
   }
 
-  waitForEnd(id: string): Promise<Run> {
-    return this.waitUntil(id, (run) => ['completed', 'failed', 'cancelled'].includes(run.status));
+  /** Reads the journal, which may be long, only when the run does not end. */
+  async waitForEnd(id: string): Promise<Run> {
+    const deadline = Date.now() + endTimeoutMs;
+    while (Date.now() < deadline) {
+      const run = await this.run(id);
+      if (ends.has(run.status)) return run;
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    throw new Error(`The run did not end:\n${JSON.stringify(await this.journalPage(id), null, 1)}`);
   }
 
   waitUntilWaiting(id: string): Promise<Run> {

@@ -9,7 +9,7 @@ export type TestDatabase = {
   target: DatabaseTarget;
   /** A small pool for the test itself. */
   db: Database;
-  /** Closes the pool and removes the database, whoever is still connected. */
+  /** Closes the pool and removes the database with any open connections. */
   drop(): Promise<void>;
 };
 

@@ -81,7 +81,7 @@ test('items of one name come one batch after the other, in their order', async (
   assert.deepEqual(batches[1]?.items, ['a']);
 });
 
-test('a failure is everybody’s, unless it may be one item’s: then each is done by itself', async () => {
+test('a failure is that of the whole batch, unless one item may have caused it: then each is done alone', async () => {
   const shared = heldBatcher();
   const failed = ['a', 'b'].map((item) => shared.batcher.add('g', item));
   await shared.turn();

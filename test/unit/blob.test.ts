@@ -151,7 +151,7 @@ for (const [name, open] of [
       await store.remove(key);
     });
 
-    test('a removed blob is gone', async () => {
+    test('a removed blob cannot be read', async () => {
       const key = newKey();
       await store.put(key, randomBytes(9), { contentType });
       await store.remove(key);
@@ -178,7 +178,7 @@ for (const [name, open] of [
       }
     });
 
-    test('refuses a key that it could not have made', async () => {
+    test('refuses a key that it cannot have created', async () => {
       for (const key of ['', 'a', 'a/../b', '../a', 'a/b/c', 'a/b\0', '/a/b', 'a//b'])
         await assert.rejects(async () => store.stat(key), /Not a blob key/);
     });

@@ -25,7 +25,7 @@ test('one app holds half of the memory, its further bodies are not read on, and 
   const waiting = memory.read('a', late, never);
   const second = memory.read('a', other, never);
   for (let turns = 0; turns < 10; turns++) await turn();
-  // One of those that wait may go on; the other holds its sender back.
+  // One of those that wait may continue; the other pauses its sender.
   assert.deepEqual([late.taken, other.taken], [30, 0]);
   const neighbour = await memory.read('b', bodyOf(10), never);
   assert.equal(memory.used, 90);

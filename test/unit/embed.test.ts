@@ -103,7 +103,7 @@ test('a local model without its package says so', async () => {
   await assert.rejects(embedder.embed(['x'], 'query'), EmbeddingError);
 });
 
-test('Hamming distances are the numbers of differing bits, whatever the length of the codes', () => {
+test('Hamming distances are the numbers of differing bits, for codes of any length', () => {
   const bits = (word: number) => (word >>> 0).toString(2).replaceAll('0', '').length;
   const lengths = fc.constantFrom(1, 2, 3, 4, 8, 32, 33, 128);
   const word = fc.oneof(fc.constantFrom(0, 0xffffffff), fc.nat(0xffffffff));

@@ -83,7 +83,7 @@ test('a failed node is tried again after growing waits, under one command, then 
   assert.equal(run.state.status, 'completed');
 });
 
-test('a successful retry continues as if nothing had failed', () => {
+test('a successful retry continues as if nothing failed', () => {
   const run = new Simulation(graphOf(step('a', { retry: { max_attempts: 2 } })));
   run.failures.set('a', [boom]);
   run.drive();
@@ -219,7 +219,7 @@ test('fan-outs may be nested', () => {
   ]);
 });
 
-test('a node over its time fails with timeout, whatever it was doing', () => {
+test('a node that exceeds its time fails with timeout, in any activity', () => {
   for (const node of [
     { id: 'a', kind: 'http_request' },
     { id: 'a', kind: 'wait', seconds: 100 },

@@ -61,7 +61,7 @@ test('an expression may contain braces', async () => {
   assert.equal(await resolve('{{$.bug}} and {{"}}"}}'), '7 and }}');
 });
 
-test('all outputs at once do not grow afterwards', () => {
+test('evaluating all outputs together uses no more memory afterwards', () => {
   const nodes: Record<string, unknown> = { a: 1 };
   const { value } = evaluatePlainPath('$nodes', { input: {}, nodes, participants: {}, run: {}, secrets: {} }) ?? {};
   nodes.b = value;
@@ -119,7 +119,7 @@ test('an app whose payloads need minutes of a pattern keeps no other app waiting
   assert.ok(ended <= 4, `${ended} of 12`);
 });
 
-test('an expression that a bound has ended says so, one that is wrong does not', async () => {
+test('an expression that a limit ended says so, an invalid one does not', async () => {
   const limitOf = async (expression: string) =>
     evaluate(expression).then(
       () => assert.fail('it gave a value'),

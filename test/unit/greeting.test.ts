@@ -4,7 +4,7 @@ import { greeting, maySignInByLink } from '../../src/cli/greeting.ts';
 
 const here = { isTerminal: true, host: '127.0.0.1', baseUrl: 'http://127.0.0.1:8080' };
 
-test('a link that signs in is made for a terminal on this machine alone', () => {
+test('a sign-in link is created only for a terminal on this machine', () => {
   assert.equal(maySignInByLink(here), true);
   assert.equal(maySignInByLink({ ...here, host: '::1', baseUrl: 'http://[::1]:8080' }), true);
   assert.equal(maySignInByLink({ ...here, host: 'localhost', baseUrl: 'http://localhost:8080' }), true);

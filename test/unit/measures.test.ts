@@ -17,7 +17,7 @@ test('nDCG, recall and MRR are those of the textbook', () => {
   assert.deepEqual(gradeRanking(relevant, late), { ndcg: 0, recall: 0.5, mrr: 1 / 11 });
 });
 
-test('the paired test tells a difference in every query from noise', () => {
+test('the paired test distinguishes a difference in every query from noise', () => {
   const one = Array.from({ length: 30 }, (_v, i) => (i % 7) / 7);
   assert.equal(testPaired(one, one), 1);
   const better = one.map((value) => value + 0.1);

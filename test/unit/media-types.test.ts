@@ -4,7 +4,7 @@ import { parse } from 'content-disposition';
 import fc from 'fast-check';
 import { dispositionOf, isActive, isImage, mediaTypePattern } from '../../src/files/media-types.ts';
 
-test('whatever a filename holds, its header is one line of ASCII, names no path and gives the name back', () => {
+test('the header of any filename is one line of ASCII, names no path and decodes to the name', () => {
   const nasty = fc.constantFrom(
     '../',
     '..\\',

@@ -23,7 +23,7 @@ async function assertFails(bytes: Uint8Array, reason: ParseFailure, words: RegEx
 const shipTable = /\| Ship \| (?:Tons|Arrived)(?: \| \w+)? \|\n\| --- \| --- \|(?: --- \|)?\n\| Aurora \|/;
 
 for (const { filename, bytes } of sampleDocuments()) {
-  test(`${filename} gives its text, the same each time, whatever it is called`, async () => {
+  test(`${filename} gives its text, the same each time, under any name`, async () => {
     const named = await parse(bytes, filename);
     assert.match(named.markdown, /Harbour report|Aurora|A sample of a page/);
     assert.deepEqual(await parse(bytes, filename), named);
@@ -164,7 +164,7 @@ test('two columns that are drawn row by row are read one after the other', async
   assert.ok(markdown.indexOf('left row 11') < markdown.indexOf('right row 0'), markdown);
 });
 
-test('charsets are told apart', async () => {
+test('charsets are distinguished', async () => {
   const cases: [Uint8Array, string][] = [
     [Buffer.from('\ufeffHäfen und Schiffe', 'utf16le'), 'Häfen und Schiffe'],
     [Buffer.from('Häfen und Schiffe, Öl für die Küste', 'latin1'), 'Häfen und Schiffe, Öl für die Küste'],

@@ -4,7 +4,7 @@ import { isNotModified, isRangeCurrent, parseRange } from '../../src/http/ranges
 
 const part = (start: number, end: number) => ({ kind: 'part', start, end });
 
-test('a range is read as RFC 9110 says, its end made exclusive and cut to the size', () => {
+test('a range is read as RFC 9110 defines it, its end made exclusive and cut to the size', () => {
   for (const [header, expected] of [
     ['bytes=0-0', part(0, 1)],
     ['bytes=2-5', part(2, 6)],
@@ -48,7 +48,7 @@ test('anything but a single byte range gets the whole body', () => {
 
 const validators = { etag: '"abc"', lastModified: new Date('2026-01-02T03:04:05.678Z') };
 
-test('a client that names the tag it has is told that nothing changed', () => {
+test('a client that sends its tag learns that nothing changed', () => {
   for (const value of ['"abc"', 'W/"abc"', '"x", "abc"', '*'])
     assert.ok(isNotModified({ 'if-none-match': value }, validators), value);
   for (const value of ['"abd"', 'abc', '']) assert.ok(!isNotModified({ 'if-none-match': value }, validators), value);

@@ -18,7 +18,7 @@ test('the longest matching rule decides, and allow wins a tie', () => {
   assert.equal(allows(robots, '/x'), true);
 });
 
-test('the group that names us replaces the one for everybody, and its parts are joined', () => {
+test('the group that names Quarry replaces the general one, and its parts are joined', () => {
   const robots =
     'User-agent: *\nDisallow: /\n\nUser-Agent: QUARRY/2.0\nDisallow: /x\n\nuser-agent: other\nuser-agent: quarry\ndisallow: /y';
   assert.equal(allows(robots, '/'), true);
@@ -27,7 +27,7 @@ test('the group that names us replaces the one for everybody, and its parts are 
   assert.equal(allows(robots, '/', 'stranger'), false);
 });
 
-test('stars, end marks, escapes, comments and odd line ends are read as the standard says', () => {
+test('stars, end marks, escapes, comments and odd line ends are read as the standard requires', () => {
   assert.equal(allows('User-agent:*\rDisallow: /*.gif$ # pictures', '/a/b.gif'), false);
   assert.equal(allows('User-agent:*\r\nDisallow: /*.gif$', '/a/b.gif?x'), true);
   assert.equal(allows('User-agent: *\nDisallow: /ü', '/%C3%BC/x'), false);

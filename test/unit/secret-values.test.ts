@@ -49,7 +49,7 @@ test('values that only look redacted are unchanged', () => {
   assert.equal(values.redact(echo).value, echo);
 });
 
-test('a secret that is gone stays out, and is named', () => {
+test('a deleted secret stays redacted, and is named', () => {
   const { value, places } = values.redact({ a: `x ${token} y open sesame z` });
   assert.deepEqual(new SecretValues({ OTHER: 'changed' }).restore(value, places), {
     value: { a: 'x [redacted] y changed z' },
@@ -57,7 +57,7 @@ test('a secret that is gone stays out, and is named', () => {
   });
 });
 
-test('whatever a value is, the database gets no secret and the engine gets the value', () => {
+test('for any value, the database gets no secret and the engine gets the value', () => {
   const forms = [token, encodeURIComponent(token), Buffer.from(token).toString('base64'), '48151623', 'abc'];
   const text = fc
     .array(fc.oneof(fc.constantFrom(...forms, '[redacted]', '#2', '__proto__', 'x'), fc.string({ unit: 'grapheme' })), {
@@ -86,7 +86,7 @@ test('whatever a value is, the database gets no secret and the engine gets the v
   );
 });
 
-test('a value nested as deep as JSON goes is no trouble', () => {
+test('a value nested as deep as JSON allows is handled', () => {
   let deep: unknown = token;
   for (let level = 0; level < 2_000; level++) deep = level % 2 === 0 ? [deep] : { a: deep };
   assert.deepEqual(JSON.stringify(throughTheDatabase(deep).value), JSON.stringify(deep));

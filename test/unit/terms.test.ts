@@ -18,7 +18,7 @@ test('words are folded and stemmed; identifiers give their parts and the whole',
   );
 });
 
-test('queries know phrases, prefixes and how often a word is said; stop words count only alone', () => {
+test('queries have phrases, prefixes and word counts; stop words count only alone', () => {
   const query = parseQuery('the cats "red fox" retriev* cat', ['english']);
   assert.deepEqual(
     query.terms.map(({ label, count }) => [label, count]),

@@ -8,7 +8,11 @@ export function PrincipalName({ id }: { id: string | null | undefined }) {
   const found = usePrincipal(id);
   if (!id) return <span className="faint">–</span>;
   const path = pages[id.slice(0, 3)];
-  const name = <span title={id}>{found?.name ?? id}</span>;
+  const name = (
+    <span className="principal" title={found === undefined ? id : `${found.name} (${id})`}>
+      {found?.name ?? id}
+    </span>
+  );
   return path === undefined ? name : <Link href={`${path}/${id}`}>{name}</Link>;
 }
 

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import './chart.css';
@@ -8,6 +8,8 @@ type Series = { name: string; tone: 'accent' | 'bad' | 'warn'; values: number[] 
 /** Lines over days, with the numbers as a table for those who do not see them. */
 export default function Chart({ label, times, series }: { label: string; times: number[]; series: Series[] }) {
   const host = useRef<HTMLDivElement>(null);
+  const scheme = useScheme();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the colours are those of the scheme
   useEffect(() => {
     const box = host.current;
     if (!box) return;
@@ -18,6 +20,7 @@ export default function Chart({ label, times, series }: { label: string; times: 
       {
         width: box.clientWidth,
         height: 220,
+        scales: { x: { range: () => widen(times[0] ?? 0, times.at(-1) ?? 0) } },
         series: [
           { value: '{YYYY}-{MM}-{DD}' },
           ...series.map(({ name, tone }) => ({ label: name, stroke: colour(tone), width: 2, points: { size: 6 } })),
@@ -40,7 +43,7 @@ export default function Chart({ label, times, series }: { label: string; times: 
       observer.disconnect();
       plot.destroy();
     };
-  }, [times, series]);
+  }, [times, series, scheme]);
   return (
     <figure className="chart">
       <div ref={host} aria-hidden="true" />
@@ -67,4 +70,30 @@ export default function Chart({ label, times, series }: { label: string; times: 
       </table>
     </figure>
   );
+}
+
+const daySeconds = 86_400;
+
+/** A few days at least: one day alone has no width. */
+function widen(from: number, to: number): [number, number] {
+  return to - from >= 6 * daySeconds ? [from, to] : [to - 6 * daySeconds, to + daySeconds / 2];
+}
+
+const system = window.matchMedia('(prefers-color-scheme: dark)');
+const readScheme = () => `${document.documentElement.dataset.theme} ${system.matches}`;
+
+/** The colours in use, which a canvas does not follow by itself: the choice in the page, and that of the system. */
+function useScheme(): string {
+  const [scheme, setScheme] = useState(readScheme);
+  useEffect(() => {
+    const change = () => setScheme(readScheme());
+    const chosen = new MutationObserver(change);
+    chosen.observe(document.documentElement, { attributeFilter: ['data-theme'] });
+    system.addEventListener('change', change);
+    return () => {
+      chosen.disconnect();
+      system.removeEventListener('change', change);
+    };
+  }, []);
+  return scheme;
 }

@@ -32,7 +32,7 @@ export function PagedTable<T extends RowData>({
           empty
         ) : (
           <>
-            <DataTable {...table} rows={list.data} />
+            <DataTable {...table} rows={list.data} isPart={list.total_pages > 1} />
             <Pager page={list} onPage={onPage} />
           </>
         )

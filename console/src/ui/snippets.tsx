@@ -31,36 +31,50 @@ export function Snippets({ label, snippets }: { label: string; snippets: Partial
   );
 }
 
-/** A request that creates something, as curl, with the SDK and in Python. The key is a variable, never a secret in a page. */
+/**
+ * A request that creates something, as curl, with the SDK and in Python.
+ * @param key a new key, while it is shown; otherwise the key is a variable, never a secret in a page
+ */
 export function requestSnippets(
   method: string,
   path: string,
   body: unknown,
+  key?: string,
 ): Record<'curl' | 'sdk' | 'python', string> {
   const url = `${location.origin}${path}`;
   const json = JSON.stringify(body, null, 2);
   return {
     curl: [
       `curl -X ${method} '${url}' \\`,
-      `  -H "x-api-key: $QUARRY_SECRET_KEY" \\`,
+      `  -H "x-api-key: ${key ?? '$QUARRY_SECRET_KEY'}" \\`,
       `  -H 'content-type: application/json' \\`,
       `  -d '${json.replaceAll("'", "'\\''")}'`,
     ].join('\n'),
     sdk: [
       "import { PlatformClient } from '@archastro/sdk';",
       '',
-      `const client = PlatformClient.withSecretKey(process.env.QUARRY_SECRET_KEY, '${location.origin}');`,
+      `const client = PlatformClient.withSecretKey(${key === undefined ? 'process.env.QUARRY_SECRET_KEY' : `'${key}'`}, '${location.origin}');`,
       `console.log(await client.${path.split('/').at(-1)}.create(${json}));`,
     ].join('\n'),
     python: [
-      'import os, requests',
+      key === undefined ? 'import os, requests' : 'import requests',
       '',
       `response = requests.request("${method}", "${url}",`,
-      '    headers={"x-api-key": os.environ["QUARRY_SECRET_KEY"]},',
+      `    headers={"x-api-key": ${key === undefined ? 'os.environ["QUARRY_SECRET_KEY"]' : `"${key}"`}},`,
       `    json=${pythonOf(body).replaceAll('\n', '\n    ')})`,
       'response.raise_for_status()',
       'print(response.json())',
     ].join('\n'),
+  };
+}
+
+/** The same first request everywhere, and how agents connect. */
+export function firstSteps(key?: string) {
+  const file = { filename: 'hello.md', content_type: 'text/markdown', data: btoa('# Hello\n') };
+  const server = { type: 'http', url: `${location.origin}/mcp`, headers: { 'x-api-key': key ?? 'sk_…' } };
+  return {
+    ...requestSnippets('POST', '/api/v1/files', file, key),
+    mcp: JSON.stringify({ mcpServers: { quarry: server } }, null, 2),
   };
 }
 

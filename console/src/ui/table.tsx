@@ -29,8 +29,8 @@ export type Column<T> = {
   cell: (row: T) => ReactNode;
   /** What the column is sorted by; without it the column is not sortable. */
   sort?: (row: T) => string | number;
-  /** `main` is the row's name; `actions` has no heading; `wide` is left out on a phone. */
-  look?: 'main' | 'number' | 'actions' | 'wide';
+  /** `main` is the row's name; `actions` and `thumb` have no heading; `wide` is left out where there is no room. */
+  look?: 'main' | 'number' | 'actions' | 'wide' | 'thumb';
 };
 
 type Selection<T> = { actions: (rows: T[], clear: () => void) => ReactNode; nameOf: (row: T) => string };
@@ -49,6 +49,7 @@ export function DataTable<T extends RowData>({
   rowId,
   selection,
   order,
+  isPart = false,
   rowClass,
 }: {
   label: string;
@@ -57,6 +58,8 @@ export function DataTable<T extends RowData>({
   rowId: (row: T) => string;
   selection?: Selection<T> | undefined;
   order?: { value: string; onChange: (value: string) => void };
+  /** There are more rows on other pages. */
+  isPart?: boolean;
   rowClass?: (row: T) => string;
 }) {
   const [ownSorting, setOwnSorting] = useState<SortingState>([]);
@@ -121,6 +124,11 @@ export function DataTable<T extends RowData>({
           </Button>
         </div>
       ) : null}
+      {isPart && order === undefined && sorting.length > 0 ? (
+        <p className="hint" role="status">
+          Only the rows of this page are sorted.
+        </p>
+      ) : null}
       <div
         ref={scroller}
         className={isVirtual ? 'scroller virtual' : 'scroller'}
@@ -148,7 +156,7 @@ export function DataTable<T extends RowData>({
                     className={look === 'number' ? 'number' : look === 'wide' ? 'wide-only' : undefined}
                     aria-sort={direction ? (direction.desc ? 'descending' : 'ascending') : undefined}
                   >
-                    {look === 'actions' ? (
+                    {look === 'actions' || look === 'thumb' ? (
                       <span className="hidden">{name}</span>
                     ) : sort ? (
                       <button type="button" className="sort" onClick={table.getColumn(id)?.getToggleSortingHandler()}>
@@ -200,7 +208,14 @@ export function DataTable<T extends RowData>({
   );
 }
 
-const cellClasses = { main: 'main', number: 'number', actions: 'row-actions', wide: 'wide-only', plain: '' };
+const cellClasses = {
+  main: 'main',
+  number: 'number',
+  actions: 'row-actions',
+  wide: 'wide-only',
+  thumb: 'thumb',
+  plain: '',
+};
 
 function readOrder(value: string): SortingState {
   if (value === '') return [];

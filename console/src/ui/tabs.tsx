@@ -1,6 +1,7 @@
 import * as RadixTabs from '@radix-ui/react-tabs';
 import type { ReactNode } from 'react';
 import './tabs.css';
+import { mayLeave } from './unsaved.ts';
 
 /** Tabs with their panels; the arrow keys move between them. */
 export function Tabs<K extends string>({
@@ -8,14 +9,25 @@ export function Tabs<K extends string>({
   value,
   onChange,
   tabs,
+  asks = false,
 }: {
   label: string;
   value: K;
   onChange: (value: K) => void;
   tabs: { id: K; name: ReactNode; panel: ReactNode }[];
+  /** The panels hold text of their own: another tab is opened only when it is saved, or may be lost. */
+  asks?: boolean;
 }) {
   return (
-    <RadixTabs.Root value={value} onValueChange={(next) => onChange(next as K)} className="tabs-root">
+    <RadixTabs.Root
+      value={value}
+      // Focus alone does not open a tab that asks: it would ask twice.
+      activationMode={asks ? 'manual' : 'automatic'}
+      onValueChange={(next) => {
+        if (!asks || mayLeave()) onChange(next as K);
+      }}
+      className="tabs-root"
+    >
       <RadixTabs.List className="tabs" aria-label={label}>
         {tabs.map(({ id, name }) => (
           <RadixTabs.Trigger key={id} value={id}>

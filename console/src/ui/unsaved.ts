@@ -14,9 +14,11 @@ export function useUnsaved(typed: boolean): void {
   }, [typed]);
 }
 
+export const hasUnsaved = () => unsaved.size > 0;
+
 /** Asks the person when something was typed and not saved. A save that leads to another page does not ask. */
 export function mayLeave(): boolean {
-  return unsaved.size === 0 || window.confirm('Leave this page? What you typed is not saved.');
+  return unsaved.size === 0 || window.confirm('Leave? What you typed is not saved.');
 }
 
 window.addEventListener('beforeunload', (event) => {

@@ -185,6 +185,8 @@ export function createAutomationService({ db, clock, secrets, expressions }: Aut
       return get(caller, formatId('automation', row.id));
     },
 
+    listInvocable: (caller: Caller, page: PageRequest) => store.listInvocable(db, caller, page),
+
     list: (caller: Caller, filter: store.AutomationFilter, page: PageRequest) =>
       store.listAutomations(db, caller, filter, page),
 

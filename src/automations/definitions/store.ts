@@ -1,6 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/pages.ts';
-import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { inScope, ownedVisible } from '../../tenancy/visible.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { RunRow } from '../runs/store.ts';
@@ -163,6 +163,22 @@ export async function listAutomations(
     select a.*, g.graph as workflow from automations a
     left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version
     where ${where} order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
+  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automations a where ${where}`;
+  return [rows, total];
+}
+
+/** The automations that the caller may invoke now. */
+export async function listInvocable(db: Db, caller: Caller, page: PageRequest): Promise<[AutomationRow[], number]> {
+  const isWhole = canSeeWholeApp(caller);
+  const auth = ['any', ...(isWhole ? ['secret_key'] : []), ...(caller.kind === 'user' ? ['user'] : [])];
+  const seen = isWhole
+    ? db`true`
+    : db`(${ownedVisible(db, caller, 'a')} or num_nonnulls(a.org_id, a.team_id, a.user_id) = 0)`;
+  const where = db`${inScope(db, caller, 'a')} and a.type = 'invoked' and a.status = 'running'
+    and a.invoke_auth = any(${auth}::text[]) and ${seen}`;
+  const rows = await db<AutomationRow[]>`
+    select a.* from automations a where ${where}
+    order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automations a where ${where}`;
   return [rows, total];
 }

@@ -43,6 +43,10 @@ export function createSearchService(deps: {
     });
   }
 
+  function ofTypes({ source_types: types = [] }: Static<typeof agentSearchSchema>): Fragment {
+    return types.length > 0 ? db`s.type = any(${types}::text[])` : db`true`;
+  }
+
   return {
     async searchSource(caller: Caller, id: string, input: Static<typeof searchSchema>): Promise<SearchResult> {
       const source = await sources.get(db, caller, id);
@@ -56,9 +60,12 @@ export function createSearchService(deps: {
       input: Static<typeof agentSearchSchema>,
     ): Promise<SearchResult> {
       const agent = await getPathAgent(db, caller, agentText);
-      const types = input.source_types ?? [];
-      const ofTypes = types.length > 0 ? db`s.type = any(${types}::text[])` : db`true`;
-      return run(caller, db`s.agent_id = ${agent.id} and ${ofTypes}`, input);
+      return run(caller, db`s.agent_id = ${agent.id} and ${ofTypes(input)}`, input);
+    },
+
+    /** Every source that the caller can see. */
+    searchVisible(caller: Caller, input: Static<typeof agentSearchSchema>): Promise<SearchResult> {
+      return run(caller, ofTypes(input), input);
     },
   };
 }

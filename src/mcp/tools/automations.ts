@@ -42,7 +42,7 @@ const listAutomations = defineTool({
   name: 'list_automations',
   title: 'List automations',
   description:
-    'Lists the automations of the app, newest first. Requires a secret key or a developer token. Pass their ids to invoke_automation.',
+    'Lists the automations of the app, newest first. Requires a secret key or a developer token; others call list_invocable_automations.',
   hints: { reads: true },
   input: strict({
     type: Type.Optional(Type.Enum(['trigger', 'scheduled', 'invoked'])),
@@ -68,6 +68,38 @@ const listAutomations = defineTool({
     const found = await api<AutomationPage>('GET', '/api/v1/automations', { query: { type, status, page } });
     const automations = found.data.map((each) => ({
       ...{ id: each.id, name: each.name, type: each.type, status: each.status },
+      ...(each.lookup_key === undefined ? {} : { lookup_key: each.lookup_key }),
+      ...(each.description === undefined ? {} : { description: each.description }),
+      ...truncateJson('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
+    }));
+    const { page: at, total_pages, total_entries } = found;
+    return { data: { automations, page: at, total_pages, total_entries } };
+  },
+});
+
+const listInvocable = defineTool({
+  name: 'list_invocable_automations',
+  title: 'List what you may invoke',
+  description: 'Lists the automations that you may invoke now, newest first. Pass their ids to invoke_automation.',
+  hints: { reads: true },
+  input: strict({ page: pageInput }),
+  output: Type.Object({
+    automations: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        name: Type.String(),
+        lookup_key: optionalText,
+        description: optionalText,
+        input_schema: Type.Optional(Type.Unknown()),
+        input_schema_cut: optionalText,
+      }),
+    ),
+    ...pageOutput,
+  }),
+  async run({ page }, { api }) {
+    const found = await api<AutomationPage>('GET', '/api/v1/invocable_automations', { query: { page } });
+    const automations = found.data.map((each) => ({
+      ...{ id: each.id, name: each.name },
       ...(each.lookup_key === undefined ? {} : { lookup_key: each.lookup_key }),
       ...(each.description === undefined ? {} : { description: each.description }),
       ...truncateJson('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
@@ -234,6 +266,7 @@ function present(run: Run): Static<typeof runAnswer> {
 
 export const automationTools: readonly Tool[] = [
   listAutomations,
+  listInvocable,
   invokeAutomation,
   readRun,
   signalRun,

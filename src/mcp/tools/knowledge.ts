@@ -93,14 +93,12 @@ const searchKnowledge = defineTool({
   name: 'search_knowledge',
   title: 'Search knowledge',
   description:
-    'Finds passages in one source or in all sources of one agent, best first. Each has its document and lines: use read_document to read the context.',
+    'Finds passages in everything that you can see, or in one source, or in all sources of one agent, best first. Each has its document and lines: use read_document to read the context.',
   hints: { reads: true },
   input: strict({
     query: Type.String({ minLength: 1, maxLength: 10_000 }),
-    source: Type.Optional(Type.String({ description: 'cso_…; required unless agent is given.' })),
-    agent: Type.Optional(
-      Type.String({ description: "agt_… or the agent's lookup key; required unless source is given." }),
-    ),
+    source: Type.Optional(Type.String({ description: 'cso_…; only this source.' })),
+    agent: Type.Optional(Type.String({ description: "agt_… or the agent's lookup key; only its sources." })),
     mode: Type.Optional(Type.Enum(['hybrid', 'vector', 'fulltext'], { description: 'Default hybrid.' })),
     max_results: Type.Optional(
       Type.Integer({
@@ -137,9 +135,8 @@ const searchKnowledge = defineTool({
     ),
   }),
   async run({ source, agent, max_results: wanted, ...rest }, { api }) {
-    requireOneOf(['source', 'agent'], source, agent);
-    const kind = source === undefined ? 'agents' : 'knowledge_sources';
-    const path = `/api/v1/${kind}/${encodeURIComponent(source ?? agent ?? '')}/search`;
+    if (source !== undefined && agent !== undefined) requireOneOf(['source', 'agent'], source, agent);
+    const path = searchPath(source, agent);
     const body = { ...rest, max_results: wanted ?? toolLimits.resultsDefault };
     const found = await api<{ data: Hit[] }>('POST', path, { body });
     const passages = found.data.map((hit) => {
@@ -163,6 +160,12 @@ const searchKnowledge = defineTool({
     return { data: { passages }, text: text === '' ? 'No results.' : text };
   },
 });
+
+function searchPath(source: string | undefined, agent: string | undefined): string {
+  if (source !== undefined) return `/api/v1/knowledge_sources/${encodeURIComponent(source)}/search`;
+  if (agent !== undefined) return `/api/v1/agents/${encodeURIComponent(agent)}/search`;
+  return '/api/v1/knowledge_search';
+}
 
 const listDocuments = defineTool({
   name: 'list_documents',

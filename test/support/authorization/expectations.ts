@@ -29,7 +29,7 @@ import type { CallerName, Ownership, Tenants } from './tenants.ts';
 export type Sent = { path?: string; body?: unknown; headers?: Record<string, string> };
 export type Expectation = {
   table: Row[];
-  /** Creates a resource of this ownership. Without it the request names nothing. */
+  /** Creates a resource of this ownership. Without it the request names no resource. */
   make?: (whose: Ownership) => Promise<Target>;
   /** The request; by default the path with the resource's id, and an empty body if the method has one. */
   send?: (target: Target, caller: CallerName) => Sent | Promise<Sent>;
@@ -256,6 +256,8 @@ export function expectationsByRoute(
     'DELETE /api/v1/keys/:key': { table: apiKeys, make: make.apiKey, consumes: true },
 
     'GET /api/v1/knowledge_sources/kinds': { table: everybody },
+    'POST /api/v1/knowledge_search': { table: everybody, send: () => ({ body: { query: 'text' } }) },
+    'GET /api/v1/invocable_automations': { table: everybody },
     'GET /api/v1/knowledge_sources': { table: everybody },
     'POST /api/v1/knowledge_sources': {
       table: [...createOwned, ...createOfAgent, ...createOfOrg],

@@ -35,11 +35,11 @@ function readOutcome(cell: string | undefined): Outcome {
 }
 
 /** Runs the checks, a few at a time, and returns the failures. */
-export async function runChecks(checks: (() => Promise<string | undefined>)[], atOnce = 8): Promise<string[]> {
+export async function runChecks(checks: (() => Promise<string | undefined>)[], concurrency = 8): Promise<string[]> {
   const problems: string[] = [];
   const queue = checks.values();
   await Promise.all(
-    Array.from({ length: atOnce }, async () => {
+    Array.from({ length: concurrency }, async () => {
       for (const check of queue) {
         const problem = await check();
         if (problem !== undefined) problems.push(problem);

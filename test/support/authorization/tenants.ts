@@ -15,7 +15,7 @@ export type Ownership = (typeof ownerships)[number];
 export type Tenants = Awaited<ReturnType<typeof createTenants>>;
 
 /**
- * People and things on both sides of every wall:
+ * People and resources on both sides of every boundary:
  *
  * - `owner` (org member) owns a team and an agent; `admin`, `member`, `viewer` have these roles in the same org;
  *   `teammate` has no org and is a plain member of the owner's team; `outsider` is admin of another org of the app;
@@ -51,7 +51,7 @@ export async function createTenants({ provision }: TestServer) {
     ...{ mine: app, org: app, team: app, agent: app, 'other-org': app },
     ...{ 'other-app': otherApp, sandbox },
   };
-  /** The owner members that make a thing belong to whom the ownership says, as request bodies name them. */
+  /** The owner members of a request body that create a resource of this ownership. */
   const owners: Record<Ownership, Partial<Record<'user' | 'org' | 'team' | 'agent', TestResource>>> = {
     mine: { user: people.owner, org },
     org: { org },

@@ -138,6 +138,7 @@ export async function recordKnowledge(recorder: Recorder, tenants: Tenants): Pro
   await recorder.record('listKnowledgeDocumentChunks', { path: { document } });
   const query = 'When do you open?';
   await recorder.record('searchKnowledgeSource', { path, body: { query, max_results: 3 } });
+  await recorder.record('searchKnowledge', { body: { query, max_results: 3 } });
   await recorder.record('searchAgentKnowledge', { path: { agent }, body: { query, max_results: 3 } });
 
   await recorder.record('updateKnowledgeDocument', {
@@ -186,6 +187,7 @@ export async function recordAutomations(recorder: Recorder, server: TestServer, 
   await recorder.record('listAutomationVersions', { path });
   await recorder.record('getAutomationVersion', { path: { ...path, version: '1' } });
   await recorder.record('activateAutomation', { path });
+  await recorder.record('listInvocableAutomations');
   const run = await recorder.record('invokeAutomation', {
     path,
     body: { payload: { order: 42 }, idempotency_key: 'order-42' },

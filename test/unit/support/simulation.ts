@@ -92,7 +92,7 @@ export class Simulation {
     this.append({ type: 'run_cancelled', record: { timestamp: this.timestamp() } });
   }
 
-  /** Carries out commands until the run ends or waits; with `sleep` (the default) the waits pass at once. */
+  /** Executes commands until the run ends or waits; with `sleep` (the default) the waits pass immediately. */
   drive(options: { sleep?: boolean; newestFirst?: boolean } = {}): void {
     for (let steps = 0; steps < 100_000; steps++) {
       const decision = decide(this.graph, this.state, this.around());

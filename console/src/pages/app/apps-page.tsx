@@ -138,7 +138,7 @@ export function SandboxesPage() {
     <>
       <ResourcePage<Sandbox>
         title="Sandboxes"
-        lead="Isolated copies of nothing: each has its own users, keys and data, and production never sees them."
+        lead="Places to try things: each has its own users, keys and data, and production never sees them."
         label="Sandboxes"
         loaded={sandboxes}
         columns={columns}

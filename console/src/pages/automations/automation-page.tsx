@@ -71,6 +71,7 @@ export function AutomationPage({ id }: { id: string }) {
               {found.paused_reason === undefined ? null : <p className="notice warning">{found.paused_reason}</p>}
               <Tabs<Tab>
                 label="Parts of the automation"
+                asks
                 value={tab as Tab}
                 onChange={(next) => change({ tab: next })}
                 tabs={[

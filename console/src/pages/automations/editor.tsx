@@ -27,6 +27,7 @@ export default function DefinitionEditor({
   onSaved: (saved: Automation) => void;
 }) {
   const [, navigate] = useLocation();
+  const [template, setTemplate] = useState(templates[0]?.id);
   const [language, setLanguage] = useState<Language>('yaml');
   const [saved, setSaved] = useState(() =>
     automation ? writeDefinition(automation, 'yaml') : (templates[0]?.text ?? ''),
@@ -64,7 +65,9 @@ export default function DefinitionEditor({
   }
 
   async function findMistakes(now: string): Promise<Mistake[]> {
-    const { problems: found } = await call('POST /api/v1/automations/check', { body: { text: now } });
+    const checked = call('POST /api/v1/automations/check', { body: { text: now } });
+    // Without the server, saving says why.
+    const { problems: found } = await checked.catch(() => ({ problems: [] }));
     setProblems(found);
     const lines = now.split('\n');
     return found.map(({ line, column, node, message }) => {
@@ -81,9 +84,11 @@ export default function DefinitionEditor({
         {automation ? null : (
           <select
             aria-label="Template"
+            value={template}
             onChange={(event) => {
               const chosen = templates.find(({ id }) => id === event.target.value);
-              if (!chosen) return;
+              if (!chosen || (isChanged && !window.confirm('Replace what you typed with the template?'))) return;
+              setTemplate(chosen.id);
               setLanguage('yaml');
               setText(chosen.text);
               setSaved(chosen.text);

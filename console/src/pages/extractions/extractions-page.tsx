@@ -32,10 +32,11 @@ const columns: Column<Extraction>[] = [
   {
     id: 'outputs',
     name: 'Outputs',
+    look: 'number',
     sort: (one) => one.output_count,
     cell: ({ output_count, progress }) => (
       <span className="faint">
-        {output_count}
+        {output_count.toLocaleString('en')}
         {progress.failed > 0 ? `, ${progress.failed} failed` : ''}
       </span>
     ),

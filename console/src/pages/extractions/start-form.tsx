@@ -10,6 +10,7 @@ import { Progress } from '../../ui/progress.tsx';
 import { refresh, useAction, useApi } from '../../ui/query.ts';
 import { requestSnippets, Snippets } from '../../ui/snippets.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
+import { useUnsaved } from '../../ui/unsaved.ts';
 import { plainSite, SiteOptions, siteFields, siteMembers } from './site-options.tsx';
 
 /** Starts an extraction of a file, a page or a site, with every option of the API. */
@@ -26,6 +27,7 @@ export function StartForm() {
   const [path, setPath] = useState('');
   const [agent, setAgent] = useState('');
   const [upload, setUpload] = useState<number>();
+  useUnsaved(site.include !== '' || site.exclude !== '');
   const org = isDeveloper && place.org !== undefined ? { org: place.org } : {};
   const files = useApi('GET /api/v1/files', { query: { page_size: 50, ...org } });
 
@@ -55,7 +57,7 @@ export function StartForm() {
     <div className="row">
       <Field
         label="File"
-        hint="PDF, Word, Excel, PowerPoint, OpenDocument, HTML, e-mail, pictures with text and more; up to 10 MB."
+        hint="PDF, Word, Excel, PowerPoint, OpenDocument, HTML, e-mail, pictures with text and more; up to 10 MiB."
         error={fieldError(start.error, 'file')}
       >
         {(id, described) => (

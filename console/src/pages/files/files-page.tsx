@@ -19,6 +19,7 @@ import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { startUploads } from '../../uploads.ts';
 import { ownerMember } from '../people/agents-page.tsx';
+import { FileThumb, FileType } from './file-type.tsx';
 import { Thumbnail } from './preview.tsx';
 
 const types: [value: string, name: string][] = [
@@ -133,19 +134,28 @@ function Folder({ path, onChange }: { path: string; onChange: (path: string) => 
   );
 }
 
+/** The small picture of a file, or the sign of its type. */
+function Look({ of }: { of: StoredFile }) {
+  return (
+    <Thumbnail url={of.picture_url}>
+      <FileThumb of={of.content_type} />
+    </Thumbnail>
+  );
+}
+
 function columnsOf(folder: string, onFolder: (path: string) => void): Column<StoredFile>[] {
   return [
+    { id: 'look', name: 'Preview', look: 'thumb', cell: (file) => <Look of={file} /> },
     {
       id: 'filename',
       name: 'Name',
       look: 'main',
       sort: ({ filename }) => filename,
-      cell: ({ id, filename, shared, picture_url }) => {
+      cell: ({ id, filename, shared }) => {
         const rest = filename.startsWith(folder) ? filename.slice(folder.length) : filename;
         const slash = rest.indexOf('/', 1);
         return (
           <>
-            <Thumbnail url={picture_url} />
             {slash > 0 ? (
               <button
                 type="button"
@@ -161,7 +171,7 @@ function columnsOf(folder: string, onFolder: (path: string) => void): Column<Sto
         );
       },
     },
-    { id: 'type', name: 'Type', cell: (file) => <span className="faint">{file.content_type.split(';')[0]}</span> },
+    { id: 'type', name: 'Type', look: 'wide', cell: (file) => <FileType of={file.content_type} /> },
     { id: 'owner', name: 'Owner', cell: (file) => <Owner of={file} /> },
     { id: 'size', name: 'Size', look: 'number', sort: ({ size }) => size, cell: ({ size }) => bytes(size) },
     { id: 'created_at', name: 'Added', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
 import type { File as StoredFile } from '../../api/generated.ts';
 import { Code } from '../../ui/code.tsx';
@@ -38,10 +38,10 @@ function ImagePreview({ file }: { file: StoredFile }) {
   return <img className="preview-image" src={source} alt={file.filename} onError={() => setFailed(failed + 1)} />;
 }
 
-/** A small picture beside the name of a file, which says what it is. */
-export function Thumbnail({ url }: { url: string | undefined }) {
+/** A small picture of a file whose name stands beside it; without one, the children. */
+export function Thumbnail({ url, children = null }: { url: string | undefined; children?: ReactNode }) {
   const [failed, setFailed] = useState<string>();
-  if (url === undefined || url === failed) return null;
+  if (url === undefined || url === failed) return children;
   return <img className="thumbnail" src={url} alt="" loading="lazy" onError={() => setFailed(url)} />;
 }
 

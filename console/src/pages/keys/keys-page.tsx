@@ -11,6 +11,7 @@ import { Empty, PageHead } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { refresh, useAction, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
+import { firstSteps, Snippets } from '../../ui/snippets.tsx';
 import { State } from '../../ui/state.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
@@ -138,7 +139,17 @@ function NewKey({ onClose }: { onClose: () => void }) {
     const key = await call('POST /api/v1/keys', { body: { type, ...(name === '' ? {} : { name }) } });
     setFullKey(key.full_key);
   });
-  if (fullKey !== undefined) return <ShownOnce title="The new key" secret={fullKey} onClose={onClose} />;
+  if (fullKey !== undefined)
+    return (
+      <ShownOnce title="The new key" secret={fullKey} onClose={onClose}>
+        {type === 'secret' ? (
+          <details>
+            <summary>Try it</summary>
+            <Snippets label="Upload a file" snippets={firstSteps(fullKey)} />
+          </details>
+        ) : null}
+      </ShownOnce>
+    );
   return (
     <Dialog title="New key" onClose={onClose}>
       <Form

@@ -90,6 +90,7 @@ function SourceBody({ source, onChange }: { source: KnowledgeSource; onChange: (
       {active && (isActive(active) || active.status === 'failed') ? <Watched ingestion={active} /> : null}
       <Tabs<Tab>
         label="Parts of the source"
+        asks
         value={tab as Tab}
         onChange={(next) => change({ tab: next })}
         tabs={[
@@ -168,6 +169,13 @@ const documentColumns: Column<KnowledgeDocument>[] = [
     look: 'number',
     sort: (one) => one.total_lines,
     cell: (one) => one.total_lines.toLocaleString('en'),
+  },
+  {
+    id: 'chunks',
+    name: 'Chunks',
+    look: 'number',
+    sort: (one) => one.total_chunks,
+    cell: (one) => one.total_chunks.toLocaleString('en'),
   },
   { id: 'size', name: 'Size', look: 'number', sort: (one) => one.total_size, cell: (one) => bytes(one.total_size) },
   { id: 'changed', name: 'Changed', sort: (one) => one.updated_at, cell: (one) => <Time at={one.updated_at} /> },

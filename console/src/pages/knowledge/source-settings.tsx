@@ -3,15 +3,14 @@ import { useLocation } from 'wouter';
 import { call } from '../../api/client.ts';
 import type { KnowledgeSource } from '../../api/generated.ts';
 import { Button } from '../../ui/button.tsx';
-import { Copy } from '../../ui/copy.tsx';
 import { Form } from '../../ui/dialog.tsx';
 import { CodeField, Field } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
-import { refresh, useAction, useApi } from '../../ui/query.ts';
+import { refresh, useAction } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
-import { Shown } from '../../ui/shown.tsx';
 import { useUnsaved } from '../../ui/unsaved.ts';
+import { InboundUrl } from './inbound-url.tsx';
 import { sourceName } from './sources-page.tsx';
 
 const patch = 'PATCH /api/v1/knowledge_sources/{source}';
@@ -135,37 +134,6 @@ function JsonSetting({
       <Form submit={`Save the ${name}`} busy={save.busy} error={save.error} onSubmit={() => save.run()}>
         <CodeField label={label} hint={hint} rows={6} value={text} onChange={setText} />
       </Form>
-    </section>
-  );
-}
-
-/** The secret URL at which the source takes documents. */
-function InboundUrl({ source }: { source: string }) {
-  const path = { source };
-  const url = useApi('GET /api/v1/knowledge_sources/{source}/inbound_url', { path });
-  return (
-    <section className="card">
-      <h2>Inbound URL</h2>
-      <Shown loaded={url}>
-        {({ url: address }) => (
-          <div className="with-button">
-            <input readOnly aria-label="Inbound URL" className="code" value={address} />
-            <Copy text={address} />
-          </div>
-        )}
-      </Shown>
-      <div>
-        <DeleteButton
-          title="Replace the URL?"
-          action="Replace it"
-          label="Replace the URL"
-          perform={async () => {
-            url.replace(await call('POST /api/v1/knowledge_sources/{source}/inbound_url', { path }));
-          }}
-        >
-          The old URL stops working immediately.
-        </DeleteButton>
-      </div>
     </section>
   );
 }

@@ -51,10 +51,12 @@ export function SourcesPage() {
     {
       id: 'kind',
       name: 'Kind',
+      look: 'wide',
       sort: ({ type: kind }) => kind,
       cell: (one) => <span className="faint">{labelOf(one.type)}</span>,
     },
     { id: 'owner', name: 'Owner', cell: (source) => <Owner of={source} /> },
+    { id: 'documents', name: 'Documents', look: 'number', cell: ({ id }) => <DocumentCount source={id} /> },
     { id: 'ingestion', name: 'Last ingestion', cell: ({ id }) => <LastIngestion source={id} /> },
     { id: 'state', name: 'State', sort: ({ state }) => state, cell: ({ state }) => <State value={state} /> },
     {
@@ -120,6 +122,11 @@ export function SourcesPage() {
   );
 }
 
+function DocumentCount({ source }: { source: string }) {
+  const found = useApi('GET /api/v1/knowledge_documents', { query: { source: [source], page_size: 1 } });
+  return <span className="faint">{found.data?.total_entries.toLocaleString('en') ?? '…'}</span>;
+}
+
 /** Of a source in view: how its last ingestion ended, with what it found. */
 function LastIngestion({ source }: { source: string }) {
   const path = { source };
@@ -136,10 +143,10 @@ function LastIngestion({ source }: { source: string }) {
   );
 }
 
-/** A source has no name: shows the name in its metadata, what it reads, or its id. */
+/** A source has no name: shows the name in its metadata, what it reads, or its kind with the end of its id. */
 export function sourceName(source: KnowledgeSource): string {
   const name = source.metadata?.name ?? source.payload?.url ?? source.payload?.file;
-  return typeof name === 'string' ? name : source.id;
+  return typeof name === 'string' ? name : `${source.type} …${source.id.slice(-6)}`;
 }
 
 function NewSource({ kinds, onClose }: { kinds: Kind[]; onClose: () => void }) {

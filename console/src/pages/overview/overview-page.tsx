@@ -6,7 +6,7 @@ import { Check, Circle } from '../../ui/icons.ts';
 import { PageHead } from '../../ui/page.tsx';
 import { useApi } from '../../ui/query.ts';
 import { Shown } from '../../ui/shown.tsx';
-import { requestSnippets, Snippets } from '../../ui/snippets.tsx';
+import { firstSteps, Snippets } from '../../ui/snippets.tsx';
 import { State } from '../../ui/state.tsx';
 import { Time } from '../../ui/time.tsx';
 import { Quotas } from '../app/usage-page.tsx';
@@ -113,12 +113,6 @@ function Checklist() {
     ],
   ];
   if (Object.values(totals).includes(undefined) || steps.every(([done]) => done)) return null;
-  const file = { filename: 'hello.md', content_type: 'text/markdown', data: btoa('# Hello\n') };
-  const mcp = {
-    mcpServers: {
-      quarry: { type: 'http', url: `${location.origin}/mcp`, headers: { 'x-api-key': 'sk_…' } },
-    },
-  };
   return (
     <section className="card" aria-label="First steps">
       <h2>First steps</h2>
@@ -132,13 +126,7 @@ function Checklist() {
           </li>
         ))}
       </ol>
-      <Snippets
-        label="Upload a file"
-        snippets={{
-          ...requestSnippets('POST', '/api/v1/files', file),
-          mcp: JSON.stringify(mcp, null, 2),
-        }}
-      />
+      <Snippets label="Upload a file" snippets={firstSteps()} />
     </section>
   );
 }

@@ -15,6 +15,7 @@ import { DeleteButton, ResourcePage } from '../../ui/resource-page.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
+import { useUnsaved } from '../../ui/unsaved.ts';
 import { ownerMember } from './agents-page.tsx';
 
 const title: FieldSpec = { name: 'title', label: 'Title' };
@@ -122,6 +123,7 @@ export function ThreadPage({ id }: { id: string }) {
 
 function PostMessage({ thread }: { thread: string }) {
   const [content, setContent] = useState('');
+  useUnsaved(content !== '');
   const post = useAction(
     async () => {
       await call('POST /api/v1/threads/{thread}/messages', { path: { thread }, body: { content } });

@@ -1,0 +1,159 @@
+import { production } from '../../src/db/database.ts';
+import { formatId, type IdKind, newUuid, parseId } from '../../src/ids.ts';
+import type { TestApp } from './provisioner.ts';
+import type { TestServer } from './server.ts';
+
+/** What the pages of a large app show, by the ids of their addresses. */
+type LargeApp = { source: string; automation: string; extraction: string; reader: { email: string; password: string } };
+
+const topics = ['mooring', 'pilotage', 'customs', 'weather', 'dredging'];
+const people = [
+  'Ada Lind',
+  'Grace Okafor',
+  'Jean-Baptiste de la Roche-Guyon',
+  'Møller',
+  'Nguyễn Thị Minh Khai',
+  '李小龍',
+];
+const office = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
+const types: [type: string, ending: string][] = [
+  ['application/pdf', 'pdf'],
+  ['text/markdown; charset=utf-8', 'md'],
+  ['image/png', 'png'],
+  ['application/json', 'json'],
+  [office, 'docx'],
+];
+const states = ['completed', 'completed', 'completed', 'failed', 'running', 'cancelled', 'pending'];
+
+/**
+ * Fills an app with so many files, documents, runs, audit entries, outputs of one extraction and entries of one
+ * user, by SQL: rows as the stores write them, without the contents of the files. Users are a number of their own, as the
+ * index for their search takes a millisecond for each.
+ */
+export async function fillApp(
+  server: TestServer,
+  app: TestApp,
+  { rows, users }: { rows: number; users: number },
+): Promise<LargeApp> {
+  const { db, api } = server;
+  const appId = app.app.uuid;
+  const numbers = Array.from({ length: rows }, (_, at) => at);
+  const created = numbers.map((number) => new Date(Date.now() - (rows - number) * 61_000));
+  const ids = () => numbers.map(() => newUuid());
+  const of = (words: string[]) => numbers.map((number) => words[number % words.length] ?? '');
+  const topic = of(topics);
+
+  const orgs = await Promise.all(
+    topics.map((name) => create('org', '/orgs', { name: `The ${name} authority of the outer harbour` })),
+  );
+  const password = 'tide and time';
+  const reader = await create('user', '/users', { email: 'ada@harbour.example', name: 'Ada Lind', password });
+  await db`
+    insert into users (app_id, id, sandbox_id, email, name, org_id, org_role, created_at, updated_at)
+    select ${appId}, id, ${production}, email, name, org, 'member', at, at
+    from unnest(${ids().slice(0, users)}::uuid[], ${numbers.slice(0, users).map((number) => `${topic[number]}.${number}@a-rather-long-domain-of-the-harbour.example`)}::text[],
+      ${of(people).slice(0, users)}::text[], ${of(orgs.map(({ uuid }) => uuid)).slice(0, users)}::uuid[], ${created.slice(0, users)}::timestamptz[]) t(id, email, name, org, at)`;
+
+  const fileIds = ids();
+  const kind = (number: number) => types[number % types.length] ?? types[0];
+  await db`
+    insert into files (app_id, id, sandbox_id, filename, content_type, size, checksum, blob_key, org_id, created_at, updated_at)
+    select ${appId}, id, ${production}, name, type, size, sha256(name::bytea), id::text, org, at, at
+    from unnest(${fileIds}::uuid[], ${numbers.map((number) => `${topic[number]}/2026/report-${number}-with-a-long-name-that-nobody-has-shortened.${kind(number)?.[1]}`)}::text[],
+      ${numbers.map((number) => kind(number)?.[0] ?? '')}::text[], ${numbers.map((number) => (number * 7_919) % 40_000_000)}::bigint[],
+      ${of(orgs.map(({ uuid }) => uuid))}::uuid[], ${created}::timestamptz[]) t(id, name, type, size, org, at)`;
+
+  const source = await create('source', '/knowledge_sources', {
+    type: 'knowledge/documents',
+    org: orgs[0]?.id,
+    metadata: { name: 'Everything that the harbour office has ever written down' },
+  });
+  await db`
+    insert into knowledge_documents (app_id, id, sandbox_id, source_id, title, bytes_hash, content_hash, total_lines,
+      total_size, first_ordinal, chunk_count, word_count, created_at, updated_at)
+    select ${appId}, id, ${production}, ${source.uuid}, title, sha256(title::bytea), sha256(title::bytea), lines, lines * 61, 0, 0,
+      lines * 9, at, at
+    from unnest(${ids()}::uuid[], ${numbers.map((number) => `${topic[number]} handbook, part ${number}: what to do when the tide is out`)}::text[],
+      ${numbers.map((number) => (number * 31) % 9_000)}::int[], ${created}::timestamptz[]) t(id, title, lines, at)`;
+
+  const nodes = [{ id: 'done', kind: 'complete', result: 1 }];
+  const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'done', nodes };
+  const automation = await create('automation', '/automations', {
+    name: 'Assign a berth to each ship',
+    type: 'invoked',
+    workflow,
+  });
+  const error = JSON.stringify({ code: 'expression_failed', message: 'The scales of the outer quay are broken.' });
+  await db`
+    insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, payload, error,
+      started_at, completed_at, created_at, updated_at)
+    select ${appId}, id, ${production}, ${automation.uuid}, 1, 'invoked', state, '{}', case state when 'failed' then ${error}::json end,
+      case state when 'pending' then null else at end,
+      case when state in ('pending', 'running') then null else at + interval '1.5 seconds' end, at, at
+    from unnest(${ids()}::uuid[], ${of(states)}::text[], ${created}::timestamptz[]) t(id, state, at)`;
+
+  const first = await create('file', '/files', {
+    ...{ filename: 'handbook/0.md', content_type: 'text/markdown', org: orgs[0]?.id },
+    data: Buffer.from('# The handbook\n\nWhat to do when the tide is out.\n').toString('base64'),
+  });
+  const extraction = { uuid: newUuid() };
+  await db`
+    insert into extractions (app_id, id, sandbox_id, kind, state, destination_kind, url, max_pages, options, discovered,
+      done, failed, output_count, output_bytes)
+    values (${appId}, ${extraction.uuid}, ${production}, 'site', 'done', 'storage', 'https://harbour.example/handbook/', ${rows},
+      ${JSON.stringify(siteOptions)}::jsonb, ${rows}, ${rows}, 0, ${rows}, ${rows * 4_000})`;
+  await db`
+    insert into extraction_outputs (app_id, id, extraction_id, ordinal, name, state, source_url, title, file_id)
+    select ${appId}, id, ${extraction.uuid}, ordinal, ordinal || '.md', 'done', 'https://harbour.example/handbook/' || ordinal,
+      'Chapter ' || ordinal || ' of the handbook', file
+    from unnest(${ids()}::uuid[], ${numbers}::int[], ${[first.uuid, ...fileIds.slice(1)]}::uuid[]) t(id, ordinal, file)`;
+
+  await db`
+    insert into kv_entries (app_id, user_id, key, sandbox_id, id, value, created_at, updated_at)
+    select ${appId}, ${reader.uuid}, key, ${production}, id, value, at, at
+    from unnest(${ids()}::uuid[], ${numbers.map((number) => `${topic[number]}/ships/${number}`)}::text[],
+      ${numbers.map((number) => JSON.stringify({ ship: `Alba ${number}`, metres: number % 300, berth: `B${number % 40}` }))}::text[],
+      ${created}::timestamptz[]) t(id, key, value, at)`;
+
+  await db`
+    insert into audit_entries (app_id, id, sandbox_id, at, actor_kind, actor_id, credential, action, method, route, resource,
+      status, request_id, address)
+    select ${appId}, id, ${production}, at, 'developer', ${app.developerUuid}, ${formatId('developer', app.developerUuid)}, 'createFile', 'POST',
+      '/api/v1/files', resource, status, 'req', '2001:db8:85a3::8a2e:370:7334'
+    from unnest(${ids()}::uuid[], ${fileIds.map((id) => formatId('file', id))}::text[],
+      ${numbers.map((number) => (number % 9 === 0 ? 422 : 201))}::smallint[], ${created}::timestamptz[]) t(id, resource, status, at)`;
+  for (const name of topics) {
+    const org = orgs[0]?.id;
+    const title = `The ${name} desk of the harbour office, first floor, second door on the left`;
+    const agent = await create('agent', '/agents', { name: title, lookup_key: `${name}-desk`, org });
+    await create('team', '/teams', { name: title, org, description: title });
+    await create('thread', '/threads', { title, agent: agent.id });
+    await create('installation', '/installations', { agent: agent.id, kind: 'thread/messages' });
+    await create('webhook', '/webhooks', {
+      url: `https://crm.harbour.example/${name}/hooks`,
+      events: ['*'],
+      description: title,
+    });
+    await create('sandbox', '/sandboxes', { name: title });
+    await create('key', '/keys', { type: 'secret', name: title });
+    await api('PUT', `/api/v1/secrets/${name.toUpperCase()}_TOKEN`, { key: app.secretKey, body: { value: name } });
+  }
+  return {
+    source: source.id,
+    automation: automation.id,
+    extraction: formatId('extraction', extraction.uuid),
+    reader: { email: 'ada@harbour.example', password },
+  };
+
+  async function create(kind: IdKind, path: string, body: unknown): Promise<{ id: string; uuid: string }> {
+    const made = await api<{ id: string }>('POST', `/api/v1${path}`, { key: app.secretKey, body });
+    const uuid = made.status === 201 ? parseId(kind, made.body.id) : undefined;
+    if (uuid === undefined) throw new Error(made.text);
+    return { id: made.body.id, uuid };
+  }
+}
+
+const siteOptions = {
+  ...{ mode: 'site', startUrl: 'https://harbour.example/handbook/', includePaths: [], excludePaths: [] },
+  ...{ allowSubdomains: false, ignoreRobots: false, sitemap: 'include' },
+};
