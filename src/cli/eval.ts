@@ -2,6 +2,7 @@ import { UsageError } from './errors.ts';
 import { readJsonObject } from './ingest.ts';
 import { findLocalFile } from './local-file.ts';
 import { gradeRanking, type Measures, mean, ndcgDepth, quantile, recallDepth, testPaired } from './measures.ts';
+import { findScope } from './search.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type EvalOptions = { queries: string; setting?: string[] };
@@ -27,9 +28,10 @@ export async function evaluate(session: Session, target: string, options: EvalOp
   const settings = options.setting?.map((text) => readJsonObject('--setting', text)) ?? eachMode;
   if (settings.length > settingsMax) throw new UsageError(`At most ${settingsMax} settings can be compared.`);
   const questions = await readQuestions(options.queries);
+  const path = `${await findScope(session, target)}/search`;
   const outcomes: Outcome[] = [];
   for (const [at, setting] of settings.entries()) {
-    const measured = await measureSetting(session, target, questions, setting, (done) =>
+    const measured = await measureSetting(session, path, questions, setting, (done) =>
       session.progress.show(
         `setting ${at + 1} of ${settings.length}, question ${done} of ${questions.length}`,
         (at * questions.length + done) / (settings.length * questions.length),
@@ -46,13 +48,11 @@ export async function evaluate(session: Session, target: string, options: EvalOp
 
 async function measureSetting(
   { client }: Session,
-  target: string,
+  path: string,
   questions: Question[],
   setting: Record<string, unknown>,
   onProgress: (done: number) => void,
 ): Promise<Outcome> {
-  const kind = /^(cso|ksrc)_/.test(target) ? 'knowledge_sources' : 'agents';
-  const path = `/${kind}/${encodeURIComponent(target)}/search`;
   const outcome: Outcome = { setting, measures: [], latencyMs: [], unavailable: 0 };
   for (const { query, relevant } of questions) {
     onProgress(outcome.measures.length);

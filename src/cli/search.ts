@@ -37,7 +37,7 @@ export async function search(session: Session, target: string, query: string, op
 }
 
 /** The path of a source or an agent, by id or name. A name is a source's first. */
-async function findScope({ client }: Session, target: string): Promise<string> {
+export async function findScope({ client }: Session, target: string): Promise<string> {
   if (looksLikeId(target))
     return `/${/^(cso|ksrc)_/.test(target) ? 'knowledge_sources' : 'agents'}/${encodeURIComponent(target)}`;
   try {

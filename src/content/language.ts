@@ -56,6 +56,8 @@ const lettersMin = 20;
 const accuracyMin = 0.5;
 /** In a text of another language at most this part of the words looks like stop words of the usual one. */
 const stopWordsMax = 0.2;
+/** A shorter text in Latin letters must have stop words of the language, too: titles mislead the detector. */
+const longTextLetters = 120;
 
 /**
  * The language of a text as it is stemmed: `none` where it has no stemmer, `otherwise` where the text does not tell. A
@@ -63,12 +65,15 @@ const stopWordsMax = 0.2;
  */
 export function detectLanguage(text: string, otherwise: StemLanguage): StemLanguage {
   const sample = takeSample(text);
-  if ((sample.match(/\p{L}/gu)?.length ?? 0) < lettersMin) return otherwise;
+  const letters = sample.match(/\p{L}/gu) ?? [];
+  if (letters.length < lettersMin) return otherwise;
   const [best] = tinyld().detectAll(sample, { only: toldApart });
   if (best === undefined || best.accuracy < accuracyMin) return otherwise;
   const found = stemmed[best.lang] ?? 'none';
   const usual = shareOfStopWords(sample, otherwise);
-  return usual < stopWordsMax || shareOfStopWords(sample, found) >= usual ? found : otherwise;
+  const share = shareOfStopWords(sample, found);
+  const isShort = letters.length < longTextLetters && letters.every((letter) => /\p{Script=Latin}/u.test(letter));
+  return (isShort ? share > usual : usual < stopWordsMax || share >= usual) ? found : otherwise;
 }
 
 /** 0 for a language without a list of them. */

@@ -18,7 +18,7 @@ const knowledge = knowledgeOf(server, { key: app.secretKey });
 const env = { QUARRY_DATA_DIR: directory, QUARRY_API_URL: server.baseUrl, QUARRY_API_KEY: app.secretKey };
 const file = join(directory, 'questions.jsonl');
 
-const source = await knowledge.createSource({ org: org.id });
+const source = await knowledge.createSource({ org: org.id, metadata: { name: 'Animals' } });
 const whale = await knowledge.push(source, 'Whales sing to each other.', { metadata: { shelf: 1 } });
 await knowledge.push(source, 'Penguins swim in cold water.', { title: 'Penguins', metadata: { shelf: 2 } });
 
@@ -58,6 +58,16 @@ test('eval scores each mode by the questions of a file', async () => {
   const shown = await evaluate(questions);
   assert.match(shown.stdout, /^3 questions\nsetting .*nDCG@10 .*recall@100 .*MRR/);
   assert.match(shown.stdout, /\{"mode":"vector"\} +1\.000 +1\.000 +1\.000 +\d+ +\d+ +\+0\.000 \(p = 1\.000\)\n$/);
+});
+
+test('eval finds the source by its name as well as by its id', async () => {
+  writeFileSync(file, JSON.stringify({ query: 'singing whales', relevant: [whale] }));
+  const ran = await runQuarry(['eval', 'animals', '--queries', file, '--json'], { env });
+  assert.equal(ran.code, 0, ran.stderr);
+  assert.equal((JSON.parse(ran.stdout) as Report).settings[0]?.ndcg, 1);
+  const missing = await runQuarry(['eval', 'plants', '--queries', file], { env });
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /No source or agent is called "plants"/);
 });
 
 test('eval compares settings with the first by a paired test', async () => {

@@ -88,6 +88,24 @@ test('the best rows are those that sorting would give', () => {
   );
 });
 
+test('the best rows of many are those that sorting would give, however their scores are spread', () => {
+  const spreads: ((row: number) => number)[] = [
+    (row) => ((row * 7_919) % 100_003) / 100_003,
+    (row) => (row % 16 === 0 ? 0 : row % 97),
+    (row) => (row % 16 === 0 ? 5 + (row % 32) : 1),
+    () => 1,
+    (row) => row,
+    (row) => (row === 99_999 ? 3 : 0),
+  ];
+  for (const spread of spreads) {
+    const scores = Float32Array.from({ length: 100_000 }, (_score, row) => spread(row));
+    const sorted = Array.from(scores, (score, row) => ({ row, score }))
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score || a.row - b.row);
+    assert.deepEqual(bestRows(scores, 1_000), sorted.slice(0, 1_000));
+  }
+});
+
 test('the nearest rows have the smallest distances', () => {
   fc.assert(
     fc.property(

@@ -124,7 +124,8 @@ async function loadTable(
   let shared = true;
   for await (const runs of readCodes(tx, appId, source.sourceId, model, table.version))
     for (const run of runs) {
-      if (shared || table.count + run.chunkCount > table.ordinals.length) table = grown(table, run.chunkCount, words);
+      if (shared || table.count + run.chunkCount > table.ordinals.length)
+        table = grown(table, Math.max(run.chunkCount, source.chunkCount - table.count), words);
       shared = false;
       // Copied as bytes: the database's buffers are not aligned to words.
       new Uint8Array(table.codes.buffer, table.count * words * 4, run.content.length).set(run.content);
@@ -141,7 +142,7 @@ function emptyTable(): CodeTable {
 }
 
 function grown(table: CodeTable, more: number, words: number): CodeTable {
-  const capacity = Math.max(256, Math.ceil((table.count + more) * 1.25));
+  const capacity = Math.max(256, Math.ceil((table.count + more) * 1.1));
   const ordinals = new Int32Array(capacity);
   const codes = new Uint32Array(capacity * words);
   ordinals.set(table.ordinals.subarray(0, table.count));

@@ -134,6 +134,9 @@ export type Similarities = {
   cosineOf(row: number): number;
 };
 
+/** The products of one source, in the same memory each time. */
+let products = new Float32Array(0);
+
 function compareSource(
   source: PlacedSource,
   { directions, inverses, strengths, firstOrdinal }: ModelCodes,
@@ -143,7 +146,7 @@ function compareSource(
 ): void {
   const from = source.firstOrdinal - firstOrdinal;
   const count = source.nextOrdinal - source.firstOrdinal;
-  const products = new Float32Array(count);
+  if (products.length < count) products = new Float32Array(count);
   dotProducts(direction, directions, from, count, products);
   const firstRow = source.base + source.firstOrdinal;
   for (let i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
 import type { PostingColumns } from '../../content/postings.ts';
-import { allowedBit, bestRows, liveBit, type Ranked, scoreOfRank } from './rank.ts';
+import { allowedBit, bestRows, guessScoreOfRank, liveBit, type Ranked, scoreOfRank } from './rank.ts';
 
 /**
  * BM25 (Robertson and Zaragoza 2009) with k1 = 1.2 and b = 0.75, and idf = ln(1 + (N − df + ½) / (df + ½)). N, df and
@@ -58,7 +58,7 @@ export function scoreTerms(
   const norm = { least: k1 * (1 - b), perWord: (k1 * b) / Math.max(1, statistics.averageLength), titled };
   const factors = terms.map((term, i) => term.count * (weights[i]?.idf ?? 0) * (k1 + 1));
   const order = [...terms.keys()].sort((x, y) => (factors[y] as number) - (factors[x] as number));
-  const scores = new Float32Array(rows.length);
+  const scores = zeroScores(rows.length);
   let rest = factors.reduce((sum, factor) => sum + factor, 0);
   let candidates: Ranked[] | undefined;
   for (const i of order) {
@@ -81,6 +81,17 @@ export function scoreTerms(
         ? 0
         : terms.reduce((sum, term, i) => sum + lookUp(term, factors[i] as number, row, norm), 0),
   };
+}
+
+let scratch = new Float32Array(0);
+
+/**
+ * Zeros for the scores of so many rows, the same memory each time: rankings do not wait in between, and several megabytes
+ * for each search would keep the garbage collector busy.
+ */
+function zeroScores(rows: number): Float32Array {
+  if (scratch.length < rows) scratch = new Float32Array(rows);
+  return scratch.subarray(0, rows).fill(0);
 }
 
 type Norm = { least: number; perWord: number; titled: number };
@@ -135,17 +146,29 @@ const prunedPostingsMin = 50_000;
 function pruned(scores: Float32Array, rest: number, next: RankTerm, count: number): Ranked[] | undefined {
   const postings = next.lists.reduce((sum, { columns }) => sum + columns.ordinals.length, 0);
   if (postings < prunedPostingsMin) return undefined;
-  const floor = scoreOfRank(scores, count) - rest * (1 + 1e-5);
-  if (floor <= 0) return undefined;
   const most = postings / lookUpCost;
+  const guessed = guessScoreOfRank(scores, count);
+  // A guess is good when so many rows do reach it.
+  const some = guessed > 0 ? rowsWithin(rest, guessed, scores, most) : undefined;
+  if (some && some.above >= count) return some.candidates;
+  if (guessed > 0 && some === undefined) return undefined;
+  return rowsWithin(rest, scoreOfRank(scores, count), scores, most)?.candidates;
+}
+
+/** The rows that are at most `rest` below a score, and how many reach it; undefined when they are more than `most`. */
+function rowsWithin(rest: number, reached: number, scores: Float32Array, most: number) {
+  const floor = reached - rest * (1 + 1e-5);
+  if (floor <= 0) return undefined;
   const candidates: Ranked[] = [];
+  let above = 0;
   for (let row = 0; row < scores.length; row++) {
     const score = scores[row] as number;
     if (score < floor) continue;
     if (candidates.length >= most) return undefined;
     candidates.push({ row, score });
+    if (score >= reached) above += 1;
   }
-  return candidates;
+  return { candidates, above };
 }
 
 function weigh({ lists }: RankTerm, { chunks, hasDead }: ScopeStatistics, rows: Uint8Array): TermWeight {
