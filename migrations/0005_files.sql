@@ -133,3 +133,31 @@ begin
 end $$;
 create trigger files_given_back after delete on files referencing old table as gone
   for each statement execute function files_given_back();
+
+-- Small pictures of files, made when they are first requested. A cache: a crash empties it, and backups leave it out.
+create unlogged table pictures (
+  app_id uuid not null,
+  sandbox_id uuid not null,
+  -- Of the file's contents.
+  checksum bytea not null,
+  width integer not null,
+  format text not null,
+  size integer not null,
+  bytes bytea not null,
+  used_at timestamptz not null default now(),
+  primary key (app_id, sandbox_id, checksum, width, format),
+  foreign key (app_id, sandbox_id) references sandboxes (app_id, id) on delete cascade
+);
+-- The bytes are compressed already.
+alter table pictures alter column bytes set storage external;
+create index pictures_used on pictures (app_id, used_at) include (size);
+
+-- A deleted file leaves no picture of it. One of other files with the same contents is made again.
+create function drop_pictures() returns trigger language plpgsql as $$
+begin
+  delete from pictures p using gone g
+    where p.app_id = g.app_id and p.sandbox_id = g.sandbox_id and p.checksum = g.checksum;
+  return null;
+end $$;
+create trigger files_pictures_dropped after delete on files referencing old table as gone
+  for each statement execute function drop_pictures();

@@ -112,6 +112,12 @@ const settings = {
     { min: 1, max: 720 },
     'Hours after which an unfinished resumable upload is deleted.',
   ),
+  pictureCacheMb: integer(
+    'QUARRY_PICTURE_CACHE_MB',
+    64,
+    { min: 0, max: 65_536 },
+    'Small pictures that are cached for one app, in MiB; 0 for none.',
+  ),
   kvKeyBytesMax: integer('QUARRY_KV_KEY_BYTES_MAX', 1024, { min: 1, max: 2048 }, 'Longest key of an entry in bytes.'),
   kvValueBytesMax: integer(
     'QUARRY_KV_VALUE_BYTES_MAX',

@@ -8,6 +8,7 @@ import { createExpressions } from './automations/engine/expressions.ts';
 import { createConfigService } from './configs/service.ts';
 import { createConsole } from './console/domain.ts';
 import { openEmbedder } from './content/embed/open.ts';
+import type { PictureRequest } from './content/parse/picture/picture.ts';
 import { openReranker } from './content/rerank/reranker.ts';
 import { createCrawls } from './crawls/domain.ts';
 import type { Domain, Tasks } from './domain.ts';
@@ -69,6 +70,8 @@ export function createDomains(services: Services, audit?: AuditLog) {
     ...base,
     log,
     uploadBytesMax: config.uploadBytesMax,
+    pictureCacheBytesMax: config.pictureCacheMb * 1024 * 1024,
+    makePicture: (bytes: Uint8Array, request: PictureRequest, lane: string) => parser.picture(bytes, request, { lane }),
     imageSize: (bytes: Uint8Array, lane: string) =>
       parser.imageSize(bytes, { lane, signal: AbortSignal.timeout(limits.imageSizeTimeoutMs) }),
   };

@@ -27,6 +27,13 @@ export const limits = {
   bodyBytesPerSecondMin: 64 * 1024,
   /** Maximum wait of an image upload for its width and height. */
   imageSizeTimeoutMs: 5_000,
+  /** The largest file that a picture is made of. */
+  pictureSourceBytesMax: 32 * 1024 * 1024,
+  /** Pictures of one app made at the same time; as many more for the others. Each holds its file in memory. */
+  picturesOfAppMax: 2,
+  /** A larger picture is sent and not cached. */
+  pictureCachedBytesMax: 4 * 1024 * 1024,
+  pictureDaysKept: 30,
   uploadLinkSecondsDefault: 3_600,
   uploadLinkSecondsMax: 24 * 3_600,
   nameCharactersMax: 500,

@@ -19,6 +19,11 @@ export function isImage(contentType: string): boolean {
   return /^image\/./.test(essenceOf(contentType));
 }
 
+/** Whether a small picture of this type can be made. SVG is never drawn: it can hold scripts and refer to other files. */
+export function isPicturable(contentType: string): boolean {
+  return /^(?:image\/(?:png|jpeg|webp|gif)|application\/pdf)$/.test(essenceOf(contentType));
+}
+
 /**
  * Whether a browser could execute this type when shown inline. Every type is active unless known to be passive, so an
  * unknown type is downloaded and never rendered as a page of our origin.

@@ -3,7 +3,8 @@ import { compact, iso, presentSandboxId } from '../http/present.ts';
 import { formatId, type IdKind } from '../ids.ts';
 import { type Capabilities, type CapabilityRole, type SignedLinks, signedLinkSeconds } from '../tenancy/capability.ts';
 import type { Grant } from '../tenancy/visible.ts';
-import { dispositionOf, isActive, isImage } from './media-types.ts';
+import { dispositionOf, isActive, isImage, isPicturable } from './media-types.ts';
+import { type PictureRequest, picturePurpose } from './picture-request.ts';
 import type { FileRow } from './store.ts';
 
 export type FileLinks = {
@@ -45,8 +46,24 @@ async function capabilityUrl(deps: FileLinks, appId: string, fileId: string, rol
   return `${deps.contentUrl()}/api/v1/files/${formatId('file', fileId)}/${role}?token=${token}`;
 }
 
-/** The JSON of a file. `grants` only for callers with an owner's rights. */
-export async function presentFile(deps: FileLinks, file: FileRow, now: Date, grants?: readonly Grant[]) {
+/** The signed URL of a small picture, which is always ours: the size is part of what is signed. */
+function pictureUrl(deps: FileLinks, file: FileRow, now: Date, { width, format }: PictureRequest): string {
+  const expires = Math.floor(now.getTime() / 1000) + signedLinkSeconds;
+  const signature = deps.signedLinks.signature(picturePurpose({ width, format }), file.appId, file.id, expires);
+  const query = new URLSearchParams({ width: String(width), format, expires: String(expires), signature });
+  return `${deps.contentUrl()}/api/v1/files/${formatId('file', file.id)}/picture?${query.toString()}`;
+}
+
+/**
+ * The JSON of a file. `grants` only for callers with an owner's rights; `picture` for those who ask for a small picture.
+ */
+export async function presentFile(
+  deps: FileLinks,
+  file: FileRow,
+  now: Date,
+  grants?: readonly Grant[],
+  picture?: PictureRequest,
+) {
   const url = await downloadUrl(deps, file, now);
   const id = formatId('file', file.id);
   return compact({
@@ -56,6 +73,7 @@ export async function presentFile(deps: FileLinks, file: FileRow, now: Date, gra
     size: file.size,
     checksum: file.checksum.toString('hex'),
     url,
+    picture_url: picture && isPicturable(file.contentType) ? pictureUrl(deps, file, now, picture) : null,
     share_url: file.shared ? await capabilityUrl(deps, file.appId, file.id, 'share') : null,
     shared: file.shared,
     image_source: isImage(file.contentType)

@@ -14,6 +14,8 @@ import type { CapabilityRole } from '../tenancy/capability.ts';
 import { sendBytes } from './bytes.ts';
 import { readDigestHeader, readFilenameHeader } from './input.ts';
 import { isMediaType } from './media-types.ts';
+import { type PictureRequest, picturePurpose, readPictureQuery, readSignedPicture } from './picture-request.ts';
+import { sendPicture } from './pictures.ts';
 import { downloadHeaders, type FileLinks, presentFile } from './present.ts';
 import { bodyOf, lengthOf, receiving } from './receive.ts';
 import {
@@ -21,6 +23,7 @@ import {
   fileListQuery,
   fileSchema,
   fileUpdateSchema,
+  pictureQuery,
   rawUploadQuery,
   uploadLinkCreateSchema,
   uploadLinkSchema,
@@ -36,7 +39,8 @@ type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: Fi
 
 export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;
-  const present = ({ file, grants }: VisibleFile) => presentFile(deps, file, clock.now(), grants);
+  const present = ({ file, grants }: VisibleFile, picture?: PictureRequest) =>
+    presentFile(deps, file, clock.now(), grants, picture);
 
   api.app(everyCaller, {
     method: 'POST',
@@ -65,7 +69,8 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     handler: async ({ caller, query }) => {
       const request = pageRequest(query);
       const [rows, total] = await files.list(caller, request, query);
-      return page(request, await Promise.all(rows.map(present)), total);
+      const picture = readPictureQuery(query);
+      return page(request, await Promise.all(rows.map((row) => present(row, picture))), total);
     },
   });
 
@@ -76,10 +81,14 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     tag,
     summary: 'Get a file with a fresh download URL',
     description:
-      '`url` is a signed download URL that needs no credential and expires; each request makes a new one. `share_url` is there if the file is shared.',
+      '`url` is a signed download URL that needs no credential and expires; each request makes a new one. `share_url` is there if the file is shared, `picture_url` if `width` is given.',
     params,
+    query: Type.Object(pictureQuery),
     responses: { 200: ref(fileSchema) },
-    handler: async ({ caller, params: { file } }) => present(await files.get(caller, file)),
+    handler: async ({ caller, params: { file }, query }) => {
+      const picture = readPictureQuery(query);
+      return present(await files.get(caller, file), picture);
+    },
   });
 
   api.app(everyCaller, {
@@ -226,6 +235,33 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
         'content-disposition': downloadHeaders(found).contentDisposition,
         'content-security-policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
       });
+    },
+  });
+
+  api.public({
+    method: 'GET',
+    path: '/api/v1/files/:file/picture',
+    operationId: 'downloadFilePicture',
+    tag,
+    summary: 'Download a small picture of a file by a signed URL',
+    description:
+      'The link is the `picture_url` of a file: a PNG, JPEG, WebP or GIF, or the first page of a PDF. It is upright, has no metadata, and of an animation the first frame. A picture is never enlarged. 403 for a signature that is wrong or has expired, 422 for a file that is damaged or has more than 24 million pixels.',
+    params,
+    query: Type.Object({
+      width: pictureQuery.width,
+      format: pictureQuery.format,
+      expires: Type.Integer(),
+      signature: Type.String(),
+    }),
+    uncheckedQuery: true,
+    servesContent: true,
+    protocol: 'bytes',
+    responses: { 200: bytesSchema },
+    handler: async ({ params: { file }, query, request, reply }) => {
+      const { expires, signature, ...given } = query as Record<string, unknown>;
+      const wanted = readSignedPicture(given);
+      const found = await files.openSigned(file, expires, signature, picturePurpose(wanted));
+      return sendPicture({ pictures: files.pictures, request, reply }, found, wanted);
     },
   });
 

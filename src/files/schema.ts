@@ -4,6 +4,7 @@ import { freeMap, ref, strict } from '../http/route.ts';
 import { jsonBytes } from '../http/validation.ts';
 import { limits } from '../limits.ts';
 import { mediaTypePattern } from './media-types.ts';
+import { type PictureRequest, pictureFormats, pictureWidths } from './picture-request.ts';
 
 export const imageSourceSchema = Type.Object(
   {
@@ -60,6 +61,9 @@ export const fileSchema = Type.Object(
     size: Type.Integer({ description: 'Bytes.' }),
     checksum: Type.String({ description: 'SHA-256 of the contents, in hex.' }),
     url: Type.String({ description: 'Signed download URL, valid for one hour.' }),
+    picture_url: Type.Optional(
+      Type.String({ description: 'Signed URL of a small picture, if the request asked for one and the type has one.' }),
+    ),
     share_url: Type.Optional(Type.String({ description: 'Public URL that works while sharing is on.' })),
     shared: Type.Boolean(),
     image_source: Type.Optional(ref(imageSourceSchema)),
@@ -122,8 +126,21 @@ export const uploadLinkSchema = Type.Object(
   { $id: 'UploadLink', description: 'A URL for uploading one file without a credential.' },
 );
 
+/** A request for `picture_url`. */
+export const pictureQuery = {
+  width: Type.Optional(
+    Type.Unsafe<PictureRequest['width']>({
+      type: 'integer',
+      enum: [...pictureWidths],
+      description: 'Adds `picture_url` to pictures and PDFs: at most this many pixels wide.',
+    }),
+  ),
+  format: Type.Optional(Type.Enum(pictureFormats, { description: 'Of `picture_url`. Default `webp`.' })),
+};
+
 export const fileListQuery = Type.Object({
   ...pageQuery,
+  ...pictureQuery,
   ...owners,
   content_type: Type.Optional(Type.String({ description: 'A MIME type, or a family such as `image/*`.' })),
   prefix: Type.Optional(

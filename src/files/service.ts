@@ -25,6 +25,7 @@ import {
 } from './input.ts';
 import { essenceOf, isImage } from './media-types.ts';
 import { hasOwnerRights, resolveFileOwner, resolveGrants } from './owners.ts';
+import { createPictures, type PictureDeps } from './pictures.ts';
 import type {
   fileCreateSchema,
   fileListQuery,
@@ -36,14 +37,15 @@ import * as store from './store.ts';
 import { actorOfLink, linkCreatorOf, redeemUpload, signUpload, type UploadClaims } from './upload-links.ts';
 import { type FileContents, forgetBlob, type RecordFile, storeFile, type WriteDeps, writeFile } from './write.ts';
 
-export type FileDeps = WriteDeps & {
-  clock: Clock;
-  secrets: Secrets;
-  signedLinks: SignedLinks;
-  capabilities: Capabilities;
-  uploadBytesMax: number;
-  credentials: Pick<Credentials, 'findEnded'>;
-};
+export type FileDeps = WriteDeps &
+  PictureDeps & {
+    clock: Clock;
+    secrets: Secrets;
+    signedLinks: SignedLinks;
+    capabilities: Capabilities;
+    uploadBytesMax: number;
+    credentials: Pick<Credentials, 'findEnded'>;
+  };
 
 export type { PictureInput };
 
@@ -116,6 +118,7 @@ export function createFileService(deps: FileDeps) {
   return {
     write,
     get,
+    pictures: createPictures(deps),
 
     /** Bytes of a visible file; `end` is exclusive. For small ranges: they are held in memory. */
     async readRange(caller: Caller, id: string, start: number, end: number): Promise<Buffer> {
@@ -259,11 +262,11 @@ export function createFileService(deps: FileDeps) {
     },
 
     /** The file of a signed link; 403 when the link is invalid or expired. */
-    async openSigned(id: string, expires: unknown, signature: unknown): Promise<store.FileRow> {
+    async openSigned(id: string, expires: unknown, signature: unknown, purpose = 'download'): Promise<store.FileRow> {
       const fileId = pathId('file', id);
       const until = typeof expires === 'string' && /^\d{1,12}$/.test(expires) ? Number(expires) : 0;
       const proof = typeof signature === 'string' ? signature : '';
-      const appId = deps.signedLinks.verify('download', proof, fileId, until);
+      const appId = deps.signedLinks.verify(purpose, proof, fileId, until);
       if (appId === undefined || until < nowSeconds(clock))
         throw forbidden('This download link is not valid or has expired. Fetch the file for a new one.');
       const row = await store.findFile(db, appId, fileId);

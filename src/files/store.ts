@@ -1,6 +1,7 @@
 /*
  * Triggers of files: files_counted and files_given_back update the quota of bytes; files_removed lists the blob for
- * deletion; files_created and files_updated emit events; files_uploads_ended deletes the upload that a file came by.
+ * deletion; files_created and files_updated emit events; files_uploads_ended deletes the upload that a file came by;
+ * files_pictures_dropped deletes its cached pictures.
  */
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';

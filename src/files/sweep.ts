@@ -2,6 +2,8 @@ import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
+import { limits } from '../limits.ts';
+import { deleteUnusedPictures } from './picture-store.ts';
 import { deleteDoomedBlob, isBackupRunning, isBlobUploading, takeDueBlobs } from './store.ts';
 
 const batchSize = 100;
@@ -41,6 +43,7 @@ export async function sweepBlobs({ db, blobs }: { db: Database; blobs: BlobStore
 export function createSweepTask(deps: { db: Database; blobs: BlobStore }): Task {
   return async (_payload, { log }) => {
     const { blobs, temporary } = await sweepBlobs(deps);
+    await deleteUnusedPictures(deps.db, limits.pictureDaysKept);
     if (blobs + temporary > 0) log.info({ blobs, temporary }, 'Swept the blob store');
   };
 }

@@ -34,6 +34,11 @@ test('files are uploaded, found, read, shared, transferred and deleted', async (
   await uploads.getByText('Uploaded', { exact: true }).nth(2).waitFor();
   const rows = page.locator('table.list tbody tr');
   await rows.nth(2).waitFor();
+  // The PDF has a small picture; an SVG is never drawn.
+  const thumbnails = page.locator('img.thumbnail');
+  await thumbnails.first().waitFor();
+  assert.equal(await thumbnails.count(), 1);
+  await page.waitForFunction("document.querySelector('img.thumbnail').naturalWidth > 0");
   await it.picture(page, 'files');
 
   await page.getByLabel('Search files by name').fill('tides');

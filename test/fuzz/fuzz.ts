@@ -6,6 +6,8 @@ import { Mutator } from './mutate.ts';
 
 type FuzzOptions = {
   documents: SampleDocument[];
+  /** So many of them, the last ones, are made small pictures instead of being read. */
+  pictures?: number;
   files: number;
   seed: number;
   deadlineMs: number;
@@ -15,7 +17,7 @@ type FuzzOptions = {
 
 type FuzzReport = {
   files: number;
-  /** The number of outcomes: `document`, or the reason of a ParseError. */
+  /** The number of outcomes: `document` (or picture), or the reason of a ParseError. */
   outcomes: Record<string, number>;
   slowestMs: number;
   slowestFile: string;
@@ -56,7 +58,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
   return report;
 }
 
-type Case = { name: string; filename: string; bytes: Uint8Array };
+type Case = { name: string; filename: string; bytes: Uint8Array; isPicture: boolean };
 
 function* damagedFiles(options: FuzzOptions, mutator: Mutator): Generator<Case> {
   for (let index = 0; index < options.files; index++) {
@@ -65,7 +67,8 @@ function* damagedFiles(options: FuzzOptions, mutator: Mutator): Generator<Case> 
     if (!document || !donor) return;
     const { kind, bytes } = mutator.mutate(document.bytes, donor.bytes);
     const filename = mutator.next(3) === 0 ? 'upload' : document.filename;
-    yield { name: `#${index} ${document.filename} (${kind})`, filename, bytes };
+    const isPicture = index % options.documents.length >= options.documents.length - (options.pictures ?? 0);
+    yield { name: `#${index} ${document.filename} (${kind})`, filename, bytes, isPicture };
   }
 }
 
@@ -75,11 +78,12 @@ async function consume(
   options: FuzzOptions,
   report: FuzzReport,
 ): Promise<void> {
-  for (const { name, filename, bytes } of cases) {
+  for (const { name, filename, bytes, isPicture } of cases) {
     const started = performance.now();
     let outcome = 'document';
     try {
-      await pool.parse({ bytes, filename });
+      if (isPicture) await pool.picture(bytes, { width: 256, format: 'webp' });
+      else await pool.parse({ bytes, filename });
     } catch (error) {
       outcome = error instanceof ParseError ? error.reason : 'no ParseError';
       if (!(error instanceof ParseError)) report.problems.push(`${name}: ${String(error)}`);

@@ -14,6 +14,7 @@ import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createLogger } from '../../src/log.ts';
 import { sampleDocuments } from '../support/documents.ts';
+import { samplePictures } from '../support/pictures.ts';
 import { sampleScans } from '../support/scans.ts';
 import { fuzz } from './fuzz.ts';
 
@@ -39,9 +40,11 @@ function sweepWholeApi(): void {
 }
 
 async function fuzzParsers(): Promise<void> {
+  const pictures = await samplePictures();
   const own = positionals.map((path) => ({ filename: basename(path), bytes: readFileSync(path) }));
   const report = await fuzz({
-    documents: [...sampleDocuments(), ...(await sampleScans()), ...own],
+    documents: [...sampleDocuments(), ...(await sampleScans()), ...own, ...pictures],
+    pictures: pictures.length,
     files: Number(values.files),
     seed: Number(values.seed),
     deadlineMs: Number(values['deadline-ms']),

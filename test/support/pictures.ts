@@ -1,6 +1,9 @@
 /** Encoders of picture files, for tests. */
 import { crc32, deflateSync } from 'node:zlib';
 import type { GreyImage } from '../../src/content/parse/ocr/image.ts';
+import { encodePicture } from '../../src/content/parse/picture/codecs.ts';
+import type { RgbaImage } from '../../src/content/parse/picture/shrink.ts';
+import { pdf, type SampleDocument } from './documents.ts';
 
 export function encodePng({ width, height, pixels }: GreyImage): Uint8Array {
   const rows = Buffer.alloc((width + 1) * height);
@@ -71,4 +74,46 @@ function bigEndian(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value >>> 0);
   return bytes;
+}
+
+/** A picture whose left half is red and whose right half is blue. */
+export function halves(width: number, height: number, opacity = 255): RgbaImage {
+  const data = new Uint8ClampedArray(width * height * 4);
+  for (let i = 0; i < width * height; i++)
+    data.set(i % width < width / 2 ? [255, 0, 0, opacity] : [0, 0, 255, opacity], i * 4);
+  return { width, height, data };
+}
+
+/** A JPEG with Exif metadata: an orientation, and the name of a camera. */
+export function withExif(jpeg: Uint8Array, orientation: number): Uint8Array {
+  const camera = Buffer.from('Secret camera\0');
+  const entries = Buffer.alloc(2 + 2 * 12 + 4);
+  entries.writeUInt16BE(2, 0);
+  entries.set([0x01, 0x10, 0, 2, 0, 0, 0, camera.length, 0, 0, 0, 38], 2);
+  entries.set([0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0], 14);
+  const exif = Buffer.concat([Buffer.from('Exif\0\0MM\0*\0\0\0\x08', 'latin1'), entries, camera]);
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(exif.length + 2);
+  return Buffer.concat([jpeg.subarray(0, 2), Buffer.from([0xff, 0xe1]), length, exif, jpeg.subarray(2)]);
+}
+
+/** A GIF of two frames of 2 by 2 pixels, the first red and the second blue. */
+export const animatedGif = Buffer.from(
+  '47494638396102000200f00000ff00000000ff21f90404000000002c000000000200020000020284510021f90404000000002c0000000002000200000202' +
+    '8c53003b',
+  'hex',
+);
+
+/** One file of each type that small pictures are made of. */
+export async function samplePictures(): Promise<SampleDocument[]> {
+  const source = halves(90, 60);
+  const jpeg = await encodePicture(source, 'jpeg');
+  return [
+    { filename: 'picture.png', bytes: await encodePicture(source, 'png') },
+    { filename: 'picture.jpg', bytes: jpeg },
+    { filename: 'photo.jpg', bytes: withExif(jpeg, 6) },
+    { filename: 'picture.webp', bytes: await encodePicture(source, 'webp') },
+    { filename: 'picture.gif', bytes: animatedGif },
+    { filename: 'page.pdf', bytes: pdf() },
+  ];
 }

@@ -38,6 +38,10 @@ export type OcrReport = { pages: number[]; confidence: number };
 
 export type ImageSize = { width: number; height: number };
 
+/** The formats that small pictures are written in. */
+export const pictureFormats = ['webp', 'jpeg', 'png'] as const;
+export type PictureFormat = (typeof pictureFormats)[number];
+
 export type ParseFailure = 'unsupported_content' | 'extraction_failed' | 'timeout';
 
 /** A document that cannot be converted to Markdown. The message is for the sender. */
@@ -83,6 +87,8 @@ export const parseLimits = {
   tablePlacesMax: 4_000_000,
   /** A picture is held in memory at four bytes per pixel. */
   imagePixelsMax: 40_000_000,
+  /** The same for one that is made small, with its copies in the codec and beside it: 512 MB hold no more. */
+  smallPicturePixelsMax: 24_000_000,
   mailDepthMax: 8,
 } as const;
 

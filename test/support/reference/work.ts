@@ -20,10 +20,15 @@ export async function recordFiles(recorder: Recorder, app: TestApp, { user }: Te
   await recorder.record('listFiles');
   const { url } = await recorder.record<{ url: string }>('getFile', { path });
   await recorder.recordUrl('downloadFile', url);
-  const { body: shared } = await recorder.send<{ share_url: string }>('createFile', {
+  const { body: shared } = await recorder.send<{ id: string; share_url: string }>('createFile', {
     body: { filename: 'pixel.png', content_type: 'image/png', data: pixel, share: true },
   });
   await recorder.recordUrl('fetchSharedFile', shared.share_url);
+  const { body: small } = await recorder.send<{ picture_url: string }>('getFile', {
+    path: { file: shared.id },
+    query: { width: '64' },
+  });
+  await recorder.recordUrl('downloadFilePicture', small.picture_url);
   const acl = { add: [{ principal_type: 'everyone', actions: ['read'] }] };
   await recorder.record('updateFile', { path, body: { provider_metadata: { source: 'shop' }, acl } });
   const filename = 'report.pdf';

@@ -19,7 +19,7 @@ import { Preview } from './preview.tsx';
 
 /** One file: its contents, access list and actions. */
 export function FilePage({ id }: { id: string }) {
-  const loaded = useApi('GET /api/v1/files/{file}', { path: { file: id } });
+  const loaded = useApi('GET /api/v1/files/{file}', { path: { file: id }, query: { width: 1024 } });
   const [, navigate] = useLocation();
   const [asking, setAsking] = useState<'delete' | 'rename'>();
   const remove = useAction(async () => {

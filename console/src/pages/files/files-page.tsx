@@ -20,6 +20,7 @@ import { Time } from '../../ui/time.tsx';
 import { startUploads } from '../../uploads.ts';
 import { ownerMember } from '../people/agents-page.tsx';
 import { FileThumb, FileType } from './file-type.tsx';
+import { Thumbnail } from './preview.tsx';
 
 const types: [value: string, name: string][] = [
   ['', 'All types'],
@@ -41,6 +42,7 @@ export function FilesPage() {
   const { page, q, type, owner, sort, folder } = filters;
   const query = {
     page: pageNumber(page),
+    width: 64 as const,
     ...(q === '' ? {} : { search: q }),
     ...(type === '' ? {} : { content_type: type }),
     ...(sort === '' ? {} : { sort: sort as Order }),
@@ -132,9 +134,18 @@ function Folder({ path, onChange }: { path: string; onChange: (path: string) => 
   );
 }
 
+/** The small picture of a file, or the sign of its type. */
+function Look({ of }: { of: StoredFile }) {
+  return (
+    <Thumbnail url={of.picture_url}>
+      <FileThumb of={of.content_type} />
+    </Thumbnail>
+  );
+}
+
 function columnsOf(folder: string, onFolder: (path: string) => void): Column<StoredFile>[] {
   return [
-    { id: 'look', name: 'Preview', look: 'thumb', cell: (file) => <FileThumb of={file.content_type} /> },
+    { id: 'look', name: 'Preview', look: 'thumb', cell: (file) => <Look of={file} /> },
     {
       id: 'filename',
       name: 'Name',

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { ApiError } from '../../api/client.ts';
 import type { File as StoredFile } from '../../api/generated.ts';
 import { Code } from '../../ui/code.tsx';
@@ -29,10 +29,20 @@ function NoPreview() {
   );
 }
 
+/** The small picture, or the file itself where none can be made. */
 function ImagePreview({ file }: { file: StoredFile }) {
-  const [failed, setFailed] = useState(false);
-  if (failed) return <NoPreview />;
-  return <img className="preview-image" src={file.url} alt={file.filename} onError={() => setFailed(true)} />;
+  const sources = [file.picture_url, file.url].filter((url) => url !== undefined);
+  const [failed, setFailed] = useState(0);
+  const source = sources[failed];
+  if (source === undefined) return <NoPreview />;
+  return <img className="preview-image" src={source} alt={file.filename} onError={() => setFailed(failed + 1)} />;
+}
+
+/** A small picture of a file whose name stands beside it; without one, the children. */
+export function Thumbnail({ url, children = null }: { url: string | undefined; children?: ReactNode }) {
+  const [failed, setFailed] = useState<string>();
+  if (url === undefined || url === failed) return children;
+  return <img className="thumbnail" src={url} alt="" loading="lazy" onError={() => setFailed(url)} />;
 }
 
 function isText(type: string): boolean {
@@ -88,7 +98,13 @@ function PdfPreview({ file }: { file: StoredFile }) {
     setUrl(objectUrl);
     return () => URL.revokeObjectURL(objectUrl);
   }, [data]);
-  if (!small) return <Empty title="Too large for a preview">Download it to read it.</Empty>;
+  if (!small)
+    return (
+      <>
+        <Thumbnail url={file.picture_url} />
+        <Empty title="Too large for a preview">Download it to read it.</Empty>
+      </>
+    );
   return (
     <Shown loaded={loaded}>
       {() =>

@@ -1,4 +1,5 @@
 import type { GreyImage } from '../ocr/image.ts';
+import type { RgbaImage } from '../picture/shrink.ts';
 import { characterOf, rightToLeft, weightOf } from './characters.ts';
 import { callPdfium, type Pdfium, pdfiumFunction } from './pdfium.ts';
 import { readStructure, type StructureElement } from './structure-tree.ts';
@@ -54,6 +55,8 @@ const emptyGlyph = {
 };
 
 const glyphsPerPageMax = 400_000;
+/** FPDFBitmap_BGRA */
+const bgraFormat = 4;
 const objectsPerPageMax = 100_000;
 const pathObject = 2;
 const imageObject = 3;
@@ -271,6 +274,33 @@ export class PdfPage {
         pixels.set(this.#pdfium.HEAPU8.subarray(from, from + width), row * width);
       }
       return { picture: { width, height, pixels }, dotsPerInch: Math.round(scale * 72) };
+    } finally {
+      this.#call('FPDFBitmap_Destroy', bitmap);
+    }
+  }
+
+  /** The page on white, this wide; undefined when it has none or is too tall. */
+  renderColour(width: number, pixelsMax: number): RgbaImage | undefined {
+    if (this.#page === 0 || this.width <= 0) return undefined;
+    const height = Math.max(1, Math.round((this.height * width) / this.width));
+    if (width * height > pixelsMax) return undefined;
+    const bitmap = this.#call('FPDFBitmap_CreateEx', width, height, bgraFormat, 0, 0);
+    if (bitmap === 0) return undefined;
+    try {
+      this.#call('FPDFBitmap_FillRect', bitmap, 0, 0, width, height, 0xffffffff);
+      this.#call('FPDF_RenderPageBitmap', bitmap, this.#page, 0, 0, width, height, 0, 0x01);
+      const buffer = this.#call('FPDFBitmap_GetBuffer', bitmap);
+      const stride = this.#call('FPDFBitmap_GetStride', bitmap);
+      const data = new Uint8ClampedArray(width * height * 4);
+      for (let row = 0; row < height; row++) {
+        const from = buffer + row * stride;
+        data.set(this.#pdfium.HEAPU8.subarray(from, from + width * 4), row * width * 4);
+      }
+      for (let i = 0; i < data.length; i += 4) {
+        [data[i], data[i + 2]] = [data[i + 2] ?? 0, data[i] ?? 0];
+        data[i + 3] = 255;
+      }
+      return { width, height, data };
     } finally {
       this.#call('FPDFBitmap_Destroy', bitmap);
     }

@@ -3,6 +3,7 @@ import { Lanes } from '../../../lanes.ts';
 import type { Logger } from '../../../log.ts';
 import { trace } from '../../../tracing/trace.ts';
 import type { PreparedText, PrepareInput } from '../../prepare.ts';
+import type { PictureRequest, SmallPicture } from '../picture/picture.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
 import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
@@ -10,7 +11,7 @@ import { KilledError, ParserProcess, type ProcessOptions, type TaskReply } from 
 import type { OnProgress, TaskFields } from './worker-loop.ts';
 
 /** The tasks of worker.ts. */
-type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | 'image-size';
+type TaskName = 'parse' | 'page' | 'robots' | 'sitemap' | 'body' | 'prepare' | 'picture' | 'image-size';
 
 type PoolOptions = {
   /**
@@ -200,6 +201,15 @@ export class ParserPool {
   /** Width and height in pixels, or undefined when the bytes are not a known image. */
   async imageSize(bytes: Uint8Array, options: RunOptions = {}): Promise<ImageSize | undefined> {
     return (await this.run<ImageSize | null>('image-size', { bytes }, options)) ?? undefined;
+  }
+
+  /** A picture, or the first page of a PDF, made small. Throws ParseError. */
+  async picture(bytes: Uint8Array, request: PictureRequest, options: RunOptions = {}): Promise<SmallPicture> {
+    const { value, blobs } = await this.#execute('picture', { bytes, ...request }, options);
+    const { width, height } = value as Omit<SmallPicture, 'bytes'>;
+    const [small] = blobs;
+    if (!small) throw new Error('The parser process returned no picture.');
+    return { width, height, bytes: small };
   }
 
   /** Ends every process; waiting and running documents are refused with `unavailable`. */

@@ -4,6 +4,7 @@ import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
 import { parseDocument } from '../parse.ts';
 import { loadPdfium } from '../pdf/pdfium.ts';
+import { makePicture, type PictureRequest } from '../picture/picture.ts';
 import { Reading, type ReadingTerms, Unfinished } from '../reading.ts';
 import { samplePdf } from '../sample-pdf.ts';
 import { failed, type ParseInput, parseLimits } from '../types.ts';
@@ -47,6 +48,10 @@ const tasks: Record<string, Task> = {
       value: { ...value, hashes, bundleChunks },
       blobs: [...bundles.map(({ content }) => content), ...vectors.map(([, vector]) => vector)],
     };
+  },
+  picture: async (bytes, fields) => {
+    const { bytes: small, ...value } = await makePicture(bytes, fields as PictureRequest);
+    return { value, blobs: [small] };
   },
   'image-size': (bytes) => ({ value: imageSize(bytes) ?? null }),
 };

@@ -1,0 +1,91 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { BlobMissing, type BlobStore, BlobTooLarge } from '../blob/blob-store.ts';
+import { openCallLanes } from '../content/call-lanes.ts';
+import type { SmallPicture } from '../content/parse/picture/picture.ts';
+import { ParseError } from '../content/parse/types.ts';
+import type { Database } from '../db/database.ts';
+import { AppError, notFound } from '../errors.ts';
+import { isNotModified } from '../http/ranges.ts';
+import { limits } from '../limits.ts';
+import { isPicturable } from './media-types.ts';
+import type { PictureRequest } from './picture-request.ts';
+import { findPicture, insertPicture } from './picture-store.ts';
+import type { FileRow } from './store.ts';
+
+export type PictureDeps = {
+  db: Database;
+  blobs: BlobStore;
+  /** Makes a picture in a parser process, in the app's lane. */
+  makePicture: (bytes: Uint8Array, request: PictureRequest, appId: string) => Promise<SmallPicture>;
+  /** Of one app; 0 for no cache. */
+  pictureCacheBytesMax: number;
+};
+
+type Pictures = { read(file: FileRow, request: PictureRequest): Promise<Uint8Array> };
+
+/** Small pictures of files: from the cache, or made once for all who request them at the same time. */
+export function createPictures({ db, blobs, makePicture, pictureCacheBytesMax }: PictureDeps): Pictures {
+  const inLane = openCallLanes(limits.picturesOfAppMax, tooMany);
+  const making = new Map<string, Promise<Uint8Array>>();
+
+  async function make(file: FileRow, request: PictureRequest): Promise<Uint8Array> {
+    const { bytes } = await inLane(file.appId, undefined, async () => {
+      const source = await blobs.readAll(file.blobKey, limits.pictureSourceBytesMax);
+      return makePicture(source, request, file.appId);
+    });
+    if (pictureCacheBytesMax > 0 && bytes.byteLength <= limits.pictureCachedBytesMax)
+      await insertPicture(db, file, request, bytes, pictureCacheBytesMax);
+    return bytes;
+  }
+
+  return {
+    async read(file, request) {
+      if (!isPicturable(file.contentType)) throw notFound();
+      const cached = await findPicture(db, file, request);
+      if (cached) return cached;
+      const key = `${file.appId} ${file.sandboxId} ${file.checksum.toString('hex')} ${request.width} ${request.format}`;
+      const current = making.get(key) ?? make(file, request).finally(() => making.delete(key));
+      making.set(key, current);
+      try {
+        return await current;
+      } catch (error) {
+        throw refusalOf(error);
+      }
+    },
+  };
+}
+
+/** Responds to GET or HEAD with a picture, or 304 for a cached copy. Its contents and size are its entity tag. */
+export async function sendPicture(
+  { pictures, request, reply }: { pictures: Pictures; request: FastifyRequest; reply: FastifyReply },
+  file: FileRow,
+  wanted: PictureRequest | undefined,
+): Promise<FastifyReply> {
+  if (wanted === undefined) throw notFound();
+  const { width, format } = wanted;
+  const etag = `"${file.checksum.toString('hex')}-${width}-${format}"`;
+  const headers = {
+    etag,
+    'last-modified': file.createdAt.toUTCString(),
+    'cache-control': 'private, max-age=3600',
+    'content-security-policy': "sandbox; default-src 'none'",
+  };
+  if (isNotModified(request.headers, { etag, lastModified: file.createdAt }))
+    return reply.code(304).headers(headers).send();
+  const bytes = await pictures.read(file, wanted);
+  return reply.headers({ ...headers, 'content-type': `image/${format}` }).send(Buffer.from(bytes));
+}
+
+function refusalOf(error: unknown): unknown {
+  if (error instanceof BlobMissing) return notFound();
+  if (error instanceof BlobTooLarge)
+    return new AppError('file_too_large', `Pictures are made of files up to ${error.sizeMax} bytes.`);
+  if (!(error instanceof ParseError)) return error;
+  return new AppError(error.reason, error.message, { cause: error });
+}
+
+function tooMany(): AppError {
+  return new AppError('unavailable', 'Too many pictures are waiting to be made. Try again in a moment.', {
+    headers: { 'retry-after': '5' },
+  });
+}
