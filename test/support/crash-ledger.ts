@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { sendRequest } from './server.ts';
 
 /** How a client reaches the server, which may be another process after each kill. */
-export type Connection = { baseUrl: string; key: string };
+type Connection = { baseUrl: string; key: string };
 
 /** What clients were told, and what may have happened without their being told. */
 export class Ledger {
