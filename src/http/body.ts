@@ -41,7 +41,7 @@ async function readChunks(
     request.bodyHash?.update(chunk);
     take(chunk);
   };
-  const encoded = new Meter(request, app, bytesMax, announced);
+  const encoded = await meterInTurn(request, app, bytesMax, announced);
   if (decoder === undefined)
     return requireMinimumSpeed(request, receive(request.raw, encoded, takeHashed, app ?? appOf(request)));
   const received = count(request.raw, encoded);
@@ -56,6 +56,20 @@ async function readChunks(
     request.raw.unpipe(decoder);
     request.raw.resume();
     decoder.destroy();
+  }
+}
+
+/** A refusal for lack of memory takes a turn too: a client that sends large bodies again and again costs as much. */
+async function meterInTurn(...[request, app, ...rest]: ConstructorParameters<typeof Meter>): Promise<Meter> {
+  try {
+    return new Meter(request, app, ...rest);
+  } catch (error) {
+    await turns.run(
+      app ?? appOf(request),
+      () => {},
+      () => turnBytes,
+    );
+    throw error;
   }
 }
 
