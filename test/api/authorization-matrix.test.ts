@@ -60,6 +60,7 @@ const publicRoutes: Record<string, number> = {
   'PUT /api/v1/files/uploads': 403,
   'POST /api/v1/inbound/:token': 404,
   'GET /api/v1/files/:file/content': 403,
+  'GET /api/v1/files/:file/picture': 403,
   'GET /api/v1/files/:file/avatar': 404,
   'GET /api/v1/files/:file/org_logo': 404,
   'GET /api/v1/files/:file/share': 404,

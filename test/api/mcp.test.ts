@@ -115,6 +115,7 @@ test('both kinds of the protocol are spoken, with the same tools', async () => {
     ...[
       'list_automations',
       'list_documents',
+      'list_invocable_automations',
       'list_knowledge_sources',
       'read_document',
       'read_extraction',
@@ -402,7 +403,7 @@ test('an end user sees only their own resources, even when they name another use
 
 test('bad input names the member, for every tool', async () => {
   const cases: [string, Structured, string][] = [
-    ['search_knowledge', { query: 'x' }, 'source'],
+    ['search_knowledge', { source: 'cso_x' }, 'query'],
     ['search_knowledge', { query: '', source: 'cso_x' }, 'query'],
     ['list_knowledge_sources', { page: 0 }, 'page'],
     ['list_documents', { source: 'nonsense' }, 'source'],
