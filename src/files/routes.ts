@@ -247,12 +247,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     description:
       'The link is the `picture_url` of a file: a PNG, JPEG, WebP or GIF, or the first page of a PDF. It is upright, has no metadata, and of an animation the first frame. A picture is never enlarged. 403 for a signature that is wrong or has expired, 422 for a file that is damaged or has more than 24 million pixels.',
     params,
-    query: Type.Object({
-      width: pictureQuery.width,
-      format: pictureQuery.format,
-      expires: Type.Integer(),
-      signature: Type.String(),
-    }),
+    query: Type.Required(Type.Object({ ...pictureQuery, expires: Type.Integer(), signature: Type.String() })),
     uncheckedQuery: true,
     servesContent: true,
     protocol: 'bytes',

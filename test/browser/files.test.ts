@@ -38,7 +38,7 @@ test('files are uploaded, found, read, shared, transferred and deleted', async (
   const thumbnails = page.locator('img.thumbnail');
   await thumbnails.first().waitFor();
   assert.equal(await thumbnails.count(), 1);
-  await page.waitForFunction("document.querySelector('img.thumbnail').naturalWidth > 0");
+  await page.evaluate("document.querySelector('img.thumbnail').decode()");
   await it.picture(page, 'files');
 
   await page.getByLabel('Search files by name').fill('tides');

@@ -37,7 +37,7 @@ async function seePicture(it: ConsoleTest, origin = ''): Promise<Page> {
   const page = await it.openAsDeveloper(app, `${origin}/console/files/${file.body.id}`);
   const picture = page.getByRole('img', { name: 'tides.svg' });
   await picture.waitFor();
-  await page.waitForFunction('document.querySelector(".preview-image")?.naturalWidth > 0');
+  await page.evaluate("document.querySelector('.preview-image').decode()");
   assert.equal(
     await picture.getAttribute('src').then((src) => new URL(src ?? '').origin),
     new URL(file.body.url).origin,

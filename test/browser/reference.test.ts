@@ -51,7 +51,7 @@ test('the reference shows examples with its own address, and finds operations by
   await page.locator('#operations-Teams-createTeam').getByText('"Reads everything."').first().waitFor();
   await it.picture(page, 'reference-example');
   await search.fill('zzz');
-  await page.waitForFunction('document.querySelectorAll(".opblock").length === 0');
+  await page.locator('.opblock').first().waitFor({ state: 'detached' });
   await search.fill('');
   await page.locator('#operations-tag-Teams').waitFor();
 });

@@ -2,6 +2,7 @@ import { parseId } from '../../src/ids.ts';
 import { hashPassword } from '../../src/users/passwords.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import type { startProvider } from '../support/oidc-provider.ts';
+import { encodePng } from '../support/pictures.ts';
 import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { pixel } from '../support/reference/tenants.ts';
 import type { TestServer } from '../support/server.ts';
@@ -51,6 +52,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
     if (made.status >= 300) throw new Error(`${path}: ${made.text}`);
     return made.body;
   };
+  const read: Create = async <Body>(path: string) => (await api<Body>('GET', `/api/v1${path}`, { key })).body;
   const post = async (path: string, body?: object): Promise<string> => (await create(path, body)).id;
   const world = { server, outside, app, user, password };
 
@@ -118,7 +120,7 @@ export async function createResources(server: TestServer, outside: Outside): Pro
       getKey: { key: await post('/keys', { type: 'publishable' }) },
       getConfig: { agent },
       appendToUpload: { upload: await upload() },
-      ...(await createFileUrls(create, file, user.id)),
+      ...(await createFileUrls(create, read, file, user.id)),
       ...automations.others,
       ...webhooks.others,
       ...installations.others,
@@ -250,14 +252,21 @@ async function createInstallations({ api }: TestServer, create: Create, key: str
 }
 
 /** Addresses that open a file without another credential. */
-async function createFileUrls(create: Create, file: string, user: string): Promise<Record<string, Known>> {
+async function createFileUrls(
+  create: Create,
+  read: Create,
+  file: string,
+  user: string,
+): Promise<Record<string, Known>> {
   const picture = { filename: 'a.png', mime_type: 'image/png', data: pixel };
   const agent = await create<{ profile_picture: { url: string } }>('/agents', {
     ...{ name: 'Pictured', user, profile_picture: picture },
   });
   const org = await create<{ logo: { url: string } }>('/orgs', { name: 'Pictured', logo: picture });
-  const image = { filename: 'b.png', content_type: 'image/png', data: pixel };
-  const shared = await create<{ share_url: string; url: string }>('/files', { ...image, share: true });
+  const drawn = encodePng({ width: 2, height: 2, pixels: new Uint8Array(4) });
+  const image = { filename: 'b.png', content_type: 'image/png', data: Buffer.from(drawn).toString('base64') };
+  const shared = await create<Made & { share_url: string; url: string }>('/files', { ...image, share: true });
+  const small = await read<{ picture_url: string }>(`/files/${shared.id}?width=64`);
   const link = await create<{ url: string }>('/files/upload_urls', {
     filename: 'c.txt',
     content_type: 'text/plain',
@@ -272,6 +281,7 @@ async function createFileUrls(create: Create, file: string, user: string): Promi
     fetchFileOrgLogo: of(org.logo.url),
     fetchSharedFile: of(shared.share_url),
     downloadFile: of(shared.url),
+    downloadFilePicture: of(small.picture_url),
     uploadFileByUrl: of(link.url),
   };
 }

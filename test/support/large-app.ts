@@ -16,10 +16,11 @@ const people = [
   '李小龍',
 ];
 const office = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
+/** Without the types that have small pictures, which would need contents. */
 const types: [type: string, ending: string][] = [
-  ['application/pdf', 'pdf'],
+  ['text/csv; charset=utf-8', 'csv'],
   ['text/markdown; charset=utf-8', 'md'],
-  ['image/png', 'png'],
+  ['video/mp4', 'mp4'],
   ['application/json', 'json'],
   [office, 'docx'],
 ];

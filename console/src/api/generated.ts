@@ -191,7 +191,7 @@ export type Operations = {
   'DELETE /api/v1/files/{file}': { path: { file: string }; query: undefined; body: undefined; result: undefined };
   'POST /api/v1/files/upload_urls': { path: undefined; query: undefined; body: { filename: string; content_type: string; size?: number; checksum?: string; expires_in?: number; agent?: string; org?: string; team?: string; user?: string; share?: boolean }; result: UploadLink };
   'GET /api/v1/files/{file}/content': { path: { file: string }; query: { expires: number; signature: string }; body: undefined; result: undefined };
-  'GET /api/v1/files/{file}/picture': { path: { file: string }; query: { width?: 64 | 128 | 256 | 512 | 1024 | 2048; format?: 'webp' | 'jpeg' | 'png'; expires: number; signature: string }; body: undefined; result: undefined };
+  'GET /api/v1/files/{file}/picture': { path: { file: string }; query: { width: 64 | 128 | 256 | 512 | 1024 | 2048; format: 'webp' | 'jpeg' | 'png'; expires: number; signature: string }; body: undefined; result: undefined };
   'GET /api/v1/files/{file}/avatar': { path: { file: string }; query: { token: string }; body: undefined; result: undefined };
   'GET /api/v1/files/{file}/org_logo': { path: { file: string }; query: { token: string }; body: undefined; result: undefined };
   'GET /api/v1/files/{file}/share': { path: { file: string }; query: { token: string }; body: undefined; result: undefined };
