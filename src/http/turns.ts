@@ -55,7 +55,7 @@ export class Turns {
 
 /** A piece that waited for the database has not used the event loop for all of its time. */
 const pauseMsMax = 25;
-/** Measured with bench/neighbours.ts: at twice this rate, collecting garbage shows in the other app's p99. */
+/** A compromise, measured with bench/neighbours.ts: half of it did not help the other app more. */
 export const sharedBytesPerSecond = 24 * 1024 * 1024;
 const recentMs = 1_000;
 

@@ -37,6 +37,18 @@ test('a crash costs one process and is extraction_failed', async () => {
   await assertStillServes();
 });
 
+test('a document whose parser is killed from outside is read by another, not called damaged', async () => {
+  const { pid } = await pool.run<{ pid: number }>('page', { bytes: Buffer.from('place') });
+  const reading = failureOf('hang');
+  await new Promise(setImmediate);
+  process.kill(pid, 'SIGKILL');
+  const error = await reading;
+  assert.ok(error instanceof ParseError);
+  // The second process hung until its deadline.
+  assert.equal(error.reason, 'timeout');
+  await assertStillServes();
+});
+
 test('a document is refused when no parser process starts', async () => {
   const broken = new ParserPool({
     workers: 1,

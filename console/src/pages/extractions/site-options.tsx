@@ -87,40 +87,20 @@ export function SiteOptions({
         </Field>
       </div>
       <div className="row">
-        <Field
+        <PathsField
           label="Only these paths"
           hint="One a line, such as /docs/ or /*/guide$."
           error={fieldError(error, 'include_paths')}
-        >
-          {(id, described) => (
-            <textarea
-              id={id}
-              {...described}
-              className="code"
-              rows={2}
-              spellCheck={false}
-              value={value.include}
-              onChange={(event) => set({ include: event.target.value })}
-            />
-          )}
-        </Field>
-        <Field
+          value={value.include}
+          onChange={(include) => set({ include })}
+        />
+        <PathsField
           label="Not these paths"
           hint="Prefixes; * matches anything, $ the end."
           error={fieldError(error, 'exclude_paths')}
-        >
-          {(id, described) => (
-            <textarea
-              id={id}
-              {...described}
-              className="code"
-              rows={2}
-              spellCheck={false}
-              value={value.exclude}
-              onChange={(event) => set({ exclude: event.target.value })}
-            />
-          )}
-        </Field>
+          value={value.exclude}
+          onChange={(exclude) => set({ exclude })}
+        />
       </div>
       <div className="toolbar">
         <Switch label="Subdomains too" checked={value.subdomains} onChange={(subdomains) => set({ subdomains })} />
@@ -133,5 +113,34 @@ export function SiteOptions({
         ) : null}
       </div>
     </>
+  );
+}
+
+/** Patterns of paths, one a line. */
+function PathsField({
+  value,
+  onChange,
+  ...field
+}: {
+  label: string;
+  hint: string;
+  error: string | undefined;
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  return (
+    <Field {...field}>
+      {(id, described) => (
+        <textarea
+          id={id}
+          {...described}
+          className="code"
+          rows={2}
+          spellCheck={false}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      )}
+    </Field>
   );
 }
