@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { sweepKv } from '../../src/kv/sweep.ts';
 import { EventStream, type StreamEvent } from '../support/event-stream.ts';
 import type { TestTenants } from '../support/provisioner.ts';
+import { modelRuns } from '../support/rounds.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -259,7 +260,7 @@ const steps: fc.Arbitrary<Step> = fc.record({
 test('replaying a watch, with reconnections, gives the entries of the list', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(steps, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 8 }), replay),
-    { numRuns: 15, endOnFailure: true },
+    { ...modelRuns(15), endOnFailure: true },
   );
 });
 
