@@ -10,7 +10,7 @@ import { canReach, getPostgresAccount, ownAccount } from '../../src/db/postgres-
 import { copyBinaries, findBinaries } from '../../src/db/postgres-binaries.ts';
 import { postgresEnvironment } from '../../src/db/postmaster.ts';
 
-export type TestPostgres = {
+type TestPostgres = {
   address: DatabaseAddress;
   /** A small pool for the test itself. */
   db: Database;
@@ -20,7 +20,7 @@ export type TestPostgres = {
   kill(): Promise<void>;
 };
 
-export type PostgresPair = {
+type PostgresPair = {
   primary: TestPostgres;
   /** Receives every commit of the primary; with `synchronous`, before it is acknowledged. */
   standby: TestPostgres;
