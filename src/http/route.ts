@@ -245,7 +245,7 @@ export class Api {
           response: responseSchemas(definition.responses),
           security: securityOf(access),
         },
-        handler: async (request, reply) => {
+        handler: withBodyText(async (request, reply) => {
           reply.code(success);
           const handle = async () =>
             definition.handler({
@@ -270,7 +270,7 @@ export class Api {
           if (itemSchema === undefined) return result;
           const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
           return sendList(reply, itemSchema, data, rest);
-        },
+        }),
       });
     if (definition.rawBody === undefined) add(this.#fastify);
     else
@@ -279,6 +279,20 @@ export class Api {
         add(inner);
       });
   }
+}
+
+/** Keeps the long strings of the body while the handler works, even if the connection closes meanwhile. */
+function withBodyText<T>(handler: (request: FastifyRequest, reply: FastifyReply) => Promise<T>): typeof handler {
+  return async (request, reply) => {
+    const { bodyText } = request;
+    if (bodyText === undefined) return handler(request, reply);
+    bodyText.retain();
+    try {
+      return await handler(request, reply);
+    } finally {
+      bodyText.release();
+    }
+  };
 }
 
 function modeOf<B>(
