@@ -48,7 +48,7 @@ const graceHours = 24;
 const imageHeadBytes = 1024 * 1024;
 
 /** Stored contents without a row. */
-export type StoredFile = {
+type StoredFile = {
   /** Writes the row, and the additions of `record`, in this transaction. May be retried in another. */
   commit(tx: Db, owned: Owned, record?: RecordFile): Promise<store.FileRow>;
   /** Deletes the blob, which will get no row. */
