@@ -2,8 +2,8 @@
 export type BodyBudget = {
   readonly bytesMax: number;
   readonly valuesMax: number;
-  /** Its handler reads long strings under the name `data` with `findLongData`. */
-  readonly keepsData?: boolean;
+  /** Paths of long strings that its handler reads with `findLongData`. */
+  readonly longTextAt?: RegExp;
 };
 
 const kib = 1024;
@@ -20,7 +20,11 @@ export const bodyBudgets = {
   /** Graphs and access lists. */
   graph: { bytesMax: 4 * 1024 * kib, valuesMax: 150_000 },
   /** Documents, up to the configured size. */
-  document: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000, keepsData: true },
+  document: {
+    bytesMax: Number.POSITIVE_INFINITY,
+    valuesMax: 150_000,
+    longTextAt: /^(?:(?:items\.\d+\.)?content\.)?data$/,
+  },
   /** Pictures, messages, and tools that carry documents. */
   message: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000 },
 } as const satisfies Record<string, BodyBudget>;

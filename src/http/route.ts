@@ -247,7 +247,7 @@ export class Api {
           response: responseSchemas(definition.responses),
           security: securityOf(access),
         },
-        handler: async (request, reply) => {
+        handler: withBodyText(async (request, reply) => {
           reply.code(success);
           const handle = async () =>
             definition.handler({
@@ -275,7 +275,7 @@ export class Api {
             return sendList(reply, itemSchema, data, rest);
           };
           return searchesOrLists ? preferReplica(respond) : respond();
-        },
+        }),
       });
     if (definition.rawBody === undefined) add(this.#fastify);
     else
@@ -284,6 +284,20 @@ export class Api {
         add(inner);
       });
   }
+}
+
+/** Keeps the long strings of the body while the handler works, even if the connection closes meanwhile. */
+function withBodyText<T>(handler: (request: FastifyRequest, reply: FastifyReply) => Promise<T>): typeof handler {
+  return async (request, reply) => {
+    const { bodyText } = request;
+    if (bodyText === undefined) return handler(request, reply);
+    bodyText.retain();
+    try {
+      return await handler(request, reply);
+    } finally {
+      bodyText.release();
+    }
+  };
 }
 
 function modeOf<B>(
