@@ -138,7 +138,7 @@ export class LongTextReader {
   }
 
   #endString(): void {
-    if (this.#longFrom === undefined) this.#kept.push(...(this.#string ?? []));
+    if (this.#longFrom === undefined) for (const piece of this.#string ?? []) this.#kept.push(piece);
     else {
       this.#kept.push(Buffer.from(`${marker}${this.#texts.length}`));
       this.#texts.push(new LongText(this.memory, this.#longFrom, this.memory.bytes));

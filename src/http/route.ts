@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import { preferReplica } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
@@ -214,6 +215,7 @@ export class Api {
       idempotency: method === 'POST' ? documentedMode(definition) : undefined,
     });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
+    const searchesOrLists = itemSchema !== undefined || definition.rateGroup === 'search';
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
@@ -265,11 +267,14 @@ export class Api {
             const one = { key, ...(caller === undefined ? {} : { caller }), request, reply };
             return idempotency.run({ ...one, change: handle, wrap: audited });
           }
-          const result = await audited(handle);
-          if (reply.sent) return reply;
-          if (itemSchema === undefined) return result;
-          const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
-          return sendList(reply, itemSchema, data, rest);
+          const respond = async () => {
+            const result = await audited(handle);
+            if (reply.sent) return reply;
+            if (itemSchema === undefined) return result;
+            const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
+            return sendList(reply, itemSchema, data, rest);
+          };
+          return searchesOrLists ? preferReplica(respond) : respond();
         }),
       });
     if (definition.rawBody === undefined) add(this.#fastify);
