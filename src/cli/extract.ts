@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, UsageError } from './errors.ts';
 import { findLocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
+import { PageCount } from './progress.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type ExtractOptions = {
@@ -51,6 +52,25 @@ export async function extract(session: Session, source: string, options: Extract
   const extraction = isUrl(source)
     ? await extractUrl(session, source, options)
     : await extractFile(session, source, options);
+  return printExtraction(session, extraction, source, options);
+}
+
+/** `quarry extractions watch <extraction>`: waits until it ends, then prints what `extract` prints. */
+export async function watchExtraction(
+  session: Session,
+  id: string,
+  options: Pick<ExtractOptions, 'out'>,
+): Promise<number> {
+  const found = await session.client.send<Extraction>('GET', `/extractions/${encodeURIComponent(id)}`);
+  return printExtraction(session, await waitForExtraction(session, found), id, options);
+}
+
+async function printExtraction(
+  session: Session,
+  extraction: Extraction,
+  source: string,
+  options: Pick<ExtractOptions, 'out'>,
+): Promise<number> {
   if (session.json) await session.print(jsonLine(extraction));
   const outputs = extraction.outputs ?? [];
   for (const output of outputs.filter(({ state }) => state === 'failed'))
@@ -63,8 +83,9 @@ export async function extract(session: Session, source: string, options: Extract
   }
   const done = outputs.flatMap((output) => (output.file === undefined ? [] : [{ ...output, file: output.file }]));
   if (options.out !== undefined) await writeFiles(session, outputs.flatMap(filesOf), options.out);
-  else if (options.schema !== undefined) await printData(session, outputs);
-  else if (!session.json) await printAll(session, done);
+  else if (session.json) return 0;
+  else if (extraction.data_progress !== undefined) await printData(session, outputs);
+  else await printAll(session, done);
   return 0;
 }
 
@@ -110,11 +131,14 @@ async function extractFile(session: Session, path: string, options: ExtractOptio
 }
 
 /** The pages that were read; once all are, the pieces of them that were read for data. */
-function describe({ progress: { discovered, done, failed }, max_pages: most, data_progress: data }: Extraction) {
+function describe(
+  pages: PageCount,
+  { progress: { discovered, done, failed }, max_pages: most, data_progress: data }: Extraction,
+) {
   const of = Math.min(discovered, most ?? discovered);
   if (data !== undefined && data.pieces > 0 && done + failed >= of)
     return [`${data.pieces_done} of ${data.pieces} pieces read`, data.pieces_done / data.pieces] as const;
-  const words = `${done} of ${of} ${of === 1 ? 'page' : 'pages'}${failed > 0 ? `, ${failed} failed` : ''}`;
+  const words = `${pages.describe(done + failed, of)}${failed > 0 ? `, ${failed} failed` : ''}`;
   return [words, of === 0 ? 0 : (done + failed) / of] as const;
 }
 
@@ -143,11 +167,12 @@ function ownersOf({ agent, org }: ExtractOptions): Record<string, string> {
 /** Follows the job's event stream, and reconnects when the stream ends before the job. */
 async function waitForExtraction({ client, progress, signal }: Session, started: Extraction): Promise<Extraction> {
   let state: Extraction['state'] = started.state;
+  const pages = new PageCount();
   while (state === 'running') {
     for await (const { data } of client.events(`/extractions/${started.id}/stream`)) {
       const now = data as Extraction;
       state = now.state;
-      progress.show(...describe(now));
+      progress.show(...describe(pages, now));
     }
     if (state !== 'running') break;
     await sleep(reopenMs, undefined, { signal });
