@@ -113,8 +113,8 @@ test('a key is created and shown once, opens the app, and after it is revoked do
   await dialog.getByRole('button', { name: 'I have copied it' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Nightly import' });
   await row.waitFor();
-  await row.getByText('files:read').waitFor();
-  await row.getByText('in 30 days').waitFor();
+  await row.getByText('secret: files:read').waitFor();
+  await row.getByText(/^\d+ \w{3,4} 20\d\d$/).waitFor();
   assert.equal(await page.getByText(key).count(), 0);
   await it.picture(page, 'keys');
   await row.getByRole('button', { name: /^Revoke/ }).click();

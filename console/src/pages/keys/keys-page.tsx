@@ -61,15 +61,25 @@ const columns: Column<ApiKey>[] = [
     sort: ({ name }) => name ?? '',
     cell: ({ name }) => name ?? <span className="faint">–</span>,
   },
-  { id: 'type', name: 'Type', sort: ({ type }) => type, cell: ({ type }) => type },
-  { id: 'scopes', name: 'Scopes', cell: ({ type, scopes }) => scopes?.join(', ') ?? (type === 'secret' ? 'all' : '–') },
+  {
+    id: 'type',
+    name: 'Type',
+    sort: ({ type }) => type,
+    cell: ({ type, scopes }) => (scopes === undefined ? type : `${type}: ${scopes.join(', ')}`),
+  },
   {
     id: 'expires',
     name: 'Expires',
     sort: (one) => one.expires_at ?? '',
     cell: (one) => (one.expires_at === undefined ? 'never' : <Time at={one.expires_at} />),
   },
-  { id: 'created', name: 'Created', sort: (one) => one.created_at, cell: (one) => <Time at={one.created_at} /> },
+  {
+    id: 'created',
+    name: 'Created',
+    look: 'wide',
+    sort: (one) => one.created_at,
+    cell: (one) => <Time at={one.created_at} />,
+  },
   {
     id: 'used',
     name: 'Last used',
@@ -206,7 +216,7 @@ function NewKey({ onClose }: { onClose: () => void }) {
             <span>
               <strong>Secret</strong>
               <span className="hint">
-                Full access to the app. For servers only: never put it into a web page or mobile app.
+                The app, or a part of it. For servers only: never put it into a web page or mobile app.
               </span>
             </span>
           </label>
