@@ -1,3 +1,5 @@
+import { forTerminal } from './terminal.ts';
+
 /** The parts of a stream that a progress line uses. */
 type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
 
@@ -13,7 +15,7 @@ export class Progress {
   /** Replaces the line. `share`, between 0 and 1, adds a bar before the text. */
   show(words: string, share?: number): void {
     if (!this.#stream.isTTY) return;
-    const text = share === undefined ? words : `${bar(share)} ${words}`;
+    const text = forTerminal(share === undefined ? words : `${bar(share)} ${words}`);
     this.#stream.write(`\r\u{1b}[K${text.slice(0, Math.max(20, this.#stream.columns || 80) - 1)}`);
     this.#shown = true;
   }
