@@ -1,16 +1,7 @@
 import { AppError } from '../errors.ts';
 
 /** What a secret key with scopes may reach. Each operation belongs to one area. */
-export const keyAreas = [
-  'files',
-  'extractions',
-  'knowledge',
-  'automations',
-  'kv',
-  'webhooks',
-  'people',
-  'app',
-] as const;
+const keyAreas = ['files', 'extractions', 'knowledge', 'automations', 'kv', 'webhooks', 'people', 'app'] as const;
 export type KeyArea = (typeof keyAreas)[number];
 
 /** `read` is what reads in every area, `kv` all of an area, `kv:read` what reads in it. */
