@@ -1,18 +1,26 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { AppError, invalidField } from '../errors.ts';
+import { limits } from '../limits.ts';
 import { parseJson } from './json.ts';
+import { TextMemory } from './text-memory.ts';
 import { turns } from './turns.ts';
 
 /**
  * Long strings of a JSON body, kept as they arrived: parsing a body of 40 MB in one step would hold up every other request
  * for hundreds of milliseconds. They are decoded in pieces when they are used.
  */
-class LongText {
-  readonly #pieces: Uint8Array[];
+export type LongText = { decode(): Generator<string> };
 
-  /** @param pieces the bytes between the quotes, in order. */
-  constructor(pieces: Uint8Array[]) {
-    this.#pieces = pieces;
+class StoredText implements LongText {
+  readonly #memory: TextMemory;
+  readonly #start: number;
+  readonly #end: number;
+
+  /** The bytes between the quotes are those from `start` to `end`. */
+  constructor(memory: TextMemory, start: number, end: number) {
+    this.#memory = memory;
+    this.#start = start;
+    this.#end = end;
   }
 
   /** The text, piece by piece. Throws 400 on what is not JSON in UTF-8. No surrogate pair is split. */
@@ -20,8 +28,10 @@ class LongText {
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
     let escaped = '';
     let surrogate = '';
-    for (const [index, piece] of this.#pieces.entries()) {
-      const isLast = index === this.#pieces.length - 1;
+    let at = this.#start;
+    for (const piece of this.#memory.read(this.#start, this.#end)) {
+      at += piece.length;
+      const isLast = at === this.#end;
       const raw = escaped + decodeUtf8(decoder, piece, !isLast);
       const end = isLast ? raw.length : startOfLastEscape(raw);
       escaped = raw.slice(end);
@@ -30,26 +40,30 @@ class LongText {
       yield surrogate === '' ? text : text.slice(0, -1);
     }
   }
-
-  toString(): string {
-    return [...this.decode()].join('');
-  }
 }
 
 /** A string of at most this many bytes is not long, whatever the chunks it arrives in. */
 const shortBytesMax = 64 * 1024;
-const bodyWithLongText = new WeakMap<object, LongText>();
+const textsOfHolder = new WeakMap<object, Map<string, LongText>>();
+const leftOutOf = new WeakMap<object, FoundText[]>();
+/** By the string that stands for them. */
+const sharedTexts = new Map<string, LongText>();
 /** Stands for a long string in the JSON that is parsed. No client can know it. */
 const marker = `long-text-${randomBytes(16).toString('hex')}-`;
 
 /** Takes the long strings out of a JSON body while it arrives. */
 export class LongTextReader {
   readonly #kept: Uint8Array[] = [];
-  readonly #texts: LongText[] = [];
-  /** The part of the current string in earlier chunks. */
+  readonly #texts: StoredText[] = [];
+  readonly memory = new TextMemory();
+  /** The part of the current string in earlier chunks, while it is short. */
   #string: Uint8Array[] | undefined;
+  #stringBytes = 0;
+  /** Where the current string begins in memory, if it is long. */
+  #longFrom: number | undefined;
   #isEscaped = false;
 
+  /** Copies what it keeps: the chunk may be freed. */
   push(chunk: Uint8Array): void {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {
@@ -58,37 +72,45 @@ export class LongTextReader {
         if (start < 0) break;
         at = start + 1;
         const end = this.#endOfString(chunk, at);
-        if (end >= 0) at = end + 1;
-        else {
-          this.#kept.push(chunk.subarray(from, at));
-          this.#string = [chunk.subarray(at)];
-          return;
+        if (end >= 0 && end - at <= shortBytesMax) {
+          at = end + 1;
+          continue;
         }
-      } else {
-        const end = this.#endOfString(chunk, at);
-        this.#string.push(chunk.subarray(at, end < 0 ? chunk.length : end));
-        if (end < 0) return;
-        this.#endString(this.#string);
-        from = end;
-        at = end + 1;
-      }
+        this.#keep(chunk.subarray(from, at));
+        this.#string = [];
+        this.#stringBytes = 0;
+        from = this.#pushString(chunk, at, end);
+      } else from = this.#pushString(chunk, at, this.#endOfString(chunk, at));
+      at = from + 1;
     }
-    this.#kept.push(chunk.subarray(from));
+    if (this.#string === undefined) this.#keep(chunk.subarray(from));
   }
 
-  /**
-   * The value of the body. With `keepsData`, long strings under the name `data` are left out of it, for `readLongText`;
-   * all others are put back.
-   */
-  end(valuesMax: number, keepsData: boolean): unknown {
-    if (this.#string !== undefined) this.#kept.push(...this.#string);
+  /** The value of the body. Long strings at the paths in `left` are left out of it, for `findLongText`; others are put back. */
+  async end(valuesMax: number, left: RegExp | undefined, app: string): Promise<unknown> {
+    if (this.#string !== undefined) throw notJson();
     const bytes = Buffer.concat(this.#kept);
     if (bytes.length === 0) return undefined;
     const value = parseJson(bytes, valuesMax);
-    if (this.#texts.length === 0) return value;
+    if (this.#texts.length === 0 && !bytes.includes(marker)) return value;
     const holder = { value };
-    this.#putBack(holder, keepsData, depthMax);
+    const found: FoundText[] = [];
+    this.#find(holder, [], found);
+    const leftOut = found.filter(({ path }) => left?.test(path) === true);
+    for (const { holder, name, text } of leftOut) {
+      (holder as Record<string, unknown>)[name] = '';
+      const texts = textsOfHolder.get(holder) ?? new Map<string, LongText>();
+      textsOfHolder.set(holder, texts.set(name, text));
+    }
+    for (const { holder, name, text } of found)
+      if (textsOfHolder.get(holder)?.get(name) !== text)
+        (holder as Record<string, unknown>)[name] = await joinLongText(text, app);
+    if (leftOut.length > 0) leftOutOf.set(holder.value as object, leftOut);
     return holder.value;
+  }
+
+  #keep(bytes: Uint8Array): void {
+    this.#kept.push(Buffer.from(bytes));
   }
 
   /** The place of the closing quote; -1 when it is not in this chunk. */
@@ -110,40 +132,94 @@ export class LongTextReader {
     }
   }
 
-  #endString(pieces: Uint8Array[]): void {
-    this.#string = undefined;
-    if (pieces.reduce((sum, { length }) => sum + length, 0) <= shortBytesMax) {
-      this.#kept.push(...pieces);
+  #extendString(piece: Uint8Array): void {
+    this.#stringBytes += piece.length;
+    if (this.#stringBytes <= shortBytesMax) {
+      this.#string?.push(Buffer.from(piece));
       return;
     }
-    this.#kept.push(Buffer.from(`${marker}${this.#texts.length}`));
-    this.#texts.push(new LongText(pieces));
+    this.#longFrom ??= this.memory.bytes;
+    for (const each of [...(this.#string ?? []), piece]) this.memory.append(each);
+    this.#string = [];
   }
 
-  #putBack(value: object, keepsData: boolean, depthLeft: number): void {
+  #endString(): void {
+    if (this.#longFrom === undefined) for (const piece of this.#string ?? []) this.#kept.push(piece);
+    else {
+      this.#kept.push(Buffer.from(`${marker}${this.#texts.length}`));
+      this.#texts.push(new StoredText(this.memory, this.#longFrom, this.memory.bytes));
+    }
+    this.#string = undefined;
+    this.#longFrom = undefined;
+  }
+
+  /** Takes the part of the current string that is in this chunk. Returns its end. */
+  #pushString(chunk: Uint8Array, from: number, end: number): number {
+    this.#extendString(chunk.subarray(from, end < 0 ? chunk.length : end));
+    if (end >= 0) this.#endString();
+    return end < 0 ? chunk.length : end;
+  }
+
+  #find(value: object, keys: string[], found: FoundText[]): void {
     // The check of the body refuses what is deeper.
-    if (depthLeft === 0) return;
+    if (keys.length > limits.jsonDepthMax) return;
     for (const [name, member] of Object.entries(value)) {
       if (name.startsWith(marker)) throw invalidField('body', `has a name of more than ${shortBytesMax} bytes`);
-      if (typeof member === 'object' && member !== null) this.#putBack(member, keepsData, depthLeft - 1);
-      if (typeof member !== 'string' || !member.startsWith(marker)) continue;
-      const text = this.#texts[Number(member.slice(marker.length))];
-      if (text === undefined) continue;
-      const isKept = keepsData && name === 'data' && !Array.isArray(value);
-      if (isKept) bodyWithLongText.set(value, text);
-      (value as Record<string, unknown>)[name] = isKept ? '' : text.toString();
+      keys.push(name);
+      if (typeof member === 'object' && member !== null) this.#find(member, keys, found);
+      else if (typeof member === 'string' && member.startsWith(marker)) {
+        const text = this.#texts[Number(member.slice(marker.length))] ?? sharedTexts.get(member);
+        // It was shared by a request that has ended.
+        if (text === undefined) throw notJson();
+        // The first key is that of the holder.
+        found.push({ holder: value, name, path: keys.slice(1).join('.'), text });
+      }
+      keys.pop();
     }
   }
 }
 
-/** Deeper values are refused by the check of the body; one more for the holder. */
-const depthMax = 102;
+type FoundText = { holder: object; name: string; path: string; text: LongText };
+
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** The long string that was left out of this object's `data`. */
-export function findLongData(holder: object): LongText | undefined {
-  return bodyWithLongText.get(holder);
+/** The long string that was left out of this member. */
+export function findLongText(holder: object, name: string): LongText | undefined {
+  return textsOfHolder.get(holder)?.get(name);
+}
+
+/** Paths and SHA-256 of the long strings that were left out of a body, in the order of their paths. */
+export async function digestLongTexts(body: unknown, app: string): Promise<[string, string][]> {
+  const digests: [string, string][] = [];
+  for (const { path, text } of leftOutOf.get(Object(body) as object) ?? []) {
+    const hash = createHash('sha256');
+    for await (const piece of inTurns(app, text, (each) => Buffer.from(each))) hash.update(piece);
+    digests.push([path, hash.digest('hex')]);
+  }
+  return digests.sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/**
+ * A string that stands for the text in the bodies of requests within this process, and a function that ends this. No
+ * response may show it.
+ */
+export function shareLongText(text: LongText): { standIn: string; end: () => void } {
+  const standIn = `${marker}${randomBytes(16).toString('hex')}`;
+  sharedTexts.set(standIn, text);
+  return { standIn, end: () => sharedTexts.delete(standIn) };
+}
+
+/** Whether this string stands for a shared text. */
+export function isStandIn(text: string): boolean {
+  return sharedTexts.has(text);
+}
+
+/** The text in one piece. */
+export async function joinLongText(text: LongText, app: string): Promise<string> {
+  const pieces: string[] = [];
+  for await (const piece of inTurns(app, text, (each) => each)) pieces.push(piece);
+  return pieces.join('');
 }
 
 /** The text as UTF-8, in pieces, one in each turn of the app. 422 on the field for text that cannot be stored. */
@@ -169,16 +245,20 @@ export async function* decodeLongBase64(field: string, text: LongText, app: stri
   if (left !== '') throw notBase64(field);
 }
 
-async function* inTurns(app: string, text: LongText, convert: (piece: string) => Buffer): AsyncGenerator<Buffer> {
+async function* inTurns<T extends { length: number }>(
+  app: string,
+  text: LongText,
+  convert: (piece: string) => T,
+): AsyncGenerator<T> {
   const texts = text.decode();
   const convertNext = () => {
-    const converted: Buffer[] = [];
-    for (let bytes = 0; bytes < turnBytes; ) {
+    const converted: T[] = [];
+    for (let length = 0; length < turnBytes; ) {
       const { done, value } = texts.next();
       if (done) break;
       const next = convert(value);
       converted.push(next);
-      bytes += next.length;
+      length += next.length;
     }
     return converted;
   };

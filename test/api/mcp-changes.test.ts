@@ -5,6 +5,7 @@ import { graphOf } from '../support/automations.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
+import { uploadHeaders } from '../support/uploads.ts';
 
 /* The tools that change files, sources and runs, by the official client. */
 
@@ -88,6 +89,19 @@ test('text and files are stored, read in parts, ingested and found', async () =>
   await refused(asStranger, 'ingest', { source: own, file: stored.file }, 'invalid_parameters', 'file');
 });
 
+test('unfinished uploads are listed to those who see them', async () => {
+  const begun = await api('POST', '/api/v1/uploads', {
+    token: member.token,
+    headers: uploadHeaders({ filename: 'a.bin', content_type: 'application/octet-stream' }),
+  });
+  assert.equal(begun.status, 201, begun.text);
+  const { uploads } = (await ok(asMember, 'list_uploads', {})) as { uploads: Structured[] };
+  assert.deepEqual([uploads.length, uploads[0]?.filename, uploads[0]?.stored, uploads[0]?.size], [1, 'a.bin', 0, 1]);
+  const asStranger = await connect({ token: stranger.token });
+  assert.deepEqual((await ok(asStranger, 'list_uploads', {})).uploads, []);
+  await refused(asMember, 'list_uploads', { page: 0 }, 'invalid_parameters', 'page');
+});
+
 test('runs are signalled, cancelled and retried', async () => {
   const workflow = graphOf({ id: 'a', kind: 'wait_for_signal', name: 'go' });
   const made = await api<{ id: string }>('POST', '/api/v1/automations', {
@@ -132,4 +146,20 @@ test('a tool that is called again with the same Idempotency-Key takes effect onc
   const other = await callOnce('one', 'kv_increment', { key: 'tries', by: 6 });
   assert.match(other.text, /idempotency_key_reused/);
   assert.deepEqual(await ok(asMember, 'kv_get', { key: 'tries' }).then(({ value }) => value), '10');
+});
+
+test('files and texts of megabytes arrive byte for byte, and a wrong one is refused on its argument', async () => {
+  const bytes = Buffer.alloc(2_000_003, 'bytes of a file ');
+  const text = 'Zeile „eins“ 🪨 \\ "zwei"\n'.repeat(60_000);
+  const stored = async (file: unknown) => {
+    const { body } = await api<{ url: string }>('GET', `/api/v1/files/${String(file)}`, { key: app.secretKey });
+    return Buffer.from(await (await fetch(body.url)).arrayBuffer());
+  };
+  const first = await ok(asKey, 'upload_file', { filename: 'a.bin', data: bytes.toString('base64') });
+  assert.ok((await stored(first.file)).equals(bytes));
+  const second = await ok(asKey, 'upload_file', { filename: 'a.txt', text });
+  assert.equal((await stored(second.file)).toString(), text);
+  const wrong = `${bytes.toString('base64').slice(0, -4)}a_-b`;
+  await refused(asKey, 'upload_file', { filename: 'a.bin', data: wrong }, 'invalid_parameters', 'data');
+  await refused(asKey, 'upload_file', { filename: 'a.txt', text: `${text}\0` }, 'invalid_parameters', 'text');
 });
