@@ -5,7 +5,7 @@ import './data.css';
 export type Span = { path: string; start: number; end: number };
 
 /** The spans that do not overlap; the chosen one takes precedence over others at its place. */
-export function withoutOverlaps(spans: readonly Span[], chosen: string | undefined): Span[] {
+function withoutOverlaps(spans: readonly Span[], chosen: string | undefined): Span[] {
   const first = spans.find(({ path }) => path === chosen);
   const others = spans.filter((span) => span !== first).toSorted((a, b) => a.start - b.start || b.end - a.end);
   const kept: Span[] = [];

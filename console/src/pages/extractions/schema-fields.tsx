@@ -2,7 +2,7 @@ import { CodeField, Field, Switch } from '../../ui/field.tsx';
 import { parseObject } from '../../ui/json.ts';
 
 /** What data to take; `schema` as it is typed. */
-export type DataWish = { wanted: boolean; schema: string; instructions: string };
+type DataWish = { wanted: boolean; schema: string; instructions: string };
 
 const example = {
   type: 'object',
