@@ -57,13 +57,13 @@ export async function* presentOutputs(deps: FileLinks, view: ExtractionView, now
   }
 }
 
-async function presentData(deps: FileLinks, { row, files, data }: ExtractionView, outputId: string, now: Date) {
+async function presentData(deps: FileLinks, { files, data }: ExtractionView, outputId: string, now: Date) {
   const found = data.get(outputId);
   if (found === undefined) return {};
   const file = found.fileId === null ? undefined : files.get(found.fileId);
   return {
     // Data may be null.
-    ...(found.state === 'done' && row.kind !== 'site' ? { data: found.data, spans: found.spans ?? [] } : {}),
+    ...(found.hasValues ? { data: found.data, spans: found.spans ?? [] } : {}),
     ...compact({ data_file: file && (await presentFile(deps, file, now)), data_error: found.error }),
   };
 }

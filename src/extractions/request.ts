@@ -5,7 +5,7 @@ import type { extractionCreateSchema } from './schema.ts';
 import type { Wanted } from './structure/prompts.ts';
 
 /** `prefix` has no leading or trailing slash; undefined means no prefix. */
-type Destination = { kind: 'config' | 'storage'; prefix: string | undefined };
+export type Destination = { kind: 'config' | 'storage'; prefix: string | undefined };
 
 export type ExtractionRequest = { destination: Destination; wanted: Wanted | undefined } & (
   | { kind: 'document'; file: string }

@@ -41,7 +41,10 @@ export const extractionOutputSchema = Type.Object(
     ),
     file: Type.Optional(ref(fileSchema)),
     data: Type.Optional(
-      Type.Unknown({ description: 'With a schema: the data, which validates. Of a site, it is in data_file alone.' }),
+      Type.Unknown({
+        description:
+          'With a schema: the data, which validates. Of pages of a site and of attachments, it is in data_file alone.',
+      }),
     ),
     spans: Type.Optional(
       Type.Array(

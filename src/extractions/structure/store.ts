@@ -24,7 +24,8 @@ export type PendingRow = { outputId: string; filename: string | null; blobKey: s
 export type DataRow = {
   outputId: string;
   state: 'pending' | 'done' | 'failed';
-  /** Null in the outputs of a site. */
+  /** Whether `data` and `spans` are here, and not only in the file. */
+  hasValues: boolean;
   data: unknown;
   spans: Span[] | null;
   error: StoredError | null;
@@ -85,12 +86,15 @@ export function listPending(db: Db, { appId, id }: ExtractionKey, count: number)
     order by o.ordinal limit ${count}`;
 }
 
-/** The data of the outputs; of a site without values and spans, which are in the files. */
-export function listData(db: Db, { appId, id }: ExtractionKey, withValues: boolean): Promise<DataRow[]> {
-  const values = withValues ? db`data, spans` : db`null as data, null as spans`;
+/** The data of the outputs; values and spans only of the first, unless it is a page of a site: all are in files. */
+export function listData(db: Db, { appId, id }: ExtractionKey): Promise<DataRow[]> {
   return db<DataRow[]>`
-    select output_id, state, ${values}, error, file_id from extraction_data
-    where app_id = ${appId} and extraction_id = ${id}`;
+    select d.output_id, d.state, shown as has_values, case when shown then d.data end as data,
+      case when shown then d.spans end as spans, d.error, d.file_id
+    from extraction_data d join extraction_outputs o on o.app_id = d.app_id and o.id = d.output_id
+    join extractions e on e.app_id = d.app_id and e.id = d.extraction_id
+    cross join lateral (select e.kind <> 'site' and o.ordinal = 0 and d.state = 'done' as shown) s
+    where d.app_id = ${appId} and d.extraction_id = ${id}`;
 }
 
 /** Sets the number of pieces of an output's text, also when it is divided again. */
