@@ -79,28 +79,27 @@ function* leavesOf(value: unknown, path = ''): Generator<{ path: string; value: 
 
 /** Takes the values with the fewest places first: they show where the object stands. */
 function chooseNearest(leaves: readonly Leaf[], areItems: boolean): Span[] {
-  const anchors: number[] = [];
+  const anchors: TextRange[] = [];
   const chosen: Span[] = [];
   const sorted = leaves.filter(({ found }) => found.length > 0).sort((a, b) => a.found.length - b.found.length);
   for (const { path, found } of sorted) {
     const [first] = found;
     if (first === undefined) continue;
-    const middle = anchors.length === 0 || areItems ? undefined : median(anchors);
-    const range = middle === undefined ? first : nearest(found, middle);
-    anchors.push(range.start);
+    const range = areItems || anchors.length === 0 ? first : nearest(found, anchors);
+    if (anchors.length < anchorsMax) anchors.push(range);
     chosen.push({ path, start: range.start, end: range.end });
   }
   return chosen;
 }
 
-function nearest(ranges: readonly TextRange[], position: number): TextRange {
-  return ranges.reduce((best, range) =>
-    Math.abs(range.start - position) < Math.abs(best.start - position) ? range : best,
-  );
-}
+/** Values whose places decide about those of the others. */
+const anchorsMax = 32;
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+/** The range with the least text between it and one of the anchors. */
+function nearest(ranges: readonly TextRange[], anchors: readonly TextRange[]): TextRange {
+  const gap = (range: TextRange) =>
+    Math.min(...anchors.map((anchor) => Math.max(range.start - anchor.end, anchor.start - range.end)));
+  return ranges.reduce((best, range) => (gap(range) < gap(best) ? range : best));
 }
 
 function isArrayAt(data: unknown, pointer: string): boolean {
