@@ -28,7 +28,13 @@ import {
   unknownReference,
 } from '../tenancy/references.ts';
 import { mayChangeOwned, type Owned } from '../tenancy/visible.ts';
-import { documentOutputName, type ExtractionRequest, outputPath, readExtractionRequest } from './request.ts';
+import {
+  type Destination,
+  documentOutputName,
+  type ExtractionRequest,
+  outputPath,
+  readExtractionRequest,
+} from './request.ts';
 import type { extractionCreateSchema } from './schema.ts';
 import * as store from './store.ts';
 import { startStructuring } from './structure/job.ts';
