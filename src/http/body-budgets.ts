@@ -2,7 +2,7 @@
 export type BodyBudget = {
   readonly bytesMax: number;
   readonly valuesMax: number;
-  /** Paths of long strings that its handler reads with `findLongData`. */
+  /** Paths of long strings that its handler reads with `findLongText`. */
   readonly longTextAt?: RegExp;
 };
 
@@ -25,7 +25,9 @@ export const bodyBudgets = {
     valuesMax: 150_000,
     longTextAt: /^(?:(?:items\.\d+\.)?content\.)?data$/,
   },
-  /** Pictures, messages, and tools that carry documents. */
+  /** Pictures of agents and logos of orgs. */
+  picture: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000, longTextAt: /^(?:profile_picture|logo)\.data$/ },
+  /** Messages, and tools that carry documents. */
   message: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000 },
 } as const satisfies Record<string, BodyBudget>;
 

@@ -117,6 +117,8 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     method: 'GET',
     path: `${source}/inbound_url`,
     operationId: 'getInboundUrl',
+    // Anyone with the URL can write documents.
+    reads: false,
     tag,
     summary: 'Get the secret URL at which a webhook/inbound source accepts documents',
     description:
@@ -366,8 +368,9 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     rateGroup: 'search',
     tag,
     summary: 'Search everything visible',
-    description: 'Like the search of one source, over all sources that the caller can see. `source_types` limits them.',
-    body: schema.agentSearchSchema,
+    description:
+      'Like the search of one source, over all sources that the caller can see. `sources` and `source_types` limit them.',
+    body: schema.visibleSearchSchema,
     budget: bodyBudgets.map,
     responses: { 200: schema.searchResultSchema },
     handler: async ({ caller, body }) =>

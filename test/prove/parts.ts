@@ -25,6 +25,9 @@ export function listParts(length: Length, seed: number): Part[] {
     LINEARIZABLE_SEED: String(seed),
     MODEL_SEED: String(seed),
     FUZZ_SEED: String(seed),
+    FAULT_SEED: String(seed),
+    WALL_SEED: String(seed),
+    ALTERED_SEED: String(seed),
   };
   const crash = (name: string) => `test/crash/${name}.test.ts`;
   const kills = { CRASH_ROUNDS: of(4, 20), CRASH_KILLS: of(4, 50), CRASH_RUNS: of(30, 500) };
@@ -56,6 +59,12 @@ export function listParts(length: Length, seed: number): Part[] {
       },
     ),
     tests(
+      'faults',
+      `${of(24, 240)} faults of PostgreSQL and the blob store under load, a full and a read-only disk, wrong clocks`,
+      [crash('faults'), crash('disk-full'), 'test/api/clock-skew.test.ts'],
+      { FAULTS: of(24, 240), FAULT_MS: of(600, 5_000) },
+    ),
+    tests(
       'linearizability',
       `${of(40, 600)} histories of six clients of the key-value store`,
       ['test/api/kv-linearizable.test.ts', 'test/unit/linearizability.test.ts'],
@@ -73,9 +82,12 @@ export function listParts(length: Length, seed: number): Part[] {
       ],
       { MODEL_TIMES: of(4, 40) },
     ),
-    tests('walls', `${of(4, 40)} times the worlds of \`npm test\``, ['test/api/visibility-oracle.test.ts'], {
-      MODEL_TIMES: of(4, 40),
-    }),
+    tests(
+      'walls',
+      `${of(6, 20)} apps of ${of(60, 200)} users, ${of(4, 40)} times the worlds of \`npm test\`, each bit of each credential`,
+      ['test/api/walls.test.ts', 'test/api/visibility-oracle.test.ts', 'test/api/altered.test.ts'],
+      { MODEL_TIMES: of(4, 40), WALL_APPS: of(6, 20), WALL_USERS: '5', ALTERED_ONE_OF: '1' },
+    ),
     tests('input', `one of ${of(10, 1)} of all awkward requests`, ['test/fuzz/api.test.ts'], {
       FUZZ_API_ONE_OF: of(10, 1),
     }),
