@@ -127,4 +127,3 @@ function readTicks(pid: number): { own: number; ended: number } {
     return { own: 0, ended: 0 };
   }
 }
-
