@@ -44,6 +44,8 @@ export type RouteInfo = {
   takesBytes: boolean;
   protocol: Protocol | undefined;
   idempotency: IdempotencyMode | undefined;
+  /** The name of the schema of its errors. */
+  errors: string;
 };
 
 type Handler<C, P extends TSchema, Q extends TSchema, B extends TSchema> = (input: {
@@ -89,6 +91,10 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   idempotency?: IdempotencyMode | ((body: Static<B>) => IdempotencyMode);
   /** Whether its parameter `key` is the publishable key of the app. */
   keyInPath?: boolean;
+  /** Whether it takes a secret key as a bearer token too. */
+  keyAsBearer?: boolean;
+  /** The shape of its errors, if it is another. It has an `$id`. */
+  errors?: TSchema & { $id?: string };
   /** The header WWW-Authenticate of a 401. */
   challenge?: (request: FastifyRequest) => string;
   /** Who sends a request, where the path is the credential. */
@@ -109,6 +115,7 @@ declare module 'fastify' {
     headers?: TObject;
     operationId?: string;
     keyInPath?: boolean;
+    keyAsBearer?: boolean;
     challenge?: (request: FastifyRequest) => string;
   }
   interface FastifyRequest {
@@ -212,6 +219,7 @@ export class Api {
       takesJson: definition.body !== undefined,
       takesBytes: definition.rawBody !== undefined,
       idempotency: method === 'POST' ? documentedMode(definition) : undefined,
+      errors: definition.errors?.$id ?? 'Error',
     });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
     const wanted = auditModeOf(access, definition);
@@ -227,6 +235,7 @@ export class Api {
           budget,
           ...(method === 'POST' ? { idempotency: documentedMode(definition) } : {}),
           keyInPath: definition.keyInPath ?? false,
+          keyAsBearer: definition.keyAsBearer ?? false,
           ...(definition.challenge === undefined ? {} : { challenge: definition.challenge }),
           servesContent: definition.servesContent ?? false,
           changesRights: definition.changesRights ?? false,
@@ -242,7 +251,7 @@ export class Api {
           params: definition.params ?? pathParams(path),
           ...(definition.query === undefined ? {} : { querystring: definition.query }),
           ...(definition.body === undefined ? {} : { body: definition.body }),
-          response: responseSchemas(definition.responses),
+          response: responseSchemas(definition.responses, definition.errors ?? errorSchema),
           security: securityOf(access),
         },
         handler: async (request, reply) => {
@@ -366,12 +375,12 @@ function pathParams(path: string): TObject | undefined {
   return Type.Object(Object.fromEntries(names.map((name) => [name, Type.String()])));
 }
 
-function responseSchemas(responses: Record<number, TSchema | null>): Record<string, TSchema> {
+function responseSchemas(responses: Record<number, TSchema | null>, errors: TSchema): Record<string, TSchema> {
   const schemas: Record<string, TSchema> = {};
   for (const [status, schema] of Object.entries(responses))
     schemas[status] = schema ?? Type.Null({ description: 'Nothing.' });
-  schemas['4xx'] = ref(errorSchema);
-  schemas['5xx'] = ref(errorSchema);
+  schemas['4xx'] = ref(errors);
+  schemas['5xx'] = ref(errors);
   return schemas;
 }
 
