@@ -21,6 +21,7 @@ import { formatId, newUuid, parseId } from '../src/ids.ts';
 import { migrateJobs } from '../src/jobs/migrate.ts';
 import { createLogger } from '../src/log.ts';
 import { startServe } from '../test/support/serve.ts';
+import { keepRatio } from './ratios.ts';
 
 const { values } = parseArgs({
   options: {
@@ -87,6 +88,7 @@ async function measureRuns(
     'bare commits of such runs',
     `${baseline.toFixed(0)} runs/s (${bareBefore.toFixed(0)} before, ${bareAfter.toFixed(0)} after)`,
   );
+  keepRatio('automations, three-node runs', engine / baseline);
   print(
     'three-node runs sustained',
     `${engine.toFixed(0)} runs/s: ${(engine / baseline).toFixed(2)} of the bare commits`,

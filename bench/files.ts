@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startServe } from '../test/support/serve.ts';
+import { keepRatio } from './ratios.ts';
 
 const { values } = parseArgs({
   options: { megabytes: { type: 'string', default: '500' }, rounds: { type: 'string', default: '3' } },
@@ -54,6 +55,7 @@ try {
       Measured[],
     ];
     const [bareSeconds, ownSeconds] = [median(bare), median(own)];
+    keepRatio(`files ${way}`, bareSeconds / ownSeconds);
     const rise = Math.max(...own.map(({ riseMb }) => riseMb ?? Number.NaN));
     console.log(
       `${way.padEnd(4)} ${(size / 1e6 / ownSeconds).toFixed(0)} MB/s, bare ${(size / 1e6 / bareSeconds).toFixed(0)} MB/s, ` +

@@ -3,6 +3,8 @@
  * source, from the first request to the last `succeeded`. Beside it the bare minimum: the same texts written to one
  * table by the same PostgreSQL, a transaction each.
  */
+
+import { keepRatio } from './ratios.ts';
 import { startBenchServer } from './support.ts';
 
 const count = Number(process.argv[2] ?? 1_000);
@@ -55,6 +57,7 @@ try {
   const bareStart = performance.now();
   for (const [i, text] of documents.entries()) await server.db`insert into bare_documents values (${i}, ${text})`;
   const bareSeconds = (performance.now() - bareStart) / 1000;
+  keepRatio('ingest', bareSeconds / seconds);
   console.log(
     `bare inserts: ${(count / bareSeconds).toFixed(0)} documents/s, ratio ${(bareSeconds / seconds).toFixed(3)}`,
   );

@@ -19,6 +19,7 @@ import { createLogger } from '../src/log.ts';
 import { benchSecret, createFixture, type Fixture } from './kv/fixture.ts';
 import { measureLists } from './kv/lists.ts';
 import { createLoads, type Load, readTags } from './kv/loads.ts';
+import { keepRatio } from './ratios.ts';
 
 const { values } = parseArgs({
   options: {
@@ -74,6 +75,7 @@ async function measureRequests(fixture: Fixture): Promise<void> {
       for (const load of loads) {
         const own = median(results.get(load.name) ?? []);
         const base = load.against === undefined ? undefined : median(results.get(load.against) ?? []);
+        if (base) keepRatio(`kv ${kind} ${load.name}`, own.rate / base.rate);
         console.log(
           `${kind} ${load.name.padEnd(26)} ${own.rate.toFixed(0).padStart(7)}/s  p99 ${own.p99.toFixed(1).padStart(6)} ms  cpu ${own.cpu.toFixed(0).padStart(4)} µs` +
             `${own.errors > 0 ? `  ${own.errors} ERRORS` : ''}` +

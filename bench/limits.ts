@@ -21,6 +21,7 @@ import { createLogger } from '../src/log.ts';
 import type { UserCaller } from '../src/tenancy/caller.ts';
 import { benchSecret, createFixture } from './kv/fixture.ts';
 import { generousLimiter } from './limits/limiter.ts';
+import { keepRatio } from './ratios.ts';
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '4' }, rounds: { type: 'string', default: '5' } },
@@ -80,6 +81,7 @@ try {
     console.log(
       `${name.padEnd(8)} ${middle(name, 'rate').toFixed(0).padStart(7)}/s  cpu ${middle(name, 'cpu').toFixed(1)} µs`,
     );
+  keepRatio('limits, processor time', middle('without', 'cpu') / middle('with', 'cpu'));
   console.log(
     `ratio ${(middle('with', 'rate') / middle('without', 'rate')).toFixed(3)}, cpu ${(middle('with', 'cpu') / middle('without', 'cpu')).toFixed(3)}`,
   );

@@ -13,6 +13,7 @@ import { PDFiumLibrary } from '@hyzyla/pdfium';
 import { ParserPool } from '../src/content/parse/pool/pool.ts';
 import { samplePdf } from '../src/content/parse/sample-pdf.ts';
 import { createLogger } from '../src/log.ts';
+import { keepRatio } from './ratios.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -43,6 +44,7 @@ for (let round = 0; round < rounds; round++) {
   poolMs.push(await timed(() => pools.get(1)?.parse({ bytes })));
 }
 const [engine, pool] = [median(engineMs), median(poolMs)];
+keepRatio('parse, a page through the pool', engine / pool);
 console.log(`plain engine      ${engine.toFixed(1)} ms`);
 console.log(
   `through the pool  ${pool.toFixed(1)} ms = ${(pool / engine).toFixed(2)} x engine, or 1.3 x engine ${signed(pool - 1.3 * engine)} ms`,

@@ -49,6 +49,7 @@ export async function startBenchServer(env: Record<string, string> = {}, keptDir
     services,
     baseUrl,
     app,
+    provision,
     post: <T = Ingestion>(path: string, body: unknown, key?: string) => call<T>('POST', path, body, key),
     /** The secret key of a further app. */
     otherApp: async () => (await provision.app()).secretKey,

@@ -57,8 +57,9 @@ const settings = {
   databaseUrl: secretText('DATABASE_URL', 'URL of an external PostgreSQL 15 or newer. Unset: the embedded one.'),
   databaseDirectUrl: secretText(
     'DATABASE_DIRECT_URL',
-    'Direct connection for LISTEN and session locks when DATABASE_URL is a transaction pooler.',
+    'The database without a transaction pooler, for LISTEN and locks.',
   ),
+  databaseReplicaUrl: secretText('DATABASE_REPLICA_URL', 'Streaming replica for up-to-date searches and lists.'),
   databasePoolSize: integer('QUARRY_DB_POOL', 10, { min: 2, max: 500 }, 'Database connections for requests.'),
   prepare: oneOf(
     'QUARRY_PREPARE',
@@ -449,8 +450,8 @@ function checkTogether(config: Config): string[] {
     new URL(config.contentOrigin).host === new URL(config.publicUrl ?? '').host
   )
     problems.push('QUARRY_CONTENT_ORIGIN must have a different host from QUARRY_PUBLIC_URL');
-  if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined)
-    problems.push('DATABASE_DIRECT_URL requires DATABASE_URL');
+  if ((config.databaseDirectUrl ?? config.databaseReplicaUrl) !== undefined && config.databaseUrl === undefined)
+    problems.push('DATABASE_DIRECT_URL and DATABASE_REPLICA_URL require DATABASE_URL');
   if (config.role !== 'all' && config.databaseUrl === undefined)
     problems.push(
       `QUARRY_ROLE ${config.role} requires DATABASE_URL: only one process can use the embedded database, so it must have role all`,

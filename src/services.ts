@@ -9,7 +9,7 @@ import { createFetcher, type Fetcher } from './content/fetch/guarded-fetch.ts';
 import { ocrSettings } from './content/parse/pool/ocr-data.ts';
 import { ParserPool } from './content/parse/pool/pool.ts';
 import type { DatabaseTarget } from './db/address.ts';
-import { type Database, openDatabase } from './db/database.ts';
+import { type Database, openDatabase, type ReplicaOutcome } from './db/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './db/embedded.ts';
 import { migrate } from './db/migrate.ts';
 import { matchBlobStore } from './files/store-identity.ts';
@@ -115,7 +115,10 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     options.directDatabase ?? (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
   const prepare = config.prepare === 'on';
-  const db = openDatabase(target, { poolSize: config.databasePoolSize, applicationName: 'quarry', prepare });
+  const db = openDatabase(target, {
+    ...{ poolSize: config.databasePoolSize, applicationName: 'quarry', prepare },
+    replica: findReplica(config, metrics),
+  });
   started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
   const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct' });
   started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
@@ -254,8 +257,17 @@ function assemble({ started, ...parts }: Parts): Services {
 }
 
 const crashedHelp = 'Jobs that were running when their process exited, or that threw an uncaught exception';
+const replicaHelp =
+  'Reads of searches and lists by where they ran: on the replica, or on the primary because the replica lagged or failed';
 const directPoolSize = 2;
 const databaseEndSeconds = 1;
+
+/** The replica of the settings, and what counts its reads. */
+function findReplica({ databaseReplicaUrl: target }: Config, metrics: Metrics) {
+  if (target === undefined) return undefined;
+  const reads = metrics.counter('quarry_replica_reads_total', replicaHelp, ['outcome']);
+  return { target, onRead: (outcome: ReplicaOutcome) => reads.inc({ outcome }) };
+}
 
 async function startDatabase(
   config: Config,

@@ -81,7 +81,8 @@ async function main(args: string[]): Promise<number> {
 }
 
 function testArguments(files: string[], options: string[]): string[] {
-  const concurrency = Math.max(2, Math.min(8, availableParallelism() + 1));
+  // A test that waits for a timeout, a start or the database leaves its core to others.
+  const concurrency = Math.min(8, availableParallelism() + 2);
   return ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${testTimeoutMs}`, ...options, ...files];
 }
 

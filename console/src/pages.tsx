@@ -23,6 +23,7 @@ const routes: [path: string, component: ReturnType<typeof page>][] = [
   ['/extractions', page(() => import('./pages/extractions/extractions-page.tsx'), 'ExtractionsPage')],
   ['/extractions/:id', page(() => import('./pages/extractions/extraction-page.tsx'), 'ExtractionPage')],
   ['/knowledge', page(() => import('./pages/knowledge/sources-page.tsx'), 'SourcesPage')],
+  ['/knowledge/search', page(() => import('./pages/knowledge/search-page.tsx'), 'SearchPage')],
   ['/knowledge/documents/:id', page(() => import('./pages/knowledge/document-page.tsx'), 'DocumentPage')],
   ['/knowledge/:id', page(() => import('./pages/knowledge/source-page.tsx'), 'SourcePage')],
   ['/automations', page(automation, 'AutomationsPage')],

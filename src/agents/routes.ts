@@ -27,7 +27,7 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
     },
     schema: agentSchema,
     present: (row: AgentRow) => presentAgent(deps, row),
-    create: { callers: everyCaller, body: agentCreateSchema, budget: bodyBudgets.message, run: agents.create },
+    create: { callers: everyCaller, body: agentCreateSchema, budget: bodyBudgets.picture, run: agents.create },
     list: {
       callers: everyCaller,
       query: Type.Object({
@@ -38,7 +38,7 @@ export function registerAgentRoutes(api: Api, deps: FileLinks & { agents: AgentS
       run: agents.list,
     },
     get: { callers: everyCaller, run: agents.get },
-    update: { callers: everyCaller, body: agentUpdateSchema, budget: bodyBudgets.message, run: agents.update },
+    update: { callers: everyCaller, body: agentUpdateSchema, budget: bodyBudgets.picture, run: agents.update },
     remove: { callers: everyCaller, run: agents.remove },
   });
 }

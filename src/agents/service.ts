@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { Database } from '../db/database.ts';
+import type { Database, Db } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
 import { AppError, found, invalidField } from '../errors.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
@@ -27,25 +27,23 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     return agent;
   }
 
-  /** A new picture is a new file. The old file, and with it its capability URL, is deleted in the same transaction. */
-  async function replacePicture(
+  /**
+   * A transaction that writes the agent with its picture: null removes it, undefined keeps it. A new picture is a new
+   * file. The old file, and with it its capability URL, is deleted.
+   */
+  function beginWithPicture(
     caller: Caller,
-    agent: { id: string; orgId: string | null },
-    old: string | null,
-    picture: PictureInput | null,
-  ) {
-    if (picture !== null) {
-      const owned = { orgId: agent.orgId, teamId: null, userId: null, agentId: agent.id };
-      await files.writePicture(caller, 'profile_picture', picture, owned, async (tx, file) => {
-        await store.setPicture(tx, caller, agent.id, file.id);
-        if (old !== null) await files.remove(tx, caller.appId, old);
-      });
-    } else if (old !== null) {
-      await db.begin(async (tx) => {
-        await store.setPicture(tx, caller, agent.id, null);
-        await files.remove(tx, caller.appId, old);
-      });
-    }
+    agent: { id: string; orgId: string | null; profilePictureFileId: string | null },
+    picture: PictureInput | null | undefined,
+    write: (tx: Db) => Promise<void>,
+  ): Promise<void> {
+    const { id, orgId, profilePictureFileId: old } = agent;
+    return files.beginWithPicture(caller, 'profile_picture', picture, async (tx, save) => {
+      await write(tx);
+      if (picture === undefined || (picture === null && old === null)) return;
+      await store.setPicture(tx, caller, id, await save({ orgId, teamId: null, userId: null, agentId: id }));
+      if (old !== null) await files.remove(tx, caller.appId, old);
+    });
   }
 
   /** The owner named in the body. Without one, a user owns the agent; with a key, the app does. */
@@ -80,26 +78,27 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     get,
 
     async create(caller: Caller, input: Static<typeof agentCreateSchema>): Promise<store.AgentRow> {
-      if (input.profile_picture) files.checkPicture('profile_picture', input.profile_picture);
       const owner = await resolveOwner(caller, input);
       await checkLookupKey(caller, input.lookup_key);
       const id = newUuid();
+      const agent = { id, orgId: owner.orgId, profilePictureFileId: null };
       await uniqueLookupKey(() =>
-        store.insertAgent(db, caller, {
-          id,
-          ...owner,
-          name: input.name,
-          lookupKey: input.lookup_key ?? null,
-          description: input.description ?? null,
-          identity: input.identity ?? null,
-          defaultModel: input.model ?? null,
-          email: input.email ?? null,
-          phoneNumber: input.phone_number ?? null,
-          originator: input.originator ?? null,
-          metadata: input.metadata ?? {},
-        }),
+        beginWithPicture(caller, agent, input.profile_picture, (tx) =>
+          store.insertAgent(tx, caller, {
+            id,
+            ...owner,
+            name: input.name,
+            lookupKey: input.lookup_key ?? null,
+            description: input.description ?? null,
+            identity: input.identity ?? null,
+            defaultModel: input.model ?? null,
+            email: input.email ?? null,
+            phoneNumber: input.phone_number ?? null,
+            originator: input.originator ?? null,
+            metadata: input.metadata ?? {},
+          }),
+        ),
       );
-      if (input.profile_picture) await replacePicture(caller, { id, orgId: owner.orgId }, null, input.profile_picture);
       return found(await store.findAgent(db, caller, id));
     },
 
@@ -117,23 +116,22 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
 
     async update(caller: Caller, idOrKey: string, input: Static<typeof agentUpdateSchema>): Promise<store.AgentRow> {
       const agent = await getChangeable(caller, idOrKey, 'update');
-      if (input.profile_picture) files.checkPicture('profile_picture', input.profile_picture);
       await checkLookupKey(caller, input.lookup_key, agent.id);
       await uniqueLookupKey(() =>
-        store.updateAgent(db, caller, agent.id, {
-          name: input.name,
-          lookupKey: input.lookup_key,
-          description: input.description,
-          identity: input.identity,
-          defaultModel: input.model,
-          email: input.email,
-          phoneNumber: input.phone_number,
-          originator: input.originator,
-          metadata: input.metadata,
-        }),
+        beginWithPicture(caller, agent, input.profile_picture, (tx) =>
+          store.updateAgent(tx, caller, agent.id, {
+            name: input.name,
+            lookupKey: input.lookup_key,
+            description: input.description,
+            identity: input.identity,
+            defaultModel: input.model,
+            email: input.email,
+            phoneNumber: input.phone_number,
+            originator: input.originator,
+            metadata: input.metadata,
+          }),
+        ),
       );
-      if (input.profile_picture !== undefined)
-        await replacePicture(caller, agent, agent.profilePictureFileId, input.profile_picture);
       return found(await store.findAgent(db, caller, agent.id));
     },
 

@@ -4,8 +4,12 @@ import { Value } from 'typebox/value';
 import type { Archive } from './archive.ts';
 import { BackupError } from './error.ts';
 
-/** One file of the archive. */
-const Part = Type.Object({ name: Type.String(), bytes: Type.Integer(), sha256: Type.String() });
+/** One file of the archive. Its name never leads out of it: no part of a path begins with a dot. */
+const Part = Type.Object({
+  name: Type.String({ pattern: '^(?:[\\w-]+/)*[\\w-]+(?:\\.[\\w-]+)*$' }),
+  bytes: Type.Integer(),
+  sha256: Type.String(),
+});
 
 const Rows = Type.Object({
   name: Type.String(),

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { type DatabaseTarget, pgConnection } from '../db/address.ts';
+import type { DatabaseTarget } from '../db/address.ts';
+import { Client, tryServers } from '../db/client.ts';
 import type { AppliedMigration, Migration } from '../db/migrate.ts';
 import { backupLockKey } from '../files/store.ts';
 
@@ -10,10 +11,13 @@ import { backupLockKey } from '../files/store.ts';
 export type Session = pg.Client;
 
 export async function openSession(target: DatabaseTarget): Promise<Session> {
-  const session = new pg.Client({ ...pgConnection(target), application_name: 'quarry-backup', keepAlive: true });
-  // The next query reports a lost connection. Without a listener, the error would end the process.
-  session.on('error', () => {});
-  await session.connect();
+  const session = await tryServers(target, async () => {
+    const client = new Client(target, { application_name: 'quarry-backup' });
+    // The next query reports a lost connection. Without a listener, the error would end the process.
+    client.on('error', () => {});
+    await client.connect();
+    return client;
+  });
   await session.query(`set datestyle = 'ISO'; set intervalstyle = 'postgres'; set timezone = 'UTC';
     set extra_float_digits = 3; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`);
   return session;

@@ -3,6 +3,7 @@ import { type Config, readConfig } from '../config.ts';
 import { findCredentialsFile } from '../credentials-file.ts';
 import { lazyPackage } from '../lazy-package.ts';
 import { ApiError, UsageError } from './errors.ts';
+import { findId } from './names.ts';
 import { findProfile } from './profile.ts';
 
 const undici = lazyPackage<typeof import('undici')>('undici');
@@ -23,17 +24,21 @@ type SendOptions = {
 
 export type ServerEvent = { id: string | undefined; event: string; data: unknown };
 
+/** The app and sandbox that a developer token acts in. */
+type Scope = { app?: string; sandbox?: string };
+
 /** Where requests go, as whom, and what said so. */
 type Target = {
   url: string;
   kind: 'user' | 'key' | 'developer';
-  app: string | undefined;
   from: 'options' | 'environment' | 'profile' | 'data directory';
 };
 
 /** Sends requests to one server with one credential. */
 export type Client = {
   target: Target;
+  /** The ids of the app and sandbox, which may have been given by name. */
+  scope(): Promise<Scope>;
   /** Returns the JSON of the response; undefined when it has no body. Throws ApiError. */
   send<T>(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: SendOptions): Promise<T>;
   /** Streams a body. `bytes` is its length where that is known. */
@@ -59,10 +64,39 @@ type Upload = {
 
 /** A client for these options. Throws UsageError when the server or credential cannot be determined. */
 export function connect(options: ConnectionOptions, signal: AbortSignal): Client {
-  const { base, headers, target } = resolveTarget(options, readConfig());
+  const resolved = resolveTarget(options, readConfig());
+  const within = (scope: Scope) => createClient(resolved, async () => scope, signal);
+  let found: Promise<Scope> | undefined;
+  return createClient(resolved, () => (found ??= findScope(resolved.scope, within)), signal);
+}
+
+/** Ids for names: the app is found without one, the sandbox within the app. */
+async function findScope({ app, sandbox }: Scope, within: (scope: Scope) => Client): Promise<Scope> {
+  const found: Scope = {};
+  if (app !== undefined) found.app = await findId(within({}), 'app', app);
+  if (sandbox !== undefined) found.sandbox = await findId(within(found), 'sandbox', sandbox);
+  return found;
+}
+
+function createClient(
+  { base, credential, target }: Resolved,
+  scope: () => Promise<Scope>,
+  signal: AbortSignal,
+): Client {
   const root = base.pathname.replace(/\/$/, '');
 
-  async function open(method: string, path: string, more: Partial<Dispatcher.RequestOptions>) {
+  async function open(
+    method: string,
+    path: string,
+    { headers: given, body }: { headers?: Record<string, string>; body?: string | AsyncIterable<Uint8Array> },
+  ) {
+    const { app, sandbox } = await scope();
+    const headers = {
+      ...credential,
+      ...(app === undefined ? {} : { 'x-app': app }),
+      ...(sandbox === undefined ? {} : { 'x-sandbox': sandbox }),
+      ...given,
+    };
     try {
       // Origin and path are separate, so that a key such as ".." reaches the server unchanged.
       return await undici()
@@ -73,7 +107,7 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
             path: `${root}${path.startsWith('/protected/') ? '' : '/api/v1'}${path}`,
             method: method as Dispatcher.HttpMethod,
           },
-          ...{ signal, ...patience, ...more },
+          ...{ signal, ...patience, headers, body: (body ?? null) as string | null },
         });
     } catch (error) {
       throw unreachable(error, base.origin);
@@ -88,33 +122,32 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
 
   return {
     target,
+    scope,
     async send<T>(method: string, path: string, { query, body }: SendOptions = {}) {
       const json = body === undefined ? {} : { 'content-type': 'application/json' };
       const more = body === undefined ? {} : { body: JSON.stringify(body) };
-      return readResponse<T>(await open(method, withQuery(path, query), { headers: { ...headers, ...json }, ...more }));
+      return readResponse<T>(await open(method, withQuery(path, query), { headers: json, ...more }));
     },
 
     async upload<T>(path: string, upload: Upload) {
       const length = upload.bytes === undefined ? {} : { 'content-length': String(upload.bytes) };
       const response = await open('POST', withQuery(path, upload.query), {
-        headers: { ...headers, ...upload.headers, ...length },
-        body: upload.body as never,
+        headers: { ...upload.headers, ...length },
+        body: upload.body,
       });
       return readResponse<T>(response);
     },
 
     async exchange(method, path, request) {
-      const body = request.body === undefined ? {} : { body: request.body as never };
-      const response = await open(method, path, { headers: { ...headers, ...request.headers }, ...body });
+      const response = await open(method, path, request);
       await readResponse(response);
       return { headers: response.headers as Record<string, string | undefined> };
     },
 
     async *events(path, { query, lastEventId } = {}) {
       const resumed = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
-      const response = await open('GET', withQuery(path, query), {
-        headers: { ...headers, ...resumed, accept: 'text/event-stream' },
-      });
+      const headers = { ...resumed, accept: 'text/event-stream' };
+      const response = await open('GET', withQuery(path, query), { headers });
       if (response.statusCode >= 400) throw refusal(response.statusCode, await response.body.text());
       yield* readEvents(response.body);
     },
@@ -134,7 +167,8 @@ export function connect(options: ConnectionOptions, signal: AbortSignal): Client
 /** No timeout: documents and uploads may take long, the server has its own deadlines, and Ctrl-C ends the wait. */
 const patience = { headersTimeout: 0, bodyTimeout: 0 };
 
-type Resolved = { base: URL; headers: Record<string, string>; target: Target };
+/** `scope` is as given: ids or names. */
+type Resolved = { base: URL; credential: Record<string, string>; scope: Scope; target: Target };
 
 function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const own = findCredentialsFile(config.dataDir);
@@ -179,15 +213,14 @@ function resolveTarget(options: ConnectionOptions, config: Config): Resolved {
   const headers: Record<string, string | undefined> = {
     'x-api-key': key,
     authorization: token === undefined ? undefined : `Bearer ${token}`,
-    'x-app': app,
-    'x-sandbox': sandbox,
   };
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !/^[\x21-\x7e]+( [\x21-\x7e]+)?$/.test(value))
-      throw new UsageError(`The value of ${name} is not a credential or id: it contains spaces or invalid characters.`);
+      throw new UsageError(`The value of ${name} is not a credential: it contains spaces or invalid characters.`);
   const present = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const kind = token === undefined ? 'key' : token.startsWith('dvt_') ? 'developer' : 'user';
-  return { base, headers: Object.fromEntries(present), target: { url: base.href, kind, app, from } };
+  const scope = { ...(app === undefined ? {} : { app }), ...(sandbox === undefined ? {} : { sandbox }) };
+  return { base, credential: Object.fromEntries(present), scope, target: { url: base.href, kind, from } };
 }
 
 function withQuery(path: string, query: Query = {}): string {

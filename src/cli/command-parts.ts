@@ -9,8 +9,8 @@ export function withConnection(command: Command): Command {
     .option('--url <url>', 'server (QUARRY_API_URL; default: from `quarry login`, then the data directory)')
     .option('--key <key>', 'API key (QUARRY_API_KEY; default: like the server)')
     .option('--token <token>', 'bearer token of a user or developer (QUARRY_TOKEN)')
-    .option('--app <app>', 'app that a developer token acts in (QUARRY_APP)')
-    .option('--sandbox <sandbox>', 'sandbox that a developer token acts in (QUARRY_SANDBOX)')
+    .option('--app <app>', 'app that a developer token acts in, by id or name (QUARRY_APP)')
+    .option('--sandbox <sandbox>', 'sandbox that a developer token acts in, by id or name (QUARRY_SANDBOX)')
     .option('--json', 'print JSON, one value per line')
     .configureHelp({ showGlobalOptions: false });
 }

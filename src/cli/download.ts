@@ -26,7 +26,7 @@ export async function download(session: Session, named: string, { out }: Downloa
   if (out === '-') for await (const chunk of counted()) await session.print(chunk);
   else {
     // A name from the server must not lead out of this directory.
-    const path = out ?? file.filename.replaceAll(/[/\\\0]/g, '-').replace(/^\.+$/, 'file');
+    const path = out ?? file.filename.replaceAll(/[/\\\p{Cc}]/gu, '-').replace(/^\.+$/, 'file');
     await writeWhole(path, counted());
     session.say(`${path}  ${describeTransfer(received, file.size, 0)}`);
   }

@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, UsageError } from './errors.ts';
 import { findLocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
+import { PageCount } from './progress.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type ExtractOptions = {
@@ -42,6 +43,25 @@ export async function extract(session: Session, source: string, options: Extract
   const extraction = isUrl(source)
     ? await extractUrl(session, source, options)
     : await extractFile(session, source, options);
+  return printExtraction(session, extraction, source, options);
+}
+
+/** `quarry extractions watch <extraction>`: waits until it ends, then prints what `extract` prints. */
+export async function watchExtraction(
+  session: Session,
+  id: string,
+  options: Pick<ExtractOptions, 'out'>,
+): Promise<number> {
+  const found = await session.client.send<Extraction>('GET', `/extractions/${encodeURIComponent(id)}`);
+  return printExtraction(session, await waitForExtraction(session, found), id, options);
+}
+
+async function printExtraction(
+  session: Session,
+  extraction: Extraction,
+  source: string,
+  options: Pick<ExtractOptions, 'out'>,
+): Promise<number> {
   if (session.json) await session.print(jsonLine(extraction));
   const outputs = extraction.outputs ?? [];
   for (const output of outputs.filter(({ state }) => state === 'failed'))
@@ -101,13 +121,14 @@ function ownersOf({ agent, org }: ExtractOptions): Record<string, string> {
 /** Follows the job's event stream, and reconnects when the stream ends before the job. */
 async function waitForExtraction({ client, progress, signal }: Session, started: Extraction): Promise<Extraction> {
   let state: Extraction['state'] = started.state;
+  const pages = new PageCount();
   while (state === 'running') {
     for await (const { data } of client.events(`/extractions/${started.id}/stream`)) {
       const now = data as Extraction;
       state = now.state;
       const { discovered, done, failed } = now.progress;
       const of = Math.min(discovered, now.max_pages ?? discovered);
-      const words = `${done} of ${of} ${of === 1 ? 'page' : 'pages'}${failed > 0 ? `, ${failed} failed` : ''}`;
+      const words = `${pages.describe(done + failed, of)}${failed > 0 ? `, ${failed} failed` : ''}`;
       progress.show(words, of === 0 ? 0 : (done + failed) / of);
     }
     if (state !== 'running') break;

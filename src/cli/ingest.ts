@@ -3,6 +3,7 @@ import { ApiError, UsageError } from './errors.ts';
 import { extractUrl, isUrl } from './extract.ts';
 import { findLocalFile, type LocalFile, readAll, uploadLocalFile } from './local-file.ts';
 import { findId } from './names.ts';
+import { PageCount } from './progress.ts';
 import { jsonLine, type Session } from './session.ts';
 
 export type IngestOptions = {
@@ -19,7 +20,12 @@ type Ingestion = {
   id: string;
   status: 'pending' | 'running' | 'awaiting_callback' | 'succeeded' | 'failed';
   metadata: { document?: string; document_reused?: boolean };
-  stats: { documents?: number; chunks?: number; pages?: number };
+  stats: {
+    documents?: number;
+    chunks?: number;
+    pages?: number;
+    progress?: { pages_read: number; pages_total: number };
+  };
   error?: { code: string; message: string };
 };
 
@@ -116,12 +122,16 @@ async function ingestOne(session: Session, source: string, push: Push, wait: boo
 
 async function waitForIngestion(session: Session, started: Ingestion, name: string): Promise<Ingestion> {
   let now = started;
+  const counted = new PageCount();
   for (let pauseMs = firstPauseMs; !isEnded(now); pauseMs = Math.min(pauseMs * 1.5, lastPauseMs)) {
     await sleep(pauseMs, undefined, { signal: session.signal });
     now = await session.client.send<Ingestion>('GET', `/knowledge_ingestions/${started.id}`);
-    const { pages, chunks } = now.stats;
+    const { pages = 0, chunks, progress } = now.stats;
+    const read = progress?.pages_read ?? pages;
+    const total = progress?.pages_total;
     session.progress.show(
-      `Ingesting ${name}${pages ? `, ${count(pages, 'page')}` : ''}${chunks ? `, ${count(chunks, 'chunk')}` : ''}`,
+      `Ingesting ${name}${read > 0 ? `, ${counted.describe(read, total)}` : ''}${chunks ? `, ${count(chunks, 'chunk')}` : ''}`,
+      total ? read / total : undefined,
     );
   }
   return now;

@@ -17,8 +17,9 @@ const appsPath = '/protected/api/v1/developer/apps';
 export async function login(url: string, options: LoginOptions): Promise<number> {
   const config = readConfig();
   const profile = await readProfile(url, options);
-  const { name, app } = await identify({ client: open(profile) });
-  writeProfile(config, { ...profile, ...(profile.token?.startsWith('dvt_') && app !== undefined ? { app } : {}) });
+  const { kind, name, app, sandbox } = await identify({ client: open(profile) });
+  const scope = { ...(app === undefined ? {} : { app }), ...(sandbox === undefined ? {} : { sandbox }) };
+  writeProfile(config, { ...profile, ...(kind === 'developer' ? scope : {}) });
   process.stderr.write(`Logged in to ${profile.url} as ${name}. Written to ${profilePath(config)}.\n`);
   return 0;
 }
@@ -95,7 +96,7 @@ function open(options: ConnectionOptions) {
 }
 
 async function identify({ client }: Pick<Session, 'client'>): Promise<Identity> {
-  const { kind, app } = client.target;
+  const { kind } = client.target;
   if (kind === 'user') {
     const me = await client.send<{ id: string; app: string; email?: string; sandbox?: string }>('GET', '/users/me');
     return { kind, name: `user ${me.email ?? ''} (${me.id})`, app: me.app, ...sandboxOf(me) };
@@ -106,11 +107,13 @@ async function identify({ client }: Pick<Session, 'client'>): Promise<Identity> 
     });
     return { kind, name: 'secret key', app: data[0]?.app, ...sandboxOf(data[0] ?? {}) };
   }
+  const { app, sandbox } = await client.scope();
   const { data } = await client.send<{ data: { id: string; name: string }[] }>('GET', appsPath, {
     query: { page_size: 100 },
   });
   const chosen = app ?? (data.length === 1 ? data[0]?.id : undefined);
-  if (chosen !== undefined && data.some(({ id }) => id === chosen)) return { kind, name: 'developer', app: chosen };
+  if (chosen !== undefined && data.some(({ id }) => id === chosen))
+    return { kind, name: 'developer', app: chosen, ...sandboxOf({ sandbox }) };
   const candidates = data.map(({ id, name }) => `\n  ${id}  ${name}`).join('');
   throw new UsageError(
     app === undefined
@@ -119,6 +122,6 @@ async function identify({ client }: Pick<Session, 'client'>): Promise<Identity> 
   );
 }
 
-function sandboxOf({ sandbox }: { sandbox?: string | null }): { sandbox?: string } {
+function sandboxOf({ sandbox }: { sandbox?: string | null | undefined }): { sandbox?: string } {
   return sandbox == null ? {} : { sandbox };
 }

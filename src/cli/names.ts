@@ -1,7 +1,10 @@
 import { looksLikeId } from '../ids.ts';
-import type { Client } from './client.ts';
 import { ApiError, UsageError } from './errors.ts';
 
+/** The part of a client that finds names. */
+type Client = {
+  send<T>(method: 'GET', path: string, options: { query: Record<string, string | number> }): Promise<T>;
+};
 type Thing = Record<string, unknown> & { id: string };
 
 /** How each kind is found by what people call it. The first members that match exactly win. */
@@ -13,6 +16,7 @@ const kinds = {
   source: { path: '/knowledge_sources', names: ['metadata.name'] },
   document: { path: '/knowledge_documents', search: 'q', names: ['title'] },
   file: { path: '/files', search: 'search', names: ['filename'] },
+  upload: { path: '/uploads', names: ['filename'] },
   automation: { path: '/automations', names: ['lookup_key', 'name'] },
   thread: { path: '/threads', names: ['title'] },
   sandbox: { path: '/sandboxes', names: ['name'] },
@@ -64,7 +68,7 @@ export async function findId(client: Client, kind: NamedKind, named: string, wit
 /** Options that name an owner, with ids instead of names. */
 export async function findOwners<T extends object>(client: Client, options: T): Promise<T> {
   const owners: Record<string, string> = {};
-  for (const kind of ['user', 'org', 'team', 'agent', 'source'] as const) {
+  for (const kind of ['user', 'org', 'team', 'agent', 'source', 'thread'] as const) {
     const named = (options as Record<string, unknown>)[kind];
     if (typeof named === 'string') owners[kind] = await findId(client, kind, named);
   }

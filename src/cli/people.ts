@@ -64,6 +64,13 @@ function addOtherCommands(program: Command, run: Run): void {
       const { download } = await import('./download.ts');
       await run(options, (session) => download(session, file, options));
     });
+  withConnection(groupOf('extractions').command('watch <extraction>'))
+    .description('wait for an extraction of a site or link, and print its Markdown')
+    .option('--out <directory>', 'write one .md file for each page to this directory instead')
+    .action(async (id: string, options: ClientOptions & Pick<ExtractOptions, 'out'>) => {
+      const { watchExtraction } = await import('./extract.ts');
+      await run(options, (session) => watchExtraction(session, id, options));
+    });
   withConnection(groupOf('secrets').command('set <name>'))
     .description('create or replace a secret; its value is the first line of standard input')
     .option('--from <file>', 'read it from this file instead')
@@ -147,16 +154,23 @@ function addKnowledgeCommands(program: Command, run: Run): void {
       const { ingest } = await import('./ingest.ts');
       await run(options, (session) => ingest(session, source, paths, options));
     });
-  withConnection(program.command('search <target> <query...>'))
-    .description('search a source, or all sources of an agent, by id, lookup key or name')
+  withConnection(program.command('search <words...>').usage('[options] [source|agent] <query>'))
+    .description('search everything you can see, or one source or agent, by id, lookup key or name')
     .option('--limit <number>', 'maximum number of passages (default 10)', readCount)
     .option('--mode <mode>', 'hybrid (default), vector or fulltext')
     .option('--min-similarity <number>', 'minimum cosine similarity of vector hits, 0 to 1', readShare)
     .option('--filter <json>', 'conditions on the metadata of documents')
-    .addHelpText('after', examples(['quarry search cso_… how do refunds work', 'quarry search helper refunds --json']))
-    .action(async (target: string, words: string[], options: ClientOptions & SearchOptions) => {
+    .addHelpText(
+      'after',
+      examples([
+        'quarry search "how do refunds work"',
+        'quarry search cso_… how do refunds work',
+        'quarry search helper refunds --json',
+      ]),
+    )
+    .action(async (words: string[], options: ClientOptions & SearchOptions) => {
       const { search } = await import('./search.ts');
-      await run(options, (session) => search(session, target, words.join(' '), options));
+      await run(options, (session) => search(session, words, options));
     });
   withConnection(program.command('eval <target>'))
     .description('score the search of a source or agent by your own questions, for each setting')
@@ -192,7 +206,7 @@ function addTokenCommands(program: Command, run: Run): void {
     .description('create an API key and print it; it is not shown again')
     .option('--publishable', 'create a key that only allows sign-in and is safe to publish; default: a secret key')
     .option('--name <name>', 'name of the key')
-    .option('--in-sandbox <sandbox>', 'create a key that works only in this sandbox')
+    .option('--in-sandbox <sandbox>', 'create a key that works only in this sandbox, by id or name')
     .action(async (options: ClientOptions & KeyOptions) => {
       const { key } = await import('./token.ts');
       await run(options, (session) => key(session, options));
@@ -204,10 +218,10 @@ function addTokenCommands(program: Command, run: Run): void {
       await run(options, keys);
     });
   withConnection(token.command('revoke <key>'))
-    .description('revoke an API key (dak_…) immediately')
-    .action(async (id: string, options: ClientOptions) => {
+    .description('revoke an API key immediately, by id or name')
+    .action(async (named: string, options: ClientOptions) => {
       const { revoke } = await import('./token.ts');
-      await run(options, (session) => revoke(session, id));
+      await run(options, (session) => revoke(session, named));
     });
 }
 

@@ -1,3 +1,5 @@
+import { forTerminal } from './terminal.ts';
+
 /** The parts of a stream that a progress line uses. */
 type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
 
@@ -13,7 +15,7 @@ export class Progress {
   /** Replaces the line. `share`, between 0 and 1, adds a bar before the text. */
   show(words: string, share?: number): void {
     if (!this.#stream.isTTY) return;
-    const text = share === undefined ? words : `${bar(share)} ${words}`;
+    const text = forTerminal(share === undefined ? words : `${bar(share)} ${words}`);
     this.#stream.write(`\r\u{1b}[K${text.slice(0, Math.max(20, this.#stream.columns || 80) - 1)}`);
     this.#shown = true;
   }
@@ -34,7 +36,7 @@ function bar(share: number): string {
 
 /** A number of bytes in readable form. */
 export function formatBytes(bytes: number): string {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let size = bytes;
   let unit = 0;
   while (size >= 1024 && unit < units.length - 1) {
@@ -51,6 +53,30 @@ export function describeTransfer(sent: number, total: number | undefined, elapse
   const perSecond = (sent * 1_000) / elapsedMs;
   const left = total === undefined ? '' : `, ${formatSeconds((total - sent) / perSecond)} left`;
   return `${done}, ${formatBytes(Math.round(perSecond))}/s${left}`;
+}
+
+/** The pages that a job has read, their rate since it was first looked at, and the time that is left. */
+export class PageCount {
+  readonly #now: () => number;
+  #first: { done: number; ms: number } | undefined;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  describe(done: number, total: number | undefined): string {
+    const ms = this.#now();
+    this.#first ??= { done, ms };
+    const shown = total ?? done;
+    const words = `${total === undefined ? '' : `${done} of `}${shown} ${shown === 1 ? 'page' : 'pages'}`;
+    const elapsedMs = ms - this.#first.ms;
+    const read = done - this.#first.done;
+    if (elapsedMs < settledMs || read === 0) return words;
+    const perSecond = (read * 1_000) / elapsedMs;
+    const rate = perSecond >= 1 ? `${perSecond.toFixed(1)} pages/s` : `${(perSecond * 60).toFixed(1)} pages/min`;
+    const left = total === undefined || total <= done ? '' : `, ${formatSeconds((total - done) / perSecond)} left`;
+    return `${words}, ${rate}${left}`;
+  }
 }
 
 /** Before this, a rate says more about the start than about the connection. */

@@ -1,7 +1,7 @@
 import { readConfig } from '../config.ts';
 import { production } from '../db/database.ts';
 import { requireMigrated } from '../db/migrate.ts';
-import { parseId } from '../ids.ts';
+import { formatId, parseId } from '../ids.ts';
 import { createLogger } from '../log.ts';
 import { type Measure, measures, noLimit } from '../tenancy/quotas.ts';
 import { readUsage, setOperatorLimit } from '../usage/store.ts';
@@ -17,10 +17,10 @@ const optionOf = {
   sandboxes: 'sandboxes',
 } as const;
 
+const candidatesMax = 10;
+
 /** Sets the operator's limits of an app, and shows its usage. Exit code 2 for invalid values. */
 export async function run(app: string, options: QuotaOptions): Promise<number> {
-  const appId = parseId('app', app);
-  if (appId === undefined) return printUsageError(`${app} is not the id of an app (dap_…)`);
   const changes: [Measure, number | null][] = [];
   for (const measure of measures) {
     const given = options[optionOf[measure]];
@@ -33,9 +33,16 @@ export async function run(app: string, options: QuotaOptions): Promise<number> {
   const config = readConfig();
   return withDatabase(config, createLogger(config.logLevel), async (db) => {
     await requireMigrated(db);
-    const [found] = await db`select 1 from apps where id = ${appId}`;
-    if (!found) {
-      process.stderr.write(`The app ${app} does not exist.\n`);
+    const found = await db<{ id: string; name: string }[]>`
+      select id, name from apps where id = ${parseId('app', app) ?? null} or lower(name) = lower(${app})
+      order by id limit ${candidatesMax}`;
+    const [{ id: appId } = { id: '' }] = found;
+    if (found.length > 1) {
+      const candidates = found.map(({ id, name }) => `\n  ${formatId('app', id)}  ${name}`).join('');
+      return printUsageError(`Several apps are called "${app}". Pass the id of one:${candidates}`);
+    }
+    if (appId === '') {
+      process.stderr.write(`No app has the id or name "${app}".\n`);
       return 1;
     }
     await db.begin(async (tx) => {

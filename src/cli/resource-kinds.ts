@@ -74,6 +74,13 @@ export const resources: Record<string, Resource> = {
     filters: ['user', 'org', 'team', 'agent'],
     create: { member: 'file', example: 'report.pdf --org "My org"', owners: ['user', 'org', 'team', 'agent'] },
   },
+  uploads: {
+    path: '/uploads',
+    named: 'upload',
+    columns: ['id', 'filename', 'offset', 'length', 'expires_at'],
+    filters: [],
+    without: ['create', 'update'],
+  },
   automations: {
     path: '/automations',
     named: 'automation',

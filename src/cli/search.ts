@@ -1,5 +1,5 @@
 import { looksLikeId } from '../ids.ts';
-import { ApiError } from './errors.ts';
+import { ApiError, UsageError } from './errors.ts';
 import { readJsonObject } from './ingest.ts';
 import { findId } from './names.ts';
 import { jsonLine, type Session } from './session.ts';
@@ -19,9 +19,13 @@ type Hit = {
 const snippetCharactersMax = 1_200;
 const limitDefault = 10;
 
-/** `quarry search <source|agent> <query>`: prints the best passages first, each with its position. */
-export async function search(session: Session, target: string, query: string, options: SearchOptions): Promise<number> {
-  const found = await session.client.send<{ data: Hit[] }>('POST', `${await findScope(session, target)}/search`, {
+/**
+ * `quarry search [source|agent] <query>`: prints the best passages first, each with its position. One argument is a
+ * query over everything visible.
+ */
+export async function search(session: Session, words: string[], options: SearchOptions): Promise<number> {
+  const query = words.slice(words.length > 1 ? 1 : 0).join(' ');
+  const found = await session.client.send<{ data: Hit[] }>('POST', await searchPath(session, words), {
     body: {
       query,
       max_results: options.limit ?? limitDefault,
@@ -34,6 +38,12 @@ export async function search(session: Session, target: string, query: string, op
   else for (const [at, hit] of found.data.entries()) await session.print(describe(hit, at + 1));
   if (found.data.length === 0) session.say('No results.');
   return 0;
+}
+
+async function searchPath(session: Session, [target = '', ...rest]: string[]): Promise<string> {
+  if (rest.length > 0) return `${await findScope(session, target)}/search`;
+  if (looksLikeId(target)) throw new UsageError(`What should be searched in ${target}? Write the query after it.`);
+  return '/knowledge_search';
 }
 
 /** The path of a source or an agent, by id or name. A name is a source's first. */
@@ -49,7 +59,10 @@ export async function findScope({ client }: Session, target: string): Promise<st
     return `/agents/${await findId(client, 'agent', target)}`;
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    throw new ApiError(404, `404: No source or agent is called "${target}".`);
+    throw new ApiError(
+      404,
+      `404: No source or agent is called "${target}". To search everything, put the whole query in quotation marks.`,
+    );
   }
 }
 

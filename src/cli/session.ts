@@ -1,5 +1,6 @@
 import { type Client, type ConnectionOptions, connect } from './client.ts';
 import { Progress } from './progress.ts';
+import { forTerminal } from './terminal.ts';
 
 export type ClientOptions = ConnectionOptions & { json?: boolean };
 
@@ -51,11 +52,12 @@ export async function withSession(
       },
       async print(text) {
         progress.clear();
-        if (!process.stdout.write(text)) await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
+        const shown = typeof text === 'string' && process.stdout.isTTY ? forTerminal(text) : text;
+        if (!process.stdout.write(shown)) await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
       },
       say(text) {
         progress.clear();
-        process.stderr.write(`${text}\n`);
+        process.stderr.write(`${forTerminal(text)}\n`);
       },
     });
   } catch (error) {

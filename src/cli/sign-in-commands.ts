@@ -9,8 +9,8 @@ export function addSignInCommands(program: Command, run: Run, setCode: (code: nu
     .description('keep a server and a credential for later commands; asks for what is not given')
     .option('--key <key>', 'a secret key')
     .option('--token <token>', "a developer token, or a user's token")
-    .option('--app <app>', 'app that a developer token acts in; default: its only one')
-    .option('--sandbox <sandbox>', 'sandbox that a developer token acts in')
+    .option('--app <app>', 'app that a developer token acts in, by id or name; default: its only one')
+    .option('--sandbox <sandbox>', 'sandbox that a developer token acts in, by id or name')
     .option('--email <email>', 'sign in as a user; asks for the password')
     .option('--publishable-key <key>', 'publishable key (pk_…) of the app of the user')
     .addHelpText(

@@ -21,7 +21,7 @@ export async function key(session: Session, { publishable, name, inSandbox }: Ke
     body: {
       type: publishable ? 'publishable' : 'secret',
       ...(name === undefined ? {} : { name }),
-      ...(inSandbox === undefined ? {} : { sandbox: inSandbox }),
+      ...(inSandbox === undefined ? {} : { sandbox: await findId(session.client, 'sandbox', inSandbox) }),
     },
   });
   await session.print(session.json ? jsonLine(created) : `${created.full_key}\n`);
@@ -42,7 +42,8 @@ export async function keys(session: Session): Promise<number> {
 }
 
 /** `quarry token revoke`: revokes a key immediately. */
-export async function revoke(session: Session, id: string): Promise<number> {
+export async function revoke(session: Session, named: string): Promise<number> {
+  const id = await findId(session.client, 'key', named);
   await session.client.send('DELETE', `/keys/${encodeURIComponent(id)}`);
   return 0;
 }

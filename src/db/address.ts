@@ -26,9 +26,8 @@ export function pgConnection(target: DatabaseTarget): PgConnection {
 export function withDatabase<T extends DatabaseTarget>(target: T, database: string): T;
 export function withDatabase(target: DatabaseTarget, database: string): DatabaseTarget {
   if (typeof target !== 'string') return { ...target, database };
-  const url = new URL(target);
-  url.pathname = `/${encodeURIComponent(database)}`;
-  return url.href;
+  // Not by `new URL`, which rejects several hosts with ports.
+  return target.replace(/^(\w+:\/\/(?:[^/?]*@)?[^/?]*)[^?]*/, `$1/${encodeURIComponent(database)}`);
 }
 
 /** The socket file that a server with this directory and port listens on. */

@@ -1,4 +1,5 @@
 import { currentSpan, isTracing, type OpenSpan, runWithin, trace } from '../tracing/trace.ts';
+import { requirePrimary } from './replica.ts';
 import { Unit } from './unit.ts';
 
 type BatcherOptions<Item, Result> = {
@@ -89,7 +90,8 @@ export class Batcher<Item, Result> {
 
   async #run(batch: Waiting<Item, Result>[]): Promise<void> {
     try {
-      const run = () => this.#options.run(batch.map(({ item }) => item));
+      // It runs in the context of one request, and later ones must not get what that one may read.
+      const run = () => requirePrimary(() => this.#options.run(batch.map(({ item }) => item)));
       // The statement of many requests is shown in the trace of the first.
       const results = await (isTracing() ? runWithin(batch[0]?.span, run) : run());
       for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { type DatabaseTarget, pgConnection } from './address.ts';
+import type { DatabaseTarget } from './address.ts';
+import { Client, tryServers } from './client.ts';
 import { ConnectionError, DatabaseError } from './errors.ts';
 import { type Compiled, type Result, type Row, toCamel, withOrigin } from './sql.ts';
 import { parserOf, serialize } from './values.ts';
@@ -11,7 +12,6 @@ export type ConnectionOptions = {
   prepare: boolean;
 };
 
-const connectTimeoutMs = 10_000;
 /** Statements that stay prepared on a connection; others are prepared each time. */
 const preparedMax = 1_000;
 
@@ -33,17 +33,16 @@ export class Connection {
 
   private constructor({ target, applicationName, prepare }: ConnectionOptions) {
     this.#prepare = prepare;
-    this.#client = new pg.Client({
-      ...pgConnection(target),
-      application_name: applicationName,
-      connectionTimeoutMillis: connectTimeoutMs,
-      keepAlive: true,
-      pipeline: true,
-    } as pg.ClientConfig);
+    const settings = { application_name: applicationName, pipeline: true };
+    this.#client = new Client(target, settings as pg.ClientConfig);
   }
 
   /** @param onLost is called once when the session ends without `close`. */
-  static async open(options: ConnectionOptions, onLost: () => void): Promise<Connection> {
+  static open(options: ConnectionOptions, onLost: () => void): Promise<Connection> {
+    return tryServers(options.target, () => Connection.#open(options, onLost));
+  }
+
+  static async #open(options: ConnectionOptions, onLost: () => void): Promise<Connection> {
     const connection = new Connection(options);
     let isOpen = false;
     const lose = (error: Error) => {
@@ -121,9 +120,12 @@ export class Connection {
   }
 }
 
-/** PostgreSQL sends these before it closes the connection: on shutdown, or when it terminates the session. */
+/**
+ * PostgreSQL sends these before it closes the connection: on shutdown, or when it terminates the session. A server that
+ * refuses writes (25006) is no longer the primary, or not yet.
+ */
 function endsSession(error: unknown): boolean {
-  return error instanceof DatabaseError && /^(57P0\d|25P03|08...)$/.test(error.code ?? '');
+  return error instanceof DatabaseError && /^(57P0\d|25P03|25006|08...)$/.test(error.code ?? '');
 }
 
 /** Names are unique to this process: behind a pooler, connections are shared with other processes. */

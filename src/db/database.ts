@@ -2,11 +2,12 @@ import type { DatabaseTarget } from './address.ts';
 import type { Connection } from './connection.ts';
 import { Listener } from './listener.ts';
 import { Pool } from './pool.ts';
+import { Replica, type ReplicaOutcome } from './replica.ts';
 import { retryOnConflict } from './retry.ts';
 import { type Compiled, createSql } from './sql.ts';
 import { execute, runTransaction } from './transaction.ts';
 import type { Database, Session, Transaction, TransactionMode } from './types.ts';
-import { Unit } from './unit.ts';
+import { isRead, Unit } from './unit.ts';
 
 export {
   brokenReference,
@@ -15,6 +16,7 @@ export {
   isRefusedStatement,
   isUniqueViolation,
 } from './errors.ts';
+export { preferReplica, type ReplicaOutcome } from './replica.ts';
 export type { Identifier, Statement } from './sql.ts';
 export type { Database, Db, Transaction } from './types.ts';
 export { isInUnit, runAfterwards, runApart } from './unit.ts';
@@ -31,6 +33,8 @@ type DatabaseOptions = {
   applicationName: string;
   /** False when a transaction pooler does not support prepared statements. */
   prepare?: boolean;
+  /** A streaming replica for the reads of `preferReplica`. */
+  replica?: { target: DatabaseTarget; onRead: (outcome: ReplicaOutcome) => void } | undefined;
 };
 
 const endTimeoutSeconds = 5;
@@ -40,6 +44,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
   const connecting = { target, applicationName: options.applicationName, prepare: options.prepare ?? true };
   const pool = new Pool(connecting, options.poolSize);
   let listener: Listener | undefined;
+  let replica: Replica | undefined;
 
   async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await pool.acquire();
@@ -57,9 +62,12 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
   // A statement outside a transaction is its own transaction, so it is repeated like one.
   const runAlone = (compiled: Compiled) => {
     const frame = unitOfPool();
-    return frame === undefined || frame.unit.mayPass(compiled.text)
-      ? retryOnConflict(() => withConnection((connection) => execute(connection, compiled)))
-      : frame.unit.execute(frame, compiled);
+    if (frame !== undefined && !frame.unit.mayPass(compiled.text)) return frame.unit.execute(frame, compiled);
+    const run = () => retryOnConflict(() => withConnection((connection) => execute(connection, compiled)));
+    if (replica === undefined || frame !== undefined) return run();
+    if (isRead(compiled.text)) return replica.read((connection) => execute(connection, compiled), run);
+    replica.leave();
+    return run();
   };
   const beginAlone = beginner((mode, work) => withConnection((connection) => runTransaction(connection, mode, work)));
   const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>): Promise<T> => {
@@ -67,7 +75,13 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     const reads = typeof first === 'string';
     const work = reads ? (second as Work<T>) : first;
     if (frame !== undefined && (!reads || frame.unit.isOpen)) return frame.unit.begin(frame, work);
-    return reads ? beginAlone(first, work) : beginAlone(work);
+    if (reads) {
+      const run = () => beginAlone(first, work);
+      if (replica === undefined || frame !== undefined) return run();
+      return replica.read((connection) => runTransaction(connection, first, work), run);
+    }
+    replica?.leave();
+    return beginAlone(work);
   };
   const database: Database = createSql(runAlone, {
     begin: begin as Begin,
@@ -88,9 +102,13 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
       await database`select pg_notify(${channel}, ${payload})`;
     },
     async end({ timeout = endTimeoutSeconds }: { timeout?: number } = {}) {
-      await Promise.all([pool.end(timeout), listener?.end()]);
+      await Promise.all([pool.end(timeout), replica?.end(timeout), listener?.end()]);
     },
   });
+  if (options.replica !== undefined) {
+    const { target: place, onRead } = options.replica;
+    replica = new Replica(database, { ...connecting, target: place }, options.poolSize, onRead);
+  }
   return database;
 }
 

@@ -64,11 +64,13 @@ export function isDatabaseError(error: unknown, code: string): boolean {
 }
 
 /**
- * True when there is no session, or PostgreSQL is starting, stopping or out of resources (SQLSTATE classes 08, 57P and
- * 53): the same statement may succeed later.
+ * True when there is no session, or PostgreSQL is starting, stopping, out of resources or not the primary (SQLSTATE
+ * classes 08, 57P and 53, and 25006): the same statement may succeed later.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
-  return error instanceof ConnectionError || (error instanceof DatabaseError && /^(08|57P|53)/.test(error.code ?? ''));
+  return (
+    error instanceof ConnectionError || (error instanceof DatabaseError && /^(08|57P|53|25006)/.test(error.code ?? ''))
+  );
 }
 
 /** True when the database refused the statement, so that it works and another statement may succeed. */

@@ -136,7 +136,7 @@ const known = new Map<string, boolean>();
 const knownMax = 5_000;
 
 /** Whether a statement only reads. In doubt it writes. */
-function isRead(text: string): boolean {
+export function isRead(text: string): boolean {
   let read = known.get(text);
   if (read === undefined) {
     read = /^\s*(?:select|with)\b/i.test(text) && !writes.test(text);

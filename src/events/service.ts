@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
 import { AppError } from '../errors.ts';
-import type { LogSource } from '../http/sse.ts';
+import type { Log, LogSource } from '../http/log-stream.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { presentEvent } from './present.ts';
 import { listOpenWriters, listSeenPositions, readEventLog, renewFollowing, startFollowing } from './store.ts';
@@ -42,16 +42,19 @@ export function createEventService({ db, streamSecondsMax }: { db: Database; str
 
 /** The log of production or a sandbox, for streams. */
 export function eventStream(db: Database): LogSource {
+  async function readEvents(scope: Scope, after: number | undefined): Promise<Log | undefined> {
+    const log = await readEventLog(db, scope, after, readBounds);
+    if (log === undefined) return undefined;
+    const entries = log.events?.map((event) => ({
+      ...{ position: event.position, event: 'event', key: event.name },
+      data: presentEvent(event),
+    }));
+    return { position: log.position, entries };
+  }
+
   return {
-    async readLog(appId, sandboxId, after) {
-      const log = await readEventLog(db, { appId, sandboxId }, after, readBounds);
-      if (log === undefined) return undefined;
-      const entries = log.events?.map((event) => ({
-        ...{ position: event.position, event: 'event', key: event.name },
-        data: presentEvent(event),
-      }));
-      return { position: log.position, entries };
-    },
+    readsMax: 1,
+    readLogs: (appId, reads) => Promise.all(reads.map(({ id, after }) => readEvents({ appId, sandboxId: id }, after))),
     filterVisible: async (caller, ids) => ids.filter((id) => id === caller.sandboxId),
     filterEntries: async (caller, _id, entries) =>
       new Set(

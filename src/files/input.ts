@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import { AppError, invalidField } from '../errors.ts';
 import { parseContentDigest } from '../http/content-digest.ts';
-import { notBase64 } from '../http/long-text.ts';
+import { decodeLongBase64, findLongData, notBase64 } from '../http/long-text.ts';
 import { isImage } from './media-types.ts';
 import type { pictureSchema } from './schema.ts';
 
@@ -15,10 +15,16 @@ export function readBase64(field: string, text: string): Buffer {
   return bytes;
 }
 
-/** The bytes of a picture. 422 on an invalid member. */
-export function readPicture(field: string, picture: PictureInput): Buffer {
+/** The bytes of a member `data`; a long one is decoded while they are read. 422 on the field. */
+export function readData(field: string, holder: { data: string }, app: string): Uint8Array | AsyncIterable<Uint8Array> {
+  const long = findLongData(holder);
+  return long ? decodeLongBase64(field, long, app) : readBase64(field, holder.data);
+}
+
+/** The same of a picture. 422 on an invalid member. */
+export function readPicture(field: string, picture: PictureInput, app: string): ReturnType<typeof readData> {
   if (!isImage(picture.mime_type)) throw invalidField(`${field}.mime_type`, 'must be an image type');
-  return readBase64(`${field}.data`, picture.data);
+  return readData(`${field}.data`, picture, app);
 }
 
 /** 422 `not_an_image`: only files with an image type can be made public. */

@@ -5,7 +5,6 @@ import type { Db } from '../db/database.ts';
 import type { Keyset } from '../db/keyset.ts';
 import { AppError, invalidField, notFound } from '../errors.ts';
 import type { AuditActor } from '../http/audit.ts';
-import { decodeLongBase64, findLongData } from '../http/long-text.ts';
 import type { PageRequest } from '../http/pages.ts';
 import { newUuid, parseId } from '../ids.ts';
 import { limits } from '../limits.ts';
@@ -20,7 +19,7 @@ import {
   type DigestCheck,
   DigestMismatch,
   type PictureInput,
-  readBase64,
+  readData,
   readPicture,
   requireSharable,
 } from './input.ts';
@@ -36,7 +35,15 @@ import type {
 } from './schema.ts';
 import * as store from './store.ts';
 import { actorOfLink, linkCreatorOf, redeemUpload, signUpload, type UploadClaims } from './upload-links.ts';
-import { type FileContents, forgetBlob, type RecordFile, storeFile, type WriteDeps, writeFile } from './write.ts';
+import {
+  beginWith,
+  type FileContents,
+  forgetBlob,
+  type RecordFile,
+  storeFile,
+  type WriteDeps,
+  writeFile,
+} from './write.ts';
 
 export type FileDeps = WriteDeps &
   PictureDeps & {
@@ -114,8 +121,7 @@ export function createFileService(deps: FileDeps) {
 
   /** Validates an upload and prepares it for writing. */
   async function readUpload(caller: Caller, input: Static<typeof fileCreateSchema>) {
-    const long = findLongData(input);
-    const bytes = long ? decodeLongBase64('data', long, caller.appId) : readBase64('data', input.data);
+    const bytes = readData('data', input, caller.appId);
     if (input.share === true) requireSharable(input.content_type);
     const owned = await resolveFileOwner(db, caller, input);
     const grants = await resolveGrants(db, caller, [], input.acl ?? {});
@@ -310,13 +316,21 @@ export function createFileService(deps: FileDeps) {
       return isImage(found.contentType) ? found : undefined;
     },
 
-    /** 422 on an invalid member. */
-    checkPicture: readPicture,
-
-    /** Stores the picture of an agent or an org as a file they own. `record` links it in the same transaction. */
-    async writePicture(scope: Scope, field: string, picture: PictureInput, owned: Owned, record: RecordFile) {
-      const bytes = readPicture(field, picture);
-      return write(scope, { bytes, filename: picture.filename, contentType: picture.mime_type }, owned, record);
+    /**
+     * Runs a transaction with the new picture of an agent or an org, whose contents are stored before it begins. `save`
+     * writes its file. 422 on an invalid member.
+     */
+    async beginWithPicture<T>(
+      caller: Caller,
+      field: string,
+      picture: PictureInput | null | undefined,
+      work: (tx: Db, save: (owned: Owned) => Promise<string | null>) => Promise<T>,
+    ): Promise<T> {
+      if (!picture) return db.begin((tx) => work(tx, async () => null));
+      const bytes = readPicture(field, picture, caller.appId);
+      const contents = { bytes, filename: picture.filename, contentType: picture.mime_type };
+      const stored = await storeFile(deps, caller, contents);
+      return beginWith(db, stored, (tx) => work(tx, async (owned) => (await stored.commit(tx, owned)).id));
     },
 
     /** Deletes a file's row in the caller's transaction. The sweep deletes its blob. */

@@ -68,8 +68,13 @@ export async function writeFile(
   record?: RecordFile,
 ): Promise<store.FileRow> {
   const stored = await storeFile(deps, scope, contents);
+  return beginWith(deps.db, stored, (tx) => stored.commit(tx, owned, record));
+}
+
+/** Runs a transaction that commits the stored contents. Deletes them if it is refused. */
+export async function beginWith<T>(db: Database, stored: StoredFile, work: (tx: Db) => Promise<T>): Promise<T> {
   try {
-    return await deps.db.begin((tx) => stored.commit(tx, owned, record));
+    return await db.begin(work);
   } catch (error) {
     // The connection may have been lost after the commit. Then the row exists, and only the note can tell.
     if (error instanceof AppError || isRefusedStatement(error)) await stored.discard();

@@ -2,8 +2,8 @@
 export type BodyBudget = {
   readonly bytesMax: number;
   readonly valuesMax: number;
-  /** Its handler reads long strings under the name `data` with `findLongData`. */
-  readonly keepsData?: boolean;
+  /** Paths of long strings that its handler reads with `findLongData`. */
+  readonly longTextAt?: RegExp;
 };
 
 const kib = 1024;
@@ -20,8 +20,14 @@ export const bodyBudgets = {
   /** Graphs and access lists. */
   graph: { bytesMax: 4 * 1024 * kib, valuesMax: 150_000 },
   /** Documents, up to the configured size. */
-  document: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000, keepsData: true },
-  /** Pictures, messages, and tools that carry documents. */
+  document: {
+    bytesMax: Number.POSITIVE_INFINITY,
+    valuesMax: 150_000,
+    longTextAt: /^(?:(?:items\.\d+\.)?content\.)?data$/,
+  },
+  /** Pictures of agents and logos of orgs. */
+  picture: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000, longTextAt: /^(?:profile_picture|logo)\.data$/ },
+  /** Messages, and tools that carry documents. */
   message: { bytesMax: Number.POSITIVE_INFINITY, valuesMax: 150_000 },
 } as const satisfies Record<string, BodyBudget>;
 

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -5,17 +6,57 @@ import { AppError } from '../errors.ts';
 import { type BodyBudget, bodyBudgets } from './body-budgets.ts';
 import { appOf } from './intake.ts';
 import { LongTextReader } from './long-text.ts';
+import type { TextMemory } from './text-memory.ts';
 import { turns } from './turns.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The long strings of its body. */
+    bodyText: TextMemory | undefined;
+  }
+}
 
 /** Parses JSON bodies unchanged, within the budget of their route. An empty body counts as none; other media types are 415. */
 export function readJsonBodies(fastify: FastifyInstance): void {
   fastify.removeAllContentTypeParsers();
+  fastify.decorateRequest('bodyText');
   fastify.addContentTypeParser(/^application\/(?:[\w.+-]+\+)?json(?:;|$)/i, async (request: FastifyRequest) => {
     const budget: BodyBudget = request.routeOptions.config.budget ?? bodyBudgets.small;
     const reader = new LongTextReader();
-    await readChunks(request, budget.bytesMax, undefined, (chunk) => reader.push(chunk));
-    return reader.end(budget.valuesMax, budget.keepsData === true);
+    const { memory } = reader;
+    try {
+      await readChunks(request, budget.bytesMax, undefined, (chunk) => {
+        reader.push(chunk);
+        freeChunk(request, chunk);
+      });
+      return reader.end(budget.valuesMax, budget.longTextAt);
+    } finally {
+      if (memory.bytes > 0) releaseWithResponse(request, memory);
+    }
   });
+}
+
+/**
+ * Frees a chunk that was copied. V8 counts chunks as memory of its heap until it collects them, and collects the whole
+ * heap for every few MB of them.
+ */
+function freeChunk(request: FastifyRequest, { buffer, length }: Buffer): void {
+  // Chunks of a decoder share buffers, and an in-process sender may still use its own.
+  const isFromParser = request.raw.socket instanceof Socket && encodingOf(request) === 'identity';
+  if (isFromParser && buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
+}
+
+/** Once the response is sent, or its connection has closed. A handler retains it for as long as it works. */
+function releaseWithResponse(request: FastifyRequest, memory: TextMemory): void {
+  request.bodyText = memory;
+  let isReleased = false;
+  const release = () => {
+    if (!isReleased) memory.release();
+    isReleased = true;
+  };
+  // An in-process request has no connection that closes.
+  request.response.once('close', release).once('finish', release);
+  if (request.response.closed) release();
 }
 
 /**

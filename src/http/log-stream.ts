@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { UserCaller } from '../tenancy/caller.ts';
 
 /** One entry of a log that is streamed, as an event. */
 export type LogEntry = { position: number; event: string; key: string; data: unknown };
@@ -8,6 +9,28 @@ export type LogEntry = { position: number; event: string; key: string; data: unk
  * nothing follows that position.
  */
 export type Log = { position: number; entries: LogEntry[] | undefined; ended?: boolean };
+
+/** `after` undefined: only the log's position. */
+type LogRead = { id: string; after: number | undefined };
+
+/** A log whose entries are shown one by one. */
+export type LogSource = {
+  /** The position after which a reader without `Last-Event-ID` begins; absent: the current one. */
+  from?: number;
+  /** The kind of thing that the log is about: its changes may end the log. */
+  endsWith?: string;
+  /** How many logs one call of `readLogs` may be asked for: what one read holds in memory is bounded. */
+  readsMax: number;
+  /**
+   * The entries of these logs after a position, in their order, as many as one read may return; none of a log for which
+   * nothing was left of the read. Undefined for a log that has ended.
+   */
+  readLogs(appId: string, reads: readonly LogRead[]): Promise<(Log | undefined)[]>;
+  /** Those of these logs that the user sees. */
+  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
+  /** The positions of those entries of a log that the user sees. Without it, a user who sees the log sees all. */
+  filterEntries?(caller: UserCaller, id: string, entries: readonly LogEntry[]): Promise<Set<number>>;
+};
 
 type Reader = {
   response: ServerResponse;

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { AppError, invalidField } from '../errors.ts';
+import { limits } from '../limits.ts';
 import { parseJson } from './json.ts';
+import { TextMemory } from './text-memory.ts';
 import { turns } from './turns.ts';
 
 /**
@@ -8,11 +10,15 @@ import { turns } from './turns.ts';
  * for hundreds of milliseconds. They are decoded in pieces when they are used.
  */
 class LongText {
-  readonly #pieces: Uint8Array[];
+  readonly #memory: TextMemory;
+  readonly #start: number;
+  readonly #end: number;
 
-  /** @param pieces the bytes between the quotes, in order. */
-  constructor(pieces: Uint8Array[]) {
-    this.#pieces = pieces;
+  /** The bytes between the quotes are those from `start` to `end`. */
+  constructor(memory: TextMemory, start: number, end: number) {
+    this.#memory = memory;
+    this.#start = start;
+    this.#end = end;
   }
 
   /** The text, piece by piece. Throws 400 on what is not JSON in UTF-8. No surrogate pair is split. */
@@ -20,8 +26,10 @@ class LongText {
     const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
     let escaped = '';
     let surrogate = '';
-    for (const [index, piece] of this.#pieces.entries()) {
-      const isLast = index === this.#pieces.length - 1;
+    let at = this.#start;
+    for (const piece of this.#memory.read(this.#start, this.#end)) {
+      at += piece.length;
+      const isLast = at === this.#end;
       const raw = escaped + decodeUtf8(decoder, piece, !isLast);
       const end = isLast ? raw.length : startOfLastEscape(raw);
       escaped = raw.slice(end);
@@ -46,10 +54,15 @@ const marker = `long-text-${randomBytes(16).toString('hex')}-`;
 export class LongTextReader {
   readonly #kept: Uint8Array[] = [];
   readonly #texts: LongText[] = [];
-  /** The part of the current string in earlier chunks. */
+  readonly memory = new TextMemory();
+  /** The part of the current string in earlier chunks, while it is short. */
   #string: Uint8Array[] | undefined;
+  #stringBytes = 0;
+  /** Where the current string begins in memory, if it is long. */
+  #longFrom: number | undefined;
   #isEscaped = false;
 
+  /** Copies what it keeps: the chunk may be freed. */
   push(chunk: Uint8Array): void {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {
@@ -60,35 +73,38 @@ export class LongTextReader {
         const end = this.#endOfString(chunk, at);
         if (end >= 0) at = end + 1;
         else {
-          this.#kept.push(chunk.subarray(from, at));
-          this.#string = [chunk.subarray(at)];
+          this.#keep(chunk.subarray(from, at));
+          this.#string = [];
+          this.#stringBytes = 0;
+          this.#extendString(chunk.subarray(at));
           return;
         }
       } else {
         const end = this.#endOfString(chunk, at);
-        this.#string.push(chunk.subarray(at, end < 0 ? chunk.length : end));
+        this.#extendString(chunk.subarray(at, end < 0 ? chunk.length : end));
         if (end < 0) return;
-        this.#endString(this.#string);
+        this.#endString();
         from = end;
         at = end + 1;
       }
     }
-    this.#kept.push(chunk.subarray(from));
+    this.#keep(chunk.subarray(from));
   }
 
-  /**
-   * The value of the body. With `keepsData`, long strings under the name `data` are left out of it, for `readLongText`;
-   * all others are put back.
-   */
-  end(valuesMax: number, keepsData: boolean): unknown {
-    if (this.#string !== undefined) this.#kept.push(...this.#string);
+  /** The value of the body. Long strings at the paths in `left` are left out of it, for `findLongData`; others are put back. */
+  end(valuesMax: number, left: RegExp | undefined): unknown {
+    if (this.#string !== undefined) throw notJson();
     const bytes = Buffer.concat(this.#kept);
     if (bytes.length === 0) return undefined;
     const value = parseJson(bytes, valuesMax);
     if (this.#texts.length === 0) return value;
     const holder = { value };
-    this.#putBack(holder, keepsData, depthMax);
+    this.#putBack(holder, [], left);
     return holder.value;
+  }
+
+  #keep(bytes: Uint8Array): void {
+    this.#kept.push(Buffer.from(bytes));
   }
 
   /** The place of the closing quote; -1 when it is not in this chunk. */
@@ -110,34 +126,46 @@ export class LongTextReader {
     }
   }
 
-  #endString(pieces: Uint8Array[]): void {
-    this.#string = undefined;
-    if (pieces.reduce((sum, { length }) => sum + length, 0) <= shortBytesMax) {
-      this.#kept.push(...pieces);
+  #extendString(piece: Uint8Array): void {
+    this.#stringBytes += piece.length;
+    if (this.#stringBytes <= shortBytesMax) {
+      this.#string?.push(Buffer.from(piece));
       return;
     }
-    this.#kept.push(Buffer.from(`${marker}${this.#texts.length}`));
-    this.#texts.push(new LongText(pieces));
+    this.#longFrom ??= this.memory.bytes;
+    for (const each of [...(this.#string ?? []), piece]) this.memory.append(each);
+    this.#string = [];
   }
 
-  #putBack(value: object, keepsData: boolean, depthLeft: number): void {
+  #endString(): void {
+    if (this.#longFrom === undefined) for (const piece of this.#string ?? []) this.#kept.push(piece);
+    else {
+      this.#kept.push(Buffer.from(`${marker}${this.#texts.length}`));
+      this.#texts.push(new LongText(this.memory, this.#longFrom, this.memory.bytes));
+    }
+    this.#string = undefined;
+    this.#longFrom = undefined;
+  }
+
+  #putBack(value: object, keys: string[], left: RegExp | undefined): void {
     // The check of the body refuses what is deeper.
-    if (depthLeft === 0) return;
+    if (keys.length > limits.jsonDepthMax) return;
     for (const [name, member] of Object.entries(value)) {
       if (name.startsWith(marker)) throw invalidField('body', `has a name of more than ${shortBytesMax} bytes`);
-      if (typeof member === 'object' && member !== null) this.#putBack(member, keepsData, depthLeft - 1);
-      if (typeof member !== 'string' || !member.startsWith(marker)) continue;
-      const text = this.#texts[Number(member.slice(marker.length))];
-      if (text === undefined) continue;
-      const isKept = keepsData && name === 'data' && !Array.isArray(value);
-      if (isKept) bodyWithLongText.set(value, text);
-      (value as Record<string, unknown>)[name] = isKept ? '' : text.toString();
+      keys.push(name);
+      if (typeof member === 'object' && member !== null) this.#putBack(member, keys, left);
+      else if (typeof member === 'string' && member.startsWith(marker)) {
+        const text = this.#texts[Number(member.slice(marker.length))];
+        // The first key is that of the holder.
+        const isLeft = left?.test(keys.slice(1).join('.')) === true;
+        if (isLeft && text !== undefined) bodyWithLongText.set(value, text);
+        (value as Record<string, unknown>)[name] = isLeft ? '' : text?.toString();
+      }
+      keys.pop();
     }
   }
 }
 
-/** Deeper values are refused by the check of the body; one more for the holder. */
-const depthMax = 102;
 const quote = 0x22;
 const backslash = 0x5c;
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import { preferReplica } from '../db/database.ts';
 import { AppError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../tenancy/caller.ts';
@@ -222,6 +223,7 @@ export class Api {
       errors: definition.errors?.$id ?? 'Error',
     });
     const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
+    const searchesOrLists = itemSchema !== undefined || definition.rateGroup === 'search';
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const add = (fastify: FastifyInstance) =>
@@ -254,7 +256,7 @@ export class Api {
           response: responseSchemas(definition.responses, definition.errors ?? errorSchema),
           security: securityOf(access),
         },
-        handler: async (request, reply) => {
+        handler: withBodyText(async (request, reply) => {
           reply.code(success);
           const handle = async () =>
             definition.handler({
@@ -274,12 +276,15 @@ export class Api {
             const one = { key, ...(caller === undefined ? {} : { caller }), request, reply };
             return idempotency.run({ ...one, change: handle, wrap: audited });
           }
-          const result = await audited(handle);
-          if (reply.sent) return reply;
-          if (itemSchema === undefined) return result;
-          const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
-          return sendList(reply, itemSchema, data, rest);
-        },
+          const respond = async () => {
+            const result = await audited(handle);
+            if (reply.sent) return reply;
+            if (itemSchema === undefined) return result;
+            const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
+            return sendList(reply, itemSchema, data, rest);
+          };
+          return searchesOrLists ? preferReplica(respond) : respond();
+        }),
       });
     if (definition.rawBody === undefined) add(this.#fastify);
     else
@@ -288,6 +293,20 @@ export class Api {
         add(inner);
       });
   }
+}
+
+/** Keeps the long strings of the body while the handler works, even if the connection closes meanwhile. */
+function withBodyText<T>(handler: (request: FastifyRequest, reply: FastifyReply) => Promise<T>): typeof handler {
+  return async (request, reply) => {
+    const { bodyText } = request;
+    if (bodyText === undefined) return handler(request, reply);
+    bodyText.retain();
+    try {
+      return await handler(request, reply);
+    } finally {
+      bodyText.release();
+    }
+  };
 }
 
 function modeOf<B>(

@@ -78,7 +78,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
-    http: { maxHeaderSize: limits.headerBytesMax },
+    // Node keeps only the first of some repeated headers, where a proxy may keep the last: joined, they are invalid.
+    http: { maxHeaderSize: limits.headerBytesMax, joinDuplicateHeaders: true },
     clientErrorHandler: (error, socket) => refuseMalformed(error, socket),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
@@ -138,6 +139,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
       'cache-control': 'no-store',
     });
+    if (request.headers.host?.includes(',')) return done(new AppError('invalid_path', 'Name one host.'));
     const place = contentGate?.(request) ?? 'serve';
     if (place === 'hide') return done(notFound());
     if (place !== 'serve') return void reply.redirect(place.to, 307);

@@ -4,7 +4,7 @@ import type { Database, Db } from '../db/database.ts';
 import type { Logger } from '../log.ts';
 import type { UserCaller } from '../tenancy/caller.ts';
 import type { CredentialFacts, Identified } from '../tenancy/credential.ts';
-import { type Log, type LogEntry, sendLog } from './log-stream.ts';
+import { type Log, type LogEntry, type LogSource, sendLog } from './log-stream.ts';
 
 /**
  * Server-Sent Events for things that change. An event's id is the version of the thing that it shows; a stream shows
@@ -33,20 +33,6 @@ export type StreamSource = {
   filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
 };
 
-/** A log whose entries are shown one by one. */
-export type LogSource = {
-  /** The position after which a reader without `Last-Event-ID` begins; absent: the current one. */
-  from?: number;
-  /** The kind of thing that the log is about: its changes may end the log. */
-  endsWith?: string;
-  /** The entries after a position, as many as one read may return. Undefined when the log has ended. */
-  readLog(appId: string, id: string, after: number | undefined): Promise<Log | undefined>;
-  /** Those of these logs that the user sees. */
-  filterVisible(caller: UserCaller, ids: readonly string[]): Promise<string[]>;
-  /** The positions of those entries of a log that the user sees. Without it, a user who sees the log sees all. */
-  filterEntries?(caller: UserCaller, id: string, entries: readonly LogEntry[]): Promise<Set<number>>;
-};
-
 type StreamHubOptions = {
   /** A direct connection (no transaction pooler), for LISTEN. */
   listenDatabase: Database;
@@ -64,6 +50,7 @@ type StreamHubOptions = {
 /** How often the readers' credentials and rights are checked: one who lost them continues for less than two seconds. */
 const readersCheckMs = 1_000;
 const channel = 'quarry_changes';
+/** Things of one kind and app that are loaded together; then the next app has its turn. */
 const loadBatchMax = 500;
 const bucketCount = 15;
 const retryMs = { expired: 1_000, drained: 3_000 };
@@ -105,7 +92,8 @@ export class StreamHub {
   readonly #sources = new Map<string, StreamSource | LogSource>();
   readonly #topics = new Map<string, Topic>();
   readonly #buckets: Set<Stream>[] = Array.from({ length: bucketCount }, () => new Set());
-  readonly #dirty = new Set<string>();
+  /** The topics to load, by kind and app, in the order of their turns. */
+  readonly #dirty = new Map<string, Set<string>>();
   #nextBucket = 0;
   #flushing = false;
   #closed = false;
@@ -268,35 +256,42 @@ export class StreamHub {
 
   #firstOf(kind: string): number | undefined {
     const source = this.#sources.get(kind);
-    return source !== undefined && 'readLog' in source ? source.from : undefined;
+    return source !== undefined && 'readLogs' in source ? source.from : undefined;
   }
 
   #markChanged(topic: string): void {
     this.#markDirty(topic);
     for (const [kind, source] of this.#sources)
-      if ('readLog' in source && source.endsWith !== undefined && topic.startsWith(`${source.endsWith}/`))
+      if ('readLogs' in source && source.endsWith !== undefined && topic.startsWith(`${source.endsWith}/`))
         this.#markDirty(kind + topic.slice(source.endsWith.length));
   }
 
   #markDirty(topic: string): void {
     if (!this.#topics.has(topic)) return;
-    this.#dirty.add(topic);
+    const group = topic.slice(0, topic.lastIndexOf('/'));
+    const waiting = this.#dirty.get(group);
+    if (waiting) waiting.add(topic);
+    else this.#dirty.set(group, new Set([topic]));
     if (this.#flushing) return;
     this.#flushing = true;
     setImmediate(() => this.#flush());
   }
 
   async #flush(): Promise<void> {
-    while (this.#dirty.size > 0 && !this.#closed) {
+    while (!this.#closed) {
+      const [next] = this.#dirty;
+      if (next === undefined) break;
+      const [group, names] = next;
       const batch: Topic[] = [];
-      for (const name of this.#dirty) {
+      for (const name of names) {
+        names.delete(name);
         const topic = this.#topics.get(name);
-        const first = batch[0];
-        if (topic && first && (topic.kind !== first.kind || topic.appId !== first.appId)) continue;
-        this.#dirty.delete(name);
         if (topic) batch.push(topic);
         if (batch.length >= loadBatchMax) break;
       }
+      // What is left of an app's topics waits behind the other apps.
+      this.#dirty.delete(group);
+      if (names.size > 0) this.#dirty.set(group, names);
       const [first] = batch;
       if (first) await this.#load(first.kind, first.appId, batch);
     }
@@ -307,10 +302,7 @@ export class StreamHub {
     const source = this.#sources.get(kind);
     if (!source) return;
     try {
-      if ('readLog' in source) {
-        for (const topic of topics) await this.#showLog(source, topic);
-        return;
-      }
+      if ('readLogs' in source) return await this.#showLogs(source, appId, topics);
       const snapshots = await source.load(
         appId,
         topics.map((topic) => topic.id),
@@ -351,23 +343,31 @@ export class StreamHub {
     if (snapshot.ended && !stream.fresh && stream.version === snapshot.version) this.#end(stream);
   }
 
-  /** Reads the log once for all streams at the same position. */
-  async #showLog(source: LogSource, topic: Topic): Promise<void> {
+  /** Reads each log once for all its streams at the same position, and many logs with one read. */
+  async #showLogs(source: LogSource, appId: string, topics: readonly Topic[]): Promise<void> {
+    const readers = topics.flatMap(({ id, streams }) => {
+      const open = [...streams].filter((stream) => !isStalled(stream));
+      return [...Map.groupBy(open, ({ version }) => version)].map(([after, group]) => ({ id, after, streams: group }));
+    });
+    for (let at = 0; at < readers.length; at += source.readsMax) {
+      const reads = readers.slice(at, at + source.readsMax);
+      const logs = await source.readLogs(appId, reads);
+      for (const [index, { id, streams }] of reads.entries()) await this.#showLog(source, id, streams, logs[index]);
+    }
+  }
+
+  async #showLog(source: LogSource, id: string, streams: readonly Stream[], log: Log | undefined): Promise<void> {
     const frames = new Map<number, string>();
-    const open = [...topic.streams].filter((stream) => !isStalled(stream));
-    for (const [after, streams] of Map.groupBy(open, ({ version }) => version)) {
-      const log = await source.readLog(topic.appId, topic.id, after);
-      const seen = await this.#filterEntries(source, topic.id, streams, log?.entries ?? []);
-      for (const stream of streams) {
-        if (log === undefined) this.#end(stream);
-        else {
-          stream.behind = false;
-          const { identity } = stream;
-          const seenByUser = identity.kind === 'user' ? seen?.get(userName(identity)) : undefined;
-          const hasMore = sendLog(stream, log, frames, (entry) => seenByUser?.has(entry.position) ?? true);
-          if (log.ended && stream.version === log.position) this.#end(stream);
-          else if (hasMore && !isStalled(stream)) this.#markDirty(stream.topic);
-        }
+    const seen = await this.#filterEntries(source, id, streams, log?.entries ?? []);
+    for (const stream of streams) {
+      if (log === undefined) this.#end(stream);
+      else {
+        stream.behind = false;
+        const { identity } = stream;
+        const seenByUser = identity.kind === 'user' ? seen?.get(userName(identity)) : undefined;
+        const hasMore = sendLog(stream, log, frames, (entry) => seenByUser?.has(entry.position) ?? true);
+        if (log.ended && stream.version === log.position) this.#end(stream);
+        else if (hasMore && !isStalled(stream)) this.#markDirty(stream.topic);
       }
     }
   }
@@ -441,7 +441,7 @@ function isStalled(stream: Stream): boolean {
 
 /** A log's heartbeat names its position, so that a reader who is interested in few entries resumes after the others. */
 function heartbeatOf({ version, fresh }: Stream, source: StreamSource | LogSource | undefined): string {
-  const isLog = source !== undefined && 'readLog' in source && !fresh;
+  const isLog = source !== undefined && 'readLogs' in source && !fresh;
   return isLog ? `: heartbeat\nid: ${version}\n\n` : ': heartbeat\n\n';
 }
 

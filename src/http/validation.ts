@@ -63,7 +63,7 @@ const jsonBytesKeyword = {
 export const documentTextKeyword = 'x-document-text';
 
 function isDocumentText(path: string): boolean {
-  return /(?:^|\.)content\.data$/.test(path);
+  return /^(?:items\.\d+\.)?content\.data$/.test(path);
 }
 
 function createCheck(ajv: Ajv, schema: JsonSchema, part: HttpPart): (data: unknown) => ValidationResult {

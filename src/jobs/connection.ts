@@ -1,13 +1,23 @@
 import pg from 'pg';
-import { type DatabaseTarget, pgConnection } from '../db/address.ts';
+import type { DatabaseTarget } from '../db/address.ts';
+import { Client } from '../db/client.ts';
 import type { Logger } from '../log.ts';
 
 /** Connections of the driver that the job library requires. */
 export function openJobPool(target: DatabaseTarget, size: number, log: Logger): pg.Pool {
-  const pool = new pg.Pool({ ...pgConnection(target), max: size, application_name: 'quarry-jobs' });
+  const pool = new pg.Pool({ max: size, Client: jobClient(target) });
   const report = (error: Error) => log.warn({ err: error }, 'Lost a database connection of the job queue');
   // Without a listener, either event would end the process. The library reconnects by itself.
   pool.on('error', report);
   pool.on('connect', (client) => client.on('error', report));
   return pool;
+}
+
+/** Each new connection leads to the server that is the primary then. */
+function jobClient(target: DatabaseTarget): new () => Client {
+  return class extends Client {
+    constructor() {
+      super(target, { application_name: 'quarry-jobs' });
+    }
+  };
 }

@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Job } from 'graphile-worker';
-import pg from 'pg';
-import { type DatabaseTarget, pgConnection } from '../db/address.ts';
+import type pg from 'pg';
+import type { DatabaseTarget } from '../db/address.ts';
+import { Client } from '../db/client.ts';
 import { Lanes } from '../lanes.ts';
 import type { Logger } from '../log.ts';
 import { HeldJob, releaseOtherJobs } from './held-job.ts';
@@ -172,7 +173,7 @@ export class JobLoop {
 
   async #listen(): Promise<void> {
     if (this.#stopped) return;
-    const client = new pg.Client({ ...pgConnection(this.#options.target), application_name: 'quarry-jobs-listen' });
+    const client = new Client(this.#options.target, { application_name: 'quarry-jobs-listen' });
     const again = (): void => {
       if (this.#listener !== client) return;
       this.#listener = undefined;

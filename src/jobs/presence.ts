@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import pg from 'pg';
-import { type DatabaseTarget, pgConnection } from '../db/address.ts';
+import type pg from 'pg';
+import type { DatabaseTarget } from '../db/address.ts';
+import { Client } from '../db/client.ts';
 import type { Logger } from '../log.ts';
 import { announceJobs, crashColumns, suspectsQueue } from './held-job.ts';
 
@@ -68,7 +69,7 @@ export class Presence {
 
   async #connect(): Promise<pg.Client> {
     if (this.#client) return this.#client;
-    const client = new pg.Client({ ...pgConnection(this.#target), application_name: 'quarry-presence' });
+    const client = new Client(this.#target, { application_name: 'quarry-presence' });
     client.on('error', () => {
       if (this.#client === client) this.#client = undefined;
     });

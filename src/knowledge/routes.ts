@@ -366,8 +366,9 @@ function registerSearchRoutes(api: Api, knowledge: Knowledge): void {
     rateGroup: 'search',
     tag,
     summary: 'Search everything visible',
-    description: 'Like the search of one source, over all sources that the caller can see. `source_types` limits them.',
-    body: schema.agentSearchSchema,
+    description:
+      'Like the search of one source, over all sources that the caller can see. `sources` and `source_types` limit them.',
+    body: schema.visibleSearchSchema,
     budget: bodyBudgets.map,
     responses: { 200: schema.searchResultSchema },
     handler: async ({ caller, body }) =>

@@ -246,6 +246,13 @@ const searchMembers = {
 
 export const searchSchema = strict(searchMembers);
 export const agentSearchSchema = strict({ ...searchMembers, source_types: texts });
+export const visibleSearchSchema = strict({
+  ...searchMembers,
+  source_types: texts,
+  sources: Type.Optional(
+    Type.Array(Type.String(), { minItems: 1, maxItems: 100, description: 'cso_…; only these sources.' }),
+  ),
+});
 
 const lineAndByteMembers = {
   start_line: Type.Integer(),

@@ -364,13 +364,16 @@ const quotaExceeded = 'QK001';
 
 /** The first text after all texts with the prefix, in code point order (UTF-8's byte order). */
 export function firstTextAfterPrefix(prefix: string): string | undefined {
-  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
-  for (let last = points.pop(); last !== undefined; last = points.pop()) {
-    if (last === 0x10ffff) continue;
-    const next = last === 0xd7ff ? 0xe000 : last + 1;
-    return String.fromCodePoint(...points, next);
+  let end = prefix.length;
+  // The last character that has a successor; what follows it is dropped.
+  for (;;) {
+    if (end === 0) return undefined;
+    const last = prefix.codePointAt(end - 2) ?? 0;
+    const point = last > 0xffff ? last : prefix.charCodeAt(end - 1);
+    end -= point > 0xffff ? 2 : 1;
+    if (point === 0x10ffff) continue;
+    return prefix.slice(0, end) + String.fromCodePoint(point === 0xd7ff ? 0xe000 : point + 1);
   }
-  return undefined;
 }
 
 function preconditionFailed(): AppError {

@@ -50,36 +50,66 @@ export async function startWatch(tx: Db, owner: KvOwner, keptSeconds: number): P
   return true;
 }
 
-/** Undefined when nothing is logged for the user. `after` undefined: only the position. */
-export async function readLog(
+/**
+ * The logs of these users, in their order; undefined where nothing is logged for a user. `after` undefined: only the
+ * position. `rowsMax` and `bytesMax` bound the changes of all logs together: what is beyond them is left for a later
+ * read, but at least one change is returned.
+ */
+export async function readLogs(
   db: Db,
-  owner: { appId: string; userId: string },
-  after: number | undefined,
+  appId: string,
+  reads: readonly { id: string; after: number | undefined }[],
   { rowsMax, bytesMax }: { rowsMax: number; bytesMax: number },
-): Promise<KvLog | undefined> {
-  const [watch] = await db<{ position: number; keptAfter: number }[]>`
-    select position, kept_after from kv_watches where app_id = ${owner.appId} and user_id = ${owner.userId}`;
-  if (watch === undefined) return undefined;
-  if (after === undefined || after === watch.position) return { position: watch.position, changes: [] };
-  // A position from the future was never given.
-  if (after < watch.keptAfter || after > watch.position) return { position: watch.position, changes: undefined };
-  const changes = await db<KvChange[]>`
-    select position, kind, key, entry_id, version, value, created_at, updated_at, expires_at from (
-      select c.position, c.kind, c.key, c.entry_id, c.version, coalesce(c.value, e.value) as value,
+): Promise<(KvLog | undefined)[]> {
+  const watches = await db<{ userId: string; position: number; keptAfter: number }[]>`
+    select user_id, position, kept_after from kv_watches
+    where app_id = ${appId} and user_id = any(${[...new Set(reads.map(({ id }) => id))]}::uuid[])`;
+  const watchOf = new Map(watches.map((watch) => [watch.userId, watch]));
+  const found = reads.map(({ id, after }, index) => ({ index, id, after, watch: watchOf.get(id) }));
+  const behind = found.flatMap(({ index, id, after, watch }) =>
+    watch !== undefined && after !== undefined && after >= watch.keptAfter && after < watch.position
+      ? [{ index, id, after }]
+      : [],
+  );
+  const changes = behind.length === 0 ? [] : await readChanges(db, appId, behind, { rowsMax, bytesMax });
+  const changesOf = Map.groupBy(changes, ({ index }) => index);
+  return found.map(({ index, after, watch }) => {
+    if (watch === undefined) return undefined;
+    const { position, keptAfter } = watch;
+    if (after === undefined || after === position) return { position, changes: [] };
+    // A position from the future was never given.
+    if (after < keptAfter || after > position) return { position, changes: undefined };
+    const own = changesOf.get(index) ?? [];
+    // Between the two statements the log may have grown and lost its oldest changes.
+    return { position, changes: own[0] === undefined || own[0].position === after + 1 ? own : undefined };
+  });
+}
+
+function readChanges(
+  db: Db,
+  appId: string,
+  reads: readonly { index: number; id: string; after: number }[],
+  { rowsMax, bytesMax }: { rowsMax: number; bytesMax: number },
+) {
+  const rowsEach = Math.max(1, Math.floor(rowsMax / reads.length));
+  return db<(KvChange & { index: number })[]>`
+    select index, position, kind, key, entry_id, version, value, created_at, updated_at, expires_at from (
+      select r.index, c.position, c.kind, c.key, c.entry_id, c.version, coalesce(c.value, e.value) as value,
         c.created_at, c.updated_at, c.expires_at,
-        sum(octet_length(coalesce(c.value, e.value, ''))) over (order by c.position)
+        sum(octet_length(coalesce(c.value, e.value, ''))) over (order by r.index, c.position)
           - octet_length(coalesce(c.value, e.value, '')) as bytes_before
-      from (select * from kv_changes
-        where app_id = ${owner.appId} and user_id = ${owner.userId} and position > ${after}
-        order by position limit ${rowsMax}) c
+      from unnest(
+        ${reads.map(({ index }) => index)}::int[],
+        ${reads.map(({ id }) => id)}::uuid[],
+        ${reads.map(({ after }) => after)}::bigint[]
+      ) r (index, user_id, after)
+      cross join lateral (select * from kv_changes
+        where app_id = ${appId} and user_id = r.user_id and position > r.after
+        order by position limit ${rowsEach}) c
       left join kv_entries e on c.kind = 'put' and c.value is null and e.app_id = c.app_id and e.user_id = c.user_id
         and e.key = c.key and e.id = c.entry_id and e.version = c.version) counted
     where bytes_before < ${bytesMax}
-    order by position`;
-  // Between the two statements the log may have grown and lost its oldest changes.
-  const [first] = changes;
-  if (first?.position !== after + 1) return { position: watch.position, changes: undefined };
-  return { position: watch.position, changes };
+    order by index, position`;
 }
 
 /** Ends logs that nobody has watched for a while. Returns how many. */

@@ -1,17 +1,17 @@
 import type { Database } from '../db/database.ts';
 import { isForeignKeyViolation } from '../db/database.ts';
-import type { LogSource } from '../http/sse.ts';
+import type { LogSource } from '../http/log-stream.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { targetOwner, userNotFound } from './owner.ts';
 import { presentChange } from './present.ts';
 import type { KvOwner } from './store.ts';
-import { readLog, renewWatch, startWatch } from './watch-store.ts';
+import { readLogs, renewWatch, startWatch } from './watch-store.ts';
 
 /** The kind of the log in notifications: the trigger kv_log names it. */
 export const kvTopic = 'kv';
 
-/** Changes per read of the log. */
-const readBounds = { rowsMax: 500, bytesMax: 1024 * 1024 };
+/** Changes per read, all its logs together. */
+const readBounds = { rowsMax: 1_000, bytesMax: 2 * 1024 * 1024 };
 /** A log is kept for at least this long after its last watch began. */
 const keptSecondsMin = 3_600;
 
@@ -19,11 +19,14 @@ const keptSecondsMin = 3_600;
 export function createKvWatch({ db, streamSecondsMax }: { db: Database; streamSecondsMax: number }) {
   const keptSeconds = Math.max(keptSecondsMin, 2 * streamSecondsMax);
   const source: LogSource = {
-    async readLog(appId, userId, after) {
-      const log = await readLog(db, { appId, userId }, after, readBounds);
-      if (log === undefined) return undefined;
-      const entries = log.changes?.map((change) => presentChange(userId, change));
-      return { position: log.position, entries };
+    readsMax: 500,
+    async readLogs(appId, reads) {
+      const logs = await readLogs(db, appId, reads, readBounds);
+      return logs.map((log, index) => {
+        if (log === undefined) return undefined;
+        const userId = reads[index]?.id ?? '';
+        return { position: log.position, entries: log.changes?.map((change) => presentChange(userId, change)) };
+      });
     },
     filterVisible: async (caller, ids) => ids.filter((id) => id === caller.userId),
   };

@@ -28,10 +28,10 @@ export function registerOrgRoutes(api: Api, deps: FileLinks & { orgs: OrgService
     },
     schema: orgSchema,
     present: (row: OrgRow) => presentOrg(deps, row),
-    create: { callers: operators, body: orgCreateSchema, budget: bodyBudgets.message, run: orgs.create },
+    create: { callers: operators, body: orgCreateSchema, budget: bodyBudgets.picture, run: orgs.create },
     list: { callers: everyCaller, query: Type.Object({ search: Type.Optional(Type.String()) }), run: orgs.list },
     get: { callers: everyCaller, run: orgs.get },
-    update: { callers: operators, body: orgUpdateSchema, budget: bodyBudgets.message, run: orgs.update },
+    update: { callers: operators, body: orgUpdateSchema, budget: bodyBudgets.picture, run: orgs.update },
     remove: { callers: operators, run: orgs.remove },
   });
 }

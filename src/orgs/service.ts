@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { Database } from '../db/database.ts';
+import type { Database, Db } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
 import { found, notFound } from '../errors.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
@@ -19,30 +19,35 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
     return row;
   }
 
-  /** A new logo is a new file. The old file, and with it its capability URL, is deleted in the same transaction. */
-  async function replaceLogo(caller: Caller, id: string, old: string | null, logo: PictureInput | null) {
-    if (logo !== null) {
-      const owned = { orgId: id, teamId: null, userId: null, agentId: null };
-      await files.writePicture(caller, 'logo', logo, owned, async (tx, file) => {
-        await store.setLogo(tx, caller, id, file.id);
-        if (old !== null) await files.remove(tx, caller.appId, old);
-      });
-    } else if (old !== null) {
-      await db.begin(async (tx) => {
-        await store.setLogo(tx, caller, id, null);
-        await files.remove(tx, caller.appId, old);
-      });
-    }
+  /**
+   * A transaction that writes the org with its logo: null removes it, undefined keeps it. A new logo is a new file. The
+   * old file, and with it its capability URL, is deleted.
+   */
+  function beginWithLogo(
+    caller: Caller,
+    org: { id: string; logoFileId: string | null },
+    logo: PictureInput | null | undefined,
+    write: (tx: Db) => Promise<void>,
+  ): Promise<void> {
+    const { id, logoFileId: old } = org;
+    return files.beginWithPicture(caller, 'logo', logo, async (tx, save) => {
+      await write(tx);
+      if (logo === undefined || (logo === null && old === null)) return;
+      await store.setLogo(tx, caller, id, await save({ orgId: id, teamId: null, userId: null, agentId: null }));
+      if (old !== null) await files.remove(tx, caller.appId, old);
+    });
   }
 
   return {
     get,
 
     async create(caller: Caller, input: Static<typeof orgCreateSchema>): Promise<store.OrgRow> {
-      if (input.logo) files.checkPicture('logo', input.logo);
       const id = newUuid();
-      await uniqueSlug(() => store.insertOrg(db, caller, { id, name: input.name, slug: input.slug ?? null }));
-      if (input.logo) await replaceLogo(caller, id, null, input.logo);
+      await uniqueSlug(() =>
+        beginWithLogo(caller, { id, logoFileId: null }, input.logo, (tx) =>
+          store.insertOrg(tx, caller, { id, name: input.name, slug: input.slug ?? null }),
+        ),
+      );
       return found(await store.findOrg(db, caller, id));
     },
 
@@ -51,10 +56,11 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
 
     async update(caller: Caller, id: string, input: Static<typeof orgUpdateSchema>): Promise<store.OrgRow> {
       const org = await get(caller, id);
-      if (input.logo) files.checkPicture('logo', input.logo);
-      if (input.name !== undefined || input.slug !== undefined)
-        await uniqueSlug(() => store.updateOrg(db, caller, org.id, input));
-      if (input.logo !== undefined) await replaceLogo(caller, org.id, org.logoFileId, input.logo);
+      await uniqueSlug(() =>
+        beginWithLogo(caller, org, input.logo, async (tx) => {
+          if (input.name !== undefined || input.slug !== undefined) await store.updateOrg(tx, caller, org.id, input);
+        }),
+      );
       return found(await store.findOrg(db, caller, org.id));
     },
 

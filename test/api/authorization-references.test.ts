@@ -147,6 +147,7 @@ const bases: Record<string, (caller: CallerName, member: string) => Promise<Base
     inPath('/knowledge_sources/:id/ingest', ownSource(caller)),
   'POST /api/v1/knowledge_sources/:source/ingest/batch': (caller) =>
     inPath('/knowledge_sources/:id/ingest/batch', ownSource(caller)),
+  'POST /api/v1/knowledge_search': () => ({ body: { query: 'text' } }),
   'PATCH /api/v1/knowledge_documents/:document': (caller) => inPath('/knowledge_documents/:id', ownDocument(caller)),
   'POST /api/v1/kv_increment': () => ({ body: { key: `count-${++names}` } }),
   'POST /api/v1/kv_batch': () => ({ body: { operations: [{ op: 'get', key: 'k' }] } }),

@@ -177,3 +177,24 @@ test('a range that begins beyond every file is 416, however large its numbers ar
     assert.deepEqual([answer.status, answer.headers.get('content-range')], [416, 'bytes */3'], range);
   }
 });
+
+test('a long string named data in free metadata is stored as given, however it arrives', async () => {
+  const source = await api<{ id: string }>('POST', '/api/v1/knowledge_sources', {
+    key,
+    body: { type: 'knowledge/documents', user: user.id },
+  });
+  const metadata = { data: 'm'.repeat(200_000), content: { data: 'n'.repeat(30_000) } };
+  const path = `/api/v1/knowledge_sources/${source.body.id}/ingest`;
+  const { body, status } = await api<{ id: string }>('POST', path, {
+    key,
+    body: { content: { data: 'x'.repeat(200_000) }, metadata },
+  });
+  assert.equal(status, 201);
+  let ended: { status: string; metadata: { document?: string } };
+  do ended = (await api<typeof ended>('GET', `/api/v1/knowledge_ingestions/${body.id}`, { key })).body;
+  while (!['succeeded', 'failed'].includes(ended.status));
+  const document = `/api/v1/knowledge_documents/${ended.metadata.document}`;
+  assert.deepEqual((await api<{ metadata: unknown }>('GET', document, { key })).body.metadata, metadata);
+  const withNul = { content: { data: 'a\0b' }, metadata: { content: { data: 'a\0b' } } };
+  await refused('metadata.content.data', 'POST', path, { body: withNul });
+});

@@ -275,6 +275,34 @@ function flip(file = ''): void {
   writeFileSync(file, bytes);
 }
 
+test('no name in a manifest leads out of the backup', async () => {
+  const manifest = await readManifest(openDirectory(whole));
+  writeFileSync(join(directory, 'outside'), 'A secret of another program.');
+  const outside = { name: '../outside', bytes: 28, sha256: '0'.repeat(64) };
+  const names = [
+    '../outside',
+    '/etc/passwd',
+    'rows/../../outside',
+    'rows/..',
+    '.',
+    'rows\\..\\..\\outside',
+    'rows//a',
+    '',
+  ];
+  const empty = await createEmpty();
+  for (const name of names) {
+    const from = join(directory, 'leading-out');
+    cpSync(whole, from, { recursive: true });
+    const { text, sum } = formatManifest({ ...manifest, secret: { ...outside, name } });
+    writeFileSync(join(from, 'manifest.json'), text);
+    writeFileSync(join(from, 'manifest.sha256'), sum);
+    const invalid = { name: 'Error', message: 'manifest.json is not a valid backup manifest.' };
+    await assert.rejects(verifyBackup(openDirectory(from), progress), invalid, name);
+    await assert.rejects(restore(from, empty), invalid, name);
+    rmSync(from, { recursive: true });
+  }
+});
+
 test('an interrupted restore keeps servers from starting, and completes when it is run again', async () => {
   const empty = await createEmpty();
   let puts = 0;

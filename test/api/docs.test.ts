@@ -33,6 +33,7 @@ const pages = [
   'docs/retries.md',
   'docs/cli.md',
   'docs/mcp.md',
+  'docs/agent-tools.md',
   'docs/self-hosting.md',
 ];
 /** What every other page continues from, as each of them says. */

@@ -140,3 +140,20 @@ function send(
     outgoing.end(body);
   });
 }
+
+test('a large body costs no new memory once one like it has arrived', async () => {
+  // Without a filename it is refused before anything is decoded.
+  const body = Buffer.from(JSON.stringify({ content_type: 'text/plain', data: 'A'.repeat(2.5 * mebibyte) }));
+  const headers = { 'x-api-key': app.secretKey };
+  const sendOne = async () => {
+    const request = begin('/api/v1/files', headers, body.length, 0);
+    request.send(body);
+    assert.match(await request.answered, /^HTTP\/1\.1 422 /);
+    request.destroy();
+    await waitUntil(() => held() === 0);
+  };
+  await sendOne();
+  const before = process.memoryUsage().arrayBuffers;
+  for (let n = 0; n < 6; n++) await sendOne();
+  assert.ok(process.memoryUsage().arrayBuffers - before < mebibyte);
+});

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { type Json, knowledgeOf } from '../support/knowledge.ts';
+import { modelRuns } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';
 
 /*
- *   MODEL_RUNS=100 MODEL_SEED=1 node test/run.ts test/api/knowledge-pull-model.test.ts
+ *   MODEL_TIMES=8 MODEL_SEED=1 node test/run.ts test/api/knowledge-pull-model.test.ts
  *
  * Random sites that change between pulls. After each pull the source is compared with a model of a crawl that starts
  * from nothing (but for pages that fail: they stay what they were), and the model with a new source's first pull.
@@ -163,8 +165,7 @@ const first = fc.record({
   kinds: fc.array(kind, { minLength: pagesCount, maxLength: pagesCount }),
   settings,
 });
-const runs = Number(process.env.MODEL_RUNS ?? 12);
-const seed = Number(process.env.MODEL_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const { numRuns: runs, seed = randomInt(2 ** 31) } = modelRuns(12);
 const steps = fc.array(fc.array(change, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 5 });
 
 test('after each pull of a site that changes, the source has what a crawl from nothing would find', async (t) => {

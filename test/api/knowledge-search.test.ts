@@ -146,6 +146,30 @@ test("explain returns the statistics, the terms and each hit's ranks", async () 
   assert.deepEqual((body.data[0]?.explain as Json | undefined)?.fulltext_rank, 1);
 });
 
+test('a search over several sources ranks them together and covers no other; one that is not visible is 422', async () => {
+  const [one, two, other] = [await app.createSource(org), await app.createSource(org), await app.createSource(org)];
+  await app.push(one, 'Glaciers carry boulders.');
+  await app.push(two, 'Glaciers carve valleys.');
+  await app.push(other, 'Glaciers of a source that nobody named.');
+  const search = (sources: unknown, caller = app) =>
+    caller.send<{ data: { source: string }[] } & ErrorBody>('POST', '/knowledge_search', {
+      query: 'glaciers',
+      sources,
+    });
+  const found = await search([one, two.replace('cso_', 'ksrc_'), one]);
+  assert.equal(found.status, 200);
+  assert.deepEqual(new Set(found.body.data.map((hit) => hit.source)), new Set([one, two]));
+
+  const stranger = knowledgeOf(server, { token: world.stranger.token });
+  const missing = `cso_${'0'.repeat(22)}`;
+  const refused = [await search([one, missing]), await search([one], stranger), await search([missing], stranger)];
+  for (const { status, body } of refused) {
+    assert.equal(status, 422);
+    assert.deepEqual(body.error.fields, [{ field: 'sources', message: 'not found' }]);
+  }
+  for (const sources of [[], ['agt_1'], 'all', [1]]) assert.equal((await search(sources)).status, 422);
+});
+
 test("an agent's search covers all that it owns and nothing else, and knows its lookup key", async () => {
   const agent = await server.provision.agent(world.app, { org: world.org });
   await server.db`update agents set lookup_key = 'librarian' where id = ${agent.uuid}`;

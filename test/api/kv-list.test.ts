@@ -171,5 +171,7 @@ test('the end of a prefix’s range is the next text in code point order', () =>
   assert.equal(firstTextAfterPrefix('a\ud7ff'), 'a\ue000');
   assert.equal(firstTextAfterPrefix('a\u{10ffff}'), 'b');
   assert.equal(firstTextAfterPrefix('a🪨'), 'a\u{1faa9}');
-  assert.equal(firstTextAfterPrefix('\u{10ffff}'), undefined);
+  assert.equal(firstTextAfterPrefix('\u{10ffff}'.repeat(2)), undefined);
+  assert.equal(firstTextAfterPrefix('🪨\u{10ffff}'), '\u{1faa9}');
+  assert.equal(firstTextAfterPrefix('x'.repeat(300_000)), `${'x'.repeat(299_999)}y`, 'a tool may send any length');
 });

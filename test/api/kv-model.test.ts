@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import { asDeveloper, startKv } from '../support/kv.ts';
+import { modelRuns } from '../support/rounds.ts';
 import type { ApiOptions } from '../support/server.ts';
 
 /*
@@ -45,7 +46,7 @@ const operations: fc.Arbitrary<Operation> = fc.oneof(
 
 test('any sequence of operations behaves like a map', async () => {
   await fc.assert(fc.asyncProperty(fc.array(operations, { minLength: 5, maxLength: 40 }), runSequence), {
-    numRuns: 25,
+    ...modelRuns(25),
     endOnFailure: true,
   });
 });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { sweepKv } from '../../src/kv/sweep.ts';
 import { EventStream, type StreamEvent } from '../support/event-stream.ts';
 import type { TestTenants } from '../support/provisioner.ts';
+import { modelRuns } from '../support/rounds.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../support/server.ts';
 
 let server: TestServer;
@@ -181,6 +182,38 @@ test('after ready nothing is missed, not even from active writers', async () => 
   }
 });
 
+test('many watches that resume together each receive all that they missed, in order', async () => {
+  const readers = await Promise.all(Array.from({ length: 5 }, () => server.provision.user(world.app)));
+  const open = async (token: string, lastEventId?: number) => {
+    const resumed: Record<string, string> = lastEventId === undefined ? {} : { 'last-event-id': String(lastEventId) };
+    const headers = { authorization: `Bearer ${token}`, ...resumed };
+    const stream = await EventStream.open(`${server.baseUrl}/api/v1/kv_watch`, headers);
+    return { stream, position: (await stream.take()).data.position as number };
+  };
+  const keys = Array.from({ length: 300 }, (_, n) => `key-${String(n).padStart(3, '0')}`);
+  const left = await Promise.all(
+    readers.map(async ({ token }) => {
+      const { stream, position } = await open(token);
+      stream.close();
+      for (let at = 0; at < keys.length; at += 100) {
+        const operations = keys.slice(at, at + 100).map((key) => ({ op: 'put', key, value: key }));
+        const written = await server.api('POST', '/api/v1/kv_batch', { token, body: { operations } });
+        assert.equal(written.status, 200);
+      }
+      return { token, position };
+    }),
+  );
+  const resumed = await Promise.all(left.map(({ token, position }) => open(token, position)));
+  for (const { stream } of resumed) {
+    const events = await takeAll(stream, keys.length);
+    assert.deepEqual(
+      events.map(({ data }) => data.key),
+      keys,
+    );
+    stream.close();
+  }
+});
+
 test('a watch ends when its user is deleted, and there is none of a user that the caller does not see', async () => {
   const key = { 'x-api-key': world.app.secretKey };
   const stream = await EventStream.open(`${server.baseUrl}/api/v1/kv_watch?user=${alice.id}`, key);
@@ -227,7 +260,7 @@ const steps: fc.Arbitrary<Step> = fc.record({
 test('replaying a watch, with reconnections, gives the entries of the list', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(steps, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 8 }), replay),
-    { numRuns: 15, endOnFailure: true },
+    { ...modelRuns(15), endOnFailure: true },
   );
 });
 

@@ -5,6 +5,7 @@ import { graphOf } from '../support/automations.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { knowledgeOf } from '../support/knowledge.ts';
 import { type ErrorBody, startTestServer } from '../support/server.ts';
+import { uploadHeaders } from '../support/uploads.ts';
 
 /* The tools that change files, sources and runs, by the official client. */
 
@@ -86,6 +87,19 @@ test('text and files are stored, read in parts, ingested and found', async () =>
   const own = await knowledgeOf(server, { key: otherApp.secretKey }).createSource({ user: stranger.id });
   const asStranger = await connect({ token: stranger.token });
   await refused(asStranger, 'ingest', { source: own, file: stored.file }, 'invalid_parameters', 'file');
+});
+
+test('unfinished uploads are listed to those who see them', async () => {
+  const begun = await api('POST', '/api/v1/uploads', {
+    token: member.token,
+    headers: uploadHeaders({ filename: 'a.bin', content_type: 'application/octet-stream' }),
+  });
+  assert.equal(begun.status, 201, begun.text);
+  const { uploads } = (await ok(asMember, 'list_uploads', {})) as { uploads: Structured[] };
+  assert.deepEqual([uploads.length, uploads[0]?.filename, uploads[0]?.stored, uploads[0]?.size], [1, 'a.bin', 0, 1]);
+  const asStranger = await connect({ token: stranger.token });
+  assert.deepEqual((await ok(asStranger, 'list_uploads', {})).uploads, []);
+  await refused(asMember, 'list_uploads', { page: 0 }, 'invalid_parameters', 'page');
 });
 
 test('runs are signalled, cancelled and retried', async () => {

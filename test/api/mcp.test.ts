@@ -117,6 +117,7 @@ test('both kinds of the protocol are spoken, with the same tools', async () => {
       'list_documents',
       'list_invocable_automations',
       'list_knowledge_sources',
+      'list_uploads',
       'read_document',
       'read_extraction',
       'read_file',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import fc from 'fast-check';
 import { type FileBody, pixel } from '../support/files.ts';
+import { modelRuns } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';
 
 /*
@@ -304,7 +305,7 @@ async function runOperations(operations: Operation[]): Promise<void> {
 
 test('files and key-value entries follow the model of the rules, for any caller and any order of operations', async () => {
   await fc.assert(fc.asyncProperty(fc.array(operation, { minLength: 40, maxLength: 100 }), runOperations), {
-    numRuns: 15,
+    ...modelRuns(15),
     interruptAfterTimeLimit: 90_000,
   });
 });

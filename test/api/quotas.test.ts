@@ -91,6 +91,31 @@ test('nothing is left of a file that was refused', async () => {
   for await (const { key } of server.services.blobs.list()) assert.ok(!key.startsWith(app.app.uuid), key);
 });
 
+test('an agent or an org is written with its picture or not at all', async () => {
+  const app = await bounded({ file_bytes: 10 });
+  const key = app.secretKey;
+  const picture = { data: Buffer.alloc(11).toString('base64'), filename: 'p.png', mime_type: 'image/png' };
+  const small = { ...picture, data: '' };
+  for (const [path, member] of [
+    ['/api/v1/agents', 'profile_picture'],
+    ['/api/v1/orgs', 'logo'],
+  ] as const) {
+    const list = async () => (await api<{ data: { name: string }[] }>('GET', path, { key })).body.data;
+    const before = await list();
+    const refused = await api<ErrorBody>('POST', path, { key, body: { name: 'New', [member]: picture } });
+    assert.deepEqual([refused.status, refused.body.error.code], [422, 'quota_exceeded']);
+    assert.deepEqual(await list(), before);
+    const made = await api<{ id: string }>('POST', path, { key, body: { name: 'Old', [member]: small } });
+    assert.equal(made.status, 201, made.text);
+    const change = { name: 'Changed', [member]: picture };
+    assert.equal((await api('PATCH', `${path}/${made.body.id}`, { key, body: change })).status, 422);
+    const after = await api<Record<string, unknown>>('GET', `${path}/${made.body.id}`, { key });
+    assert.equal(after.body.name, 'Old');
+    assert.ok(after.body[member], 'the picture stays');
+  }
+  assert.equal((await db`select 1 from doomed_blobs where app_id = ${app.app.uuid}`).length, 0);
+});
+
 test('many concurrent uploads never exceed the quota, and use all of it', async () => {
   const app = await bounded({ file_bytes: 1_000 });
   const answers = await Promise.all(Array.from({ length: 30 }, () => upload(app.secretKey, 100)));

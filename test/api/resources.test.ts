@@ -313,3 +313,23 @@ test('a picture must be declared an image, its data be base64; null removes it',
   assert.deepEqual([bare.status, bare.body.profile_picture], [200, undefined]);
   assert.equal((await fetch(made.profile_picture?.url ?? '')).status, 404);
 });
+
+test('a picture of megabytes is stored byte for byte, and a wrong one creates nothing', async () => {
+  const bytes = Buffer.concat([pixel, Buffer.alloc(2_000_000, 'picture')]);
+  const picture = { data: bytes.toString('base64'), filename: 'p.png', mime_type: 'image/png' };
+  for (const [path, member] of [
+    ['/agents', 'profile_picture'],
+    ['/orgs', 'logo'],
+  ] as const) {
+    const made = await post<Made & Record<string, { url: string }>>(path, { name: 'Pictured', [member]: picture });
+    const served = await fetch(made[member]?.url ?? '');
+    assert.ok(Buffer.from(await served.arrayBuffer()).equals(bytes), path);
+    const total = async () =>
+      (await api<{ total_entries: number }>('GET', `/api/v1${path}`, { key })).body.total_entries;
+    const before = await total();
+    const wrong = { ...picture, data: `${picture.data.slice(0, -4)}a_-b` };
+    const refused = await api<ErrorBody>('POST', `/api/v1${path}`, { key, body: { name: 'None', [member]: wrong } });
+    assert.deepEqual([refused.status, refused.body.error.fields[0]?.field], [422, `${member}.data`]);
+    assert.equal(await total(), before);
+  }
+});

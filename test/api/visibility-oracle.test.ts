@@ -18,6 +18,7 @@ import {
   ownedVisible,
 } from '../../src/tenancy/visible.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { modelRuns } from '../support/rounds.ts';
 
 /*
  * src/tenancy/visible.ts says who sees what twice, as rules over one row and as SQL conditions. Over random tenants, each
@@ -129,7 +130,7 @@ test('rules and SQL conditions agree on who sees what', { timeout: 120_000 }, as
           );
       }
     }),
-    { numRuns: 12, endOnFailure: true },
+    { ...modelRuns(12), endOnFailure: true },
   );
   // A world in which nobody sees anything would agree as well.
   for (const [what, count] of Object.entries(seen)) assert.ok(count > 100, `${what}: ${count}`);

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { ConsoleTest, pdfShown } from '../support/browser.ts';
 import { chart, loadApp } from '../support/console.ts';
 import { pdf } from '../support/documents.ts';
-import { offsetType, tus } from '../support/uploads.ts';
+import { metadataOf, offsetType, tus } from '../support/uploads.ts';
 
 const it = await ConsoleTest.start();
 after(() => it.close());
@@ -125,6 +125,26 @@ test('an upload that ends while another page is open is shown there, and in the 
   await page.getByRole('list', { name: 'Uploads' }).getByRole('link', { name: 'slow.txt' }).waitFor();
   await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Files' }).click();
   await page.locator('table.list').getByRole('link', { name: 'slow.txt' }).waitFor();
+});
+
+test('an upload that stopped half-way is listed with what has arrived, and can be deleted', async () => {
+  const made = await it.server.api('POST', '/api/v1/uploads', {
+    key: app.secretKey,
+    headers: {
+      ...tus,
+      ...offsetType,
+      'upload-length': '4096',
+      'upload-metadata': metadataOf({ filename: 'film.mp4', content_type: 'video/mp4' }),
+    },
+    body: Buffer.alloc(1024),
+  });
+  assert.equal(made.status, 201, made.text);
+  const page = await it.openAsDeveloper(app, '/console/files');
+  const unfinished = page.getByRole('region', { name: 'Unfinished uploads' });
+  await unfinished.getByText('1.0 KiB of 4.0 KiB').waitFor();
+  await unfinished.getByRole('button', { name: 'Delete film.mp4' }).click();
+  await page.getByRole('button', { name: 'Delete the upload' }).click();
+  await unfinished.waitFor({ state: 'detached' });
 });
 
 test('an upload shows its progress and can be stopped', async () => {

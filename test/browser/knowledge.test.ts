@@ -82,6 +82,13 @@ test('a source is created, filled, browsed and searched, and each hit explains i
     .first()
     .waitFor();
   await it.picture(page, 'knowledge-search');
+  const sourcePage = page.url();
+  await page.goto('/console/knowledge');
+  await page.getByRole('link', { name: 'Search everything' }).click();
+  await page.getByLabel('Question or words').fill('when do fishing boats land their catch');
+  await page.getByRole('button', { name: 'Search' }).click();
+  await hits.getByRole('link', { name: 'Fish market' }).first().waitFor();
+  await page.goto(sourcePage);
   await page.getByLabel('Mode').selectOption('fulltext');
   await page.getByLabel('Filter').fill('{"year": {"lt": 2000}}');
   await page.getByRole('button', { name: 'Search' }).click();

@@ -172,6 +172,16 @@ test('threads take messages; files are downloaded under their name, and never ov
   const again = await quarry(['files', 'download', 'report.txt'], { cwd: directory });
   assert.deepEqual([again.code, again.stderr], [2, 'report.txt already exists.\n']);
   assert.equal((await quarry(['files', 'download', 'report.txt', '--out', '-'])).stdout, 'Text.');
+  // Another person's name for a file neither leads out of the directory nor commands the terminal.
+  const hostile = '../\u001b]0;title\u0007\u001b[2Jx.txt';
+  const sent = await post('/files', { filename: hostile, content_type: 'text/plain', data: 'VGV4dC4=' });
+  const written = await quarry(['files', 'download', sent.id], { cwd: directory });
+  assert.equal(written.code, 0, written.stderr);
+  assert.equal(readFileSync(join(directory, '..--]0;title--[2Jx.txt'), 'utf8'), 'Text.');
+  assert.doesNotMatch(written.stderr, /(?!\n)\p{Cc}/u);
+  const refused = await quarry(['files', 'download', hostile], { cwd: directory });
+  assert.equal(refused.code, 2);
+  assert.doesNotMatch(refused.stderr, /(?!\n)\p{Cc}/u);
   const url = await run('files', 'upload-url', ['b.txt', 'text/plain'], { expires_in: 60 });
   assert.match(url.printed, /^http:/);
 });

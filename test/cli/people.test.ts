@@ -341,7 +341,7 @@ test('wrong use exits with 2 and says what to do; nothing is sent', async () => 
     [['runs', 'invoke', 'greet', '--payload', 'nope'], /JSON object/],
     [['kv', 'get'], /missing required argument/],
     [['kv', 'get', 'x', '--url', 'ftp://example.com'], /http or https/],
-    [['kv', 'get', 'x', '--key', 'two words of it'], /not a credential or id/],
+    [['kv', 'get', 'x', '--key', 'two words of it'], /not a credential/],
     [['search', 'cso_x', 'q', '--wrong'], /unknown option/],
   ];
   for (const [args, words] of cases) {

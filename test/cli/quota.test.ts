@@ -51,9 +51,14 @@ test('the operator sets and removes the limit of an app while the server runs', 
 });
 
 test('an unknown app or an invalid limit is an error', () => {
-  assert.deepEqual(quarry('quota', 'garbage'), { code: 2 });
+  assert.deepEqual(quarry('quota', 'garbage'), { code: 1 });
   assert.deepEqual(quarry('quota', `dap_${'0'.repeat(22)}`), { code: 1 });
   assert.deepEqual(quarry('quota', app, '--pages', '-5'), { code: 2 });
+});
+
+test('an app is named by its id or its name', () => {
+  assert.deepEqual(quarry('quota', 'my APP'), quarry('quota', app));
+  assert.deepEqual(quarry('quota', 'nobody'), { code: 1 });
 });
 
 test('fsck finds the books in order', () => {

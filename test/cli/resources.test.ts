@@ -6,7 +6,8 @@ import { after, test } from 'node:test';
 import { formatMembers, formatTable } from '../../src/cli/table.ts';
 import { graphOf } from '../support/automations.ts';
 import { type CommandOptions, runQuarry } from '../support/command.ts';
-import { startTestServer } from '../support/server.ts';
+import { sendRequest, startTestServer } from '../support/server.ts';
+import { uploadHeaders } from '../support/uploads.ts';
 
 /* `quarry <kind> list|get|create|delete` and `quarry runs …`, with names in place of ids, as the real program. */
 
@@ -107,7 +108,58 @@ test('names stand for ids wherever a command takes one', async () => {
   assert.match(found, /^1\. refunds\.md .*\n {3}# Refunds\n\n {3}\| Days \|\n {3}\|[ -]+\|\n {3}\| 5 +\|\n\n$/);
   assert.equal(await ok(['search', 'seeker', 'refunds']), found);
   const nobody = await quarry(['search', 'nothing', 'refunds']);
-  assert.deepEqual([nobody.code, nobody.stderr], [1, '404: No source or agent is called "nothing".\n']);
+  assert.equal(nobody.code, 1);
+  assert.match(nobody.stderr, /^404: No source or agent is called "nothing"\. To search everything, put the whole/);
+});
+
+test('search without a source searches everything visible', async () => {
+  const text = join(directory, 'penguins.md');
+  writeFileSync(text, 'Emperor penguins breed in winter.');
+  await ok(['sources', 'create', 'knowledge/documents', '--user', member.id, '--set', 'metadata={"name":"Birds"}']);
+  await ok(['ingest', 'birds', text]);
+  assert.match(await ok(['search', 'where do penguins breed']), /^1\. penguins\.md .*\n {3}Emperor penguins/);
+  const [source] = (await json<{ data: { id: string }[] }>(['sources', 'list'])).data;
+  const wordless = await quarry(['search', source?.id ?? '']);
+  assert.equal(wordless.code, 2);
+  assert.match(wordless.stderr, /^What should be searched in cso_\w+\?/);
+});
+
+test('unfinished uploads are listed, shown and deleted', async () => {
+  const created = await sendRequest(baseUrl, 'POST', '/api/v1/uploads', {
+    key: app.secretKey,
+    headers: { ...uploadHeaders({ filename: 'film.mp4', content_type: 'video/mp4' }), 'upload-length': '5000' },
+  });
+  assert.equal(created.status, 201, created.text);
+  const { data } = await json<{ data: { id: string; offset: number; length: number }[] }>(['uploads', 'list']);
+  assert.deepEqual([data.length, data[0]?.offset, data[0]?.length], [1, 0, 5000]);
+  assert.equal((await json(['uploads', 'get', 'film.mp4'])).id, data[0]?.id);
+  assert.equal((await quarry(['uploads', 'delete', 'film.mp4'])).stderr, `Deleted ${data[0]?.id}.\n`);
+  assert.equal((await json<{ data: [] }>(['uploads', 'list'])).data.length, 0);
+});
+
+test('an app and a sandbox are named by their names', async () => {
+  const named = async (path: string, token: string, name: string, headers = {}) => {
+    const made = await sendRequest<{ id: string }>(baseUrl, 'POST', path, { token, headers, body: { name } });
+    assert.equal(made.status, 201, made.text);
+    return made.body.id;
+  };
+  const token = app.developerToken;
+  const shop = await named('/protected/api/v1/developer/apps', token, 'Größter Shop');
+  const sandbox = await named('/api/v1/sandboxes', token, 'Dress rehearsal', { 'x-app': shop });
+  const developer = { QUARRY_API_KEY: '', QUARRY_TOKEN: token, QUARRY_APP: 'größter shop' };
+  const there = [...['token', 'key', '--json'], ...['--sandbox', 'dress rehearsal']];
+  const env = { QUARRY_DATA_DIR: join(directory, 'no-data'), QUARRY_API_URL: baseUrl, ...developer };
+  const run = async (args: string[]) => {
+    const ran = await runQuarry(args, { env });
+    assert.equal(ran.code, 0, ran.stderr);
+    return JSON.parse(ran.stdout) as { app?: string; sandbox?: string };
+  };
+  const inSandbox = await run(there);
+  const byOption = await run(['token', 'key', '--json', '--in-sandbox', 'Dress rehearsal']);
+  const who = await run(['whoami', '--json', '--sandbox', 'Dress rehearsal']);
+  for (const each of [inSandbox, byOption, who]) assert.deepEqual([each.app, each.sandbox], [shop, sandbox]);
+  const wrong = await runQuarry(['token', 'keys', '--sandbox', 'none'], { env });
+  assert.deepEqual([wrong.code, wrong.stderr], [1, '404: No sandbox has the name "none".\n']);
 });
 
 test('runs are listed, signalled, cancelled and retried', async () => {

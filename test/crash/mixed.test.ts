@@ -8,6 +8,7 @@ import { findCluster } from '../../src/db/embedded.ts';
 import { findPostmaster } from '../../src/db/postmaster.ts';
 import { runQuarry } from '../support/command.ts';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
+import { createRandom } from '../support/rounds.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
 
 /*
@@ -94,15 +95,4 @@ function descendantsOf(pid: number): number[] {
 
 function commandOf(pid: number): string {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-}
-
-/** Numbers from 0 to 1 that a seed repeats (mulberry32). */
-function createRandom(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -19,7 +19,8 @@ import { openTcpProxy } from '../support/tcp-proxy.ts';
  */
 const watchersMax = Number(process.env.CRASH_WATCHERS ?? 24);
 const secondsMax = Number(process.env.CRASH_SECONDS ?? 4);
-const killsMin = 4;
+/** Each process is killed once. */
+const killsMin = 2;
 const killEverySeconds = secondsMax / Math.min(60, Math.max(killsMin, secondsMax / 10));
 /** Mean time until a watcher drops its connection by itself. */
 const dropSeconds = Math.max(2, secondsMax / 20);

@@ -21,10 +21,14 @@ type SweepOptions = {
   outside: Outside;
   /** Sends one of every so many requests; 1 sends all. */
   oneOf: number;
+  /** Which of them: the first, unless given. */
+  seed?: number;
 };
 
 type SweepReport = {
   requests: number;
+  /** How many there would be with `oneOf` 1. */
+  possible: number;
   /** The number of responses by status. */
   statuses: Record<string, number>;
   /** Operations and MCP tools for which no request succeeded. Deletions have no content that could be checked. */
@@ -51,7 +55,7 @@ const hangMs = 20_000;
 const problemsMax = 200;
 
 /** Sends every parameter and member of every operation with every awkward value. */
-export async function sweepApi({ server, outside, oneOf }: SweepOptions): Promise<SweepReport> {
+export async function sweepApi({ server, outside, oneOf, seed = 0 }: SweepOptions): Promise<SweepReport> {
   const document = (await server.api<ApiDocument>('GET', '/openapi.json')).body;
   const fits = createFit(document);
   const checkMcp = createMcpCheck();
@@ -59,6 +63,7 @@ export async function sweepApi({ server, outside, oneOf }: SweepOptions): Promis
   const tools = await listTools(server, things);
   const report: SweepReport = {
     requests: 0,
+    possible: 0,
     statuses: {},
     neverSucceeded: [],
     slowestMs: 0,
@@ -66,7 +71,11 @@ export async function sweepApi({ server, outside, oneOf }: SweepOptions): Promis
     problems: [],
   };
   const succeeded = new Set<string>();
-  const cases = choose(() => casesOf(document, things, tools), oneOf);
+  const list = () => {
+    report.possible = 0;
+    return count(casesOf(document, things, tools), report);
+  };
+  const cases = choose(list, oneOf, seed);
   const work = async () => {
     for (const each of cases) {
       if (report.problems.length >= problemsMax) return;
@@ -101,10 +110,17 @@ export async function sweepApi({ server, outside, oneOf }: SweepOptions): Promis
 }
 
 /** The plain request of each operation, while nothing has changed, and then one of every so many awkward ones. */
-function* choose(list: () => Generator<Case>, oneOf: number): Generator<Case> {
+function* choose(list: () => Generator<Case>, oneOf: number, seed: number): Generator<Case> {
   for (const each of list()) if (each.isPlain) yield each;
-  let index = 0;
+  let index = oneOf - (seed % oneOf);
   for (const each of list()) if (!each.isPlain && index++ % oneOf === 0) yield each;
+}
+
+function* count(cases: Generator<Case>, report: SweepReport): Generator<Case> {
+  for (const each of cases) {
+    report.possible += 1;
+    yield each;
+  }
 }
 
 type Outcome = { status: number; type: string; text: string };

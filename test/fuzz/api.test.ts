@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
 import { after, test } from 'node:test';
 import { startSite } from '../support/fixture-site.ts';
 import { startProvider } from '../support/oidc-provider.ts';
 import { startTestServer } from '../support/server.ts';
 import { sweepApi } from './api-sweep.ts';
 
-/** Sends one of every so many requests; `npm run fuzz -- --api` sends them all. */
+/** Sends one of every so many requests, others with each seed; `npm run fuzz -- --api` sends them all. */
 const oneOf = Number(process.env.FUZZ_API_ONE_OF ?? 25);
+const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 
 const server = await startTestServer({
   logLevel: 'silent',
@@ -22,8 +24,10 @@ after(async () => {
   await provider.close();
 });
 
-test('for any value of a parameter or member, no request ends in a 5xx or hangs, and every response fits its schema', async () => {
-  const report = await sweepApi({ server, outside: { origin: site.origin, provider }, oneOf });
+test('for any value of a parameter or member, no request ends in a 5xx or hangs, and every response fits its schema', async (context) => {
+  context.diagnostic(`repeat with FUZZ_SEED=${seed} FUZZ_API_ONE_OF=${oneOf}`);
+  const report = await sweepApi({ server, outside: { origin: site.origin, provider }, oneOf, seed });
+  context.diagnostic(`${report.requests} of ${report.possible} requests, slowest ${report.slowestMs} ms`);
   console.log(JSON.stringify(report, undefined, 2));
   assert.deepEqual(report.problems, []);
   assert.deepEqual(report.neverSucceeded, []);

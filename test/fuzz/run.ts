@@ -4,7 +4,8 @@
  * response is a 5xx, is missing or does not match its schema.
  *
  * Without it: sends damaged files of every format to the parser pool and reports the outcomes.
- *   npm run fuzz -- [--files 500] [--seed 1] [--deadline-ms 30000] [--memory-mb 512] [FILE…]
+ *   npm run fuzz -- [--files 500 | --each 20] [--seed 1] [--deadline-ms 30000] [--memory-mb 512] [FILE…]
+ * `--each` is the number of damaged copies of every sample; without FILE, there is at least one of every format.
  * Fails when a file takes longer than the deadline, when the pool's own process grows, or when an outcome is neither
  * a document nor a ParseError.
  */
@@ -23,6 +24,7 @@ const { values, positionals } = parseArgs({
   options: {
     api: { type: 'boolean', default: false },
     files: { type: 'string', default: '500' },
+    each: { type: 'string' },
     seed: { type: 'string', default: '1' },
     'deadline-ms': { type: 'string', default: '30000' },
     'memory-mb': { type: 'string', default: '512' },
@@ -42,15 +44,17 @@ function sweepWholeApi(): void {
 async function fuzzParsers(): Promise<void> {
   const pictures = await samplePictures();
   const own = positionals.map((path) => ({ filename: basename(path), bytes: readFileSync(path) }));
+  const documents = [...sampleDocuments(), ...(await sampleScans()), ...own, ...pictures];
   const report = await fuzz({
-    documents: [...sampleDocuments(), ...(await sampleScans()), ...own, ...pictures],
+    documents,
     pictures: pictures.length,
-    files: Number(values.files),
+    files: values.each === undefined ? Number(values.files) : Number(values.each) * documents.length,
     seed: Number(values.seed),
     deadlineMs: Number(values['deadline-ms']),
     memoryMb: Number(values['memory-mb']),
     log: createLogger('silent'),
   });
-  console.log(JSON.stringify(report, undefined, 2));
+  console.log(JSON.stringify({ samples: documents.length, seed: Number(values.seed), ...report }, undefined, 2));
+  console.log(`ℹ ${report.files} files, ${documents.length} samples, slowest ${report.slowestMs} ms`);
   if (report.problems.length > 0) process.exitCode = 1;
 }

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { installAgentTools } from './agent-tools.ts';
 import { projectRoot, readProjectFile } from './source.ts';
 
 /** A fenced block of a page. */
@@ -44,13 +45,15 @@ export function stepsOf(blocks: Block[]): Step[] {
 export function createClone(directory: string, credentials: object): void {
   mkdirSync(join(directory, 'data', 'try'), { recursive: true });
   writeFileSync(join(directory, 'data', 'credentials.json'), JSON.stringify(credentials));
-  for (const name of ['bin', 'migrations', 'src']) symlinkSync(join(projectRoot, name), join(directory, name));
+  for (const name of ['bin', 'clients', 'migrations', 'src'])
+    symlinkSync(join(projectRoot, name), join(directory, name));
   // Without `bin`, and with the command where npx looks first: among links, it tries to install the clone itself.
   const { bin: _bin, ...manifest } = JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8'));
   writeFileSync(join(directory, 'package.json'), JSON.stringify(manifest));
   linkAll(join(projectRoot, 'node_modules'), join(directory, 'node_modules'), '.bin');
   linkAll(join(projectRoot, 'node_modules', '.bin'), join(directory, 'node_modules', '.bin'), 'quarry');
   symlinkSync(join(projectRoot, 'bin', 'quarry.js'), join(directory, 'node_modules', '.bin', 'quarry'));
+  installAgentTools(join(directory, 'node_modules'));
   const commands = join(directory, 'node_modules', quickCommands);
   mkdirSync(commands);
   writeFileSync(join(commands, 'npx'), quickNpx(directory), { mode: 0o755 });

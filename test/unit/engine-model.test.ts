@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { checkGraph } from '../../src/automations/definitions/graph.ts';
 import { decide } from '../../src/automations/engine/decide.ts';
 import { foldJournal } from '../../src/automations/engine/fold.ts';
+import { modelRuns } from '../support/rounds.ts';
 import { Simulation } from './support/simulation.ts';
 
 type Node = Record<string, unknown>;
@@ -103,7 +104,7 @@ test('any graph under any interleaving, with crashes anywhere, keeps the promise
       }
       checkJournal(run);
     }),
-    { numRuns: 300 },
+    modelRuns(300),
   );
 });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, IncomingMessage, request, type Server, ServerResponse } from 'node:http';
+import { type AddressInfo, Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Database } from '../../src/db/database.ts';
@@ -228,3 +228,32 @@ test('a stream ends when it has been open for as long as it may, and no heartbea
   streams.closeAllConnections();
   streams.close();
 });
+
+test('the streams of an app with many changes leave every other app its turn', async () => {
+  const busy = new StreamHub({ listenDatabase, log: createLogger('silent'), streamSecondsMax: 60 });
+  const loadedApps: string[] = [];
+  busy.register('thing', {
+    filterVisible: async (_caller, ids) => [...ids],
+    event: 'changed',
+    async load(appId, ids) {
+      loadedApps.push(appId);
+      await nextTurn();
+      return ids.map((id) => ({ id, version: 1, data: 'x', ended: true }));
+    },
+  });
+  await busy.start();
+  for (let n = 0; n < 3_000; n++) openUnread(busy, 'many', `/${n}`);
+  openUnread(busy, 'few', '/a');
+  while (busy.size > 0) await nextTurn();
+  assert.deepEqual(loadedApps.slice(0, 3), ['many', 'few', 'many']);
+  await busy.close();
+});
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A stream whose response is connected to nothing. */
+function openUnread(streams: StreamHub, appId: string, id: string): void {
+  const incoming = Object.assign(new IncomingMessage(new Socket()), { method: 'GET' });
+  const reply = { raw: new ServerResponse(incoming), hijack() {}, getHeaders: () => ({}) };
+  streams.open(incoming as unknown as FastifyRequest, reply as unknown as FastifyReply, 'thing', appId, id);
+}

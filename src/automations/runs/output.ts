@@ -1,5 +1,5 @@
 import type { Database } from '../../db/database.ts';
-import type { LogSource } from '../../http/sse.ts';
+import type { Log, LogSource } from '../../http/log-stream.ts';
 import type { Logger } from '../../log.ts';
 import { filterVisibleRuns } from '../definitions/store.ts';
 import type { GenerationAttempt } from '../nodes/kind.ts';
@@ -71,16 +71,19 @@ export class OutputWriter {
 
 /** How streams show the texts of a run: all that is kept, then each part as it is written. Ends with the run. */
 export function outputLog(db: Database): LogSource {
+  async function readParts(run: { appId: string; id: string }, after = 0): Promise<Log | undefined> {
+    const output = await readOutput(db, run, after);
+    if (output === undefined) return undefined;
+    const { position, rows, keptAfter, status } = output;
+    const isKept = after >= keptAfter && after <= position;
+    return { position, entries: isKept ? rows.map(presentPart) : undefined, ended: isTerminal({ status }) };
+  }
+
   return {
     from: 0,
     endsWith: 'run',
-    async readLog(appId, id, after = 0) {
-      const output = await readOutput(db, { appId, id }, after);
-      if (output === undefined) return undefined;
-      const { position, rows, keptAfter, status } = output;
-      const isKept = after >= keptAfter && after <= position;
-      return { position, entries: isKept ? rows.map(presentPart) : undefined, ended: isTerminal({ status }) };
-    },
+    readsMax: 1,
+    readLogs: (appId, reads) => Promise.all(reads.map(({ id, after }) => readParts({ appId, id }, after))),
     async filterVisible(caller, ids) {
       const visible = await filterVisibleRuns(db, caller, ids);
       const runs = await findRuns(db, caller.appId, visible);

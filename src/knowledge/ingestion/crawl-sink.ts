@@ -114,7 +114,10 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       if (!ingestion) return false;
       const stats = { ...emptyStats(), ...ingestion.stats };
       if (!(await write(tx, crawl, batch, stats))) return false;
-      await store.setStats(tx, crawl.appId, crawl.id, stats);
+      const { discovered, done, failed } = batch.progress;
+      const total = Math.min(discovered, crawl.settings.maxPages);
+      const progress = { pages_read: Math.min(done + failed, total), pages_total: total };
+      await store.setStats(tx, crawl.appId, crawl.id, { ...stats, progress });
       return true;
     },
 
@@ -122,7 +125,8 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       const ingestion = await store.lockRunning(tx, crawl.appId, crawl.id);
       if (!ingestion) return;
       const { appId, sourceId } = keyOf(crawl);
-      const stats: Stats = { ...emptyStats(), ...ingestion.stats };
+      const { progress: _progress, ...counted } = ingestion.stats;
+      const stats: Stats = { ...emptyStats(), ...counted };
       if (verdict.state === 'done')
         for (const id of await listUnseenDocuments(tx, appId, sourceId, crawl.id))
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;

@@ -4,7 +4,7 @@ import type { Database } from '../../db/database.ts';
 import { invalidField } from '../../errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { getPathAgent } from '../../tenancy/references.ts';
-import type { agentSearchSchema, searchSchema } from '../schema.ts';
+import type { agentSearchSchema, searchSchema, visibleSearchSchema } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import { sourceVisible } from '../sources/store.ts';
 import { compileFilter } from './filter.ts';
@@ -63,9 +63,14 @@ export function createSearchService(deps: {
       return run(caller, db`s.agent_id = ${agent.id} and ${ofTypes(input)}`, input);
     },
 
-    /** Every source that the caller can see. */
-    searchVisible(caller: Caller, input: Static<typeof agentSearchSchema>): Promise<SearchResult> {
-      return run(caller, ofTypes(input), input);
+    /** Every source that the caller can see, or those that are named. */
+    async searchVisible(caller: Caller, input: Static<typeof visibleSearchSchema>): Promise<SearchResult> {
+      const ids = input.sources && (await sources.resolve(caller, 'sources', input.sources));
+      return run(
+        caller,
+        ids === undefined ? ofTypes(input) : db`s.id = any(${ids}::uuid[]) and ${ofTypes(input)}`,
+        input,
+      );
     },
   };
 }

@@ -53,6 +53,13 @@ export function createSourceService({ db, clock, checkUrl }: SourceDeps) {
     get,
     getForChange,
 
+    /** The sources that a member of a body names; 422 on it unless the caller sees all of them. */
+    async resolve(caller: Caller, field: string, texts: readonly string[]): Promise<string[]> {
+      const ids = [...new Set(texts.map((text) => fieldId('source', field, text)))];
+      if ((await store.countVisibleSources(db, caller, ids)) < ids.length) throw unknownReference(field);
+      return ids;
+    },
+
     kinds: () => ({
       data: creatableKinds.map((kind) => ({
         type: kind.type,

@@ -177,10 +177,16 @@ export async function deleteSource(db: Db, scope: Scope, id: string): Promise<bo
   return gone.count > 0;
 }
 
-/** Visible sources that match, by id: for checking ids in a body. */
 export async function sourceExists(db: Db, caller: Caller, id: string): Promise<boolean> {
   const rows = await db`select 1 from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`;
   return rows.count > 0;
+}
+
+/** How many of these sources the caller sees. */
+export async function countVisibleSources(db: Db, caller: Caller, ids: readonly string[]): Promise<number> {
+  const rows = await db`
+    select 1 from knowledge_sources s where s.id = any(${ids}::uuid[]) and ${sourceVisible(db, caller, 's')}`;
+  return rows.count;
 }
 
 export async function threadExists(db: Db, caller: Caller, id: string): Promise<boolean> {

@@ -1,9 +1,19 @@
 import { Type } from 'typebox';
 import { AppError } from '../../errors.ts';
 import { strict } from '../../http/route.ts';
-import { defineTool, readUtf8, requireOneOf, type Tool, toolLimits } from '../tool.ts';
+import { defineTool, pageInput, pageOutput, readUtf8, requireOneOf, type Tool, toolLimits } from '../tool.ts';
 
 type StoredFile = { id: string; filename: string; content_type: string; size: number };
+
+type UploadPage = { data: Upload[]; page: number; total_pages: number; total_entries: number };
+type Upload = {
+  id: string;
+  filename: string;
+  content_type: string;
+  offset: number;
+  length: number;
+  expires_at: string;
+};
 
 const fileMembers = {
   file: Type.String({ description: 'fil_…' }),
@@ -77,6 +87,35 @@ const readFile = defineTool({
   },
 });
 
+const listUploads = defineTool({
+  name: 'list_uploads',
+  title: 'List unfinished uploads',
+  description:
+    'Lists the resumable uploads visible to you that are not complete yet, newest first, with the bytes stored so far.',
+  hints: { reads: true },
+  input: strict({ page: pageInput }),
+  output: Type.Object({
+    uploads: Type.Array(
+      Type.Object({
+        upload: Type.String({ description: 'upl_…' }),
+        filename: Type.String(),
+        content_type: Type.String(),
+        stored: Type.Integer({ description: 'Bytes.' }),
+        size: Type.Integer({ description: 'Bytes of the whole file.' }),
+        expires_at: Type.String(),
+      }),
+    ),
+    ...pageOutput,
+  }),
+  async run(query, { api }) {
+    const { data, page, total_pages, total_entries } = await api<UploadPage>('GET', '/api/v1/uploads', { query });
+    const uploads = data.map(({ id, filename, content_type, offset, length, expires_at }) => {
+      return { upload: id, filename, content_type, stored: offset, size: length, expires_at };
+    });
+    return { data: { uploads, page, total_pages, total_entries } };
+  },
+});
+
 function notText(type: string): AppError {
   const message = `is not text but ${type}: use extract_file`;
   return new AppError('invalid_parameters', `file: ${message}`, { fields: [{ field: 'file', message }] });
@@ -86,4 +125,4 @@ function present({ id, filename, content_type, size }: StoredFile) {
   return { file: id, filename, content_type, size };
 }
 
-export const fileTools: readonly Tool[] = [uploadFile, readFile];
+export const fileTools: readonly Tool[] = [uploadFile, readFile, listUploads];

@@ -81,6 +81,7 @@ const references: Record<string, Reference | readonly Reference[]> = {
   'body.run_as_agent': 'agent',
   'body.run_as_user': 'user',
   'body.sandbox': 'sandbox',
+  'body.sources': 'source',
   'body.team': 'team',
   'body.thread': 'thread',
   'body.user': 'user',
@@ -146,6 +147,7 @@ export function withReference(
     items: [{ file: id }],
     participants: { reviewer: id },
     payload: { file: id },
+    sources: [id],
   };
   return { ...base, body: { ...base.body, [first]: values[first] ?? id } };
 }

@@ -21,6 +21,7 @@ import { startUploads } from '../../uploads.ts';
 import { ownerMember } from '../people/agents-page.tsx';
 import { FileThumb, FileType } from './file-type.tsx';
 import { Thumbnail } from './preview.tsx';
+import { UnfinishedUploads } from './unfinished-uploads.tsx';
 
 const types: [value: string, name: string][] = [
   ['', 'All types'],
@@ -60,6 +61,7 @@ export function FilesPage() {
       >
         <p>Drop files here, or</p>
       </DropZone>
+      <UnfinishedUploads />
       <div className="toolbar">
         <SearchField
           label="Search files by name"

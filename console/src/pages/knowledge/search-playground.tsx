@@ -11,7 +11,8 @@ import { type Explained, type Found, Results } from './search-results.tsx';
 
 type Mode = 'hybrid' | 'fulltext' | 'vector';
 type Setting = { mode: Mode; filter: string; results: string };
-type Target = { source: string; agent?: never } | { agent: string; source?: never };
+/** Without a source and an agent, everything visible. */
+type Target = { source?: string; agent?: string };
 
 const blank: Setting = { mode: 'hybrid', filter: '', results: '10' };
 const savedMax = 20;
@@ -19,7 +20,7 @@ const savedKey = (id: string) => `quarry.questions.${id}`;
 
 /** A search as an agent sends it, with the reasons for each hit; two settings can be compared. */
 export function SearchPlayground(target: Target) {
-  const id = target.source ?? target.agent ?? '';
+  const id = target.source ?? target.agent ?? 'everything';
   const [{ query }, change] = useFilters({ query: '' });
   const [text, setText] = useState(query);
   const [first, setFirst] = useState(blank);
@@ -172,15 +173,21 @@ function Settings({
   );
 }
 
-async function searchOnce(target: Target, query: string, { mode, filter, results }: Setting): Promise<Found> {
+async function searchOnce(
+  { source, agent }: Target,
+  query: string,
+  { mode, filter, results }: Setting,
+): Promise<Found> {
   const body = {
     ...{ query, mode, max_results: Number(results), explain: true },
     ...(filter.trim() === '' ? {} : { filter: parseObject(filter) }),
   };
   const response =
-    target.source === undefined
-      ? await call('POST /api/v1/agents/{agent}/search', { path: { agent: target.agent }, body })
-      : await call('POST /api/v1/knowledge_sources/{source}/search', { path: { source: target.source }, body });
+    source !== undefined
+      ? await call('POST /api/v1/knowledge_sources/{source}/search', { path: { source }, body })
+      : agent !== undefined
+        ? await call('POST /api/v1/agents/{agent}/search', { path: { agent }, body })
+        : await call('POST /api/v1/knowledge_search', { body });
   return { hits: response.data, explain: response.explain as Explained, mode };
 }
 

@@ -71,6 +71,9 @@ export function SourcesPage() {
   return (
     <>
       <PageHead title="Knowledge" lead="Sources of text that agents search by words and by meaning.">
+        <Link href="/knowledge/search" className="button plain">
+          Search everything
+        </Link>
         <Button kind="primary" onClick={() => setCreating(true)}>
           New source
         </Button>

@@ -1,0 +1,82 @@
+import pg from 'pg';
+import { type DatabaseTarget, pgConnection } from './address.ts';
+import { ConnectionError, DatabaseError } from './errors.ts';
+import { type Servers, serversOf } from './servers.ts';
+
+const connectTimeoutMs = 10_000;
+/** With several servers, one that does not respond must not delay the next one. */
+const connectTimeoutOfManyMs = 2_000;
+/** How long a connection may be silent before the system asks whether the other side still exists. */
+const keepAliveMs = 10_000;
+
+/**
+ * A session of the `pg` driver with the current server of a target. When the server cannot be reached or only reads,
+ * `connect` fails, and the next client of the same target tries the next server.
+ */
+export class Client extends pg.Client {
+  readonly #servers: Servers | undefined;
+  readonly #url: string | undefined;
+  readonly #readOnly = new Map<string, boolean>();
+
+  constructor(target: DatabaseTarget, settings: pg.ClientConfig) {
+    const servers = typeof target === 'string' ? serversOf(target) : undefined;
+    const many = (servers?.urls.length ?? 1) > 1;
+    super({
+      connectionTimeoutMillis: many ? connectTimeoutOfManyMs : connectTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
+      ...settings,
+      ...pgConnection(servers?.current ?? target),
+    });
+    this.#servers = servers;
+    this.#url = servers?.current;
+    const wire = this as unknown as { connection: NodeJS.EventEmitter };
+    wire.connection.on('parameterStatus', ({ parameterName: name, parameterValue: value }: ParameterStatus) => {
+      if (readOnlyParameters.has(name)) this.#readOnly.set(name, value === 'on');
+    });
+  }
+
+  override connect(): Promise<pg.Client>;
+  override connect(callback: (error: Error) => void): void;
+  override connect(callback?: (error: Error) => void): Promise<pg.Client> | undefined {
+    const connected = this.#connect();
+    if (callback === undefined) return connected;
+    connected.then(() => (callback as () => void)(), callback);
+    return undefined;
+  }
+
+  async #connect(): Promise<pg.Client> {
+    try {
+      await super.connect();
+      if (this.#servers?.needsPrimary && [...this.#readOnly.values()].includes(true)) {
+        await this.end();
+        throw new ConnectionError('READ_ONLY_SERVER', 'None of the servers in DATABASE_URL accepts writes.');
+      }
+    } catch (error) {
+      if (this.#url !== undefined) this.#servers?.leave(this.#url);
+      throw error;
+    }
+    return this;
+  }
+}
+
+/** Tries each server of the target once, beginning with the current one. */
+export async function tryServers<T>(target: DatabaseTarget, connect: () => Promise<T>): Promise<T> {
+  for (let left = typeof target === 'string' ? serversOf(target).urls.length : 1; ; left--) {
+    try {
+      return await connect();
+    } catch (error) {
+      if (left === 1 || isWrongLogin(error)) throw error;
+    }
+  }
+}
+
+type ParameterStatus = { parameterName: string; parameterValue: string };
+
+/** PostgreSQL reports them when a session begins. */
+const readOnlyParameters = new Set(['in_hot_standby', 'default_transaction_read_only']);
+
+/** The user, password or database is wrong, as it would be on every other server. */
+function isWrongLogin(error: unknown): boolean {
+  return error instanceof DatabaseError && /^(28|3D)/.test(error.code ?? '');
+}

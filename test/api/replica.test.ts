@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { knowledgeOf } from '../support/knowledge.ts';
+import { startPostgresPair } from '../support/postgres-pair.ts';
+import { startTestServer } from '../support/server.ts';
+
+/* Two servers over a primary and its asynchronous replica: one writes, the other reads. */
+const pair = await startPostgresPair({ synchronous: false });
+const dataDir = mkdtempSync(join(tmpdir(), 'quarry-replica-'));
+const { host, port, database, username } = pair.standby.address;
+const env = {
+  DATABASE_URL: 'postgres://unused',
+  DATABASE_REPLICA_URL: `postgres://${username}@${host}:${port}/${database}`,
+};
+const writer = await startTestServer({
+  installed: {
+    ...{ target: pair.primary.address, db: pair.primary.db, dataDir },
+    secret: randomBytes(32).toString('hex'),
+  },
+  env,
+});
+const reader = await startTestServer({ beside: writer, env });
+after(async () => {
+  await reader.close();
+  await writer.close();
+  await pair.close();
+  rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+});
+afterEach(async () => {
+  await replay('resume').catch(() => {});
+});
+const { app, org, member, loner } = await writer.provision.world();
+const key = app.secretKey;
+
+const replay = (action: 'pause' | 'resume') =>
+  action === 'pause' ? pair.standby.db`select pg_wal_replay_pause()` : pair.standby.db`select pg_wal_replay_resume()`;
+
+/** How many reads of the reader ran where. */
+async function outcomes(): Promise<Record<'replica' | 'lagging' | 'failed', number>> {
+  const text = await reader.services.metrics.text();
+  const count = (outcome: string) =>
+    Number(new RegExp(`^quarry_replica_reads_total\\{outcome="${outcome}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
+  return { replica: count('replica'), lagging: count('lagging'), failed: count('failed') };
+}
+
+async function listKeys(): Promise<string[]> {
+  const { status, body, text } = await reader.api<{ data: { key: string }[] }>(
+    'GET',
+    `/api/v1/kv?user=${member.id}&page_size=1000`,
+    { key },
+  );
+  assert.equal(status, 200, text);
+  return body.data.map((entry) => entry.key);
+}
+
+const put = (name: string) => writer.api('PUT', `/api/v1/kv/${name}`, { key, body: { user: member.id, value: 'x' } });
+
+/** Lists until the replica serves one. */
+async function untilOnReplica(): Promise<void> {
+  for (const { replica } = await outcomes(); (await outcomes()).replica === replica; await wait(20)) await listKeys();
+}
+
+test('lists and searches run on the replica, and see each write that another process has acknowledged', async () => {
+  const knowledge = knowledgeOf(writer, { key });
+  const source = await knowledge.createSource({ org: org.id });
+  await untilOnReplica();
+  for (let i = 0; i < 100; i++) {
+    await put(`steady-${i}`);
+    assert.ok((await listKeys()).includes(`steady-${i}`), `steady-${i}`);
+  }
+  for (const word of ['zebra', 'giraffe', 'ocelot']) {
+    await knowledge.push(source, `A text about the ${word}.`);
+    assert.equal((await knowledgeOf(reader, { key }).search(source, word)).length, 1, word);
+  }
+  const { replica, failed } = await outcomes();
+  assert.ok(replica >= 50, `${replica} reads on the replica`);
+  assert.equal(failed, 0);
+});
+
+test('a replica that lags serves nothing older than an acknowledged write', async () => {
+  const source = await knowledgeOf(writer, { key }).createSource({ org: org.id });
+  await untilOnReplica();
+  await replay('pause');
+  const before = await outcomes();
+  for (let i = 0; i < 5; i++) {
+    await put(`late-${i}`);
+    assert.ok((await listKeys()).includes(`late-${i}`));
+  }
+  await knowledgeOf(writer, { key }).push(source, 'A text about the capybara.');
+  assert.equal((await knowledgeOf(reader, { key }).search(source, 'capybara')).length, 1);
+  const during = await outcomes();
+  assert.ok(during.lagging > before.lagging);
+  assert.equal(during.replica, before.replica);
+  await replay('resume');
+  await untilOnReplica();
+});
+
+test('revoked access is effective in the next list and search, however far the replica lags', async () => {
+  const upload = { filename: 'a.txt', content_type: 'text/plain', data: 'eA==' };
+  const grants = [{ principal_type: 'user', principal: loner.id, actions: ['read'] }];
+  const file = await writer.api<{ id: string }>('POST', '/api/v1/files', { key, body: { ...upload, acl: { grants } } });
+  assert.equal(file.status, 201, file.text);
+  const seen = async () => {
+    const { body } = await reader.api<{ data: { id: string }[] }>('GET', '/api/v1/files', { token: loner.token });
+    return body.data.some(({ id }) => id === file.body.id);
+  };
+  const knowledge = knowledgeOf(writer, { key });
+  const source = await knowledge.createSource({ org: org.id });
+  await knowledge.push(source, 'A text about the wombat.');
+  const find = () =>
+    reader.api<{ data: unknown[] }>('POST', '/api/v1/knowledge_search', {
+      token: member.token,
+      body: { query: 'wombat' },
+    });
+  await untilOnReplica();
+  assert.equal(await seen(), true);
+  assert.equal((await find()).body.data.length, 1);
+  await replay('pause');
+  await writer.api('PATCH', `/api/v1/files/${file.body.id}`, { key, body: { acl: { grants: [] } } });
+  assert.equal(await seen(), false);
+  assert.equal((await writer.api('DELETE', `/api/v1/knowledge_sources/${source}`, { key })).status, 204);
+  assert.equal((await find()).body.data.length, 0);
+});
+
+test('a server that a promotion has left behind serves nothing', async () => {
+  await untilOnReplica();
+  const before = await outcomes();
+  // The mark of the primary's timeline, which such a server never receives.
+  await pair.primary.db`update server_facts set value = 'another' where name = 'timeline'`;
+  await put('moved');
+  assert.ok((await listKeys()).includes('moved'));
+  const { replica, lagging } = await outcomes();
+  assert.deepEqual([replica, lagging > before.lagging], [before.replica, true]);
+  await pair.primary.db`update server_facts set value = '00000001' where name = 'timeline'`;
+  await untilOnReplica();
+});
+
+test('when the replica is killed, requests go on', async () => {
+  await untilOnReplica();
+  let served = 0;
+  const killed = Promise.withResolvers<void>();
+  const readers = Array.from({ length: 4 }, async () => {
+    for (let i = 0; i < 30; i++) {
+      assert.ok((await listKeys()).length > 0);
+      if (++served === 40) killed.resolve(pair.standby.kill());
+    }
+  });
+  await Promise.all([...readers, killed.promise]);
+  const before = await outcomes();
+  assert.ok(before.failed > 0);
+  await put('alone');
+  assert.ok((await listKeys()).includes('alone'));
+});

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, test } from 'node:test';
+import { ConsoleTest } from '../support/browser.ts';
+
+/*
+ * What strangers name and write, in every place where the console shows it: names, metadata, Markdown and pictures. A
+ * script that ran would set an attribute of the page; the policy that would stop it is not what is tried here.
+ */
+const it = await ConsoleTest.start();
+after(() => it.close());
+afterEach(() => it.closePages());
+
+const mark = "document.documentElement.setAttribute('data-ran','yes')";
+const attacks = [
+  `<img src=x onerror="${mark}">`,
+  `"><svg/onload=${mark}>`,
+  `<script>${mark}</script>`,
+  `'-${mark}-'`,
+  `javascript:${mark}`,
+  `{{constructor.constructor("${mark}")()}}`,
+  `</title></textarea><iframe srcdoc="<script>parent.${mark}</script>">`,
+];
+const markdown = [
+  '# Heading',
+  ...attacks,
+  `[link](javascript:${mark})`,
+  `[upper](JaVaScRiPt:${mark})`,
+  `[entity](java&#x0A;script:${mark})`,
+  `[data](data:text/html;base64,${Buffer.from(`<script>${mark}</script>`).toString('base64')})`,
+  `![picture](javascript:${mark})`,
+  `![outside](http://127.0.0.1:9/pixel.png)`,
+  `<a href="javascript:${mark}">html</a>`,
+  `| a | b |\n|---|---|\n| ${attacks[0]} | [x](vbscript:${mark}) |`,
+  `\`\`\`html\n${attacks[2]}\n\`\`\``,
+].join('\n\n');
+const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" onload="${mark}"><script>${mark}</script><foreignObject><body xmlns="http://www.w3.org/1999/xhtml"><img src="x" onerror="${mark}"/></body></foreignObject></svg>`;
+
+test('nothing that a stranger names or writes runs, becomes an element or a dangerous link', async () => {
+  const { provision, api } = it.server;
+  const app = await provision.app();
+  const make = async (path: string, body: object) => {
+    const {
+      status,
+      body: made,
+      text,
+    } = await api<{ id: string }>('POST', `/api/v1${path}`, { key: app.secretKey, body });
+    assert.ok(status === 200 || status === 201, `${path}: ${text}`);
+    return made.id;
+  };
+  const metadata = Object.fromEntries(attacks.map((attack) => [attack, attack]));
+  const upload = (filename: string, type: string, data: string) =>
+    make('/files', { filename, content_type: type, data: Buffer.from(data).toString('base64') });
+  for (const attack of attacks) await upload(`${attack}.txt`, 'text/plain', attack);
+  const files = [
+    await upload(`${attacks[0]}.md`, 'text/markdown', markdown),
+    await upload(`${attacks[1]}.svg`, 'image/svg+xml', svg),
+    await upload(`${attacks[2]}.html`, 'text/html', `<body>${attacks.join('')}</body>`),
+  ];
+  const org = await make('/orgs', { name: attacks[0] });
+  const agent = await make('/agents', { name: attacks[1], org });
+  const source = await make('/knowledge_sources', { type: 'knowledge/documents', org, metadata });
+  const ingestion = await make(`/knowledge_sources/${source}/ingest`, {
+    title: attacks[0],
+    metadata,
+    content: { data: markdown, content_type: 'text/markdown', filename: `${attacks[3]}.md` },
+  });
+  for (;;) {
+    const { body } = await api<{ status: string }>('GET', `/api/v1/knowledge_ingestions/${ingestion}`, {
+      key: app.secretKey,
+    });
+    if (body.status === 'succeeded') break;
+    assert.notEqual(body.status, 'failed');
+  }
+  const documents = await api<{ data: { id: string }[] }>('GET', '/api/v1/knowledge_documents', { key: app.secretKey });
+  const user = await make('/users', { email: 'a@example.test', name: attacks[2] });
+  await make('/kv', { user, key: attacks[0], value: attacks[1] });
+  const extraction = await make('/extractions', { file: files[0], destination_kind: 'storage' });
+
+  const page = await it.openAsDeveloper(app, '/console/files');
+  const places: [path: string, shown: string][] = [
+    ['/console/files', `${attacks[0]}.txt`],
+    ...files.map((id, index): [string, string] => [`/console/files/${id}`, `${attacks[index]}`]),
+    ['/console/agents', attacks[1] ?? ''],
+    [`/console/agents/${agent}`, attacks[1] ?? ''],
+    ['/console/knowledge', ''],
+    [`/console/knowledge/documents/${documents.body.data[0]?.id}`, attacks[0] ?? ''],
+    [`/console/extractions/${extraction}`, ''],
+    ['/console/kv', attacks[0] ?? ''],
+    ['/console/users', attacks[2] ?? ''],
+  ];
+  for (const [path, shown] of places) {
+    await page.goto(path);
+    await page.getByRole('main').waitFor();
+    if (shown !== '') await page.getByText(shown).first().waitFor({ state: 'attached' });
+    const found = (await page.evaluate(`({
+      ran: document.documentElement.getAttribute('data-ran'),
+      elements: [...document.querySelectorAll('main script, main iframe[srcdoc], main [onerror], main [onload], main svg script')].map((each) => each.outerHTML),
+      links: [...document.querySelectorAll('a[href], img[src], iframe[src]')].map((each) => each.getAttribute('href') ?? each.getAttribute('src')),
+    })`)) as { ran: string | null; elements: string[]; links: string[] };
+    assert.deepEqual([path, found.ran, found.elements], [path, null, []]);
+    for (const link of found.links)
+      assert.doesNotMatch(link, /^\s*(?:javascript|vbscript|data:text)|127\.0\.0\.1:9\//i, path);
+  }
+  assert.deepEqual(it.problems, []);
+});

@@ -1,0 +1,89 @@
+/** One part of the proof: what is run, and how often. */
+export type Part = {
+  name: string;
+  /** What it tries, for the table. */
+  what: string;
+  /** What node runs. */
+  command: string[];
+  env: Record<string, string>;
+};
+
+type Length = 'quick' | 'long';
+
+const minutesMs = 60_000;
+const testTimeout = `--test-timeout=${180 * minutesMs}`;
+
+/** The parts in the order in which they run. The seed decides what happens in each; a part adds nothing to it. */
+export function listParts(length: Length, seed: number): Part[] {
+  const of = (quick: number, long: number) => String(length === 'long' ? long : quick);
+  const tests = (name: string, what: string, files: string[], env: Record<string, string> = {}): Part => ({
+    ...{ name, what, env: { ...seeds, ...env } },
+    command: ['test/run.ts', ...files, testTimeout],
+  });
+  const seeds = {
+    CRASH_SEED: String(seed),
+    LINEARIZABLE_SEED: String(seed),
+    MODEL_SEED: String(seed),
+    FUZZ_SEED: String(seed),
+  };
+  const crash = (name: string) => `test/crash/${name}.test.ts`;
+  const kills = { CRASH_ROUNDS: of(4, 20), CRASH_KILLS: of(4, 50), CRASH_RUNS: of(30, 500) };
+  return [
+    tests('crash-mixed', `${of(24, 200)} kills under mixed load`, [crash('mixed')], { CRASH_KILLS: of(24, 200) }),
+    tests(
+      'crash-work',
+      `crashes of each kind of work, ${kills.CRASH_ROUNDS} rounds`,
+      [
+        'automations-waiting',
+        'automations',
+        'crawl',
+        'idempotency',
+        'jobs-waiting',
+        'jobs',
+        'knowledge',
+        'webhooks',
+      ].map(crash),
+      kills,
+    ),
+    tests(
+      'crash-bytes',
+      'crashes during uploads, watches and backups, and of the parts of a server',
+      ['backup', 'embedded', 'lifecycle', 'resumable', 'roles', 'supervisor', 'uploads', 'watchers'].map(crash),
+      {
+        CRASH_UPLOAD_MB: of(24, 2_048),
+        CRASH_WATCHERS: of(24, 1_000),
+        CRASH_SECONDS: of(4, 600),
+      },
+    ),
+    tests(
+      'linearizability',
+      `${of(40, 600)} histories of six clients of the key-value store`,
+      ['test/api/kv-linearizable.test.ts', 'test/unit/linearizability.test.ts'],
+      { LINEARIZABLE_ROUNDS: of(40, 600) },
+    ),
+    tests(
+      'models',
+      `${of(4, 40)} times the sequences of \`npm test\``,
+      [
+        'test/api/kv-model.test.ts',
+        'test/api/kv-watch.test.ts',
+        'test/api/model.test.ts',
+        'test/api/knowledge-pull-model.test.ts',
+        'test/unit/engine-model.test.ts',
+      ],
+      { MODEL_TIMES: of(4, 40) },
+    ),
+    tests('walls', `${of(4, 40)} times the worlds of \`npm test\``, ['test/api/visibility-oracle.test.ts'], {
+      MODEL_TIMES: of(4, 40),
+    }),
+    tests('input', `one of ${of(10, 1)} of all awkward requests`, ['test/fuzz/api.test.ts'], {
+      FUZZ_API_ONE_OF: of(10, 1),
+    }),
+    {
+      name: 'mutants',
+      what: `${of(25, 5_000)} damaged files of every format`,
+      command: ['test/fuzz/run.ts', '--each', of(25, 5_000), '--seed', String(seed)],
+      env: {},
+    },
+  ];
+}

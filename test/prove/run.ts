@@ -1,0 +1,115 @@
+/**
+ * Tries the promises of docs/reliability.md harder than `npm test` does, one part after the other.
+ *   npm run prove [-- --long] [--seed N] [--only PART[,PART…]] [--list]
+ * About ten minutes on two cores, or several times that with `--long`. A part that fails does not stop the others; the exit
+ * code says that one did. The output of each part is in test/output/prove. A seed repeats the same choices, but not the
+ * moments at which processes meet.
+ */
+import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { createWriteStream, mkdirSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { listParts, type Part } from './parts.ts';
+
+const { values } = parseArgs({
+  options: {
+    long: { type: 'boolean', default: false },
+    seed: { type: 'string', default: String(randomInt(2 ** 31)) },
+    only: { type: 'string' },
+    list: { type: 'boolean', default: false },
+  },
+});
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const nameWidth = 16;
+const outputDir = join(root, 'test', 'output', 'prove');
+
+type Outcome = Part & { seconds: number; passed: boolean; notes: string[] };
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const seed = Number(values.seed);
+  if (!Number.isSafeInteger(seed)) throw new Error('--seed takes a whole number.');
+  const all = listParts(values.long ? 'long' : 'quick', seed);
+  const only = values.only?.split(',');
+  const unknown = only?.find((name) => !all.some((part) => part.name === name));
+  if (unknown !== undefined) throw new Error(`There is no part ${unknown}. Parts: ${namesOf(all)}`);
+  const parts = all.filter(({ name }) => only?.includes(name) ?? true);
+  if (values.list) {
+    for (const { name, what } of parts) console.log(`${name.padEnd(nameWidth)} ${what}`);
+    return 0;
+  }
+  mkdirSync(outputDir, { recursive: true });
+  let signal: NodeJS.Signals | undefined;
+  let stop = (_signal: NodeJS.Signals): void => {};
+  for (const each of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(each, () => {
+      signal = each;
+      stop(each);
+    });
+
+  const outcomes: Outcome[] = [];
+  for (const part of parts) {
+    console.log(`${part.name}: ${part.what}`);
+    const outcome = await run(part, (forward) => {
+      stop = forward;
+    });
+    if (signal !== undefined) return 128 + constants.signals[signal];
+    outcomes.push(outcome);
+    for (const note of outcome.notes) console.log(`  ${note}`);
+    if (!outcome.passed) {
+      const length = values.long ? ' --long' : '';
+      console.log(`  FAILED, see ${fileOf(part)}`);
+      console.log(`  repeat with: npm run prove -- --only ${part.name} --seed ${seed}${length}`);
+    }
+  }
+  console.log(`\n${tableOf(outcomes, seed)}`);
+  return outcomes.every(({ passed }) => passed) ? 0 : 1;
+}
+
+async function run(part: Part, onStart: (forward: (signal: NodeJS.Signals) => void) => void): Promise<Outcome> {
+  const started = performance.now();
+  const file = createWriteStream(fileOf(part));
+  const child = spawn(process.execPath, part.command, {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...part.env },
+  });
+  onStart((signal) => child.kill(signal));
+  for (const stream of [child.stdout, child.stderr]) stream.pipe(file, { end: false });
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+  await new Promise<void>((resolve) => file.end(resolve));
+  const seconds = Math.round((performance.now() - started) / 1_000);
+  return { ...part, seconds, passed: code === 0, notes: notesOf(readFileSync(fileOf(part), 'utf8')) };
+}
+
+/** What the tests say of themselves, and how many there were. */
+function notesOf(output: string): string[] {
+  return [...output.matchAll(/^\s*ℹ (.*)$/gm)]
+    .map(([, text = '']) => text)
+    .filter((text) => !/^(?:suites|cancelled|todo|duration_ms|repeat with)\b/.test(text));
+}
+
+function tableOf(outcomes: Outcome[], seed: number): string {
+  const rows = outcomes.map(({ name, what, seconds, passed }) => [
+    ...[name, what, String(seed), String(seconds)],
+    passed ? 'passed' : 'FAILED',
+  ]);
+  const lines = [['Part', 'Rounds', 'Seed', 'Seconds', 'Result'], ...rows];
+  const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n');
+}
+
+function fileOf({ name }: Part): string {
+  return join(outputDir, `${name}.txt`);
+}
+
+function namesOf(parts: Part[]): string {
+  return parts.map(({ name }) => name).join(', ');
+}

@@ -1,0 +1,18 @@
+/** How often a model is tried, and from which seed: `npm run prove` tries it more often than `npm test`. */
+export function modelRuns(runs: number): { numRuns: number; seed?: number } {
+  const { MODEL_TIMES, MODEL_SEED } = process.env;
+  const numRuns = Math.ceil(runs * Number(MODEL_TIMES ?? 1));
+  // Without a seed, fast-check chooses one, and prints it with a failure.
+  return MODEL_SEED === undefined ? { numRuns } : { numRuns, seed: Number(MODEL_SEED) | 0 };
+}
+
+/** Numbers from 0 to 1 that a seed repeats (mulberry32). */
+export function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
