@@ -39,6 +39,10 @@ export type S3Options = {
 const connectTimeoutMs = 5_000;
 /** A socket without traffic for this long is dead. A slow client keeps its socket alive. */
 const idleTimeoutMs = 120_000;
+/** A store that has not begun its response by then is down, and the request is tried again, three times in all. */
+const responseTimeoutMs = 15_000;
+/** What a body adds to it: a byte takes no longer. */
+const bodyBytesPerMs = 1_000;
 /** A download holds a socket until its client has read it. With no socket free, other requests wait. */
 const socketsMax = 512;
 /** Memory of one part of an upload; two are sent concurrently. S3 requires parts of at least 5 MiB. */
@@ -103,6 +107,8 @@ function createClient({ region, endpoint, pathStyle, credentials }: S3Options): 
     requestHandler: {
       connectionTimeout: connectTimeoutMs,
       socketTimeout: idleTimeoutMs,
+      requestTimeout: responseTimeoutMs + partBytesMin / bodyBytesPerMs,
+      throwOnRequestTimeout: true,
       httpAgent: { keepAlive: true, maxSockets: socketsMax },
       httpsAgent: { keepAlive: true, maxSockets: socketsMax },
     },
@@ -125,7 +131,9 @@ async function put(
   if (body instanceof Uint8Array) {
     meter.take(body);
     const stored = meter.finish();
-    await client.send(new PutObjectCommand({ ...place, Body: body }));
+    await client.send(new PutObjectCommand({ ...place, Body: body }), {
+      requestTimeout: responseTimeoutMs + body.byteLength / bodyBytesPerMs,
+    });
     return stored;
   }
   let stored: StoredBlob | undefined;

@@ -1,4 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { isBlobStoreUnavailable } from '../blob/errors.ts';
 import { isDatabaseUnavailable } from '../db/errors.ts';
 import { AppError, type ErrorCode, errorCodes } from '../errors.ts';
 import { quotaError } from '../tenancy/quotas.ts';
@@ -14,7 +15,11 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   const { status, body } = presentError(appError, request);
   return reply
     .code(status)
-    .headers({ 'cache-control': 'no-store', ...appError.headers })
+    .headers({
+      'cache-control': 'no-store',
+      ...(appError.status === 503 ? { 'retry-after': '1' } : {}),
+      ...appError.headers,
+    })
     .header('content-type', 'application/json; charset=utf-8')
     .serializer((sent: unknown) => JSON.stringify(sent))
     .send(body);
@@ -77,10 +82,9 @@ export function toAppError(error: unknown, request: FastifyRequest): AppError {
   const code = (error as FastifyError | undefined)?.code;
   const known = code === undefined ? undefined : frameworkErrors[code];
   if (known) return new AppError(known[0], known[1], { cause: error });
-  if (isConnectionFailure(error))
+  if (isDatabaseUnavailable(error) || isBlobStoreUnavailable(error))
     return new AppError('unavailable', 'The database or the file store is currently unavailable. Try again shortly.', {
       cause: error,
-      headers: { 'retry-after': '1' },
     });
   return new AppError(
     'internal_error',
@@ -89,10 +93,4 @@ export function toAppError(error: unknown, request: FastifyRequest): AppError {
       cause: error,
     },
   );
-}
-
-/** The database or the file store went away. */
-function isConnectionFailure(error: unknown): boolean {
-  const code = String((error as { code?: unknown } | undefined)?.code ?? '');
-  return isDatabaseUnavailable(error) || /^(ECONNREFUSED|ECONNRESET)$/.test(code);
 }

@@ -25,6 +25,7 @@ export function listParts(length: Length, seed: number): Part[] {
     LINEARIZABLE_SEED: String(seed),
     MODEL_SEED: String(seed),
     FUZZ_SEED: String(seed),
+    FAULT_SEED: String(seed),
   };
   const crash = (name: string) => `test/crash/${name}.test.ts`;
   const kills = { CRASH_ROUNDS: of(4, 20), CRASH_KILLS: of(4, 50), CRASH_RUNS: of(30, 500) };
@@ -54,6 +55,12 @@ export function listParts(length: Length, seed: number): Part[] {
         CRASH_WATCHERS: of(24, 1_000),
         CRASH_SECONDS: of(4, 600),
       },
+    ),
+    tests(
+      'faults',
+      `${of(24, 240)} faults of PostgreSQL and the blob store under load, a full and a read-only disk, wrong clocks`,
+      [crash('faults'), crash('disk-full'), 'test/api/clock-skew.test.ts'],
+      { FAULTS: of(24, 240), FAULT_MS: of(600, 5_000) },
     ),
     tests(
       'linearizability',

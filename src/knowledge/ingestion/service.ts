@@ -4,7 +4,7 @@ import { type Database, type Db, isInUnit, type Transaction } from '../../db/dat
 import { AppError, invalidField, notFound } from '../../errors.ts';
 import { readBase64 } from '../../files/input.ts';
 import { findVisibleFile } from '../../files/store.ts';
-import { decodeLongBase64, encodeLongText, findLongData } from '../../http/long-text.ts';
+import { decodeLongBase64, encodeLongText, findLongText } from '../../http/long-text.ts';
 import type { PageRequest } from '../../http/pages.ts';
 import { newUuid } from '../../ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -305,7 +305,7 @@ const textName = /\.(?:md|markdown|txt|text)$/i;
 /** The pushed bytes. Text that is declared as plain text or Markdown is the document itself. */
 async function readContent(content: Static<typeof contentSchema>, field: string, app: string) {
   const { content_type: contentType = null, filename = null } = content;
-  const long = findLongData(content);
+  const long = findLongText(content, 'data');
   if (content.data_encoding === 'base64') {
     const bytes = long ? await concatenate(decodeLongBase64(field, long, app)) : readBase64(field, content.data);
     return { content: bytes, isText: false, contentType, filename };

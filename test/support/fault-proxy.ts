@@ -1,0 +1,107 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import { type DatabaseTarget, socketPath } from '../../src/db/address.ts';
+
+/**
+ * What happens to connections: nothing; they end when one has carried so many bytes to the component, or from it; new
+ * ones are refused and the others end; no byte passes and nothing ends, as when a cable is cut; bytes come late; every
+ * request gets this HTTP status instead of the component's response.
+ */
+export type Fault =
+  | { kind: 'none' | 'refuse' | 'silence' }
+  | { kind: 'cut-request' | 'cut-response'; afterBytes: number }
+  | { kind: 'delay'; ms: number }
+  | { kind: 'status'; status: number };
+
+export type FaultProxy = {
+  port: number;
+  /** How often a fault has hit since it was set. */
+  hits: number;
+  /** Applies to all connections from now on. */
+  set(fault: Fault): void;
+  close(): Promise<void>;
+};
+
+/** A proxy before one component, which makes it fail in the ways that networks and services do. */
+export async function openFaultProxy(target: DatabaseTarget | URL): Promise<FaultProxy> {
+  let fault: Fault = { kind: 'none' };
+  const sockets = new Set<Socket>();
+  const pairs = new Set<{ end(): void }>();
+  const server = createServer((client) => {
+    const upstream = open(target);
+    const pair = {
+      end: () => {
+        client.destroy();
+        upstream.destroy();
+      },
+    };
+    pairs.add(pair);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', pair.end);
+      socket.on('close', () => {
+        sockets.delete(socket);
+        pairs.delete(pair);
+        pair.end();
+      });
+    }
+    if (fault.kind === 'refuse') {
+      proxy.hits += 1;
+      return pair.end();
+    }
+    const carried = { 'cut-request': 0, 'cut-response': 0 };
+    const carry = (to: Socket, way: 'cut-request' | 'cut-response') => (chunk: Buffer) => {
+      const current = fault;
+      if (current.kind === 'silence') {
+        proxy.hits += 1;
+        return;
+      }
+      if (current.kind === 'status' && way === 'cut-request') {
+        proxy.hits += 1;
+        const head = `HTTP/1.1 ${current.status} Fault\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`;
+        client.end(head);
+        return;
+      }
+      if (current.kind === way) {
+        carried[way] += chunk.length;
+        if (carried[way] > current.afterBytes) {
+          proxy.hits += 1;
+          to.write(chunk.subarray(0, Math.max(0, chunk.length - (carried[way] - current.afterBytes))), pair.end);
+          return;
+        }
+      }
+      if (current.kind === 'delay') {
+        proxy.hits += 1;
+        setTimeout(() => to.writable && to.write(chunk), current.ms);
+      } else if (to.writable) to.write(chunk);
+    };
+    client.on('data', carry(upstream, 'cut-request'));
+    upstream.on('data', carry(client, 'cut-response'));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const proxy: FaultProxy = {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    hits: 0,
+    set(next) {
+      // What was swallowed in silence cannot come later: those connections are lost.
+      if (fault.kind === 'silence' || next.kind === 'refuse') for (const pair of pairs) pair.end();
+      fault = next;
+      proxy.hits = 0;
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return proxy;
+}
+
+function open(target: DatabaseTarget | URL): Socket {
+  if (target instanceof URL) return connect(Number(target.port), target.hostname);
+  if (typeof target !== 'string') return connect(socketPath(target));
+  const { hostname, port } = new URL(target);
+  return connect(Number(port || 5432), hostname);
+}
