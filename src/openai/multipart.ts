@@ -27,6 +27,7 @@ export async function receiveForm<T>(
   const whole = Promise.withResolvers<void>();
   const failed = Promise.withResolvers<never>();
   let taken: Promise<T> | undefined;
+  let bytes: BusboyFileStream | undefined;
   for (const { promise } of [whole, failed]) promise.catch(() => {});
   form.on('field', (name, value, nameCut, valueCut) => {
     if (nameCut || valueCut) failed.reject(invalidField(name, `is longer than ${formLimits.fieldSize} bytes`));
@@ -40,6 +41,7 @@ export async function receiveForm<T>(
       failed.reject(invalidField(name, 'is not a known file of this form'));
       return;
     }
+    bytes = stream;
     taken = take({ filename, contentType, bytes: untilEnd(stream, whole.promise) }, fields);
     taken.catch(failed.reject);
   });
@@ -61,6 +63,9 @@ export async function receiveForm<T>(
     return await taken;
   } catch (error) {
     form.destroy();
+    // Otherwise what reads it would wait for ever.
+    bytes?.destroy();
+    await taken?.catch(() => {});
     throw error;
   }
 }
@@ -78,7 +83,7 @@ function openForm(contentType: string) {
 }
 
 async function* untilEnd(stream: BusboyFileStream, whole: Promise<void>): AsyncGenerator<Uint8Array> {
-  for await (const chunk of stream as AsyncIterable<Buffer>) yield chunk;
+  for await (const chunk of stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) yield chunk;
   await whole;
 }
 
