@@ -10,12 +10,14 @@ import { checkBody } from '../http/validation.ts';
 import { nativeId } from '../ids.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { limits } from '../limits.ts';
-import { common, organization, readOrganization } from './common.ts';
+import type { Caller } from '../tenancy/caller.ts';
+import { organization, readOrganization, common as shared } from './common.ts';
 import { receiveForm } from './multipart.ts';
 import { fileId, presentFile, presentList } from './present.ts';
 import { readCursors } from './request.ts';
 import { fileDeletedSchema, fileListQuery, fileObjectSchema, listOf, purposes } from './schema.ts';
 
+const common = { ...shared, area: 'files' } as const;
 const params = Type.Object({ file: Type.String() });
 
 /** What a form says about its file. */
@@ -97,7 +99,7 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     handler: async ({ caller, params: { file: given } }) => {
       const id = nativeId(given);
       const file = await files.getForDelete(caller, id);
-      await knowledge.attachments.detachEverywhere(caller, id);
+      if (mayChangeKnowledge(caller)) await knowledge.attachments.detachEverywhere(caller, id);
       await files.delete(caller, id);
       return { id: fileId(file.id), object: 'file' as const, deleted: true as const };
     },
@@ -136,3 +138,8 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
 }
 
 const asItIs = (body: AsyncIterable<Uint8Array>) => body;
+
+/** A key with scopes for files alone changes no vector store. */
+function mayChangeKnowledge(caller: Caller): boolean {
+  return caller.kind !== 'server' || caller.scopes === undefined || caller.scopes.includes('knowledge');
+}

@@ -5,13 +5,14 @@ import { bodyBudgets } from '../http/body-budgets.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
 import { formatId, nativeId } from '../ids.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
-import { common } from './common.ts';
+import { common as shared } from './common.ts';
 import { naming } from './errors.ts';
 import { presentBatch, presentStoreFile, presentStoreFiles } from './present.ts';
 import { readCursors, requireAutoChunking } from './request.ts';
 import * as schema from './schema.ts';
 import type { OpenAiService } from './service.ts';
 
+const common = { ...shared, area: 'knowledge' } as const;
 const files = '/v1/vector_stores/:source/files';
 const file = `${files}/:file`;
 const batches = '/v1/vector_stores/:source/file_batches';

@@ -1,12 +1,13 @@
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body-budgets.ts';
 import { type Api, everyCaller, ref } from '../http/route.ts';
-import { common, organization, readOrganization } from './common.ts';
+import { organization, readOrganization, common as shared } from './common.ts';
 import { presentHit, presentList, presentStore, storeId } from './present.ts';
 import { readCursors } from './request.ts';
 import * as schema from './schema.ts';
 import type { OpenAiService } from './service.ts';
 
+const common = { ...shared, area: 'knowledge' } as const;
 const path = '/v1/vector_stores';
 const one = `${path}/:source`;
 const params = Type.Object({ source: Type.String() });
